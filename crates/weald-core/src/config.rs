@@ -1,0 +1,16 @@
+//! Configuration: one table of keys, layers on top of each other, every value with its origin.
+//!
+//! The table in [`keys`] is the single definition: types, defaults, documentation, variables. [`resolve`] lays the
+//! layers; later wins. What the repository says (its file, and a profile chosen there) may tighten a guarded key and
+//! never loosen it. Reading files and variables is the engine's job.
+
+mod keys;
+mod profiles;
+mod resolve;
+
+pub use keys::{KEYS, Key, Kind, find_key, variable_of};
+pub use profiles::{PROFILES, profile_text};
+pub use resolve::{
+    Config, ConfigError, Ignored, Layer, Origin, Value, check_value, from_text, parse_duration,
+    resolve,
+};

@@ -1,0 +1,224 @@
+//! The table of keys. A key that is not here does not exist.
+
+use super::profiles::PROFILES;
+
+/// What a value may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Any line of text.
+    Text,
+    /// Text with `{placeholders}`.
+    Template,
+    /// `true` or `false`.
+    Switch,
+    /// A whole number from the first to the second.
+    Number(i64, i64),
+    /// A duration above zero, as `15m` or `2h 30m`.
+    Duration,
+    /// One of these.
+    Choice(&'static [&'static str]),
+    /// One of these, loosest first: a repository may move it to the right of the default, not to the left.
+    Guarded(&'static [&'static str]),
+    /// A list of texts.
+    List,
+}
+
+/// One key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Key {
+    /// Dotted, as in TOML.
+    pub name: &'static str,
+    /// What its value may be.
+    pub kind: Kind,
+    /// What holds when nobody says anything; lists are comma separated.
+    pub default: &'static str,
+    /// One line for people.
+    pub about: &'static str,
+}
+
+const fn key(name: &'static str, kind: Kind, default: &'static str, about: &'static str) -> Key {
+    Key {
+        name,
+        kind,
+        default,
+        about,
+    }
+}
+
+/// Every key, in the order `weald config show` prints them.
+pub const KEYS: &[Key] = &[
+    key(
+        "profile",
+        Kind::Choice(PROFILES),
+        "default",
+        "the conventions to start from",
+    ),
+    key(
+        "target",
+        Kind::Text,
+        "auto",
+        "branch that work lands on; auto: origin's default, main, master, current",
+    ),
+    key(
+        "lease.ttl",
+        Kind::Duration,
+        "15m",
+        "how long a claim holds before others may take over",
+    ),
+    key(
+        "session.stale_after",
+        Kind::Duration,
+        "5m",
+        "a heartbeat older than this is stale",
+    ),
+    key("name.max", Kind::Number(1, 64), "64", "longest tree name"),
+    key(
+        "name.slashes",
+        Kind::Choice(&["refuse", "plus"]),
+        "refuse",
+        "a/b as a tree name: refused, or a+b",
+    ),
+    key(
+        "tree.path",
+        Kind::Template,
+        "{repo_parent}/{repo_name}.weald/{name}",
+        "where a tree lies",
+    ),
+    key("tree.branch", Kind::Template, "wt/{name}", "its branch"),
+    key(
+        "tree.task_name",
+        Kind::Template,
+        "{slug}",
+        "the name of a task's tree",
+    ),
+    key(
+        "tree.base",
+        Kind::Choice(&["target", "head", "main", "remote_default", "task"]),
+        "target",
+        "what a new tree starts from",
+    ),
+    key(
+        "tree.dirty_main",
+        Kind::Choice(&["warn", "refuse", "ignore"]),
+        "warn",
+        "uncommitted changes in main at create",
+    ),
+    key(
+        "tree.lock",
+        Kind::Choice(&["never", "create", "run"]),
+        "never",
+        "when a tree is locked at git level",
+    ),
+    key(
+        "tree.share",
+        Kind::Choice(&["copy", "symlink", "none"]),
+        "copy",
+        "how shared folders come into a tree",
+    ),
+    key(
+        "tree.share_paths",
+        Kind::List,
+        "",
+        "which folders are shared",
+    ),
+    key(
+        "bind_advances",
+        Kind::Switch,
+        "false",
+        "binding a tree starts its task",
+    ),
+    key(
+        "work.land",
+        Kind::Switch,
+        "true",
+        "finished work lands by itself",
+    ),
+    key(
+        "landing.strategy",
+        Kind::Choice(&["squash", "merge", "rebase", "ff"]),
+        "squash",
+        "how commits reach the target",
+    ),
+    key(
+        "landing.message",
+        Kind::Text,
+        "",
+        "message template of a landing; empty: from the task",
+    ),
+    key(
+        "landing.fetch",
+        Kind::Choice(&["try", "require", "never"]),
+        "try",
+        "fetch the target before landing",
+    ),
+    key(
+        "landing.after",
+        Kind::Choice(&["trash", "keep"]),
+        "trash",
+        "what becomes of a landed tree",
+    ),
+    key(
+        "policy.gate",
+        Kind::Guarded(&["none", "tests", "human"]),
+        "tests",
+        "what must agree before a landing",
+    ),
+    key(
+        "remove.branch",
+        Kind::Choice(&["if_landed", "always", "keep", "with_tree", "if_unchanged"]),
+        "if_landed",
+        "what becomes of a removed tree's branch",
+    ),
+    key(
+        "trash.path",
+        Kind::Template,
+        "{tree_root}/.trash",
+        "where removed trees wait",
+    ),
+    key(
+        "clean.requires",
+        Kind::Choice(&["landed", "merged", "complete", "unchanged"]),
+        "landed",
+        "what a clean may take",
+    ),
+    key(
+        "clean.min_age",
+        Kind::Duration,
+        "24h",
+        "and for how long it must be unused",
+    ),
+    key(
+        "clean.stale_after",
+        Kind::Duration,
+        "7d",
+        "trees untouched for longer are reported",
+    ),
+    key(
+        "clean.kill_switches",
+        Kind::List,
+        "",
+        "further variables that switch clean-up off",
+    ),
+    key(
+        "views",
+        Kind::Choice(&["none", "two-plane", "classroom", "jean-claude"]),
+        "none",
+        "files kept for other tools",
+    ),
+    key(
+        "mcp.aliases",
+        Kind::Choice(&["none", "classroom"]),
+        "none",
+        "further MCP tool names",
+    ),
+];
+
+/// Looks a key up.
+pub fn find_key(name: &str) -> Option<&'static Key> {
+    KEYS.iter().find(|key| key.name == name)
+}
+
+/// The variable that sets a key: `landing.strategy` is `WEALD_LANDING_STRATEGY`.
+pub fn variable_of(key: &Key) -> String {
+    format!("WEALD_{}", key.name.replace('.', "_").to_ascii_uppercase())
+}

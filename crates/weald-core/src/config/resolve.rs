@@ -1,0 +1,438 @@
+//! Laying layers on top of each other.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use jiff::SignedDuration;
+use serde::Serialize;
+
+use super::keys::{KEYS, Key, Kind, find_key};
+use super::profiles::profile_text;
+use crate::naming::check_template;
+
+/// Where a value came from, weakest first.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Origin {
+    /// The table of keys.
+    Default,
+    /// A profile.
+    Profile(String),
+    /// `weald.toml` at the target's tip.
+    Repository(String),
+    /// The user's own file.
+    User(String),
+    /// The private file of this repository.
+    Private(String),
+    /// A variable.
+    Variable(String),
+    /// A flag.
+    Flag(String),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::Profile(name) => write!(f, "profile {name}"),
+            Self::Repository(at) => write!(f, "weald.toml at {at}"),
+            Self::User(path) | Self::Private(path) => f.write_str(path),
+            Self::Variable(name) => write!(f, "${name}"),
+            Self::Flag(name) => write!(f, "--{name}"),
+        }
+    }
+}
+
+/// A checked value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Value {
+    /// Text, template, choice or duration (as written).
+    Text(String),
+    /// A switch.
+    Switch(bool),
+    /// A number.
+    Number(i64),
+    /// A list.
+    List(Vec<String>),
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => f.write_str(text),
+            Self::Switch(on) => on.fmt(f),
+            Self::Number(number) => number.fmt(f),
+            Self::List(items) => write!(f, "[{}]", items.join(", ")),
+        }
+    }
+}
+
+/// One source of values, as text or TOML.
+#[derive(Debug, Clone)]
+pub struct Layer {
+    /// Where it came from.
+    pub origin: Origin,
+    /// Its values.
+    pub values: toml::Table,
+}
+
+/// Something in a layer that does not count, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Ignored {
+    /// The key as written.
+    pub key: String,
+    /// Where.
+    #[serde(serialize_with = "display")]
+    pub origin: Origin,
+    /// Why.
+    pub reason: String,
+}
+
+fn display<S: serde::Serializer>(origin: &Origin, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(origin)
+}
+
+/// A value of the user's own that can't be used. Guessing what was meant could loosen something, so it is an error.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{key} in {origin}: {reason}")]
+pub struct ConfigError {
+    /// Which key.
+    pub key: String,
+    /// Where.
+    pub origin: Origin,
+    /// What is wrong.
+    pub reason: String,
+}
+
+/// The resolved configuration.
+#[derive(Debug, Clone)]
+pub struct Config {
+    values: BTreeMap<&'static str, (Value, Origin)>,
+    /// What was found and does not count.
+    pub ignored: Vec<Ignored>,
+}
+
+/// Lays `layers` (weakest first, without default and profile) over the profile they choose.
+pub fn resolve(mut layers: Vec<Layer>) -> Result<Config, ConfigError> {
+    layers.sort_by(|a, b| a.origin.cmp(&b.origin));
+    let mut config = Config {
+        values: BTreeMap::new(),
+        ignored: Vec::new(),
+    };
+    for key in KEYS {
+        let value = check_value(key, &from_text(key, key.default)).expect("defaults are valid");
+        config.values.insert(key.name, (value, Origin::Default));
+    }
+    if let Some((name, chosen_by)) = chosen_profile(&layers) {
+        if let Some(text) = profile_text(&name) {
+            let values = text.parse().expect("profiles are valid TOML");
+            let trust = Trust::of(&chosen_by);
+            config.lay(
+                Layer {
+                    origin: Origin::Profile(name),
+                    values,
+                },
+                trust,
+            )?;
+        }
+    }
+    for layer in layers {
+        let trust = Trust::of(&layer.origin);
+        config.lay(layer, trust)?;
+    }
+    Ok(config)
+}
+
+fn chosen_profile(layers: &[Layer]) -> Option<(String, Origin)> {
+    layers.iter().rev().find_map(|layer| {
+        let name = layer.values.get("profile")?.as_str()?;
+        Some((name.to_owned(), layer.origin.clone()))
+    })
+}
+
+/// Whose word a layer is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Trust {
+    Owner,
+    Repository,
+}
+
+impl Trust {
+    fn of(origin: &Origin) -> Self {
+        match origin {
+            Origin::Repository(_) => Self::Repository,
+            _ => Self::Owner,
+        }
+    }
+}
+
+/// Why a layer's value does not count.
+enum Rejected {
+    Invalid(String),
+    Loosens,
+}
+
+impl Config {
+    /// A key's value and where it came from. Panics on a key that is not in the table: that is a bug.
+    pub fn get(&self, key: &str) -> (&Value, &Origin) {
+        let (value, origin) = &self.values[key];
+        (value, origin)
+    }
+
+    /// A text, template or choice.
+    pub fn text(&self, key: &str) -> &str {
+        match self.get(key).0 {
+            Value::Text(text) => text,
+            other => panic!("{key} is no text: {other:?}"),
+        }
+    }
+
+    /// A duration.
+    pub fn duration(&self, key: &str) -> SignedDuration {
+        parse_duration(self.text(key)).expect("durations were checked")
+    }
+
+    fn lay(&mut self, layer: Layer, trust: Trust) -> Result<(), ConfigError> {
+        let mut flat = Vec::new();
+        flatten("", &layer.values, &mut flat);
+        for (name, raw) in flat {
+            let Some(key) = find_key(&name) else {
+                self.ignore(&name, &layer.origin, "weald knows no such key".to_owned());
+                continue;
+            };
+            match self.admit(key, &raw, trust) {
+                Ok(value) => {
+                    self.values.insert(key.name, (value, layer.origin.clone()));
+                }
+                Err(Rejected::Invalid(reason)) if trust == Trust::Owner => {
+                    return Err(ConfigError {
+                        key: name,
+                        origin: layer.origin,
+                        reason,
+                    });
+                }
+                Err(rejected) => self.ignore_shared(key, &layer.origin, rejected),
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks a value; one that the repository brings must not loosen a guarded key.
+    fn admit(&self, key: &'static Key, raw: &toml::Value, trust: Trust) -> Result<Value, Rejected> {
+        let value = check_value(key, raw).map_err(Rejected::Invalid)?;
+        if let (Kind::Guarded(order), Trust::Repository, Value::Text(text)) =
+            (key.kind, trust, &value)
+        {
+            let rank = |name: &str| order.iter().position(|known| *known == name);
+            if rank(text) < rank(key.default) {
+                return Err(Rejected::Loosens);
+            }
+        }
+        Ok(value)
+    }
+
+    /// The repository's value does not count; if it guards something and can't be read, the strictest one does.
+    fn ignore_shared(&mut self, key: &'static Key, origin: &Origin, rejected: Rejected) {
+        let reason = match (rejected, key.kind) {
+            (Rejected::Loosens, _) => {
+                format!("the repository can't loosen this below `{}`", key.default)
+            }
+            (Rejected::Invalid(reason), Kind::Guarded(order)) => {
+                let strictest = order.last().expect("guarded keys have values");
+                let value = Value::Text((*strictest).to_owned());
+                self.values.insert(key.name, (value, origin.clone()));
+                format!("{reason}; `{strictest}` counts until it can be read")
+            }
+            (Rejected::Invalid(reason), _) => reason,
+        };
+        self.ignore(key.name, origin, reason);
+    }
+
+    fn ignore(&mut self, key: &str, origin: &Origin, reason: String) {
+        self.ignored.push(Ignored {
+            key: key.to_owned(),
+            origin: origin.clone(),
+            reason,
+        });
+    }
+}
+
+fn flatten(prefix: &str, table: &toml::Table, out: &mut Vec<(String, toml::Value)>) {
+    for (name, value) in table {
+        let path = if prefix.is_empty() {
+            name.clone()
+        } else {
+            format!("{prefix}.{name}")
+        };
+        match value {
+            toml::Value::Table(inner) => flatten(&path, inner, out),
+            other => out.push((path, other.clone())),
+        }
+    }
+}
+
+/// A value given as text (a variable, a flag, `config set`), as TOML would have held it.
+pub fn from_text(key: &Key, text: &str) -> toml::Value {
+    match key.kind {
+        Kind::Switch => text
+            .parse()
+            .map_or_else(|_| text.into(), toml::Value::Boolean),
+        Kind::Number(..) => text
+            .parse()
+            .map_or_else(|_| text.into(), toml::Value::Integer),
+        Kind::List => {
+            let items = text
+                .split(',')
+                .map(str::trim)
+                .filter(|item| !item.is_empty());
+            toml::Value::Array(items.map(|item| item.into()).collect())
+        }
+        _ => text.into(),
+    }
+}
+
+/// Checks a value against its key, or says what would be right.
+pub fn check_value(key: &Key, raw: &toml::Value) -> Result<Value, String> {
+    let text = || {
+        raw.as_str()
+            .ok_or_else(|| "this is a text in quotes".to_owned())
+    };
+    match key.kind {
+        Kind::Text => Ok(Value::Text(text()?.to_owned())),
+        Kind::Template => match check_template(text()?) {
+            Ok(()) => Ok(Value::Text(text()?.to_owned())),
+            Err(error) => Err(error.to_string()),
+        },
+        Kind::Switch => raw
+            .as_bool()
+            .map(Value::Switch)
+            .ok_or_else(|| "this is true or false".to_owned()),
+        Kind::Number(low, high) => match raw.as_integer() {
+            Some(number) if (low..=high).contains(&number) => Ok(Value::Number(number)),
+            _ => Err(format!("this is a number from {low} to {high}")),
+        },
+        Kind::Duration => match parse_duration(text()?) {
+            Ok(_) => Ok(Value::Text(text()?.to_owned())),
+            Err(reason) => Err(reason),
+        },
+        Kind::Choice(known) | Kind::Guarded(known) => match text()? {
+            given if known.contains(&given) => Ok(Value::Text(given.to_owned())),
+            given => Err(format!("`{given}` is none of {}", known.join(", "))),
+        },
+        Kind::List => {
+            let items = raw
+                .as_array()
+                .ok_or_else(|| "this is a list of texts".to_owned())?;
+            let texts = items.iter().map(|item| item.as_str().map(str::to_owned));
+            texts
+                .collect::<Option<_>>()
+                .map(Value::List)
+                .ok_or_else(|| "this is a list of texts".to_owned())
+        }
+    }
+}
+
+/// A duration above zero. `7d` counts days of 24 hours.
+pub fn parse_duration(text: &str) -> Result<SignedDuration, String> {
+    let wrong = || format!("`{text}` is no duration: write it as 90s, 15m, 2h 30m or 7d");
+    let days = text
+        .strip_suffix('d')
+        .and_then(|days| days.trim().parse::<i64>().ok());
+    let duration = match days {
+        Some(days) => days
+            .checked_mul(24)
+            .map(SignedDuration::from_hours)
+            .ok_or_else(wrong)?,
+        None => text.parse().map_err(|_| wrong())?,
+    };
+    if duration <= SignedDuration::ZERO || duration > SignedDuration::from_hours(24 * 3650) {
+        return Err(format!(
+            "a duration is above zero and below ten years, `{text}` is not"
+        ));
+    }
+    Ok(duration)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layer(origin: Origin, text: &str) -> Layer {
+        Layer {
+            origin,
+            values: text.parse().unwrap(),
+        }
+    }
+
+    fn repository(text: &str) -> Layer {
+        layer(Origin::Repository("main".into()), text)
+    }
+
+    fn user(text: &str) -> Layer {
+        layer(Origin::User("~/.config/weald/config.toml".into()), text)
+    }
+
+    #[test]
+    fn p14_later_layers_win_whatever_order_they_come_in() {
+        let layers = vec![
+            layer(Origin::Flag("set".into()), "landing.strategy = 'ff'"),
+            repository(
+                "profile = 'classroom'\nlanding.strategy = 'rebase'\nlanding.fetch = 'require'",
+            ),
+            user("landing.strategy = 'squash'\nlease.ttl = '20m'"),
+            layer(
+                Origin::Variable("WEALD_LEASE_TTL".into()),
+                "lease.ttl = '30m'",
+            ),
+        ];
+        let config = resolve(layers).unwrap();
+        let found = |key| (config.get(key).0.to_string(), config.get(key).1.to_string());
+        assert_eq!(found("landing.strategy"), ("ff".into(), "--set".into()));
+        assert_eq!(
+            found("lease.ttl"),
+            ("30m".into(), "$WEALD_LEASE_TTL".into())
+        );
+        assert_eq!(
+            found("landing.fetch"),
+            ("require".into(), "weald.toml at main".into())
+        );
+        assert_eq!(
+            found("landing.after"),
+            ("keep".into(), "profile classroom".into())
+        );
+        assert_eq!(
+            found("session.stale_after"),
+            ("5m".into(), "default".into())
+        );
+    }
+
+    #[test]
+    fn the_repository_tightens_and_never_loosens() {
+        let gate = |layers| resolve(layers).unwrap().text("policy.gate").to_owned();
+        assert_eq!(gate(vec![repository("policy.gate = 'none'")]), "tests");
+        assert_eq!(gate(vec![repository("policy.gate = 'human'")]), "human");
+        assert_eq!(
+            gate(vec![repository("policy.gate = 'nonsense'")]),
+            "human",
+            "unreadable is strict"
+        );
+        assert_eq!(gate(vec![user("policy.gate = 'none'")]), "none");
+    }
+
+    #[test]
+    fn own_mistakes_are_errors_and_foreign_ones_are_reported() {
+        let error = resolve(vec![user("lease.ttl = '0s'")]).unwrap_err();
+        assert_eq!(error.key, "lease.ttl");
+        let config = resolve(vec![repository("lease.ttl = '-5m'\nnope = 1")]).unwrap();
+        assert_eq!(config.text("lease.ttl"), "15m");
+        assert_eq!(config.ignored.len(), 2);
+    }
+
+    #[test]
+    fn every_profile_sets_known_keys_to_valid_values() {
+        for name in super::super::PROFILES {
+            let config = resolve(vec![user(&format!("profile = '{name}'"))]).unwrap();
+            assert!(config.ignored.is_empty(), "{name}: {:?}", config.ignored);
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! Events: one fact each, written in the same transaction as the change it describes.
+//!
+//! A [`Change`] is what a decision hands to the store; the store stamps it into an [`Event`]. The after-image in it is
+//! the whole new record, so replaying the log from the start gives the tables again. That is also how the store writes
+//! the tables: it applies the images of a change and nothing else, so state and log can't disagree.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::id::{Seq, TaskId, Token};
+use crate::landing::Landing;
+use crate::message::Message;
+use crate::name::{SessionName, TreeName};
+use crate::session::Session;
+use crate::task::Task;
+use crate::tree::Tree;
+
+/// What happened, as a dotted name. Names of newer versions are kept as they are.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct EventKind(Cow<'static, str>);
+
+macro_rules! event_kinds {
+    ($($constant:ident = $name:literal),* $(,)?) => {
+        impl EventKind {
+            $(
+                #[doc = concat!("`", $name, "`")]
+                pub const $constant: Self = Self(Cow::Borrowed($name));
+            )*
+
+            /// Every kind of this version.
+            pub const ALL: &'static [Self] = &[$(Self::$constant),*];
+        }
+    };
+}
+
+event_kinds! {
+    TASK_CREATED = "task.created",
+    TASK_IMPORTED = "task.imported",
+    TASK_EDITED = "task.edited",
+    TASK_PLAN = "task.plan",
+    TASK_CLAIMED = "task.claimed",
+    TASK_TAKEN_OVER = "task.taken_over",
+    TASK_RENEWED = "task.renewed",
+    TASK_RELEASED = "task.released",
+    TASK_STARTED = "task.started",
+    TASK_COMPLETED = "task.completed",
+    TASK_FAILED = "task.failed",
+    TASK_CANCELLED = "task.cancelled",
+    TASK_BLOCKED = "task.blocked",
+    TASK_NEEDS_MERGE = "task.needs_merge",
+    TASK_REOPENED = "task.reopened",
+    TREE_CREATE_BEFORE = "tree.create.before",
+    TREE_CREATE_AFTER = "tree.create.after",
+    TREE_CREATE_FAILED = "tree.create.failed",
+    TREE_KEPT = "tree.kept",
+    TREE_LANDED = "tree.landed",
+    TREE_BROKEN = "tree.broken",
+    TREE_REPAIRED = "tree.repaired",
+    TREE_REMOVE_BEFORE = "tree.remove.before",
+    TREE_REMOVE_AFTER = "tree.remove.after",
+    TREE_REMOVE_FAILED = "tree.remove.failed",
+    TREE_TRASHED = "tree.trashed",
+    TREE_RESTORED = "tree.restored",
+    LANDING_QUEUED = "landing.queued",
+    LANDING_TESTING = "landing.testing",
+    LANDING_LANDED = "landing.landed",
+    LANDING_CONFLICT = "landing.conflict",
+    LANDING_RED = "landing.red",
+    LANDING_DROPPED = "landing.dropped",
+    MESSAGE_SENT = "message.sent",
+    MESSAGE_READ = "message.read",
+    MESSAGE_ANSWERED = "message.answered",
+    SESSION_STARTED = "session.started",
+    SESSION_MOVED = "session.moved",
+    SESSION_NOTED = "session.noted",
+    SESSION_ENDED = "session.ended",
+}
+
+impl EventKind {
+    /// The dotted name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for EventKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+/// The whole new record of everything a change touched.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct After {
+    /// The task now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<Task>,
+    /// The tree now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<Tree>,
+    /// The landing now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub landing: Option<Landing>,
+    /// The session now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<Session>,
+    /// The message now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<Message>,
+}
+
+/// A change before it is written: an event without place, time and actor.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Change {
+    /// What happened.
+    pub kind: EventKind,
+    /// Under which claim.
+    pub token: Option<Token>,
+    /// Which task it is about.
+    pub task: Option<TaskId>,
+    /// Which tree it is about.
+    pub tree: Option<TreeName>,
+    /// The new records.
+    pub after: After,
+    /// What went wrong, for the `failed` kinds.
+    pub error: Option<String>,
+}
+
+impl Change {
+    fn new(kind: EventKind, after: After) -> Self {
+        Self {
+            kind,
+            token: None,
+            task: None,
+            tree: None,
+            after,
+            error: None,
+        }
+    }
+
+    /// A change of a task.
+    pub fn task(kind: EventKind, task: Task) -> Self {
+        let (id, tree) = (task.id.clone(), task.worktree.clone());
+        Self {
+            task: Some(id),
+            tree,
+            ..Self::new(
+                kind,
+                After {
+                    task: Some(task),
+                    ..After::default()
+                },
+            )
+        }
+    }
+
+    /// A change of a tree.
+    pub fn tree(kind: EventKind, tree: Tree) -> Self {
+        let (name, task) = (tree.name.clone(), tree.task.clone());
+        Self {
+            tree: Some(name),
+            task,
+            ..Self::new(
+                kind,
+                After {
+                    tree: Some(tree),
+                    ..After::default()
+                },
+            )
+        }
+    }
+
+    /// A change of a landing.
+    pub fn landing(kind: EventKind, landing: Landing) -> Self {
+        let (tree, task) = (Some(landing.tree.clone()), landing.task.clone());
+        Self {
+            tree,
+            task,
+            ..Self::new(
+                kind,
+                After {
+                    landing: Some(landing),
+                    ..After::default()
+                },
+            )
+        }
+    }
+
+    /// A change of a session.
+    pub fn session(kind: EventKind, session: Session) -> Self {
+        let (task, tree) = (session.task.clone(), session.tree.clone());
+        Self {
+            task,
+            tree,
+            ..Self::new(
+                kind,
+                After {
+                    session: Some(session),
+                    ..After::default()
+                },
+            )
+        }
+    }
+
+    /// A change of a message.
+    pub fn message(kind: EventKind, message: Message) -> Self {
+        let task = message.task.clone();
+        Self {
+            task,
+            ..Self::new(
+                kind,
+                After {
+                    message: Some(message),
+                    ..After::default()
+                },
+            )
+        }
+    }
+
+    /// The same under a claim's token.
+    pub fn with_token(mut self, token: Option<Token>) -> Self {
+        self.token = token;
+        self
+    }
+
+    /// The same with what went wrong.
+    pub fn with_error(mut self, error: Option<String>) -> Self {
+        self.error = error;
+        self
+    }
+}
+
+/// One line of the log.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// Its place.
+    pub seq: Seq,
+    /// When the transaction wrote it.
+    pub time: Timestamp,
+    /// Who did it; nobody for weald's own upkeep.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub actor: Option<SessionName>,
+    /// What happened.
+    pub kind: EventKind,
+    /// Under which claim.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<Token>,
+    /// Which task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskId>,
+    /// Which tree.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<TreeName>,
+    /// The new records.
+    #[serde(default)]
+    pub after: After,
+    /// What went wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+impl Event {
+    /// Stamps a change.
+    pub fn stamp(change: Change, seq: Seq, time: Timestamp, actor: Option<SessionName>) -> Self {
+        let Change {
+            kind,
+            token,
+            task,
+            tree,
+            after,
+            error,
+        } = change;
+        Self {
+            seq,
+            time,
+            actor,
+            kind,
+            token,
+            task,
+            tree,
+            after,
+            error,
+        }
+    }
+}

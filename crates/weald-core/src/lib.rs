@@ -1,0 +1,24 @@
+//! The pure heart of weald: types, state machines, decisions, and the contract of a store.
+//!
+//! Invariants: no file, process, clock, randomness or thread is touched here. A decision is a function
+//! `(state, input, now) -> Result<(state, change), refusal>`; layers further out perform it.
+//!
+//! Code map: [`task`] and [`task_rules`], [`dependencies`], [`session`], [`message`], [`tree`], [`landing`] hold the
+//! records and their rules; [`event`] the log; [`store`] the contract of a backend; [`id`], [`name`] and [`naming`] what
+//! things may be called; [`config`] the keys.
+
+pub mod config;
+pub mod dependencies;
+pub mod event;
+pub mod id;
+pub mod landing;
+pub mod message;
+pub mod name;
+pub mod naming;
+pub mod session;
+pub mod store;
+pub mod task;
+pub mod task_rules;
+pub mod tree;
+
+pub use jiff::{SignedDuration, Timestamp};

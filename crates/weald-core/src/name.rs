@@ -1,0 +1,281 @@
+//! Name rules: what a tree or a session may be called.
+//!
+//! A name becomes a directory, the last part of a branch and an argument, so the rule is narrow and stated in every
+//! refusal. Names that git would refuse, and names of weald's own files, are refused before git runs.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// The longest name, in bytes, unless a profile says less.
+pub const MAX_NAME: usize = 64;
+
+/// Names of weald's own files and folders beside trees and in its state directory.
+const RESERVED: [&str; 9] = [
+    "index.json",
+    "events.jsonl",
+    "weald.db",
+    "weald.toml",
+    "trash",
+    "worktree-trash",
+    "private",
+    "vault",
+    "pool",
+];
+
+/// Why a text is no name. Every message states the rule it broke.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NameError {
+    /// The empty text.
+    #[error("a name is not empty: use 1 to {max} of A-Z a-z 0-9 . _ -")]
+    Empty {
+        /// The longest name allowed.
+        max: usize,
+    },
+    /// More bytes than allowed.
+    #[error(
+        "a name has at most {max} characters, this one has {length}: use 1 to {max} of A-Z a-z 0-9 . _ -"
+    )]
+    TooLong {
+        /// The longest name allowed.
+        max: usize,
+        /// How long this one is.
+        length: usize,
+    },
+    /// A character outside the rule.
+    #[error("{character:?} can't be in a name: use 1 to {max} of A-Z a-z 0-9 . _ -")]
+    BadCharacter {
+        /// The first one that is not allowed.
+        character: char,
+        /// The longest name allowed.
+        max: usize,
+    },
+    /// In the alphabet, but something git or a shell would trip over.
+    #[error("`{name}` can't be a name: {why}")]
+    Refused {
+        /// The name as given.
+        name: String,
+        /// The rule of git or of the shell.
+        why: &'static str,
+    },
+    /// The name of one of weald's own files.
+    #[error("`{name}` is reserved for a file of weald's own; choose another name")]
+    Reserved {
+        /// The name as given.
+        name: String,
+    },
+}
+
+/// The rule all names and external ids share: `[A-Za-z0-9._-]{1,max}`, and nothing git refuses in a branch.
+pub fn check_name(text: &str, max: usize) -> Result<(), NameError> {
+    if text.is_empty() {
+        return Err(NameError::Empty { max });
+    }
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    if let Some(character) = text.chars().find(|c| !allowed(*c)) {
+        return Err(NameError::BadCharacter { character, max });
+    }
+    if text.len() > max {
+        return Err(NameError::TooLong {
+            max,
+            length: text.len(),
+        });
+    }
+    match git_objection(text) {
+        Some(why) => Err(NameError::Refused {
+            name: text.to_owned(),
+            why,
+        }),
+        None => Ok(()),
+    }
+}
+
+fn git_objection(text: &str) -> Option<&'static str> {
+    if text.starts_with('.') {
+        return Some("it starts with a dot");
+    }
+    if text.starts_with('-') {
+        return Some("it starts with a dash and would read as an option");
+    }
+    if text.ends_with('.') {
+        return Some("it ends with a dot");
+    }
+    if text.contains("..") {
+        return Some("git refuses two dots in a branch name");
+    }
+    if text.to_ascii_lowercase().ends_with(".lock") {
+        return Some("git keeps the ending .lock for its lock files");
+    }
+    None
+}
+
+fn check_tree_name(text: &str, max: usize) -> Result<(), NameError> {
+    check_name(text, max)?;
+    match RESERVED
+        .iter()
+        .any(|reserved| reserved.eq_ignore_ascii_case(text))
+    {
+        true => Err(NameError::Reserved {
+            name: text.to_owned(),
+        }),
+        false => Ok(()),
+    }
+}
+
+macro_rules! checked_name {
+    ($(#[$doc:meta])* $name:ident, $check:path) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub struct $name(String);
+
+        impl $name {
+            /// Checks `text` with a limit of `max` characters.
+            pub fn with_limit(text: &str, max: usize) -> Result<Self, NameError> {
+                $check(text, max)?;
+                Ok(Self(text.to_owned()))
+            }
+
+            /// The name as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = NameError;
+            fn from_str(text: &str) -> Result<Self, NameError> {
+                Self::with_limit(text, MAX_NAME)
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = NameError;
+            fn try_from(text: String) -> Result<Self, NameError> {
+                text.parse()
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(name: $name) -> String {
+                name.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+checked_name!(
+    /// What a tree is called.
+    TreeName,
+    check_tree_name
+);
+checked_name!(
+    /// What a session (an agent or a person) is called.
+    SessionName,
+    check_name
+);
+
+/// A tree name made from a task's subject: lower case, words joined by dashes, at most `max` characters.
+/// Nothing usable in the subject gives `task`.
+pub fn slug(subject: &str, max: usize) -> TreeName {
+    let mut text = String::new();
+    for c in subject.chars() {
+        if c.is_ascii_alphanumeric() {
+            text.push(c.to_ascii_lowercase());
+        } else if !text.is_empty() && !text.ends_with('-') {
+            text.push('-');
+        }
+    }
+    text.truncate(max.clamp(1, 40));
+    let text = text.trim_end_matches('-');
+    TreeName::with_limit(text, max).unwrap_or_else(|_| TreeName("task".into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn n1_names_follow_the_rule_and_the_refusal_states_it() {
+        for bad in [
+            "../evil",
+            "a b",
+            "",
+            ".",
+            "..",
+            "a/b",
+            "né",
+            "a\0",
+            "a\u{202e}b",
+            &"x".repeat(65),
+        ] {
+            let error = bad.parse::<TreeName>().expect_err(bad);
+            let message = error.to_string();
+            assert!(
+                message.contains("A-Z a-z 0-9 . _ -") || message.contains("dot"),
+                "{bad:?}: {message}"
+            );
+        }
+        for good in ["a", "fix-login", "A.b_c-9", &"x".repeat(64)] {
+            assert_eq!(good.parse::<TreeName>().unwrap().as_str(), good);
+        }
+        assert!(
+            TreeName::with_limit(&"x".repeat(41), 40).is_err(),
+            "two-plane names end at 40"
+        );
+        assert!(TreeName::with_limit(&"x".repeat(40), 40).is_ok());
+    }
+
+    #[test]
+    fn n2_names_git_would_refuse_are_refused_first() {
+        for bad in ["x.lock", ".x", "a..b", "x.", ".git", "-x", "X.LOCK"] {
+            let error = bad.parse::<TreeName>().expect_err(bad);
+            assert!(
+                matches!(error, NameError::Refused { .. }),
+                "{bad}: {error:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn n3_names_of_state_files_are_reserved() {
+        for bad in RESERVED {
+            assert_eq!(
+                bad.parse::<TreeName>(),
+                Err(NameError::Reserved {
+                    name: bad.to_owned()
+                })
+            );
+        }
+        assert!(
+            "Events.JSONL".parse::<TreeName>().is_err(),
+            "also in other case"
+        );
+        assert!(
+            "events.jsonl".parse::<SessionName>().is_ok(),
+            "a session makes no file"
+        );
+    }
+
+    #[test]
+    fn slugs_are_names() {
+        for (subject, expected) in [
+            ("Fix the login!", "fix-the-login"),
+            ("  --weird-- ", "weird"),
+            ("日本語", "task"),
+            ("trash", "task"),
+            ("a.lock", "a-lock"),
+            ("", "task"),
+        ] {
+            assert_eq!(slug(subject, MAX_NAME).as_str(), expected);
+        }
+        assert!(slug(&"word ".repeat(100), 64).as_str().len() <= 40);
+    }
+}

@@ -1,0 +1,145 @@
+//! Templates: how a profile turns a tree and its task into a path and a branch.
+//!
+//! A template is text with `{placeholders}`; an unknown one is an error when the config is read, never an odd folder
+//! later. Values are names and ids that were checked before, so nothing here can leave its place.
+
+use std::collections::BTreeMap;
+
+/// What a template may name, with its value.
+#[derive(Debug, Clone, Default)]
+pub struct TemplateValues(BTreeMap<&'static str, String>);
+
+/// Placeholders that any template may use. A value may still be absent where it makes no sense (`{task}` of a tree
+/// without a task), and then the template can't be used there.
+pub const PLACEHOLDERS: [&str; 13] = [
+    "repo",
+    "repo_parent",
+    "repo_name",
+    "repo_hash16",
+    "cache",
+    "common_dir",
+    "tree_root",
+    "name",
+    "id",
+    "task",
+    "plan",
+    "hash8",
+    "slug",
+];
+
+/// Why a template can't be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TemplateError {
+    /// A placeholder that nobody knows.
+    #[error("`{{{name}}}` is no placeholder; known are {}", PLACEHOLDERS.join(", "))]
+    Unknown {
+        /// The placeholder's name.
+        name: String,
+    },
+    /// A known placeholder without a value here.
+    #[error("`{{{name}}}` has no value here")]
+    Absent {
+        /// The placeholder's name.
+        name: String,
+    },
+    /// `{` without `}`.
+    #[error("a `{{` is not closed")]
+    Unclosed,
+}
+
+impl TemplateValues {
+    /// Sets one value.
+    pub fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        debug_assert!(
+            PLACEHOLDERS.contains(&name),
+            "{name} is not in PLACEHOLDERS"
+        );
+        self.0.insert(name, value.into());
+        self
+    }
+
+    /// Fills `template`.
+    pub fn expand(&self, template: &str) -> Result<String, TemplateError> {
+        let mut out = String::new();
+        walk(template, |part| {
+            match part {
+                Part::Text(text) => out.push_str(text),
+                Part::Placeholder(name) => {
+                    let value = self.0.get(name).ok_or_else(|| TemplateError::Absent {
+                        name: name.to_owned(),
+                    })?;
+                    out.push_str(value);
+                }
+            }
+            Ok(())
+        })?;
+        Ok(out)
+    }
+}
+
+/// Checks a template without filling it.
+pub fn check_template(template: &str) -> Result<(), TemplateError> {
+    walk(template, |_| Ok(()))
+}
+
+enum Part<'a> {
+    Text(&'a str),
+    Placeholder(&'a str),
+}
+
+fn walk<'a>(
+    template: &'a str,
+    mut visit: impl FnMut(Part<'a>) -> Result<(), TemplateError>,
+) -> Result<(), TemplateError> {
+    let mut rest = template;
+    while let Some(open) = rest.find('{') {
+        visit(Part::Text(&rest[..open]))?;
+        let inner = &rest[open + 1..];
+        let close = inner.find('}').ok_or(TemplateError::Unclosed)?;
+        let name = &inner[..close];
+        if !PLACEHOLDERS.contains(&name) {
+            return Err(TemplateError::Unknown {
+                name: name.to_owned(),
+            });
+        }
+        visit(Part::Placeholder(name))?;
+        rest = &inner[close + 1..];
+    }
+    visit(Part::Text(rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::TaskId;
+
+    #[test]
+    fn n8_the_prefix_is_stripped_once() {
+        // `beads-` is the tracker here; a second one belongs to the id.
+        for id in ["my-beads-1", "beads-my-beads-1"] {
+            let id: TaskId = id.parse().unwrap();
+            let values = TemplateValues::default().with("task", id.bare());
+            assert_eq!(values.expand("beads/{task}").unwrap(), "beads/my-beads-1");
+            assert_eq!(values.expand("beads-{task}").unwrap(), "beads-my-beads-1");
+        }
+    }
+
+    #[test]
+    fn templates_say_what_is_wrong() {
+        let values = TemplateValues::default().with("name", "a");
+        assert_eq!(values.expand("wt/{name}").unwrap(), "wt/a");
+        assert_eq!(
+            values.expand("{task}"),
+            Err(TemplateError::Absent {
+                name: "task".into()
+            })
+        );
+        assert_eq!(
+            check_template("{nope}"),
+            Err(TemplateError::Unknown {
+                name: "nope".into()
+            })
+        );
+        assert_eq!(check_template("{name"), Err(TemplateError::Unclosed));
+    }
+}

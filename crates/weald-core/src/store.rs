@@ -1,0 +1,237 @@
+//! The store: what a backend has to offer, and what it promises about races.
+//!
+//! Reads happen in a snapshot, changes in one exclusive transaction. The only way to change state is
+//! [`Write::record`]: it stores the after-images of a change and appends its event, so the tables are at any moment
+//! what replaying the log would give. (One exception, by name: [`Write::touch_session`].)
+//!
+//! One conformance suite in `weald-testkit` runs on every backend. It is the contract in executable form.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::event::{Change, Event};
+use crate::id::{MessageId, Seq, TaskId, TreeId};
+use crate::landing::Landing;
+use crate::message::Message;
+use crate::name::{SessionName, TreeName};
+use crate::session::Session;
+use crate::task::{Task, TaskStatus};
+use crate::tree::Tree;
+
+/// A result of the store.
+pub type Result<T> = std::result::Result<T, StoreError>;
+
+/// Why the store did not answer.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Another writer held the store for longer than the limit. Nothing was changed.
+    #[error("another weald process held the store for {}s", .waited.as_secs())]
+    Busy {
+        /// How long this one waited.
+        waited: Duration,
+    },
+    /// The database was written by a newer weald.
+    #[error("the database has schema {found}, this weald knows up to {known}")]
+    NewerSchema {
+        /// What the database says.
+        found: u32,
+        /// What this binary knows.
+        known: u32,
+    },
+    /// The database would lie on a file system that several machines share.
+    #[error("{} is on {kind}, a network file system, where SQLite loses data", .path.display())]
+    NetworkFileSystem {
+        /// Where.
+        path: PathBuf,
+        /// As the mount table calls it.
+        kind: String,
+    },
+    /// A file could not be made, opened or written.
+    #[error("{}: {source}", .path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The backend failed or its contents make no sense.
+    #[error("the store failed: {0}")]
+    Backend(String),
+}
+
+/// How much a commit must survive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// A crash of the process or of any other process, at any instruction.
+    Process,
+    /// Also a power cut: for landings, removals and completions.
+    Power,
+}
+
+/// A set of tasks to choose from; a filter with several takes what is in any of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TaskClass {
+    /// Tasks with this status.
+    Status(TaskStatus),
+    /// Pending, unowned, every dependency completed.
+    Ready,
+    /// Pending with a dependency that is not completed, or missing.
+    Waiting,
+}
+
+/// In which order tasks come.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum TaskOrder {
+    /// As they were made.
+    #[default]
+    Created,
+    /// As they are to be claimed: by priority, then age.
+    Claim,
+}
+
+/// Which tasks are asked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TaskFilter {
+    /// In any of these; empty is all.
+    pub classes: Vec<TaskClass>,
+    /// Owned by this session.
+    pub owner: Option<SessionName>,
+    /// With this label.
+    pub label: Option<String>,
+    /// In this order.
+    pub order: TaskOrder,
+    /// At most so many.
+    pub limit: Option<u64>,
+}
+
+/// Which messages are asked for; oldest first, the more urgent before the less.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MessageFilter {
+    /// In this inbox.
+    pub to: Option<SessionName>,
+    /// Only those that nobody took yet.
+    pub unread: bool,
+    /// Replies to this request.
+    pub reply_to: Option<MessageId>,
+    /// At most so many.
+    pub limit: Option<u64>,
+}
+
+/// Which events are asked for; always in the order of the log.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EventFilter {
+    /// The first ones after this place; without it, the last ones of the log.
+    pub since: Option<Seq>,
+    /// About this task.
+    pub task: Option<TaskId>,
+    /// About this tree.
+    pub tree: Option<TreeName>,
+    /// At most so many.
+    pub limit: Option<u64>,
+}
+
+/// Numbers that are given out once and never again, also after a crash or a removal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Counter {
+    /// Of tasks. Ids that were brought along count: the next one is above all of them.
+    Task,
+    /// Of messages.
+    Message,
+    /// Of trees.
+    Tree,
+    /// Of landings.
+    Landing,
+}
+
+/// Reading tasks.
+pub trait TaskReader {
+    /// One task. In a write transaction it is locked against others until the end.
+    fn task(&self, id: &TaskId) -> Result<Option<Task>>;
+    /// Tasks by filter.
+    fn tasks(&self, filter: &TaskFilter) -> Result<Vec<Task>>;
+    /// How many tasks the filter matches, whatever its limit.
+    fn count_tasks(&self, filter: &TaskFilter) -> Result<u64>;
+    /// The tasks that name `id` in `blocked_by`, in the order they were made.
+    fn dependents(&self, id: &TaskId) -> Result<Vec<TaskId>>;
+}
+
+/// Reading sessions and messages.
+pub trait SessionReader {
+    /// One session, ended ones too.
+    fn session(&self, name: &SessionName) -> Result<Option<Session>>;
+    /// All sessions, ended ones too, by name.
+    fn sessions(&self) -> Result<Vec<Session>>;
+    /// One message.
+    fn message(&self, id: MessageId) -> Result<Option<Message>>;
+    /// Messages by filter.
+    fn messages(&self, filter: &MessageFilter) -> Result<Vec<Message>>;
+}
+
+/// Reading trees and landings.
+pub trait TreeReader {
+    /// The tree that has or last had this name.
+    fn tree(&self, name: &TreeName) -> Result<Option<Tree>>;
+    /// A tree by number.
+    fn tree_by_id(&self, id: TreeId) -> Result<Option<Tree>>;
+    /// All trees, removed ones too, by number.
+    fn trees(&self) -> Result<Vec<Tree>>;
+    /// All landings, by number.
+    fn landings(&self) -> Result<Vec<Landing>>;
+}
+
+/// Reading the log.
+pub trait EventReader {
+    /// Events by filter.
+    fn events(&self, filter: &EventFilter) -> Result<Vec<Event>>;
+    /// The place of the newest event; 0 for an empty log.
+    fn last_seq(&self) -> Result<Seq>;
+}
+
+/// A consistent view of everything: what one transaction sees does not change under it.
+pub trait Read: TaskReader + SessionReader + TreeReader + EventReader {
+    /// The store's time. All leases are measured by it; in a fleet it is the server's.
+    fn now(&self) -> Timestamp;
+}
+
+/// One exclusive transaction. Dropped without [`Write::commit`] it leaves no trace.
+pub trait Write: Read {
+    /// Applies the after-images of `change` and appends its event. The event's place is known at once, but counts
+    /// only after the commit. Places have no gaps and follow the order of commits.
+    fn record(&mut self, actor: Option<&SessionName>, change: Change) -> Result<Seq>;
+
+    /// The first task that a claim may take: ready ones by priority and age, then those whose lease ran out, longest
+    /// ago first. Of two transactions at once, each gets another task (or the second waits for the first).
+    fn next_claimable(&mut self) -> Result<Option<Task>>;
+
+    /// Takes the next number of a counter. A number taken in a transaction that is dropped may be given again.
+    fn next_number(&mut self, counter: Counter) -> Result<u64>;
+
+    /// Notes that a session was seen. Makes no event: a heartbeat is an observation, and replaying it helps nobody.
+    /// A session that is not registered is left alone.
+    fn touch_session(&mut self, name: &SessionName) -> Result<()>;
+
+    /// Makes the transaction count. When it returns, the change survives what its [`Durability`] says. When it
+    /// fails, nothing of it is there.
+    fn commit(self: Box<Self>) -> Result<()>;
+}
+
+/// A backend. Cheap to share between threads; safe to open from any number of processes.
+pub trait Store: Send + Sync {
+    /// Opens a snapshot.
+    fn read(&self) -> Result<Box<dyn Read + '_>>;
+
+    /// Waits for its turn among all writers of all processes, then opens a transaction. Waiting is fair: nobody is
+    /// passed over for ever. Gives up with [`StoreError::Busy`].
+    fn write(&self, durability: Durability) -> Result<Box<dyn Write + '_>>;
+
+    /// Returns as soon as the log is longer than `after`, at the latest after `timeout`, with its length then.
+    fn wait(&self, after: Seq, timeout: Duration) -> Result<Seq>;
+}
+
+/// Where the time comes from. Tests turn it by hand.
+pub trait Clock: Send + Sync {
+    /// Now.
+    fn now(&self) -> Timestamp;
+}

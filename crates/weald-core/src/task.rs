@@ -1,0 +1,267 @@
+//! The task: a goal with a status, an owner and dependencies. The source of truth of the control plane.
+//!
+//! This module holds the record and the small types in it. What may happen to a task is decided in
+//! [`crate::task_rules`]; who may work on it next is [`crate::dependencies`].
+
+use std::fmt;
+use std::str::FromStr;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::id::{TaskId, Token};
+use crate::name::{SessionName, TreeName};
+
+/// The longest subject, in characters: it has to fit a line of a table.
+pub const MAX_SUBJECT: usize = 500;
+
+/// Where a task stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskStatus {
+    /// Not begun.
+    Pending,
+    /// Somebody works on it, or may.
+    InProgress,
+    /// Done.
+    Completed,
+    /// Tried and given up.
+    Failed,
+    /// Done, but its landing conflicts.
+    NeedsMerge,
+    /// Waits for a person.
+    Blocked,
+    /// Not wanted any more.
+    Cancelled,
+}
+
+impl TaskStatus {
+    /// Every status, in the order a board shows them.
+    pub const ALL: [Self; 7] = [
+        Self::Pending,
+        Self::InProgress,
+        Self::NeedsMerge,
+        Self::Blocked,
+        Self::Failed,
+        Self::Completed,
+        Self::Cancelled,
+    ];
+
+    /// The name in JSON, on the command line and in the store.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::InProgress => "in_progress",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::NeedsMerge => "needs_merge",
+            Self::Blocked => "blocked",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// True for the states in which nobody works on the task any more.
+    pub fn is_closed(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
+    }
+}
+
+impl fmt::Display for TaskStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// How soon a task is wanted; P0 first.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+)]
+pub enum Priority {
+    /// Now.
+    P0,
+    /// Soon.
+    P1,
+    /// In its turn.
+    #[default]
+    P2,
+    /// When nothing else is left.
+    P3,
+}
+
+impl Priority {
+    /// Every priority, first to last.
+    pub const ALL: [Self; 4] = [Self::P0, Self::P1, Self::P2, Self::P3];
+
+    /// `P0` to `P3`.
+    pub fn as_str(self) -> &'static str {
+        ["P0", "P1", "P2", "P3"][self as usize]
+    }
+}
+
+impl fmt::Display for Priority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for Priority {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL
+            .into_iter()
+            .find(|priority| priority.as_str().eq_ignore_ascii_case(text))
+            .ok_or_else(|| "a priority is P0, P1, P2 or P3".to_owned())
+    }
+}
+
+/// Who owns a task until when. The token decides; expiry only permits a takeover.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lease {
+    /// The fencing token of this claim.
+    pub token: Token,
+    /// Who claimed.
+    pub session: SessionName,
+    /// When.
+    pub acquired_at: Timestamp,
+    /// From when on somebody else may take over.
+    pub expires_at: Timestamp,
+}
+
+impl Lease {
+    /// True when somebody else may take over. The holder may still go on until somebody does.
+    pub fn is_expired(&self, now: Timestamp) -> bool {
+        self.expires_at <= now
+    }
+}
+
+/// Where the plan of a task that needs one stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PlanApproval {
+    /// A plan is wanted, none was sent.
+    Required,
+    /// Sent, not judged.
+    Submitted,
+    /// Go.
+    Approved,
+    /// Not like this.
+    Rejected,
+}
+
+/// How a task's tree was dealt with at the end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Closeout {
+    /// `keep` or `remove`.
+    pub action: String,
+    /// In somebody's words.
+    pub reason: String,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// One task, as stored and as printed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Task {
+    /// What it is called.
+    pub id: TaskId,
+    /// One line.
+    pub subject: String,
+    /// The rest.
+    #[serde(default)]
+    pub description: String,
+    /// Where it stands.
+    pub status: TaskStatus,
+    /// How soon.
+    #[serde(default)]
+    pub priority: Priority,
+    /// Who works on it, or finished it.
+    #[serde(default)]
+    pub owner: Option<SessionName>,
+    /// The tree bound to it.
+    #[serde(default)]
+    pub worktree: Option<TreeName>,
+    /// The tree that was bound before.
+    #[serde(default)]
+    pub last_worktree: Option<TreeName>,
+    /// What has to be completed before.
+    #[serde(default)]
+    pub blocked_by: Vec<TaskId>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When anything in it changed.
+    pub updated_at: Timestamp,
+    /// When it was completed, failed or cancelled; absent while it is open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closed_at: Option<Timestamp>,
+    /// What has to hold for it to be done.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub acceptance: String,
+    /// Free words to filter by.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<String>,
+    /// The board or epic it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<String>,
+    /// Set when a plan has to be approved before the task can be completed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan_approval: Option<PlanApproval>,
+    /// The report of whoever finished, failed, cancelled or blocked it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub report: Option<String>,
+    /// How its tree ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closeout: Option<Closeout>,
+    /// The last token given out for it.
+    #[serde(default)]
+    pub token: Token,
+    /// Who holds it now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease: Option<Lease>,
+    /// Fields that weald does not know, kept as they came.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+impl Task {
+    /// A pending task without dependencies.
+    pub fn new(id: TaskId, subject: impl Into<String>, now: Timestamp) -> Self {
+        Self {
+            id,
+            subject: subject.into(),
+            description: String::new(),
+            status: TaskStatus::Pending,
+            priority: Priority::default(),
+            owner: None,
+            worktree: None,
+            last_worktree: None,
+            blocked_by: Vec::new(),
+            created_at: now,
+            updated_at: now,
+            closed_at: None,
+            acceptance: String::new(),
+            labels: Vec::new(),
+            plan: None,
+            plan_approval: None,
+            report: None,
+            closeout: None,
+            token: Token(0),
+            lease: None,
+            extra: Map::new(),
+        }
+    }
+
+    /// The part of "ready" that the task itself shows: pending and unowned. Its dependencies are the other part.
+    pub fn is_open(&self) -> bool {
+        self.status == TaskStatus::Pending && self.owner.is_none()
+    }
+
+    /// True when the lease has run out and a claim may take it over.
+    pub fn is_abandoned(&self, now: Timestamp) -> bool {
+        self.status == TaskStatus::InProgress
+            && self
+                .lease
+                .as_ref()
+                .is_some_and(|lease| lease.is_expired(now))
+    }
+}

@@ -1,0 +1,455 @@
+//! What may happen to a task: `(task, input, now) -> (task, change)` or a refusal that carries the facts.
+//!
+//! The rules are two tables in code: [`legal_moves`] says which status follows which, [`check_token`] says who may move it.
+//! Nothing here reads a clock or a store; dependencies are handed in as [`Blockers`].
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::dependencies::Blockers;
+use crate::event::{Change, EventKind};
+use crate::id::{TaskId, Token};
+use crate::name::SessionName;
+use crate::task::{Lease, MAX_SUBJECT, PlanApproval, Priority, Task, TaskStatus};
+
+/// Something that is asked of a task.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TaskInput {
+    /// Take it, for `ttl`.
+    Claim {
+        /// Who.
+        session: SessionName,
+        /// For how long before others may take over.
+        ttl: SignedDuration,
+        /// What its dependencies say.
+        blockers: Blockers,
+    },
+    /// Hold it longer.
+    Renew {
+        /// The holder's token.
+        token: Option<Token>,
+        /// From now on.
+        ttl: SignedDuration,
+    },
+    /// Give it back.
+    Release {
+        /// The holder's token.
+        token: Option<Token>,
+    },
+    /// Work on it without a lease: a person, or a tree that was bound.
+    Start {
+        /// Who, if it should be owned.
+        owner: Option<SessionName>,
+    },
+    /// It is done.
+    Complete {
+        /// The holder's token.
+        token: Option<Token>,
+        /// What was done.
+        report: Option<String>,
+    },
+    /// It can't be done.
+    Fail {
+        /// The holder's token.
+        token: Option<Token>,
+        /// Why.
+        report: Option<String>,
+    },
+    /// It is not wanted.
+    Cancel {
+        /// Why.
+        reason: Option<String>,
+    },
+    /// It waits for a person.
+    Block {
+        /// For what.
+        reason: String,
+    },
+    /// Its landing conflicts.
+    NeedMerge,
+    /// Open it again.
+    Reopen,
+    /// Change its words.
+    Edit(Box<TaskEdit>),
+    /// Its plan was sent or judged.
+    Plan(PlanApproval),
+}
+
+/// New words for a task; what is `None` stays.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct TaskEdit {
+    /// New subject.
+    pub subject: Option<String>,
+    /// New description.
+    pub description: Option<String>,
+    /// New acceptance notes.
+    pub acceptance: Option<String>,
+    /// New priority.
+    pub priority: Option<Priority>,
+    /// New grouping; the empty text takes it away.
+    pub plan: Option<String>,
+    /// Labels to add.
+    pub add_labels: Vec<String>,
+    /// Labels to take away.
+    pub remove_labels: Vec<String>,
+    /// The whole new list of dependencies (checked for cycles by the caller).
+    pub blocked_by: Option<Vec<TaskId>>,
+    /// Ask for an approved plan before completion, or stop asking.
+    pub needs_plan: Option<bool>,
+}
+
+/// Why a task did not move.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum TaskRefusal {
+    /// The status does not allow it.
+    #[error("task {task} is {from} and can't become {to}")]
+    IllegalMove {
+        /// Which task.
+        task: TaskId,
+        /// Its status.
+        from: TaskStatus,
+        /// What was asked.
+        to: TaskStatus,
+        /// What would be allowed.
+        legal: Vec<TaskStatus>,
+    },
+    /// Another claim came later, or this one was given back.
+    #[error("token {given} of task {task} is old: the newest is {current}")]
+    StaleToken {
+        /// Which task.
+        task: TaskId,
+        /// The token that came.
+        given: Token,
+        /// The newest one.
+        current: Token,
+        /// Who holds it, if anybody.
+        holder: Option<SessionName>,
+    },
+    /// A held task needs its token.
+    #[error("task {task} is held by {holder}, so this needs the token of that claim")]
+    TokenRequired {
+        /// Which task.
+        task: TaskId,
+        /// Who holds it.
+        holder: SessionName,
+        /// Its token; tokens fence, they are no secrets.
+        token: Token,
+    },
+    /// Somebody holds it.
+    #[error("task {task} is held by {holder} until {until}")]
+    Held {
+        /// Which task.
+        task: TaskId,
+        /// Who.
+        holder: SessionName,
+        /// Until when nobody may take over.
+        until: Timestamp,
+    },
+    /// Nobody holds it, so there is nothing to renew or to give back.
+    #[error("nobody holds task {task}")]
+    NotHeld {
+        /// Which task.
+        task: TaskId,
+    },
+    /// Its dependencies are not done.
+    #[error("task {task} waits for {}", .blockers)]
+    Waiting {
+        /// Which task.
+        task: TaskId,
+        /// For what.
+        blockers: Blockers,
+    },
+    /// Its plan is not approved.
+    #[error("task {task} needs an approved plan first")]
+    PlanNotApproved {
+        /// Which task.
+        task: TaskId,
+        /// Where the plan stands.
+        plan: PlanApproval,
+    },
+    /// A subject that is empty, too long or more than a line.
+    #[error("a subject is one line of 1 to {MAX_SUBJECT} characters")]
+    BadSubject,
+    /// A label that is empty or holds a control character.
+    #[error("a label is 1 to 100 printable characters")]
+    BadLabel,
+}
+
+/// The statuses that may follow `from`, through any input.
+pub fn legal_moves(from: TaskStatus) -> &'static [TaskStatus] {
+    use TaskStatus::*;
+    match from {
+        Pending => &[InProgress, Blocked, Cancelled],
+        InProgress => &[Pending, Completed, Failed, NeedsMerge, Blocked, Cancelled],
+        NeedsMerge => &[InProgress, Pending, Completed, Failed, Blocked, Cancelled],
+        Blocked => &[Pending, Cancelled],
+        Failed => &[Pending, Cancelled],
+        Completed => &[Pending],
+        Cancelled => &[Pending],
+    }
+}
+
+/// Decides one input.
+pub fn decide(
+    task: &Task,
+    input: TaskInput,
+    now: Timestamp,
+) -> Result<(Task, Change), TaskRefusal> {
+    let mut next = task.clone();
+    next.updated_at = now;
+    let kind = match input {
+        TaskInput::Claim {
+            session,
+            ttl,
+            blockers,
+        } => claim(&mut next, session, ttl, blockers, now)?,
+        TaskInput::Renew { token, ttl } => renew(&mut next, token, ttl, now)?,
+        TaskInput::Release { token } => release(&mut next, token)?,
+        TaskInput::Start { owner } => {
+            move_to(&mut next, TaskStatus::InProgress, now)?;
+            next.owner = owner;
+            EventKind::TASK_STARTED
+        }
+        TaskInput::Complete { token, report } => complete(&mut next, token, report, now)?,
+        TaskInput::Fail { token, report } => {
+            check_token(&next, token)?;
+            move_to(&mut next, TaskStatus::Failed, now)?;
+            next.report = report.or(next.report);
+            EventKind::TASK_FAILED
+        }
+        TaskInput::Cancel { reason } => {
+            move_to(&mut next, TaskStatus::Cancelled, now)?;
+            next.report = reason.or(next.report);
+            EventKind::TASK_CANCELLED
+        }
+        TaskInput::Block { reason } => {
+            move_to(&mut next, TaskStatus::Blocked, now)?;
+            next.report = Some(reason);
+            EventKind::TASK_BLOCKED
+        }
+        TaskInput::NeedMerge => {
+            move_to(&mut next, TaskStatus::NeedsMerge, now)?;
+            EventKind::TASK_NEEDS_MERGE
+        }
+        TaskInput::Reopen => {
+            move_to(&mut next, TaskStatus::Pending, now)?;
+            next.owner = None;
+            EventKind::TASK_REOPENED
+        }
+        TaskInput::Edit(edit) => apply_edit(&mut next, *edit)?,
+        TaskInput::Plan(plan) => {
+            next.plan_approval = Some(plan);
+            EventKind::TASK_PLAN
+        }
+    };
+    let token = next
+        .lease
+        .as_ref()
+        .or(task.lease.as_ref())
+        .map(|lease| lease.token);
+    Ok((next.clone(), Change::task(kind, next).with_token(token)))
+}
+
+/// Checks a new task's words; the same rules as for an edit.
+pub fn check_new(task: &Task) -> Result<(), TaskRefusal> {
+    check_subject(&task.subject)?;
+    task.labels.iter().try_for_each(|label| check_label(label))
+}
+
+fn claim(
+    task: &mut Task,
+    session: SessionName,
+    ttl: SignedDuration,
+    blockers: Blockers,
+    now: Timestamp,
+) -> Result<EventKind, TaskRefusal> {
+    let taken_over = match &task.lease {
+        Some(lease) if !lease.is_expired(now) => {
+            return Err(TaskRefusal::Held {
+                task: task.id.clone(),
+                holder: lease.session.clone(),
+                until: lease.expires_at,
+            });
+        }
+        held => held.is_some(),
+    };
+    if task.status != TaskStatus::InProgress {
+        check_move(task, TaskStatus::InProgress)?;
+    }
+    if !taken_over && !blockers.is_empty() {
+        return Err(TaskRefusal::Waiting {
+            task: task.id.clone(),
+            blockers,
+        });
+    }
+    task.status = TaskStatus::InProgress;
+    task.token = task.token.next();
+    task.owner = Some(session.clone());
+    task.lease = Some(Lease {
+        token: task.token,
+        session,
+        acquired_at: now,
+        expires_at: after(now, ttl),
+    });
+    Ok(if taken_over {
+        EventKind::TASK_TAKEN_OVER
+    } else {
+        EventKind::TASK_CLAIMED
+    })
+}
+
+fn renew(
+    task: &mut Task,
+    token: Option<Token>,
+    ttl: SignedDuration,
+    now: Timestamp,
+) -> Result<EventKind, TaskRefusal> {
+    check_token(task, token)?;
+    let id = task.id.clone();
+    let lease = task
+        .lease
+        .as_mut()
+        .ok_or(TaskRefusal::NotHeld { task: id })?;
+    lease.expires_at = after(now, ttl);
+    Ok(EventKind::TASK_RENEWED)
+}
+
+fn release(task: &mut Task, token: Option<Token>) -> Result<EventKind, TaskRefusal> {
+    check_token(task, token)?;
+    if task.lease.take().is_none() && task.status != TaskStatus::InProgress {
+        return Err(TaskRefusal::NotHeld {
+            task: task.id.clone(),
+        });
+    }
+    task.status = TaskStatus::Pending;
+    task.owner = None;
+    Ok(EventKind::TASK_RELEASED)
+}
+
+fn complete(
+    task: &mut Task,
+    token: Option<Token>,
+    report: Option<String>,
+    now: Timestamp,
+) -> Result<EventKind, TaskRefusal> {
+    check_token(task, token)?;
+    if task.status != TaskStatus::InProgress && task.status != TaskStatus::NeedsMerge {
+        return Err(illegal(task, TaskStatus::Completed));
+    }
+    match task.plan_approval {
+        None | Some(PlanApproval::Approved) => {}
+        Some(plan) => {
+            return Err(TaskRefusal::PlanNotApproved {
+                task: task.id.clone(),
+                plan,
+            });
+        }
+    }
+    move_to(task, TaskStatus::Completed, now)?;
+    task.report = report.or(task.report.take());
+    Ok(EventKind::TASK_COMPLETED)
+}
+
+/// A token that comes must be the newest one; a held task must come with one.
+fn check_token(task: &Task, given: Option<Token>) -> Result<(), TaskRefusal> {
+    match (given, &task.lease) {
+        (Some(given), Some(lease)) if given == lease.token => Ok(()),
+        // The claim's own work was closed already: let the status speak.
+        (Some(given), None) if given == task.token && task.status.is_closed() => Ok(()),
+        (Some(given), lease) => Err(TaskRefusal::StaleToken {
+            task: task.id.clone(),
+            given,
+            current: task.token,
+            holder: lease.as_ref().map(|lease| lease.session.clone()),
+        }),
+        (None, Some(lease)) => Err(TaskRefusal::TokenRequired {
+            task: task.id.clone(),
+            holder: lease.session.clone(),
+            token: lease.token,
+        }),
+        (None, None) => Ok(()),
+    }
+}
+
+fn illegal(task: &Task, to: TaskStatus) -> TaskRefusal {
+    let legal = legal_moves(task.status).to_vec();
+    TaskRefusal::IllegalMove {
+        task: task.id.clone(),
+        from: task.status,
+        to,
+        legal,
+    }
+}
+
+fn check_move(task: &Task, to: TaskStatus) -> Result<(), TaskRefusal> {
+    match legal_moves(task.status).contains(&to) {
+        true => Ok(()),
+        false => Err(illegal(task, to)),
+    }
+}
+
+/// Moves the status; nobody holds a task that is not in progress.
+fn move_to(task: &mut Task, to: TaskStatus, now: Timestamp) -> Result<(), TaskRefusal> {
+    check_move(task, to)?;
+    task.status = to;
+    task.closed_at = to.is_closed().then_some(now);
+    task.lease = None;
+    Ok(())
+}
+
+fn apply_edit(task: &mut Task, edit: TaskEdit) -> Result<EventKind, TaskRefusal> {
+    if let Some(subject) = edit.subject {
+        check_subject(&subject)?;
+        task.subject = subject;
+    }
+    for label in edit.add_labels {
+        check_label(&label)?;
+        if !task.labels.contains(&label) {
+            task.labels.push(label);
+        }
+    }
+    task.labels
+        .retain(|label| !edit.remove_labels.contains(label));
+    if let Some(plan) = edit.plan {
+        task.plan = Some(plan).filter(|plan| !plan.is_empty());
+    }
+    match edit.needs_plan {
+        Some(true) => task.plan_approval = task.plan_approval.or(Some(PlanApproval::Required)),
+        Some(false) => task.plan_approval = None,
+        None => {}
+    }
+    task.description = edit
+        .description
+        .unwrap_or(std::mem::take(&mut task.description));
+    task.acceptance = edit
+        .acceptance
+        .unwrap_or(std::mem::take(&mut task.acceptance));
+    task.priority = edit.priority.unwrap_or(task.priority);
+    task.blocked_by = edit
+        .blocked_by
+        .unwrap_or(std::mem::take(&mut task.blocked_by));
+    Ok(EventKind::TASK_EDITED)
+}
+
+fn check_subject(subject: &str) -> Result<(), TaskRefusal> {
+    let length = subject.chars().count();
+    match length <= MAX_SUBJECT
+        && !subject.trim().is_empty()
+        && !subject.chars().any(char::is_control)
+    {
+        true => Ok(()),
+        false => Err(TaskRefusal::BadSubject),
+    }
+}
+
+fn check_label(label: &str) -> Result<(), TaskRefusal> {
+    match !label.is_empty() && label.chars().count() <= 100 && !label.chars().any(char::is_control)
+    {
+        true => Ok(()),
+        false => Err(TaskRefusal::BadLabel),
+    }
+}
+
+/// `now + ttl`, at most the end of time.
+fn after(now: Timestamp, ttl: SignedDuration) -> Timestamp {
+    now.checked_add(ttl).unwrap_or(Timestamp::MAX)
+}

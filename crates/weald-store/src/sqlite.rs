@@ -1,0 +1,199 @@
+//! The default backend: one SQLite file for all processes of a repository.
+//!
+//! Invariants: WAL mode; every change is one `BEGIN IMMEDIATE` transaction, begun only by whoever holds the turn
+//! ([`turn`]), so writers queue in the kernel and never poll; a new database appears by rename, complete or not at all;
+//! a database of a newer weald, and a network file system, are refused.
+
+mod rows;
+mod schema;
+mod transaction;
+mod turn;
+
+use std::fs;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
+use weald_core::id::Seq;
+use weald_core::store::{Clock, Durability, Read, Result, Store, StoreError, Write};
+
+use crate::network::network_kind;
+use transaction::Transaction;
+use turn::Turn;
+
+/// The database's name in the private directory.
+pub const DATABASE_FILE: &str = "weald.db";
+
+/// Versions before this one can corrupt a database in WAL mode.
+const OLDEST_SQLITE: i32 = 3_051_003;
+
+/// How long a writer waits for its turn. A process that was stopped while it held the turn is given this long.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How often [`Store::wait`] looks. `PRAGMA data_version` costs a few microseconds.
+const POLL: Duration = Duration::from_millis(20);
+
+/// The SQLite store.
+pub struct SqliteStore {
+    connection: Mutex<Connection>,
+    turn: Turn,
+    clock: Arc<dyn Clock>,
+}
+
+impl SqliteStore {
+    /// Opens the database in `directory`, making both if they are not there.
+    pub fn open(directory: &Path, clock: Arc<dyn Clock>) -> Result<Self> {
+        Self::open_with_patience(directory, clock, PATIENCE)
+    }
+
+    /// The same with another limit for waiting.
+    pub fn open_with_patience(
+        directory: &Path,
+        clock: Arc<dyn Clock>,
+        patience: Duration,
+    ) -> Result<Self> {
+        assert!(
+            rusqlite::version_number() >= OLDEST_SQLITE,
+            "SQLite {} corrupts WAL files",
+            rusqlite::version()
+        );
+        let mut builder = fs::DirBuilder::new();
+        builder.recursive(true).mode(0o700);
+        builder
+            .create(directory)
+            .map_err(|source| StoreError::File {
+                path: directory.to_owned(),
+                source,
+            })?;
+        if let Some(kind) = network_kind(directory) {
+            return Err(StoreError::NetworkFileSystem {
+                path: directory.to_owned(),
+                kind,
+            });
+        }
+        let turn = Turn::new(directory, patience)?;
+        let path = directory.join(DATABASE_FILE);
+        let connection = match path.exists() {
+            true => connect(&path, patience)?,
+            false => create(&path, &turn, clock.as_ref(), patience)?,
+        };
+        if schema::version(&connection)? != schema::NEWEST {
+            let _turn = turn.take()?;
+            schema::migrate(&connection, clock.now())?;
+        }
+        Ok(Self {
+            connection: Mutex::new(connection),
+            turn,
+            clock,
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Connection> {
+        // A panic while it was held rolled its transaction back on the way out.
+        self.connection
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Store for SqliteStore {
+    fn read(&self) -> Result<Box<dyn Read + '_>> {
+        let transaction = Transaction::begin_read(self.lock(), self.clock.now())?;
+        Ok(Box::new(transaction))
+    }
+
+    fn write(&self, durability: Durability) -> Result<Box<dyn Write + '_>> {
+        let connection = self.lock();
+        let turn = self.turn.take()?;
+        // The time is read under the turn: a lease can't look expired because its writer waited.
+        let transaction = Transaction::begin_write(connection, turn, durability, self.clock.now())?;
+        Ok(Box::new(transaction))
+    }
+
+    fn wait(&self, after: Seq, timeout: Duration) -> Result<Seq> {
+        let deadline = Instant::now() + timeout;
+        loop {
+            let last = rows::last_seq(&self.lock())?;
+            if last > after || Instant::now() >= deadline {
+                return Ok(last);
+            }
+            let version = data_version(&self.lock())?;
+            while data_version(&self.lock())? == version && Instant::now() < deadline {
+                thread::sleep(POLL.min(deadline.saturating_duration_since(Instant::now())));
+            }
+        }
+    }
+}
+
+fn data_version(connection: &Connection) -> Result<i64> {
+    let mut statement = connection
+        .prepare_cached("PRAGMA data_version")
+        .map_err(backend)?;
+    statement.query_row([], |row| row.get(0)).map_err(backend)
+}
+
+/// Builds a new database beside its place and renames it there, so that nobody ever opens half of one.
+fn create(path: &Path, turn: &Turn, clock: &dyn Clock, patience: Duration) -> Result<Connection> {
+    let _turn = turn.take()?;
+    if !path.exists() {
+        let building = path.with_extension("new");
+        for leftover in [
+            building.clone(),
+            with_suffix(&building, "-wal"),
+            with_suffix(&building, "-shm"),
+        ] {
+            match fs::remove_file(&leftover) {
+                Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(StoreError::File {
+                        path: leftover,
+                        source,
+                    });
+                }
+                _ => {}
+            }
+        }
+        let connection = Connection::open(&building).map_err(backend)?;
+        connection
+            .pragma_update(None, "journal_mode", "WAL")
+            .map_err(backend)?;
+        schema::migrate(&connection, clock.now())?;
+        connection.close().map_err(|(_, error)| backend(error))?;
+        fs::rename(&building, path).map_err(|source| StoreError::File {
+            path: path.to_owned(),
+            source,
+        })?;
+    }
+    connect(path, patience)
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+fn connect(path: &Path, patience: Duration) -> Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(backend)?;
+    connection.busy_timeout(patience).map_err(backend)?;
+    // Otherwise every one-shot command, as the last one to close, would checkpoint and delete the log.
+    connection
+        .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
+        .map_err(backend)?;
+    connection
+        .pragma_update(None, "foreign_keys", "ON")
+        .map_err(backend)?;
+    connection
+        .pragma_update(None, "synchronous", "NORMAL")
+        .map_err(backend)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    Ok(connection)
+}
+
+fn backend(error: rusqlite::Error) -> StoreError {
+    StoreError::Backend(error.to_string())
+}

@@ -1,0 +1,278 @@
+//! Reading and writing single records.
+
+use rusqlite::types::ToSql;
+use rusqlite::{Connection, OptionalExtension, params};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use weald_core::Timestamp;
+use weald_core::event::{After, Event};
+use weald_core::id::{Seq, TaskId};
+use weald_core::landing::Landing;
+use weald_core::message::Message;
+use weald_core::session::Session;
+use weald_core::store::{Counter, Result, StoreError};
+use weald_core::task::{Task, TaskStatus};
+use weald_core::tree::Tree;
+
+use super::backend;
+
+/// The first record that `sql` finds in its first column.
+pub fn one<T: DeserializeOwned>(
+    connection: &Connection,
+    sql: &str,
+    with: &[&dyn ToSql],
+) -> Result<Option<T>> {
+    let mut statement = connection.prepare_cached(sql).map_err(backend)?;
+    let doc = statement
+        .query_row(with, |row| row.get::<_, String>(0))
+        .optional()
+        .map_err(backend)?;
+    doc.map(|doc| parse(&doc)).transpose()
+}
+
+/// All records that `sql` finds in its first column.
+pub fn all<T: DeserializeOwned>(
+    connection: &Connection,
+    sql: &str,
+    with: &[&dyn ToSql],
+) -> Result<Vec<T>> {
+    let mut statement = connection.prepare_cached(sql).map_err(backend)?;
+    let mut rows = statement.query(with).map_err(backend)?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next().map_err(backend)? {
+        let doc = row
+            .get_ref(0)
+            .and_then(|value| Ok(value.as_str()?))
+            .map_err(backend)?;
+        found.push(parse(doc)?);
+    }
+    Ok(found)
+}
+
+/// A record's text as a record.
+pub fn parse<T: DeserializeOwned>(doc: &str) -> Result<T> {
+    serde_json::from_str(doc)
+        .map_err(|error| StoreError::Backend(format!("a record can't be read: {error}")))
+}
+
+fn text(record: &impl Serialize) -> String {
+    serde_json::to_string(record).expect("records have text keys")
+}
+
+/// The place of the newest event.
+pub fn last_seq(connection: &Connection) -> Result<Seq> {
+    let mut statement = connection
+        .prepare_cached("SELECT max(seq) FROM events")
+        .map_err(backend)?;
+    let last: Option<i64> = statement.query_row([], |row| row.get(0)).map_err(backend)?;
+    Ok(Seq(last.unwrap_or(0) as u64))
+}
+
+/// Appends an event.
+pub fn insert_event(connection: &Connection, event: &Event) -> Result<()> {
+    let task = event.task.as_ref().map(TaskId::to_string);
+    let tree = event.tree.as_ref().map(|tree| tree.as_str());
+    execute(
+        connection,
+        "INSERT INTO events (seq, task, tree, doc) VALUES (?1, ?2, ?3, ?4)",
+        params![event.seq.0 as i64, task, tree, text(event)],
+    )
+}
+
+/// Stores the records of a change.
+pub fn apply(connection: &Connection, after: &After) -> Result<()> {
+    if let Some(task) = &after.task {
+        put_task(connection, task)?;
+    }
+    if let Some(tree) = &after.tree {
+        put_tree(connection, tree)?;
+    }
+    if let Some(landing) = &after.landing {
+        put_landing(connection, landing)?;
+    }
+    if let Some(session) = &after.session {
+        put_session(connection, session)?;
+    }
+    match &after.message {
+        Some(message) => put_message(connection, message),
+        None => Ok(()),
+    }
+}
+
+/// Takes the next number of a counter.
+pub fn next_number(connection: &Connection, counter: Counter) -> Result<u64> {
+    let sql = "INSERT INTO counters VALUES (?1, 1) ON CONFLICT (name) DO UPDATE SET value = value + 1 RETURNING value";
+    let mut statement = connection.prepare_cached(sql).map_err(backend)?;
+    statement
+        .query_row([counter_name(counter)], |row| row.get::<_, i64>(0))
+        .map(|n| n as u64)
+        .map_err(backend)
+}
+
+/// Makes sure that a counter gives out only numbers above `number`.
+fn raise_counter(connection: &Connection, counter: Counter, number: u64) -> Result<()> {
+    execute(
+        connection,
+        "INSERT INTO counters VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = excluded.value \
+         WHERE value < excluded.value",
+        params![counter_name(counter), number as i64],
+    )
+}
+
+fn counter_name(counter: Counter) -> &'static str {
+    match counter {
+        Counter::Task => "task",
+        Counter::Message => "message",
+        Counter::Tree => "tree",
+        Counter::Landing => "landing",
+    }
+}
+
+fn put_task(connection: &Connection, task: &Task) -> Result<()> {
+    let id = task.id.to_string();
+    let before: Option<Task> = one(connection, "SELECT doc FROM tasks WHERE id = ?1", &[&id])?;
+    let expires = task
+        .lease
+        .as_ref()
+        .map(|lease| nanoseconds(lease.expires_at));
+    let owner = task.owner.as_ref().map(|owner| owner.as_str());
+    execute(
+        connection,
+        "INSERT INTO tasks (id, status, priority, owner, created, expires, waiting, doc) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7) \
+         ON CONFLICT (id) DO UPDATE SET status = excluded.status, priority = excluded.priority, \
+         owner = excluded.owner, created = excluded.created, expires = excluded.expires, doc = excluded.doc",
+        params![
+            id,
+            task.status.as_str(),
+            task.priority as i64,
+            owner,
+            nanoseconds(task.created_at),
+            expires,
+            text(task)
+        ],
+    )?;
+    if before
+        .as_ref()
+        .map_or(!task.blocked_by.is_empty(), |before| {
+            before.blocked_by != task.blocked_by
+        })
+    {
+        put_dependencies(connection, task, &id)?;
+    }
+    let completed = |task: &Task| task.status == TaskStatus::Completed;
+    if before.as_ref().map(completed) != Some(completed(task)) {
+        count_waiting(
+            connection,
+            "SELECT task FROM dependencies WHERE depends_on = ?1",
+            &id,
+        )?;
+    }
+    match task.id {
+        TaskId::Number(number) if before.is_none() => {
+            raise_counter(connection, Counter::Task, number)
+        }
+        _ => Ok(()),
+    }
+}
+
+fn put_dependencies(connection: &Connection, task: &Task, id: &str) -> Result<()> {
+    execute(
+        connection,
+        "DELETE FROM dependencies WHERE task = (SELECT ord FROM tasks WHERE id = ?1)",
+        [id],
+    )?;
+    for depends_on in &task.blocked_by {
+        execute(
+            connection,
+            "INSERT OR IGNORE INTO dependencies SELECT ord, ?2 FROM tasks WHERE id = ?1",
+            params![id, depends_on.to_string()],
+        )?;
+    }
+    count_waiting(connection, "SELECT ord FROM tasks WHERE id = ?1", id)
+}
+
+/// Counts again what the tasks chosen by `which` wait for.
+fn count_waiting(connection: &Connection, which: &str, id: &str) -> Result<()> {
+    let sql = format!(
+        "UPDATE tasks SET waiting = (SELECT count(*) FROM dependencies d LEFT JOIN tasks b ON b.id = d.depends_on \
+         WHERE d.task = tasks.ord AND (b.status IS NULL OR b.status <> 'completed')) WHERE ord IN ({which})"
+    );
+    execute(connection, &sql, [id])
+}
+
+fn put_tree(connection: &Connection, tree: &Tree) -> Result<()> {
+    let task = tree.task.as_ref().map(TaskId::to_string);
+    execute(
+        connection,
+        "INSERT INTO trees VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (id) DO UPDATE SET name = excluded.name, \
+         status = excluded.status, task = excluded.task, doc = excluded.doc",
+        params![
+            tree.id.0 as i64,
+            tree.name.as_str(),
+            tree.status.as_str(),
+            task,
+            text(tree)
+        ],
+    )
+}
+
+fn put_landing(connection: &Connection, landing: &Landing) -> Result<()> {
+    execute(
+        connection,
+        "INSERT INTO landings VALUES (?1, ?2, ?3, ?4) ON CONFLICT (id) DO UPDATE SET tree = excluded.tree, \
+         status = excluded.status, doc = excluded.doc",
+        params![
+            landing.id.0 as i64,
+            landing.tree.as_str(),
+            landing.status.as_str(),
+            text(landing)
+        ],
+    )
+}
+
+fn put_session(connection: &Connection, session: &Session) -> Result<()> {
+    execute(
+        connection,
+        "INSERT INTO sessions VALUES (?1, ?2, ?3) ON CONFLICT (name) DO UPDATE SET \
+         last_seen = max(last_seen, excluded.last_seen), doc = excluded.doc",
+        params![
+            session.name.as_str(),
+            nanoseconds(session.last_seen),
+            text(session)
+        ],
+    )
+}
+
+fn put_message(connection: &Connection, message: &Message) -> Result<()> {
+    execute(
+        connection,
+        "INSERT INTO messages VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (id) DO UPDATE SET \
+         unread = excluded.unread, doc = excluded.doc",
+        params![
+            message.id.0 as i64,
+            message.to.as_str(),
+            message.read_at.is_none(),
+            message.priority as i64,
+            message.reply_to.map(|id| id.0 as i64),
+            text(message),
+        ],
+    )
+}
+
+/// Runs one statement that answers nothing.
+pub fn execute(connection: &Connection, sql: &str, with: impl rusqlite::Params) -> Result<()> {
+    let mut statement = connection.prepare_cached(sql).map_err(backend)?;
+    statement.execute(with).map_err(backend)?;
+    Ok(())
+}
+
+/// A time as the store's columns hold it. Times beyond the year 2262 are kept in `doc` and end there in the columns.
+pub fn nanoseconds(time: Timestamp) -> i64 {
+    i64::try_from(time.as_nanosecond()).unwrap_or(i64::MAX)
+}
+
+/// The reverse of [`nanoseconds`].
+pub fn from_nanoseconds(time: i64) -> Timestamp {
+    Timestamp::from_nanosecond(i128::from(time)).unwrap_or(Timestamp::MAX)
+}

@@ -1,0 +1,70 @@
+//! Whose turn it is to write.
+//!
+//! SQLite's own waiting sleeps and tries again, so a process can be passed over for seconds. Here writers queue on a
+//! `flock` of a file: the kernel wakes one waiter at a time, about in the order they came, and lets go of the lock when
+//! its holder dies.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::path::Path;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use weald_core::store::{Result, StoreError};
+
+/// The queue of writers.
+pub struct Turn {
+    file: File,
+    patience: Duration,
+}
+
+/// Held while writing; the next in the queue goes on when it is dropped.
+pub struct TurnGuard(File);
+
+impl Turn {
+    /// The queue of the database in `directory`.
+    pub fn new(directory: &Path, patience: Duration) -> Result<Self> {
+        let path = directory.join("write.lock");
+        let opened = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&path);
+        let file = opened.map_err(|source| StoreError::File { path, source })?;
+        Ok(Self { file, patience })
+    }
+
+    /// Waits for the turn.
+    pub fn take(&self) -> Result<TurnGuard> {
+        let file = self.file.try_clone().map_err(unexpected)?;
+        match file.try_lock() {
+            Ok(()) => return Ok(TurnGuard(file)),
+            Err(TryLockError::WouldBlock) => {}
+            Err(TryLockError::Error(error)) => return Err(unexpected(error)),
+        }
+        // A blocking lock has no time limit of its own, so a thread waits and this one watches the clock.
+        let (sender, receiver) = mpsc::channel();
+        thread::spawn(move || {
+            let locked = file.lock().map(|()| TurnGuard(file));
+            // If nobody waits any more the guard is dropped here, and with it the lock.
+            let _ = sender.send(locked);
+        });
+        match receiver.recv_timeout(self.patience) {
+            Ok(locked) => locked.map_err(unexpected),
+            Err(_) => Err(StoreError::Busy {
+                waited: self.patience,
+            }),
+        }
+    }
+}
+
+impl Drop for TurnGuard {
+    fn drop(&mut self) {
+        // The description is shared with the queue, so closing this copy would not unlock. It can't fail on a file.
+        let _ = self.0.unlock();
+    }
+}
+
+fn unexpected(error: std::io::Error) -> StoreError {
+    StoreError::Backend(format!("the queue of writers: {error}"))
+}

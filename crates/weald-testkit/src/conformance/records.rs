@@ -1,0 +1,267 @@
+//! Sessions, messages, trees, landings and the log.
+
+use super::*;
+
+pub fn a_heartbeat_makes_no_event_and_never_goes_back(store: &dyn Store, clock: &FakeClock) {
+    let (_, change) = session::register(None, alice(), None, clock.now()).expect("free");
+    write(store, |tx| {
+        tx.record(None, change.clone()).expect("recorded");
+    });
+    clock.advance(SignedDuration::from_secs(10));
+    write(store, |tx| tx.touch_session(&alice()).expect("touched"));
+    write(store, |tx| {
+        tx.touch_session(&"nobody".parse().expect("a name"))
+            .expect("left alone")
+    });
+    let seen = clock.now();
+    write(store, |tx| {
+        tx.record(None, change.clone()).expect("recorded");
+    });
+    read(store, |tx| {
+        let found = tx.session(&alice()).expect("read").expect("known");
+        assert_eq!(
+            found.last_seen, seen,
+            "an older record does not turn the heartbeat back"
+        );
+        assert_eq!(tx.sessions().expect("read"), [found]);
+        assert_eq!(tx.last_seq().expect("read"), Seq(2));
+        assert_log_explains_state(tx);
+    });
+}
+
+pub fn messages_come_by_urgency_then_age(store: &dyn Store, clock: &FakeClock) {
+    for (id, priority) in [
+        (1, Urgency::Info),
+        (2, Urgency::Urgent),
+        (3, Urgency::Info),
+        (4, Urgency::Steer),
+    ] {
+        let draft = Draft {
+            from: "bob".parse().expect("a name"),
+            to: if id == 3 {
+                "carol".parse().expect("a name")
+            } else {
+                alice()
+            },
+            kind: MessageType::Message,
+            priority,
+            text: "hello".into(),
+            task: None,
+        };
+        let (_, change) = message::send(draft, MessageId(id), clock.now()).expect("sent");
+        write(store, |tx| {
+            tx.record(None, change).expect("recorded");
+        });
+    }
+    let inbox = MessageFilter {
+        to: Some(alice()),
+        unread: true,
+        ..MessageFilter::default()
+    };
+    let found = |filter: &MessageFilter| {
+        read(store, |tx| {
+            tx.messages(filter)
+                .expect("read")
+                .iter()
+                .map(|m| m.id.0)
+                .collect::<Vec<_>>()
+        })
+    };
+    assert_eq!(found(&inbox), [2, 4, 1]);
+    assert_eq!(
+        found(&MessageFilter {
+            limit: Some(1),
+            ..inbox.clone()
+        }),
+        [2]
+    );
+    let first = read(store, |tx| tx.message(MessageId(2)).expect("read")).expect("known");
+    let (_, change) = message::consume(&first, clock.now()).expect("unread");
+    write(store, |tx| {
+        tx.record(None, change).expect("recorded");
+    });
+    assert_eq!(found(&inbox), [4, 1]);
+    assert_eq!(
+        found(&MessageFilter {
+            unread: false,
+            ..inbox
+        }),
+        [2, 4, 1]
+    );
+    assert_eq!(
+        found(&MessageFilter {
+            reply_to: Some(MessageId(1)),
+            ..MessageFilter::default()
+        }),
+        [0u64; 0]
+    );
+    read(store, |tx| assert_log_explains_state(tx));
+}
+
+pub fn events_come_in_order_from_either_end(store: &dyn Store, clock: &FakeClock) {
+    for id in 1..=5 {
+        put_after(store, clock, id % 2 + 1, &[]);
+    }
+    let found = |filter: EventFilter| {
+        read(store, |tx| {
+            tx.events(&filter)
+                .expect("read")
+                .iter()
+                .map(|e| e.seq.0)
+                .collect::<Vec<_>>()
+        })
+    };
+    let all = EventFilter::default();
+    assert_eq!(found(all.clone()), [1, 2, 3, 4, 5]);
+    assert_eq!(
+        found(EventFilter {
+            limit: Some(2),
+            ..all.clone()
+        }),
+        [4, 5]
+    );
+    assert_eq!(
+        found(EventFilter {
+            since: Some(Seq(1)),
+            limit: Some(2),
+            ..all.clone()
+        }),
+        [2, 3]
+    );
+    assert_eq!(
+        found(EventFilter {
+            task: Some(number(2)),
+            ..all.clone()
+        }),
+        [1, 3, 5]
+    );
+    assert_eq!(
+        found(EventFilter {
+            task: Some(number(2)),
+            since: Some(Seq(1)),
+            ..all.clone()
+        }),
+        [3, 5]
+    );
+    assert_eq!(
+        found(EventFilter {
+            since: Some(Seq(u64::MAX)),
+            ..all.clone()
+        }),
+        [0u64; 0]
+    );
+    assert_eq!(
+        found(EventFilter {
+            tree: Some("x".parse().expect("a name")),
+            ..all
+        }),
+        [0u64; 0]
+    );
+}
+
+fn tree_record(id: u64, now: Timestamp) -> Tree {
+    Tree {
+        id: TreeId(id),
+        name: "fix".parse().expect("a name"),
+        kind: TreeKind::Sealed,
+        path: "/work/app.weald/fix".into(),
+        branch: "wt/fix".into(),
+        base: Base {
+            reference: "main".into(),
+            commit: "0".repeat(40),
+        },
+        target: "main".into(),
+        task: None,
+        status: TreeStatus::Creating,
+        locked: None,
+        created_at: now,
+        last_used_at: now,
+    }
+}
+
+pub fn a_removed_tree_gives_its_name_back(store: &dyn Store, clock: &FakeClock) {
+    let (mut tree, change) = tree::announce(tree_record(1, clock.now()));
+    let mut changes = vec![change];
+    for input in [
+        TreeInput::Created,
+        TreeInput::RemoveBegins,
+        TreeInput::Removed,
+    ] {
+        let (next, change) = tree::decide(&tree, input, clock.now()).expect("legal");
+        tree = next;
+        changes.push(change);
+    }
+    changes.push(tree::announce(tree_record(2, clock.now())).1);
+    write(store, |tx| {
+        for change in changes {
+            tx.record(None, change).expect("recorded");
+        }
+    });
+    read(store, |tx| {
+        let name = "fix".parse().expect("a name");
+        assert_eq!(
+            tx.tree(&name).expect("read").expect("known").id,
+            TreeId(2),
+            "the newest has the name"
+        );
+        assert_eq!(
+            tx.tree_by_id(TreeId(1))
+                .expect("read")
+                .expect("known")
+                .status,
+            TreeStatus::Removed
+        );
+        assert_eq!(tx.trees().expect("read").len(), 2);
+        let about = EventFilter {
+            tree: Some(name),
+            ..EventFilter::default()
+        };
+        assert_eq!(tx.events(&about).expect("read").len(), 5);
+        assert_log_explains_state(tx);
+    });
+}
+
+pub fn landings_are_kept(store: &dyn Store, clock: &FakeClock) {
+    let landing = Landing {
+        id: LandingId(1),
+        tree: "fix".parse().expect("a name"),
+        task: None,
+        head: "1".repeat(40),
+        target: "main".into(),
+        old_tip: None,
+        new_tip: None,
+        status: LandingStatus::Queued,
+        queued_at: clock.now(),
+        updated_at: clock.now(),
+    };
+    write(store, |tx| {
+        tx.record(
+            None,
+            Change::landing(EventKind::LANDING_QUEUED, landing.clone()),
+        )
+        .expect("recorded");
+    });
+    read(store, |tx| {
+        assert_eq!(tx.landings().expect("read"), [landing]);
+        assert_log_explains_state(tx);
+    });
+}
+
+pub fn waiting_ends_with_a_new_event_or_in_time(store: &dyn Store, clock: &FakeClock) {
+    assert_eq!(
+        store
+            .wait(Seq(0), Duration::from_millis(5))
+            .expect("waited"),
+        Seq(0)
+    );
+    put_after(store, clock, 1, &[]);
+    assert_eq!(
+        store.wait(Seq(0), Duration::from_secs(60)).expect("waited"),
+        Seq(1)
+    );
+    std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| store.wait(Seq(1), Duration::from_secs(60)).expect("waited"));
+        put_after(store, clock, 2, &[]);
+        assert_eq!(waiter.join().expect("no panic"), Seq(2));
+    });
+}

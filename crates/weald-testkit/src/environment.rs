@@ -1,0 +1,191 @@
+//! A hermetic environment: an own home, an own repository, no variable of the caller's.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// True when the long versions of the suites were asked for (`./scripts/test --all`).
+pub fn full_scale() -> bool {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a switch of the test run, not of the product"
+    )]
+    std::env::var_os("WEALD_TEST_FULL").is_some()
+}
+
+/// A temporary home with a repository in it, and the binary under test.
+pub struct TestEnv {
+    directory: TempDir,
+    binary: PathBuf,
+}
+
+/// What a command answered.
+#[derive(Debug)]
+pub struct Answer {
+    /// Its exit code; -1 when a signal ended it.
+    pub code: i32,
+    /// Its standard output.
+    pub stdout: String,
+    /// Its standard error.
+    pub stderr: String,
+}
+
+impl Answer {
+    /// Standard output as one JSON object.
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|error| panic!("no JSON ({error}): {self:#?}"))
+    }
+
+    /// The code of a JSON error.
+    #[track_caller]
+    pub fn error_code(&self) -> String {
+        self.json()["error"]["code"]
+            .as_str()
+            .unwrap_or_else(|| panic!("no error: {self:#?}"))
+            .to_owned()
+    }
+}
+
+impl TestEnv {
+    /// A repository with one commit on `main` and no remote; `binary` is the weald under test.
+    pub fn new(binary: impl Into<PathBuf>) -> Self {
+        let env = Self::without_repository(binary);
+        std::fs::create_dir(env.repo()).expect("the repository's folder");
+        env.git(&["init", "-q", "-b", "main"]);
+        env.git(&["commit", "-q", "--allow-empty", "-m", "first"]);
+        env
+    }
+
+    /// Only the home.
+    pub fn without_repository(binary: impl Into<PathBuf>) -> Self {
+        let directory = TempDir::with_prefix("weald-test-").expect("a temporary folder");
+        std::fs::create_dir(directory.path().join("home")).expect("a home");
+        Self {
+            directory,
+            binary: binary.into(),
+        }
+    }
+
+    /// The folder that holds everything.
+    pub fn root(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// The home.
+    pub fn home(&self) -> PathBuf {
+        self.root().join("home")
+    }
+
+    /// The repository.
+    pub fn repo(&self) -> PathBuf {
+        self.root().join("app")
+    }
+
+    /// weald's private state in the repository.
+    pub fn private(&self) -> PathBuf {
+        self.repo().join(".git/weald/private")
+    }
+
+    /// A command in the repository with nothing of the caller's environment but the search path.
+    pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        #[expect(clippy::disallowed_methods, reason = "tests start real processes")]
+        let mut command = Command::new(program);
+        let directory = Some(self.repo())
+            .filter(|repo| repo.is_dir())
+            .unwrap_or_else(|| self.root().to_owned());
+        #[expect(clippy::disallowed_methods, reason = "programs have to be found")]
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        command
+            .env_clear()
+            .env("PATH", path)
+            .env("HOME", self.home())
+            .current_dir(directory);
+        for (name, value) in [
+            ("GIT_CONFIG_NOSYSTEM", "1"),
+            ("GIT_AUTHOR_NAME", "Test"),
+            ("GIT_AUTHOR_EMAIL", "test@example.com"),
+            ("GIT_COMMITTER_NAME", "Test"),
+            ("GIT_COMMITTER_EMAIL", "test@example.com"),
+        ] {
+            command.env(name, value);
+        }
+        command.stdin(Stdio::null());
+        command
+    }
+
+    /// The binary under test, not started yet.
+    pub fn weald_command(&self, args: &[&str]) -> Command {
+        let mut command = self.command(&self.binary);
+        command.args(args);
+        command
+    }
+
+    /// Runs the binary to its end.
+    #[track_caller]
+    pub fn weald(&self, args: &[&str]) -> Answer {
+        answer(self.weald_command(args).output().expect("weald starts"))
+    }
+
+    /// Runs the binary with `input` on its standard input.
+    #[track_caller]
+    pub fn weald_with_input(&self, args: &[&str], input: &[u8]) -> Answer {
+        let mut command = self.weald_command(args);
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().expect("weald starts");
+        feed(&mut child, input);
+        answer(child.wait_with_output().expect("weald ends"))
+    }
+
+    /// Runs the binary with `--json` and expects success.
+    #[track_caller]
+    pub fn ok(&self, args: &[&str]) -> Value {
+        let answer = self.weald(&[args, &["--json"]].concat());
+        assert_eq!(answer.code, 0, "weald {args:?}: {answer:#?}");
+        answer.json()
+    }
+
+    /// Runs the binary with `--json` and expects this exit code and this error code.
+    #[track_caller]
+    pub fn refused(&self, args: &[&str], exit: i32, code: &str) -> Value {
+        let answer = self.weald(&[args, &["--json"]].concat());
+        assert_eq!(
+            (answer.code, answer.error_code().as_str()),
+            (exit, code),
+            "weald {args:?}: {answer:#?}"
+        );
+        answer.json()
+    }
+
+    /// Runs git in the repository and expects success.
+    #[track_caller]
+    pub fn git(&self, args: &[&str]) -> String {
+        let output = self.command("git").args(args).output().expect("git starts");
+        assert!(
+            output.status.success(),
+            "git {args:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+}
+
+fn feed(child: &mut Child, input: &[u8]) {
+    use std::io::Write;
+    // A child that refuses early closes its end; what it said is what counts.
+    let _ = child.stdin.take().expect("piped").write_all(input);
+}
+
+fn answer(output: Output) -> Answer {
+    Answer {
+        code: output.status.code().unwrap_or(-1),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
