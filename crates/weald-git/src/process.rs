@@ -1,0 +1,343 @@
+//! The builder and runner of git processes.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+/// The oldest git that works: 2.40 brought `merge-tree --merge-base`, and with it merging without a checkout.
+pub const MINIMUM_VERSION: (u32, u32) = (2, 40);
+
+/// How long a git process may take unless told otherwise.
+const TIME_LIMIT: Duration = Duration::from_secs(60);
+
+/// How much of standard error is kept for a message.
+const KEPT_STDERR: usize = 4096;
+
+/// Why a git process did not do what it was started for.
+#[derive(Debug, thiserror::Error)]
+pub enum GitError {
+    /// It could not be started.
+    #[error("git can't be started: {source}")]
+    NotStarted {
+        /// Why.
+        source: io::Error,
+    },
+    /// It ended with an error.
+    #[error("`git {command}` failed: {stderr}")]
+    Failed {
+        /// The subcommand.
+        command: String,
+        /// Its exit code, if it had one.
+        code: Option<i32>,
+        /// The end of what it said.
+        stderr: String,
+    },
+    /// It took too long and was killed.
+    #[error("`git {command}` took longer than {}s and was stopped", .limit.as_secs())]
+    TimedOut {
+        /// The subcommand.
+        command: String,
+        /// The limit.
+        limit: Duration,
+    },
+    /// It answered something that is not its documented format.
+    #[error("`git {command}` answered something unexpected: {answer:?}")]
+    Unexpected {
+        /// The subcommand.
+        command: String,
+        /// The start of its answer.
+        answer: String,
+    },
+    /// It is too old.
+    #[error("git {found} is too old: weald needs {}.{} or newer", MINIMUM_VERSION.0, MINIMUM_VERSION.1)]
+    TooOld {
+        /// What is installed.
+        found: String,
+    },
+}
+
+/// What a git process answered.
+#[derive(Debug)]
+pub struct Output {
+    /// How it ended.
+    pub status: ExitStatus,
+    /// Its standard output, whole.
+    pub stdout: Vec<u8>,
+    /// The start of its standard error.
+    pub stderr: String,
+}
+
+/// One git command in the making.
+pub struct Git {
+    command: Command,
+    name: String,
+    input: Vec<u8>,
+    limit: Duration,
+}
+
+impl Git {
+    /// A git command on the repository `git_dir`. It sees no configuration of the user or the system, runs no hook
+    /// and no file-system monitor, and never asks anybody anything.
+    pub fn new(git_dir: &Path, name: &str) -> Self {
+        let mut git = Self::bare(name);
+        git.command.arg("--git-dir").arg(git_dir);
+        git.fixed_config(git_dir);
+        git.command.arg(name);
+        git
+    }
+
+    /// A git command on no repository (`init`, `--version`), in `directory`.
+    pub fn outside(directory: &Path, name: &str) -> Self {
+        let mut git = Self::bare(name);
+        git.command.current_dir(directory).arg(name);
+        git
+    }
+
+    fn bare(name: &str) -> Self {
+        #[expect(clippy::disallowed_methods, reason = "the one place where git starts")]
+        let mut command = Command::new("git");
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "git and its helpers have to be found"
+        )]
+        let path = std::env::var_os("PATH").unwrap_or_else(|| OsString::from("/usr/bin:/bin"));
+        command.env_clear().env("PATH", path);
+        for (variable, value) in [
+            ("HOME", "/nonexistent"),
+            ("LC_MESSAGES", "C"),
+            ("GIT_CONFIG_NOSYSTEM", "1"),
+            ("GIT_CONFIG_GLOBAL", "/dev/null"),
+            ("GIT_TERMINAL_PROMPT", "0"),
+            ("GIT_OPTIONAL_LOCKS", "0"),
+            ("GIT_NO_LAZY_FETCH", "1"),
+        ] {
+            command.env(variable, value);
+        }
+        Self {
+            command,
+            name: name.to_owned(),
+            input: Vec::new(),
+            limit: TIME_LIMIT,
+        }
+    }
+
+    fn fixed_config(&mut self, git_dir: &Path) {
+        let mut ours = OsString::from("safe.directory=");
+        ours.push(git_dir);
+        for setting in [
+            "core.hooksPath=/dev/null",
+            "core.fsmonitor=false",
+            "core.fsync=all",
+            "gc.auto=0",
+        ] {
+            self.command.arg("-c").arg(setting);
+        }
+        self.command.arg("-c").arg(ours);
+    }
+
+    /// Adds arguments.
+    pub fn args<S: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
+        self.command.args(args);
+        self
+    }
+
+    /// Gives it something to read.
+    pub fn input(mut self, input: impl Into<Vec<u8>>) -> Self {
+        self.input = input.into();
+        self
+    }
+
+    /// Sets an environment variable, for identities.
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// Changes the time limit.
+    pub fn limit(mut self, limit: Duration) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// Runs it; anything but success is an error.
+    pub fn run(self) -> Result<Vec<u8>, GitError> {
+        let name = self.name.clone();
+        let output = self.output()?;
+        match output.status.success() {
+            true => Ok(output.stdout),
+            false => Err(GitError::Failed {
+                command: name,
+                code: output.status.code(),
+                stderr: output.stderr,
+            }),
+        }
+    }
+
+    /// Runs it and lets the caller judge the exit code.
+    pub fn output(mut self) -> Result<Output, GitError> {
+        self.command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        // An own process group, so that a time-out also ends what git started.
+        self.command.process_group(0);
+        let mut child = self
+            .command
+            .spawn()
+            .map_err(|source| GitError::NotStarted { source })?;
+        let readers = Readers::start(&mut child, std::mem::take(&mut self.input));
+        match readers.finish(self.limit) {
+            Some((stdout, stderr)) => {
+                let status = child
+                    .wait()
+                    .map_err(|source| GitError::NotStarted { source })?;
+                Ok(Output {
+                    status,
+                    stdout,
+                    stderr,
+                })
+            }
+            None => {
+                stop(&mut child);
+                Err(GitError::TimedOut {
+                    command: self.name,
+                    limit: self.limit,
+                })
+            }
+        }
+    }
+}
+
+/// Checks that a git is installed and new enough; answers its version.
+pub fn require_version() -> Result<String, GitError> {
+    let output = Git::outside(&PathBuf::from("/"), "--version").run()?;
+    let text = String::from_utf8_lossy(&output).trim().to_owned();
+    let version = text
+        .strip_prefix("git version ")
+        .unwrap_or(&text)
+        .to_owned();
+    let mut parts = version
+        .split('.')
+        .map(|part| part.parse::<u32>().unwrap_or(0));
+    let found = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
+    match found >= MINIMUM_VERSION {
+        true => Ok(version),
+        false => Err(GitError::TooOld { found: version }),
+    }
+}
+
+/// Threads that feed and drain a child, so that neither side waits for the other for ever.
+struct Readers(mpsc::Receiver<(Vec<u8>, String)>);
+
+impl Readers {
+    fn start(child: &mut Child, input: Vec<u8>) -> Self {
+        let (mut stdin, mut stdout, stderr) = (
+            child.stdin.take().expect("piped"),
+            child.stdout.take().expect("piped"),
+            child.stderr.take().expect("piped"),
+        );
+        if input.is_empty() {
+            drop(stdin);
+        } else {
+            // A git that ends early closes the pipe; its exit code says more than the broken pipe.
+            thread::spawn(move || stdin.write_all(&input));
+        }
+        let errors = thread::spawn(move || drain(stderr));
+        let (sender, receiver) = mpsc::channel();
+        thread::spawn(move || {
+            let mut answer = Vec::new();
+            let _ = stdout.read_to_end(&mut answer);
+            let _ = sender.send((answer, errors.join().unwrap_or_default()));
+        });
+        Self(receiver)
+    }
+
+    fn finish(self, limit: Duration) -> Option<(Vec<u8>, String)> {
+        self.0.recv_timeout(limit).ok()
+    }
+}
+
+/// Reads to the end, keeps the start.
+fn drain(mut from: impl Read) -> String {
+    let mut kept = Vec::new();
+    let _ = from
+        .by_ref()
+        .take(KEPT_STDERR as u64)
+        .read_to_end(&mut kept);
+    let _ = io::copy(&mut from, &mut io::sink());
+    String::from_utf8_lossy(&kept).trim().to_owned()
+}
+
+fn stop(child: &mut Child) {
+    if let Some(group) = rustix::process::Pid::from_raw(child.id() as i32) {
+        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+    }
+    let _ = child.wait();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_carries_what_git_said() {
+        let directory = tempfile::tempdir().unwrap();
+        let error = Git::new(directory.path(), "rev-parse")
+            .args(["HEAD"])
+            .run()
+            .unwrap_err();
+        assert!(
+            matches!(
+                &error,
+                GitError::Failed {
+                    code: Some(128),
+                    ..
+                }
+            ),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_hanging_git_is_stopped() {
+        let directory = tempfile::tempdir().unwrap();
+        Git::outside(directory.path(), "init")
+            .args(["-q", "--bare", "."])
+            .run()
+            .unwrap();
+        // `cat-file --batch` waits for input; a writer that never closes makes it hang.
+        let started = std::time::Instant::now();
+        let alias = "-c";
+        let error = Git::outside(directory.path(), alias)
+            .args(["alias.hang=!sleep 60", "hang"])
+            .limit(Duration::from_millis(100))
+            .run()
+            .unwrap_err();
+        assert!(matches!(error, GitError::TimedOut { .. }), "{error}");
+        assert!(started.elapsed() < Duration::from_secs(10));
+    }
+
+    #[test]
+    fn the_callers_git_variables_do_not_leak() {
+        let directory = tempfile::tempdir().unwrap();
+        let out = Git::outside(directory.path(), "var")
+            .args(["GIT_CONFIG_GLOBAL"])
+            .run()
+            .unwrap();
+        assert_eq!(String::from_utf8_lossy(&out).trim(), "/dev/null");
+    }
+
+    #[test]
+    fn the_installed_git_is_new_enough() {
+        assert!(
+            require_version()
+                .unwrap()
+                .starts_with(|c: char| c.is_ascii_digit())
+        );
+    }
+}

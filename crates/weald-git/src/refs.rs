@@ -1,0 +1,133 @@
+//! Reading refs: loose files and `packed-refs` directly, anything else (reftable, odd contents) through git.
+
+use std::fs;
+use std::path::Path;
+
+use crate::process::GitError;
+use crate::repository::Repository;
+
+/// An object id in hexadecimal, SHA-1 or SHA-256.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Commit(String);
+
+impl Commit {
+    fn parse(text: &str) -> Option<Self> {
+        let hex =
+            matches!(text.len(), 40 | 64) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        hex.then(|| Self(text.to_ascii_lowercase()))
+    }
+
+    /// The id.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// What a ref holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reference {
+    /// An object.
+    Direct(Commit),
+    /// Another ref.
+    Symbolic(String),
+}
+
+/// How deep symbolic refs may lead; git's own limit.
+const DEPTH: usize = 5;
+
+impl Repository {
+    /// Reads one ref by its full name (`HEAD`, `refs/heads/main`); `None` if there is none.
+    pub fn reference(&self, name: &str) -> Result<Option<Reference>, GitError> {
+        if self.has_reftable() {
+            return self.reference_by_git(name);
+        }
+        let directory = if name.starts_with("refs/") {
+            self.common_dir()
+        } else {
+            self.git_dir()
+        };
+        match fs::read_to_string(directory.join(name)) {
+            Ok(text) => match parse_loose(&text) {
+                Some(reference) => Ok(Some(reference)),
+                None => self.reference_by_git(name),
+            },
+            Err(_) => Ok(packed(self.common_dir(), name).map(Reference::Direct)),
+        }
+    }
+
+    /// Follows a ref to an object.
+    pub fn resolve(&self, name: &str) -> Result<Option<Commit>, GitError> {
+        let mut name = name.to_owned();
+        for _ in 0..DEPTH {
+            match self.reference(&name)? {
+                Some(Reference::Direct(commit)) => return Ok(Some(commit)),
+                Some(Reference::Symbolic(next)) => name = next,
+                None => return Ok(None),
+            }
+        }
+        Ok(None)
+    }
+
+    /// The branch that work lands on unless somebody says otherwise: origin's default, `main`, `master`, or what is
+    /// checked out. `None` in a repository without a commit.
+    pub fn default_target(&self) -> Result<Option<String>, GitError> {
+        if let Some(Reference::Symbolic(remote)) = self.reference("refs/remotes/origin/HEAD")? {
+            if let Some(branch) = remote.strip_prefix("refs/remotes/origin/") {
+                if self.resolve(&format!("refs/heads/{branch}"))?.is_some() {
+                    return Ok(Some(branch.to_owned()));
+                }
+            }
+        }
+        for branch in ["main", "master"] {
+            if self.resolve(&format!("refs/heads/{branch}"))?.is_some() {
+                return Ok(Some(branch.to_owned()));
+            }
+        }
+        let Some(Reference::Symbolic(current)) = self.reference("HEAD")? else {
+            return Ok(None);
+        };
+        let known = self.resolve(&current)?.is_some();
+        Ok(current
+            .strip_prefix("refs/heads/")
+            .filter(|_| known)
+            .map(str::to_owned))
+    }
+
+    fn has_reftable(&self) -> bool {
+        self.common_dir().join("reftable").is_dir()
+    }
+
+    fn reference_by_git(&self, name: &str) -> Result<Option<Reference>, GitError> {
+        let symbolic = self.git("symbolic-ref").args(["-q", name]).output()?;
+        if symbolic.status.success() {
+            return Ok(Some(Reference::Symbolic(line(&symbolic.stdout))));
+        }
+        let direct = self
+            .git("rev-parse")
+            .args(["-q", "--verify", "--end-of-options", name])
+            .output()?;
+        Ok(Commit::parse(&line(&direct.stdout))
+            .filter(|_| direct.status.success())
+            .map(Reference::Direct))
+    }
+}
+
+fn line(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).trim_end().to_owned()
+}
+
+fn parse_loose(text: &str) -> Option<Reference> {
+    match text.strip_prefix("ref:") {
+        Some(target) => Some(Reference::Symbolic(target.trim().to_owned())),
+        None => Commit::parse(text.trim_end()).map(Reference::Direct),
+    }
+}
+
+/// Looks a ref up in `packed-refs`: lines of `<id> <name>`, with `^<id>` and `#` lines between them.
+fn packed(common_dir: &Path, name: &str) -> Option<Commit> {
+    let text = fs::read_to_string(common_dir.join("packed-refs")).ok()?;
+    text.lines().find_map(|line| match line.split_once(' ') {
+        Some((id, known)) if known == name => Commit::parse(id),
+        _ => None,
+    })
+}

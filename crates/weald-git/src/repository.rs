@@ -1,0 +1,230 @@
+//! Finding a repository: from a directory inside it to the directory that all its worktrees share.
+//!
+//! Done by reading files, because asking git costs a process. A directory of another owner is only trusted if git
+//! itself, with the user's own configuration, trusts it (`safe.directory`).
+
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::Git;
+use crate::process::GitError;
+
+/// The largest pointer file (`.git`, `commondir`) that is read.
+const POINTER_LIMIT: u64 = 64 * 1024;
+
+/// Why no repository was found.
+#[derive(Debug, thiserror::Error)]
+pub enum DiscoverError {
+    /// Neither here nor above.
+    #[error("{} is not in a git repository", .from.display())]
+    NotARepository {
+        /// Where the search began.
+        from: PathBuf,
+    },
+    /// A `.git` that leads nowhere.
+    #[error("{} leads to no repository: {reason}", .path.display())]
+    Broken {
+        /// The `.git`.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// git itself would refuse: somebody else owns it.
+    #[error("{} belongs to another user", .path.display())]
+    ForeignOwner {
+        /// The repository.
+        path: PathBuf,
+    },
+}
+
+/// A repository as seen from one of its checkouts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repository {
+    git_dir: PathBuf,
+    common_dir: PathBuf,
+    checkout: Option<PathBuf>,
+}
+
+impl Repository {
+    /// Finds the repository that `start` is in. `home` is the user's, for their `safe.directory`.
+    pub fn discover(start: &Path, home: Option<&Path>) -> Result<Self, DiscoverError> {
+        let nothing = || DiscoverError::NotARepository {
+            from: start.to_owned(),
+        };
+        let start = fs::canonicalize(start).map_err(|_| nothing())?;
+        let found = start
+            .ancestors()
+            .find_map(|directory| Self::at(directory).transpose());
+        let repository = found.ok_or_else(nothing)??;
+        repository.require_trust(home)?;
+        Ok(repository)
+    }
+
+    /// The repository whose checkout or git directory is exactly `directory`.
+    fn at(directory: &Path) -> Result<Option<Self>, DiscoverError> {
+        let dot_git = directory.join(".git");
+        match fs::metadata(&dot_git) {
+            Ok(kind) if kind.is_dir() && is_git_dir(&dot_git) => {
+                Self::open(dot_git, Some(directory)).map(Some)
+            }
+            Ok(kind) if kind.is_file() => {
+                let git_dir = follow_pointer(&dot_git, directory)?;
+                Self::open(git_dir, Some(directory)).map(Some)
+            }
+            _ if is_git_dir(directory) => Self::open(directory.to_owned(), None).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    fn open(git_dir: PathBuf, checkout: Option<&Path>) -> Result<Self, DiscoverError> {
+        let common_dir = match read_pointer(&git_dir.join("commondir")) {
+            Ok(path) => canonical(&git_dir.join(path))?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => canonical(&git_dir)?,
+            Err(error) => {
+                return Err(DiscoverError::Broken {
+                    path: git_dir.join("commondir"),
+                    reason: error.to_string(),
+                });
+            }
+        };
+        if !common_dir.join("objects").is_dir() {
+            let reason = format!("{} holds no objects", common_dir.display());
+            return Err(DiscoverError::Broken {
+                path: git_dir,
+                reason,
+            });
+        }
+        Ok(Self {
+            git_dir,
+            common_dir,
+            checkout: checkout.map(Path::to_owned),
+        })
+    }
+
+    fn require_trust(&self, home: Option<&Path>) -> Result<(), DiscoverError> {
+        let me = rustix::process::geteuid().as_raw();
+        let owner = |path: &Path| fs::metadata(path).map(|found| found.uid());
+        if owner(&self.common_dir).is_ok_and(|uid| uid == me) {
+            return Ok(());
+        }
+        let asked = Git::outside(
+            self.checkout.as_deref().unwrap_or(&self.git_dir),
+            "rev-parse",
+        )
+        .args(["--git-common-dir"])
+        .env("GIT_CONFIG_NOSYSTEM", "0")
+        .env(
+            "GIT_CONFIG_GLOBAL",
+            &home.map_or_else(String::new, |home| {
+                home.join(".gitconfig").display().to_string()
+            }),
+        )
+        .run();
+        match asked {
+            Ok(_) => Ok(()),
+            Err(_) => Err(DiscoverError::ForeignOwner {
+                path: self.common_dir.clone(),
+            }),
+        }
+    }
+
+    /// The directory that all worktrees share.
+    pub fn common_dir(&self) -> &Path {
+        &self.common_dir
+    }
+
+    /// This worktree's own directory: `HEAD` and the index are here.
+    pub fn git_dir(&self) -> &Path {
+        &self.git_dir
+    }
+
+    /// The checkout the search began in; `None` in a bare repository.
+    pub fn checkout(&self) -> Option<&Path> {
+        self.checkout.as_deref()
+    }
+
+    /// A git command on this repository.
+    pub fn git(&self, name: &str) -> Git {
+        Git::new(&self.git_dir, name)
+    }
+
+    /// A file in a commit, or `None` if the commit has no such file. `limit` bounds its size.
+    pub fn blob_at(
+        &self,
+        commit: &str,
+        path: &str,
+        limit: usize,
+    ) -> Result<Option<Vec<u8>>, GitError> {
+        let answer = self
+            .git("cat-file")
+            .args(["--batch"])
+            .input(format!("{commit}:{path}\n"))
+            .run()?;
+        let unexpected = || GitError::Unexpected {
+            command: "cat-file".to_owned(),
+            answer: String::from_utf8_lossy(&answer[..answer.len().min(200)]).into_owned(),
+        };
+        let end = answer
+            .iter()
+            .position(|byte| *byte == b'\n')
+            .ok_or_else(unexpected)?;
+        let header = String::from_utf8_lossy(&answer[..end]);
+        let fields: Vec<_> = header.split(' ').collect();
+        match fields[..] {
+            [.., "missing"] => Ok(None),
+            [_, "blob", size] => {
+                let size: usize = size.parse().map_err(|_| unexpected())?;
+                let content = answer.get(end + 1..end + 1 + size).ok_or_else(unexpected)?;
+                Ok((size <= limit).then(|| content.to_vec()))
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+fn is_git_dir(directory: &Path) -> bool {
+    directory.join("HEAD").symlink_metadata().is_ok()
+        && directory.join("objects").is_dir()
+        && directory.join("refs").is_dir()
+}
+
+fn follow_pointer(dot_git: &Path, directory: &Path) -> Result<PathBuf, DiscoverError> {
+    let broken = |reason: String| DiscoverError::Broken {
+        path: dot_git.to_owned(),
+        reason,
+    };
+    let bytes = read_small(dot_git).map_err(|error| broken(error.to_string()))?;
+    let target = bytes
+        .strip_prefix(b"gitdir: ")
+        .ok_or_else(|| broken("it does not say `gitdir:`".to_owned()))?;
+    canonical(&directory.join(path_of(target)))
+}
+
+fn read_pointer(file: &Path) -> io::Result<PathBuf> {
+    read_small(file).map(|bytes| path_of(&bytes))
+}
+
+fn read_small(file: &Path) -> io::Result<Vec<u8>> {
+    match fs::metadata(file)?.len() {
+        size if size > POINTER_LIMIT => Err(io::Error::other("it is too large")),
+        _ => fs::read(file),
+    }
+}
+
+fn path_of(bytes: &[u8]) -> PathBuf {
+    let end = bytes
+        .iter()
+        .rposition(|byte| !matches!(byte, b'\n' | b'\r'))
+        .map_or(0, |last| last + 1);
+    PathBuf::from(std::ffi::OsStr::from_bytes(&bytes[..end]))
+}
+
+fn canonical(path: &Path) -> Result<PathBuf, DiscoverError> {
+    fs::canonicalize(path).map_err(|error| DiscoverError::Broken {
+        path: path.to_owned(),
+        reason: error.to_string(),
+    })
+}

@@ -1,0 +1,165 @@
+//! git is the authority on git: what we read of a repository is what git says of it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use weald_git::{DiscoverError, Git, Reference, Repository};
+
+struct Lab {
+    directory: tempfile::TempDir,
+}
+
+impl Lab {
+    fn new(init: &[&str]) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let lab = Self { directory };
+        fs::create_dir(lab.repo()).unwrap();
+        Git::outside(&lab.repo(), "init")
+            .args(["-q", "-b", "main"])
+            .args(init)
+            .args(["."])
+            .run()
+            .unwrap();
+        lab.git(&["commit", "-q", "--allow-empty", "-m", "first"]);
+        lab
+    }
+
+    fn repo(&self) -> PathBuf {
+        self.directory.path().join("app with space")
+    }
+
+    fn git_in(&self, directory: &Path, args: &[&str]) -> String {
+        let out = Git::outside(directory, args[0])
+            .args(&args[1..])
+            .env("GIT_AUTHOR_NAME", "T")
+            .env("GIT_AUTHOR_EMAIL", "t@example.com")
+            .env("GIT_COMMITTER_NAME", "T")
+            .env("GIT_COMMITTER_EMAIL", "t@example.com")
+            .run()
+            .unwrap();
+        String::from_utf8(out).unwrap().trim_end().to_owned()
+    }
+
+    fn git(&self, args: &[&str]) -> String {
+        self.git_in(&self.repo(), args)
+    }
+
+    fn discover(&self, from: &Path) -> Repository {
+        Repository::discover(from, None).unwrap()
+    }
+}
+
+fn assert_same_as_git(lab: &Lab, from: &Path) {
+    let found = lab.discover(from);
+    let git = |what| {
+        let said = lab.git_in(from, &["rev-parse", "--path-format=absolute", what]);
+        fs::canonicalize(said).unwrap()
+    };
+    assert_eq!(found.common_dir(), git("--git-common-dir"));
+    assert_eq!(fs::canonicalize(found.git_dir()).unwrap(), git("--git-dir"));
+    let names = lab.git_in(from, &["for-each-ref", "--format=%(refname) %(objectname)"]);
+    for line in names.lines() {
+        let (name, id) = line.split_once(' ').unwrap();
+        assert_eq!(found.resolve(name).unwrap().unwrap().as_str(), id, "{name}");
+    }
+    let head = lab.git_in(from, &["rev-parse", "HEAD"]);
+    assert_eq!(found.resolve("HEAD").unwrap().unwrap().as_str(), head);
+    assert_eq!(found.resolve("refs/heads/nosuch").unwrap(), None);
+}
+
+#[test]
+fn discovery_and_refs_agree_with_git_in_every_kind_of_repository() {
+    for init in [
+        &[][..],
+        &["--object-format=sha256"],
+        &["--ref-format=reftable"],
+    ] {
+        let lab = Lab::new(init);
+        lab.git(&["branch", "topic/a"]);
+        lab.git(&["tag", "-a", "-m", "x", "v1"]);
+        let deep = lab.repo().join("a/b");
+        fs::create_dir_all(&deep).unwrap();
+        assert_same_as_git(&lab, &lab.repo());
+        assert_same_as_git(&lab, &deep);
+        lab.git(&["pack-refs", "--all"]);
+        lab.git(&["branch", "loose"]);
+        assert_same_as_git(&lab, &lab.repo());
+        let linked = lab.directory.path().join("linked");
+        lab.git(&[
+            "worktree",
+            "add",
+            "-q",
+            "-b",
+            "wt",
+            linked.to_str().unwrap(),
+        ]);
+        assert_same_as_git(&lab, &linked);
+        let bare = lab.directory.path().join("bare.git");
+        lab.git(&["clone", "-q", "--bare", ".", bare.to_str().unwrap()]);
+        assert_same_as_git(&lab, &bare);
+    }
+}
+
+#[test]
+fn k12_a_directory_without_a_repository_says_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let error = Repository::discover(directory.path(), None).unwrap_err();
+    assert!(
+        matches!(error, DiscoverError::NotARepository { .. }),
+        "{error}"
+    );
+    let inside = directory.path().join("sub");
+    fs::create_dir(&inside).unwrap();
+    for pointer in ["gitdir: /nonexistent\n", "nonsense", ""] {
+        fs::write(inside.join(".git"), pointer).unwrap();
+        let error = Repository::discover(&inside, None).unwrap_err();
+        assert!(
+            matches!(error, DiscoverError::Broken { .. }),
+            "{pointer:?}: {error}"
+        );
+    }
+}
+
+#[test]
+fn the_target_is_origins_default_then_main_then_master_then_current() {
+    let lab = Lab::new(&[]);
+    let target = || lab.discover(&lab.repo()).default_target().unwrap();
+    assert_eq!(target().as_deref(), Some("main"));
+    lab.git(&["branch", "-m", "main", "trunk"]);
+    assert_eq!(target().as_deref(), Some("trunk"));
+    lab.git(&["branch", "master"]);
+    assert_eq!(target().as_deref(), Some("master"));
+    lab.git(&["update-ref", "refs/remotes/origin/trunk", "HEAD"]);
+    lab.git(&[
+        "symbolic-ref",
+        "refs/remotes/origin/HEAD",
+        "refs/remotes/origin/trunk",
+    ]);
+    assert_eq!(target().as_deref(), Some("trunk"));
+    let head = lab.discover(&lab.repo()).reference("HEAD").unwrap();
+    assert_eq!(head, Some(Reference::Symbolic("refs/heads/trunk".into())));
+    let empty = tempfile::tempdir().unwrap();
+    Git::outside(empty.path(), "init")
+        .args(["-q", "."])
+        .run()
+        .unwrap();
+    assert_eq!(lab.discover(empty.path()).default_target().unwrap(), None);
+}
+
+#[test]
+fn blobs_are_read_from_a_commit_and_not_from_the_checkout() {
+    let lab = Lab::new(&[]);
+    fs::write(lab.repo().join("weald.toml"), "profile = 'jkz'\n").unwrap();
+    lab.git(&["add", "weald.toml"]);
+    lab.git(&["commit", "-q", "-m", "config"]);
+    fs::write(lab.repo().join("weald.toml"), "changed").unwrap();
+    let repository = lab.discover(&lab.repo());
+    let tip = repository.resolve("refs/heads/main").unwrap().unwrap();
+    let read = |path, limit| repository.blob_at(tip.as_str(), path, limit).unwrap();
+    assert_eq!(
+        read("weald.toml", 1000).as_deref(),
+        Some(&b"profile = 'jkz'\n"[..])
+    );
+    assert_eq!(read("weald.toml", 3), None, "too large is not read");
+    assert_eq!(read("nosuch.toml", 1000), None);
+}
