@@ -60,30 +60,34 @@ impl fmt::Display for Blockers {
     }
 }
 
-/// Looks for a circle through `start`, following `blocked_by` of each task. Returns the way round, `start` first and last.
+/// Looks for a circle that can be reached from `starts`, following `blocked_by` of each task. Returns the way round,
+/// its first task also last. Each task is asked for its edges once.
 ///
 /// `blocked_by` answers with the edges as they *would* be after the change; of a task that does not exist, nothing.
 pub fn find_cycle<E>(
-    start: &TaskId,
+    starts: impl IntoIterator<Item = TaskId>,
     mut blocked_by: impl FnMut(&TaskId) -> Result<Vec<TaskId>, E>,
 ) -> Result<Option<Vec<TaskId>>, E> {
     let mut seen = BTreeSet::new();
-    let mut path = vec![start.clone()];
-    let mut pending = vec![blocked_by(start)?];
-    while let Some(edges) = pending.last_mut() {
-        match edges.pop() {
-            Some(next) if next == *start => {
-                path.push(next);
-                return Ok(Some(path));
-            }
-            Some(next) if seen.insert(next.clone()) => {
-                pending.push(blocked_by(&next)?);
-                path.push(next);
-            }
-            Some(_) => {}
-            None => {
-                pending.pop();
+    for start in starts {
+        if !seen.insert(start.clone()) {
+            continue;
+        }
+        let mut open = vec![blocked_by(&start)?];
+        let mut path = vec![start];
+        while let Some(edges) = open.last_mut() {
+            let Some(next) = edges.pop() else {
+                open.pop();
                 path.pop();
+                continue;
+            };
+            if seen.insert(next.clone()) {
+                open.push(blocked_by(&next)?);
+                path.push(next);
+            } else if let Some(from) = path.iter().position(|id| *id == next) {
+                let mut round = path.split_off(from);
+                round.push(next);
+                return Ok(Some(round));
             }
         }
     }
@@ -98,7 +102,7 @@ mod tests {
 
     fn cycle(edges: &[(u64, &[u64])], start: u64) -> Option<Vec<u64>> {
         let edges: BTreeMap<u64, &[u64]> = edges.iter().copied().collect();
-        let found = find_cycle::<Infallible>(&TaskId::Number(start), |id| {
+        let found = find_cycle::<Infallible>([TaskId::Number(start)], |id| {
             let TaskId::Number(number) = id else {
                 unreachable!()
             };
@@ -124,8 +128,11 @@ mod tests {
             cycle(&[(1, &[2, 3]), (2, &[4]), (3, &[4]), (4, &[])], 1),
             None
         );
-        // A circle elsewhere is not one through the start, and does not hang the search.
-        assert_eq!(cycle(&[(1, &[2]), (2, &[3]), (3, &[2])], 1), None);
+        // A circle further on is found as well, without the way there.
+        assert_eq!(
+            cycle(&[(1, &[2]), (2, &[3]), (3, &[2])], 1),
+            Some(vec![2, 3, 2])
+        );
         assert_eq!(
             cycle(&[(1, &[9])], 1),
             None,

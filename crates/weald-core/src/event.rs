@@ -87,6 +87,12 @@ impl EventKind {
     }
 }
 
+impl From<String> for EventKind {
+    fn from(name: String) -> Self {
+        Self(Cow::Owned(name))
+    }
+}
+
 impl fmt::Display for EventKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.0)

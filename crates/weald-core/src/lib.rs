@@ -5,12 +5,14 @@
 //!
 //! Code map: [`task`] and [`task_rules`], [`dependencies`], [`session`], [`message`], [`tree`], [`landing`] hold the
 //! records and their rules; [`event`] the log; [`store`] the contract of a backend; [`id`], [`name`] and [`naming`] what
-//! things may be called; [`config`] the keys.
+//! things may be called; [`config`] the keys; [`import`] tasks from elsewhere.
 
+pub mod cloud_event;
 pub mod config;
 pub mod dependencies;
 pub mod event;
 pub mod id;
+pub mod import;
 pub mod landing;
 pub mod message;
 pub mod name;

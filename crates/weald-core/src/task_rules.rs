@@ -113,7 +113,7 @@ pub enum TaskRefusal {
         legal: Vec<TaskStatus>,
     },
     /// Another claim came later, or this one was given back.
-    #[error("token {given} of task {task} is old: the newest is {current}")]
+    #[error("token {given} is not the current one of task {task}: that is {current}")]
     StaleToken {
         /// Which task.
         task: TaskId,
@@ -135,7 +135,7 @@ pub enum TaskRefusal {
         token: Token,
     },
     /// Somebody holds it.
-    #[error("task {task} is held by {holder} until {until}")]
+    #[error("task {task} is held by {holder} until {}", .until.strftime("%Y-%m-%d %H:%M:%SZ"))]
     Held {
         /// Which task.
         task: TaskId,

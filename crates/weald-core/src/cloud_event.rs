@@ -1,0 +1,160 @@
+//! Events as others read them: CloudEvents 1.0, one JSON object a line.
+//!
+//! The envelope is the standard's; what is ours stands under `data`. `sequence` is the place in the log, to resume from.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Timestamp;
+use crate::event::{After, Event, EventKind};
+use crate::id::{Seq, TaskId, Token};
+use crate::name::{SessionName, TreeName};
+
+/// What every type begins with.
+pub const TYPE_PREFIX: &str = "dev.weald.";
+
+/// One event in its envelope.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CloudEvent {
+    /// `1.0`.
+    pub specversion: String,
+    /// The place in the log; with `source` it names the event.
+    pub id: String,
+    /// The repository.
+    pub source: String,
+    /// `dev.weald.` and the kind.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// When.
+    pub time: Timestamp,
+    /// `task/12` or `tree/fix`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+    /// `application/json`.
+    pub datacontenttype: String,
+    /// The place in the log.
+    pub sequence: Seq,
+    /// What is ours.
+    pub data: Data,
+}
+
+/// The part of an event that the envelope has no name for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Data {
+    /// The version of this shape.
+    pub schema_version: u32,
+    /// Who did it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub actor: Option<SessionName>,
+    /// Under which claim.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<Token>,
+    /// Which task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskId>,
+    /// Which tree.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<TreeName>,
+    /// The new records.
+    #[serde(default)]
+    pub after: After,
+    /// What went wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+impl CloudEvent {
+    /// Puts an event into its envelope.
+    pub fn wrap(event: Event, source: &str) -> Self {
+        let Event {
+            seq,
+            time,
+            actor,
+            kind,
+            token,
+            task,
+            tree,
+            after,
+            error,
+        } = event;
+        let subject = match (&task, &tree) {
+            (Some(task), _) => Some(format!("task/{task}")),
+            (None, Some(tree)) => Some(format!("tree/{tree}")),
+            (None, None) => None,
+        };
+        Self {
+            specversion: "1.0".to_owned(),
+            id: seq.to_string(),
+            source: source.to_owned(),
+            kind: format!("{TYPE_PREFIX}{kind}"),
+            time,
+            subject,
+            datacontenttype: "application/json".to_owned(),
+            sequence: seq,
+            data: Data {
+                schema_version: 1,
+                actor,
+                token,
+                task,
+                tree,
+                after,
+                error,
+            },
+        }
+    }
+
+    /// Takes the event out again; `None` if it is not one of weald's.
+    pub fn unwrap(self) -> Option<Event> {
+        let kind = self.kind.strip_prefix(TYPE_PREFIX)?;
+        let Data {
+            actor,
+            token,
+            task,
+            tree,
+            after,
+            error,
+            ..
+        } = self.data;
+        let kind = EventKind::from(kind.to_owned());
+        Some(Event {
+            seq: self.sequence,
+            time: self.time,
+            actor,
+            kind,
+            token,
+            task,
+            tree,
+            after,
+            error,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Change;
+    use crate::task::Task;
+
+    #[test]
+    fn the_envelope_loses_nothing() {
+        let task = Task::new(TaskId::Number(3), "a", Timestamp::UNIX_EPOCH);
+        let change = Change::task(EventKind::TASK_CREATED, task);
+        let event = Event::stamp(change, Seq(7), Timestamp::UNIX_EPOCH, None);
+        let line =
+            serde_json::to_string(&CloudEvent::wrap(event.clone(), "file:///x/.git")).unwrap();
+        let names: Vec<_> = serde_json::from_str::<serde_json::Map<_, _>>(&line)
+            .unwrap()
+            .into_iter()
+            .map(|(k, _)| k)
+            .collect();
+        assert!(
+            names
+                .iter()
+                .all(|name| name.bytes().all(|b| b.is_ascii_lowercase())),
+            "attribute names: {names:?}"
+        );
+        let back: CloudEvent = serde_json::from_str(&line).unwrap();
+        assert_eq!(back.kind, "dev.weald.task.created");
+        assert_eq!(back.unwrap(), Some(event));
+    }
+}

@@ -1,0 +1,134 @@
+//! One JSON object a line, as `weald task export` writes them.
+
+use serde_json::{Map, Value};
+
+use super::{Incoming, LineError, MAX_LINE, Parsed};
+use crate::Timestamp;
+use crate::id::TaskId;
+use crate::task::{Priority, Task};
+use crate::task_rules;
+
+/// Fields that belong to the place a task was exported from: who held it there means nothing here.
+const LEFT_BEHIND: [&str; 5] = ["owner", "token", "lease", "updated_at", "plan_approval"];
+
+/// Reads JSON lines. Empty lines are skipped.
+pub fn parse_jsonl(input: &[u8], now: Timestamp) -> Parsed {
+    let mut parsed = Parsed::default();
+    for (index, bytes) in input.split(|byte| *byte == b'\n').enumerate() {
+        if bytes.iter().all(u8::is_ascii_whitespace) {
+            continue;
+        }
+        let line = index + 1;
+        match parse_line(bytes, now) {
+            Ok((id, task)) => {
+                parsed.tasks.push(Incoming {
+                    line,
+                    id,
+                    task: *task,
+                    waits_for: Vec::new(),
+                });
+            }
+            Err((code, message)) => parsed.errors.push(LineError {
+                line,
+                code,
+                message,
+            }),
+        }
+    }
+    parsed
+}
+
+type Problem = (&'static str, String);
+
+fn parse_line(bytes: &[u8], now: Timestamp) -> Result<(Option<TaskId>, Box<Task>), Problem> {
+    if bytes.len() > MAX_LINE {
+        return Err((
+            "line_too_long",
+            format!("a line has at most {MAX_LINE} bytes"),
+        ));
+    }
+    let mut fields: Map<String, Value> =
+        serde_json::from_slice(bytes).map_err(|error| ("bad_json", error.to_string()))?;
+    let id = match fields.remove("id") {
+        None | Some(Value::Null) => None,
+        Some(id) => {
+            Some(serde_json::from_value(id).map_err(|error| ("bad_id", error.to_string()))?)
+        }
+    };
+    for field in LEFT_BEHIND {
+        fields.remove(field);
+    }
+    rename(&mut fields, "title", "subject");
+    rename(&mut fields, "blockedBy", "blocked_by");
+    if let Some(tree) = fields.remove("worktree").filter(|tree| !tree.is_null()) {
+        fields.entry("last_worktree").or_insert(tree);
+    }
+    for empty in [
+        "description",
+        "blocked_by",
+        "labels",
+        "acceptance",
+        "priority",
+    ] {
+        if fields.get(empty).is_some_and(Value::is_null) {
+            fields.remove(empty);
+        }
+    }
+    if let Some(Value::Number(rank)) = fields.get("priority") {
+        let rank = rank.as_u64().unwrap_or(2).min(3) as usize;
+        fields.insert("priority".into(), Priority::ALL[rank].as_str().into());
+    }
+    fields.insert("id".into(), 1.into());
+    fields.entry("subject").or_insert_with(|| "".into());
+    fields.entry("status").or_insert_with(|| "pending".into());
+    fields
+        .entry("created_at")
+        .or_insert_with(|| now.to_string().into());
+    fields.insert("updated_at".into(), now.to_string().into());
+    let task: Task = serde_json::from_value(Value::Object(fields))
+        .map_err(|error| ("bad_field", error.to_string()))?;
+    task_rules::check_new(&task).map_err(|refusal| ("bad_field", refusal.to_string()))?;
+    Ok((id, Box::new(task)))
+}
+
+fn rename(fields: &mut Map<String, Value>, from: &str, to: &str) {
+    if !fields.contains_key(to) {
+        if let Some(value) = fields.remove(from) {
+            fields.insert(to.to_owned(), value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::task::TaskStatus;
+
+    #[test]
+    fn lines_are_read_one_by_one() {
+        let input = b"{\"id\":\"gh-1\",\"title\":\"A\",\"priority\":0,\"zz\":[1]}\n\nnot json\n\
+            {\"subject\":\"\"}\n{\"id\":\"../x\",\"subject\":\"B\"}\n{\"subject\":\"C\",\"status\":\"odd\"}\n\
+            {\"subject\":\"D\",\"blocked_by\":[1,\"gh-1\"],\"status\":\"completed\"}\n\xff\xfe\n";
+        let parsed = parse_jsonl(input, Timestamp::UNIX_EPOCH);
+        assert_eq!(parsed.tasks.len(), 2);
+        assert_eq!(parsed.tasks[0].task.priority, Priority::P0);
+        assert_eq!(parsed.tasks[0].task.extra["zz"], serde_json::json!([1]));
+        assert_eq!(parsed.tasks[1].line, 7);
+        assert_eq!(parsed.tasks[1].task.status, TaskStatus::Completed);
+        let errors: Vec<_> = parsed
+            .errors
+            .iter()
+            .map(|error| (error.line, error.code))
+            .collect();
+        assert_eq!(
+            errors,
+            [
+                (3, "bad_json"),
+                (4, "bad_field"),
+                (5, "bad_id"),
+                (6, "bad_field"),
+                (8, "bad_json")
+            ]
+        );
+    }
+}

@@ -1,0 +1,111 @@
+//! The engine: one repository's store, clock, processes and derived files.
+
+use std::sync::{Arc, Mutex};
+
+use weald_core::SignedDuration;
+use weald_core::name::SessionName;
+use weald_core::session::ProcessTable;
+use weald_core::store::{Durability, Read, Store, StoreError, Write};
+
+use crate::journal::Journal;
+use crate::place::Place;
+
+/// What the engine takes from the configuration.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    /// How long a claim holds.
+    pub lease_ttl: SignedDuration,
+    /// From when on a heartbeat is old.
+    pub stale_after: SignedDuration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            lease_ttl: SignedDuration::from_mins(15),
+            stale_after: SignedDuration::from_mins(5),
+        }
+    }
+}
+
+/// Everything that can be done with a repository's control plane.
+pub struct Engine {
+    store: Box<dyn Store>,
+    journal: Option<Journal>,
+    notices: Mutex<Vec<String>>,
+    pub(crate) processes: Arc<dyn ProcessTable>,
+    pub(crate) settings: Settings,
+}
+
+impl Engine {
+    /// An engine on a store, without derived files.
+    pub fn new(
+        store: Box<dyn Store>,
+        processes: Arc<dyn ProcessTable>,
+        settings: Settings,
+    ) -> Self {
+        Self {
+            store,
+            journal: None,
+            notices: Mutex::default(),
+            processes,
+            settings,
+        }
+    }
+
+    /// The same with the journal of a repository.
+    pub fn with_journal(mut self, place: &Place) -> Self {
+        self.journal = Some(Journal::new(place.private(), place.source()));
+        self
+    }
+
+    /// The store.
+    pub fn store(&self) -> &dyn Store {
+        self.store.as_ref()
+    }
+
+    /// What went wrong beside the work and should be told.
+    pub fn take_notices(&self) -> Vec<String> {
+        std::mem::take(&mut *self.notices.lock().expect("nobody panics with the notices"))
+    }
+
+    /// Brings the journal up to date, as after a crash.
+    pub fn catch_up(&self, durability: Durability) {
+        if let Some(journal) = &self.journal {
+            if let Err(error) = journal.catch_up(self.store(), durability) {
+                let notice =
+                    format!("the journal is behind (the next command tries again): {error}");
+                self.notices
+                    .lock()
+                    .expect("nobody panics with the notices")
+                    .push(notice);
+            }
+        }
+    }
+
+    /// Looks at a snapshot.
+    pub(crate) fn look<T, E: From<StoreError>>(
+        &self,
+        look: impl FnOnce(&dyn Read) -> Result<T, E>,
+    ) -> Result<T, E> {
+        look(self.store.read()?.as_ref())
+    }
+
+    /// Decides and records in one transaction. If `change` fails nothing is written. A claim or a heartbeat in it
+    /// counts as a sign of life of `actor`.
+    pub(crate) fn change<T, E: From<StoreError>>(
+        &self,
+        actor: Option<&SessionName>,
+        durability: Durability,
+        change: impl FnOnce(&mut dyn Write) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let mut transaction = self.store.write(durability)?;
+        let done = change(transaction.as_mut())?;
+        if let Some(actor) = actor {
+            transaction.touch_session(actor)?;
+        }
+        transaction.commit()?;
+        self.catch_up(durability);
+        Ok(done)
+    }
+}

@@ -1,0 +1,37 @@
+//! The façade: performs what the core decides, in one transaction each, and keeps the derived files behind it.
+//!
+//! Invariants: an operation reads what it decides on inside the transaction that writes the outcome; nothing that must
+//! exclude is kept in memory; a failure of a derived file (the journal) never turns a committed change into an error.
+//!
+//! Code map: [`Engine`] with one file a subject (`tasks`, `task_import`, `sessions`, `messages`, `events`, `board`);
+//! [`Place`] finds where a repository's state lives; [`load_config`] reads the layers; `journal` is the JSONL copy;
+//! [`SystemClock`] and [`SystemProcesses`] are the machine.
+
+mod board;
+mod configuration;
+mod engine;
+mod events;
+mod identity;
+mod journal;
+mod machine;
+mod messages;
+mod place;
+mod sessions;
+mod task_import;
+mod tasks;
+
+pub use board::Board;
+pub use configuration::{
+    ConfigFileError, LoadedConfig, PRIVATE_FILE, SHARED_FILE, Sources, edit_file, load_config,
+    remove_key, require_key,
+};
+pub use engine::{Engine, Settings};
+pub use events::{JournalLine, read_journal, read_journal_end};
+pub use identity::{Identity, IdentityError, IdentitySource, identify};
+pub use journal::JOURNAL_FILE;
+pub use machine::{SystemClock, SystemProcesses};
+pub use messages::{InboxQuery, MessageError, ReplyOutcome};
+pub use place::Place;
+pub use sessions::{Contest, SessionError, SessionView};
+pub use task_import::Imported;
+pub use tasks::{Claimed, Finished, NewTask, TaskDetail, TaskError};

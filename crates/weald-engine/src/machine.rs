@@ -1,0 +1,190 @@
+//! The machine: its clock and its process table.
+
+use std::fs;
+use std::io;
+
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
+use weald_core::Timestamp;
+use weald_core::session::{ProcessIdentity, ProcessState, ProcessTable};
+use weald_core::store::Clock;
+
+/// The system's clock.
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the one place where time is read"
+    )]
+    fn now(&self) -> Timestamp {
+        Timestamp::now()
+    }
+}
+
+/// The system's processes, from `/proc`.
+pub struct SystemProcesses;
+
+impl ProcessTable for SystemProcesses {
+    fn state(&self, process: &ProcessIdentity) -> ProcessState {
+        let (Some(host), Some(boot_id)) = (host(), boot_id()) else {
+            return ProcessState::Unknown;
+        };
+        if process.host != host {
+            return ProcessState::Unknown;
+        }
+        if process.boot_id != boot_id {
+            return ProcessState::Gone;
+        }
+        if Some(&process.pid_namespace) != pid_namespace().as_ref() {
+            return ProcessState::Unknown;
+        }
+        match stat(process.pid) {
+            Ok(stat) if stat.start_time == process.start_time && !stat.is_zombie => {
+                ProcessState::Running
+            }
+            Ok(_) => ProcessState::Gone,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => absent(process.pid),
+            Err(_) => ProcessState::Unknown,
+        }
+    }
+
+    fn identify(&self, pid: u32) -> Option<ProcessIdentity> {
+        Some(ProcessIdentity {
+            host: host()?,
+            boot_id: boot_id()?,
+            pid_namespace: pid_namespace()?,
+            pid,
+            start_time: stat(pid).ok()?.start_time,
+        })
+    }
+
+    fn ancestors(&self) -> Vec<u32> {
+        let parent = |pid: &u32| {
+            stat(*pid)
+                .ok()
+                .map(|stat| stat.parent)
+                .filter(|parent| *parent > 0)
+        };
+        std::iter::successors(parent(&std::process::id()), parent)
+            .take(64)
+            .collect()
+    }
+}
+
+/// `/proc` may hide the processes of others; only the kernel's "no such process" is proof.
+fn absent(pid: u32) -> ProcessState {
+    let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else {
+        return ProcessState::Gone;
+    };
+    match test_kill_process(pid) {
+        Err(Errno::SRCH) => ProcessState::Gone,
+        _ => ProcessState::Unknown,
+    }
+}
+
+struct Stat {
+    parent: u32,
+    start_time: u64,
+    is_zombie: bool,
+}
+
+fn stat(pid: u32) -> io::Result<Stat> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    parse_stat(&text).ok_or_else(|| io::Error::other("an odd /proc/<pid>/stat"))
+}
+
+/// The name in brackets may hold anything, brackets and spaces too; the fields begin after the last one.
+fn parse_stat(text: &str) -> Option<Stat> {
+    let fields: Vec<_> = text[text.rfind(')')? + 1..]
+        .split_ascii_whitespace()
+        .collect();
+    Some(Stat {
+        is_zombie: matches!(*fields.first()?, "Z" | "X" | "x"),
+        parent: fields.get(1)?.parse().ok()?,
+        start_time: fields.get(19)?.parse().ok()?,
+    })
+}
+
+fn host() -> Option<String> {
+    read_line("/proc/sys/kernel/hostname")
+}
+
+fn boot_id() -> Option<String> {
+    read_line("/proc/sys/kernel/random/boot_id")
+}
+
+fn pid_namespace() -> Option<String> {
+    fs::read_link("/proc/self/ns/pid")
+        .ok()
+        .map(|link| link.display().to_string())
+}
+
+fn read_line(path: &str) -> Option<String> {
+    fs::read_to_string(path)
+        .ok()
+        .map(|text| text.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_runs_and_a_forged_one_does_not() {
+        let me = SystemProcesses.identify(std::process::id()).unwrap();
+        assert_eq!(SystemProcesses.state(&me), ProcessState::Running);
+        let forged = [
+            (
+                ProcessIdentity {
+                    start_time: me.start_time + 1,
+                    ..me.clone()
+                },
+                ProcessState::Gone,
+            ),
+            (
+                ProcessIdentity {
+                    boot_id: "another".into(),
+                    ..me.clone()
+                },
+                ProcessState::Gone,
+            ),
+            (
+                ProcessIdentity {
+                    host: "elsewhere".into(),
+                    ..me.clone()
+                },
+                ProcessState::Unknown,
+            ),
+            (
+                ProcessIdentity {
+                    pid_namespace: "pid:[1]".into(),
+                    ..me.clone()
+                },
+                ProcessState::Unknown,
+            ),
+            (
+                ProcessIdentity {
+                    pid: 4_000_000,
+                    ..me.clone()
+                },
+                ProcessState::Gone,
+            ),
+        ];
+        for (process, expected) in forged {
+            assert_eq!(SystemProcesses.state(&process), expected, "{process:?}");
+        }
+    }
+
+    #[test]
+    fn odd_names_do_not_confuse_the_table() {
+        let stat =
+            parse_stat("42 (a) b) c) S 7 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 1234 0").unwrap();
+        assert_eq!(
+            (stat.parent, stat.start_time, stat.is_zombie),
+            (7, 1234, false)
+        );
+        assert!(parse_stat("garbage").is_none());
+        assert!(!SystemProcesses.ancestors().is_empty());
+    }
+}

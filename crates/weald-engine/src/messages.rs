@@ -1,0 +1,228 @@
+//! Messages: send, read once, ask and answer.
+
+use std::time::{Duration, Instant};
+
+use weald_core::id::{MessageId, TaskId};
+use weald_core::message::{
+    self, Draft, Message, MessageRefusal, MessageType, Replied, ReplyDraft, RequestState,
+};
+use weald_core::name::SessionName;
+use weald_core::store::{Counter, Durability, MessageFilter, StoreError, Write};
+use weald_core::task::PlanApproval;
+use weald_core::task_rules::{self, TaskInput};
+
+use crate::engine::Engine;
+use crate::tasks::{TaskError, require_task};
+
+/// Why something did not happen to a message.
+#[derive(Debug, thiserror::Error)]
+pub enum MessageError {
+    /// The store did not answer.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The rules say no.
+    #[error(transparent)]
+    Refused(#[from] MessageRefusal),
+    /// The task it is about is not there, or does not move.
+    #[error(transparent)]
+    Task(#[from] TaskError),
+    /// No such message.
+    #[error("there is no message {id}")]
+    NotFound {
+        /// As given.
+        id: MessageId,
+    },
+    /// The request stands, nobody answered in time.
+    #[error("nobody answered message {id} within {}s", .waited.as_secs())]
+    NoAnswer {
+        /// The request.
+        id: MessageId,
+        /// How long this one waited.
+        waited: Duration,
+    },
+}
+
+/// What a reply did.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ReplyOutcome {
+    /// It was sent.
+    Sent(Box<Message>),
+    /// Somebody had replied before; nothing was written.
+    Duplicate,
+}
+
+/// What to look for in an inbox.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct InboxQuery {
+    /// Take the messages out.
+    pub consume: bool,
+    /// Show those that were taken before, too.
+    pub all: bool,
+    /// At most so many.
+    pub limit: Option<u64>,
+    /// Wait so long for the first one.
+    pub wait: Duration,
+}
+
+impl Engine {
+    /// Sends one message. A plan about a task is noted there.
+    pub fn send(&self, draft: Draft) -> Result<Message, MessageError> {
+        let actor = draft.from.clone();
+        self.change(Some(&actor), Durability::Process, |tx| {
+            let plan_of = draft
+                .task
+                .clone()
+                .filter(|_| draft.kind == MessageType::Plan);
+            if let Some(task) = &draft.task {
+                require_task(tx, task)?;
+            }
+            let message = send_one(tx, draft)?;
+            if let Some(task) = plan_of {
+                set_plan(tx, &actor, &task, PlanApproval::Submitted)?;
+            }
+            Ok(message)
+        })
+    }
+
+    /// Sends the same to every session that has not ended, but for the sender.
+    pub fn broadcast(&self, draft: Draft) -> Result<Vec<Message>, MessageError> {
+        let actor = draft.from.clone();
+        self.change(Some(&actor), Durability::Process, |tx| {
+            let sessions = tx.sessions()?;
+            let others = sessions
+                .into_iter()
+                .filter(|session| session.ended_at.is_none() && session.name != actor);
+            others
+                .map(|session| {
+                    send_one(
+                        tx,
+                        Draft {
+                            to: session.name,
+                            ..draft.clone()
+                        },
+                    )
+                })
+                .collect()
+        })
+    }
+
+    /// Replies to a request. The verdict on a plan is noted on its task in the same step.
+    pub fn reply(&self, id: MessageId, draft: ReplyDraft) -> Result<ReplyOutcome, MessageError> {
+        let actor = draft.from.clone();
+        self.change(Some(&actor), Durability::Process, |tx| {
+            let request = tx.message(id)?.ok_or(MessageError::NotFound { id })?;
+            let number = MessageId(tx.next_number(Counter::Message)?);
+            match message::reply(&request, draft, number, tx.now())? {
+                Replied::Duplicate => Ok(ReplyOutcome::Duplicate),
+                Replied::Answered { request, reply } => {
+                    tx.record(Some(&actor), request.1)?;
+                    tx.record(Some(&actor), reply.1)?;
+                    if let (MessageType::Plan, Some(task)) = (request.0.kind, &request.0.task) {
+                        let verdict = match request.0.state {
+                            Some(RequestState::Approved) => PlanApproval::Approved,
+                            _ => PlanApproval::Rejected,
+                        };
+                        set_plan(tx, &actor, task, verdict)?;
+                    }
+                    Ok(ReplyOutcome::Sent(Box::new(reply.0)))
+                }
+            }
+        })
+    }
+
+    /// Reads an inbox. What is consumed is given to exactly one reader.
+    pub fn inbox(
+        &self,
+        owner: &SessionName,
+        query: InboxQuery,
+    ) -> Result<Vec<Message>, MessageError> {
+        let filter = MessageFilter {
+            to: Some(owner.clone()),
+            unread: query.consume || !query.all,
+            limit: query.limit,
+            reply_to: None,
+        };
+        self.wait_until(
+            query.wait,
+            || {
+                let found = self.look(|tx| tx.messages(&filter).map_err(MessageError::from))?;
+                if found.is_empty() || !query.consume {
+                    return Ok(found);
+                }
+                self.change(Some(owner), Durability::Process, |tx| {
+                    consume(tx, owner, &filter)
+                })
+            },
+            |found| !found.is_empty(),
+        )
+    }
+
+    /// Waits for the reply to a request.
+    pub fn await_reply(&self, request: MessageId, wait: Duration) -> Result<Message, MessageError> {
+        let filter = MessageFilter {
+            reply_to: Some(request),
+            ..MessageFilter::default()
+        };
+        let look = || self.look(|tx| tx.messages(&filter).map_err(MessageError::from));
+        let found = self.wait_until(wait, look, |found| !found.is_empty())?;
+        found.into_iter().next().ok_or(MessageError::NoAnswer {
+            id: request,
+            waited: wait,
+        })
+    }
+
+    /// Looks again whenever something was written, until `enough` or the time is over.
+    fn wait_until<T>(
+        &self,
+        wait: Duration,
+        look: impl Fn() -> Result<T, MessageError>,
+        enough: impl Fn(&T) -> bool,
+    ) -> Result<T, MessageError> {
+        let deadline = Instant::now() + wait;
+        loop {
+            let last = self.look(|tx| tx.last_seq())?;
+            let found = look()?;
+            let left = deadline.saturating_duration_since(Instant::now());
+            if enough(&found) || left.is_zero() {
+                return Ok(found);
+            }
+            self.store().wait(last, left)?;
+        }
+    }
+}
+
+fn send_one(tx: &mut dyn Write, draft: Draft) -> Result<Message, MessageError> {
+    let id = MessageId(tx.next_number(Counter::Message)?);
+    let actor = draft.from.clone();
+    let (message, change) = message::send(draft, id, tx.now())?;
+    tx.record(Some(&actor), change)?;
+    Ok(message)
+}
+
+fn consume(
+    tx: &mut dyn Write,
+    owner: &SessionName,
+    filter: &MessageFilter,
+) -> Result<Vec<Message>, MessageError> {
+    let mut taken = Vec::new();
+    for message in tx.messages(filter)? {
+        if let Some((message, change)) = message::consume(&message, tx.now()) {
+            tx.record(Some(owner), change)?;
+            taken.push(message);
+        }
+    }
+    Ok(taken)
+}
+
+fn set_plan(
+    tx: &mut dyn Write,
+    actor: &SessionName,
+    task: &TaskId,
+    plan: PlanApproval,
+) -> Result<(), MessageError> {
+    let task = require_task(tx, task)?;
+    let decided =
+        task_rules::decide(&task, TaskInput::Plan(plan), tx.now()).map_err(TaskError::from)?;
+    tx.record(Some(actor), decided.1)?;
+    Ok(())
+}

@@ -1,0 +1,247 @@
+//! Sessions: who is there, who lives, who owns what.
+
+use serde::Serialize;
+use weald_core::id::TaskId;
+use weald_core::name::{SessionName, TreeName};
+use weald_core::session::{self, Evidence, LeaseEvidence, Liveness, Session, SessionTaken};
+use weald_core::store::{Durability, Read, StoreError, TaskClass, TaskFilter};
+use weald_core::task::{Task, TaskStatus};
+use weald_core::task_rules::{self, TaskInput};
+
+use crate::engine::Engine;
+use crate::tasks::{TaskError, require_task};
+
+/// Why something did not happen to a session.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// The store did not answer.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A task in it did not move.
+    #[error(transparent)]
+    Task(#[from] TaskError),
+    /// Nobody registered under that name.
+    #[error("there is no session {name}")]
+    NotFound {
+        /// As given.
+        name: SessionName,
+    },
+    /// Another process lives under that name.
+    #[error(transparent)]
+    Taken(#[from] SessionTaken),
+    /// No such process.
+    #[error("there is no process {pid}")]
+    NoProcess {
+        /// As given.
+        pid: u32,
+    },
+}
+
+/// A session with whether it lives.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SessionView {
+    /// The session.
+    #[serde(flatten)]
+    pub session: Session,
+    /// Whether it lives.
+    pub liveness: Liveness,
+    /// Whether its heartbeat is old.
+    pub stale: bool,
+    /// The tasks it holds.
+    pub holds: Vec<TaskId>,
+}
+
+/// Who owns a task, as seen by somebody who would like to work on it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Contest {
+    /// The task.
+    pub task: TaskId,
+    /// Who holds it.
+    pub owner: Option<SessionName>,
+    /// Whether the owner lives; absent without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub liveness: Option<Liveness>,
+    /// True when somebody else holds it and is not proven dead.
+    pub contested: bool,
+}
+
+impl Engine {
+    /// Registers a session; with `pid` that process is the session.
+    pub fn register(
+        &self,
+        name: &SessionName,
+        pid: Option<u32>,
+    ) -> Result<SessionView, SessionError> {
+        let process = match pid {
+            Some(pid) => Some(
+                self.processes
+                    .identify(pid)
+                    .ok_or(SessionError::NoProcess { pid })?,
+            ),
+            None => None,
+        };
+        self.change(None, Durability::Process, |tx| {
+            let before = match tx.session(name)? {
+                Some(session) => Some(self.view(tx, session)?),
+                None => None,
+            };
+            let before = before.as_ref().map(|view| (&view.session, view.liveness));
+            let (session, change) = session::register(before, name.clone(), process, tx.now())?;
+            tx.record(Some(name), change)?;
+            self.view(tx, session).map_err(SessionError::from)
+        })
+    }
+
+    /// A sign of life, with what the session works on.
+    pub fn heartbeat(
+        &self,
+        name: &SessionName,
+        task: Option<TaskId>,
+        tree: Option<TreeName>,
+    ) -> Result<SessionView, SessionError> {
+        self.change(Some(name), Durability::Process, |tx| {
+            let session = require_session(tx, name)?;
+            if let Some(task) = &task {
+                require_task(tx, task)?;
+            }
+            if let Some((_, change)) = session::moved(&session, task, tree, tx.now()) {
+                tx.record(Some(name), change)?;
+            }
+            tx.touch_session(name)?;
+            let session = require_session(tx, name)?;
+            self.view(tx, session).map_err(SessionError::from)
+        })
+    }
+
+    /// One session.
+    pub fn session(&self, name: &SessionName) -> Result<SessionView, SessionError> {
+        self.look(|tx| {
+            let session = require_session(tx, name)?;
+            self.view(tx, session).map_err(SessionError::from)
+        })
+    }
+
+    /// All sessions.
+    pub fn sessions(&self) -> Result<Vec<SessionView>, SessionError> {
+        self.look(|tx| {
+            let views = tx
+                .sessions()?
+                .into_iter()
+                .map(|session| self.view(tx, session));
+            views.collect::<Result<_, _>>().map_err(SessionError::from)
+        })
+    }
+
+    /// Whether somebody other than `me` owns a task.
+    pub fn contest(&self, me: &SessionName, id: &TaskId) -> Result<Contest, SessionError> {
+        self.look(|tx| {
+            let task = require_task(tx, id)?;
+            let Some(lease) = &task.lease else {
+                return Ok(Contest {
+                    task: id.clone(),
+                    owner: None,
+                    liveness: None,
+                    contested: false,
+                });
+            };
+            // A holder who never registered is known by the lease alone.
+            let liveness = match tx.session(&lease.session)? {
+                Some(session) => self.view(tx, session)?.liveness,
+                None if lease.is_expired(tx.now()) => Liveness::Dead,
+                None => Liveness::Unknown,
+            };
+            let contested = lease.session != *me && liveness != Liveness::Dead;
+            Ok(Contest {
+                task: id.clone(),
+                owner: Some(lease.session.clone()),
+                liveness: Some(liveness),
+                contested,
+            })
+        })
+    }
+
+    /// Leaves a note for whoever comes next.
+    pub fn note(&self, name: &SessionName, text: String) -> Result<SessionView, SessionError> {
+        self.change(Some(name), Durability::Process, |tx| {
+            let session = match tx.session(name)? {
+                Some(session) => session,
+                None => session::register(None, name.clone(), None, tx.now())?.0,
+            };
+            let (session, change) = session::noted(&session, text, tx.now());
+            tx.record(Some(name), change)?;
+            self.view(tx, session).map_err(SessionError::from)
+        })
+    }
+
+    /// Ends a session and gives back what it holds.
+    pub fn end(&self, name: &SessionName) -> Result<(SessionView, Vec<TaskId>), SessionError> {
+        self.change(None, Durability::Process, |tx| {
+            let session = require_session(tx, name)?;
+            let mut released = Vec::new();
+            for task in held(tx, name)? {
+                let input = TaskInput::Release {
+                    token: task.lease.as_ref().map(|lease| lease.token),
+                };
+                let (task, change) =
+                    task_rules::decide(&task, input, tx.now()).map_err(TaskError::from)?;
+                tx.record(Some(name), change)?;
+                released.push(task.id);
+            }
+            let (session, change) = session::ended(&session, tx.now());
+            tx.record(Some(name), change)?;
+            Ok((self.view(tx, session)?, released))
+        })
+    }
+
+    fn view(&self, tx: &(impl Read + ?Sized), session: Session) -> Result<SessionView, StoreError> {
+        let now = tx.now();
+        let tasks = held(tx, &session.name)?;
+        let expired = |task: &Task| {
+            task.lease
+                .as_ref()
+                .is_some_and(|lease| lease.is_expired(now))
+        };
+        let leases = match (tasks.is_empty(), tasks.iter().all(expired)) {
+            (true, _) => LeaseEvidence::None,
+            (false, true) => LeaseEvidence::Expired,
+            (false, false) => LeaseEvidence::Current,
+        };
+        let process = session
+            .process
+            .as_ref()
+            .map(|process| self.processes.state(process));
+        let liveness = session::liveness(
+            &session,
+            Evidence { process, leases },
+            self.settings.stale_after,
+            now,
+        );
+        let stale = session::is_stale(&session, self.settings.stale_after, now);
+        Ok(SessionView {
+            session,
+            liveness,
+            stale,
+            holds: tasks.into_iter().map(|task| task.id).collect(),
+        })
+    }
+}
+
+fn require_session(tx: &(impl Read + ?Sized), name: &SessionName) -> Result<Session, SessionError> {
+    tx.session(name)?
+        .ok_or_else(|| SessionError::NotFound { name: name.clone() })
+}
+
+/// The tasks a session has leases on.
+fn held(tx: &(impl Read + ?Sized), name: &SessionName) -> Result<Vec<Task>, StoreError> {
+    let classes = vec![TaskClass::Status(TaskStatus::InProgress)];
+    let filter = TaskFilter {
+        classes,
+        owner: Some(name.clone()),
+        ..TaskFilter::default()
+    };
+    Ok(tx
+        .tasks(&filter)?
+        .into_iter()
+        .filter(|task| task.lease.is_some())
+        .collect())
+}

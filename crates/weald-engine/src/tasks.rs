@@ -1,0 +1,333 @@
+//! Tasks: add, list, edit, and who works on what.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+use weald_core::SignedDuration;
+use weald_core::dependencies::{Blockers, find_cycle};
+use weald_core::event::{Change, EventKind};
+use weald_core::id::{TaskId, Token};
+use weald_core::name::SessionName;
+use weald_core::store::{Counter, Durability, Read, StoreError, TaskClass, TaskFilter, Write};
+use weald_core::task::{Lease, PlanApproval, Priority, Task, TaskStatus};
+use weald_core::task_rules::{self, TaskEdit, TaskInput, TaskRefusal};
+
+use crate::engine::Engine;
+
+/// Why something did not happen to a task.
+#[derive(Debug, thiserror::Error)]
+pub enum TaskError {
+    /// The store did not answer.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The rules say no.
+    #[error(transparent)]
+    Refused(#[from] TaskRefusal),
+    /// Nobody knows it.
+    #[error("there is no task {id}")]
+    NotFound {
+        /// As given.
+        id: TaskId,
+    },
+    /// The id is taken.
+    #[error("task {id} exists already")]
+    Exists {
+        /// As given.
+        id: TaskId,
+    },
+    /// Dependencies would go round.
+    #[error("the dependencies would go round: {}", path(.round))]
+    Cycle {
+        /// The way round, the first also last.
+        round: Vec<TaskId>,
+    },
+    /// No task can be claimed now.
+    #[error("no task is ready")]
+    NothingReady {
+        /// How many wait for others.
+        waiting: u64,
+        /// How many are being worked on.
+        in_progress: u64,
+    },
+}
+
+fn path(round: &[TaskId]) -> String {
+    round
+        .iter()
+        .map(TaskId::to_string)
+        .collect::<Vec<_>>()
+        .join(" -> ")
+}
+
+/// A task to be made.
+#[derive(Debug, Clone, Default)]
+pub struct NewTask {
+    /// Its own id; without one it gets a number.
+    pub id: Option<TaskId>,
+    /// One line.
+    pub subject: String,
+    /// The rest.
+    pub description: String,
+    /// What has to hold for it to be done.
+    pub acceptance: String,
+    /// How soon.
+    pub priority: Priority,
+    /// What it waits for.
+    pub blocked_by: Vec<TaskId>,
+    /// Free words.
+    pub labels: Vec<String>,
+    /// The board or epic.
+    pub plan: Option<String>,
+    /// Whether a plan has to be approved first.
+    pub needs_plan: bool,
+}
+
+/// A task with what its dependencies say of it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TaskDetail {
+    /// The task.
+    #[serde(flatten)]
+    pub task: Task,
+    /// True when a claim would succeed without taking over.
+    pub ready: bool,
+    /// What it waits for.
+    pub waiting_for: Blockers,
+    /// Who waits for it.
+    pub blocks: Vec<TaskId>,
+}
+
+/// A claim that succeeded.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Claimed {
+    /// The task.
+    pub task: Task,
+    /// The lease.
+    pub lease: Lease,
+}
+
+/// A task that was renewed, finished or given back.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Finished {
+    /// The task.
+    pub task: Task,
+    /// What became ready by it.
+    pub unblocked: Vec<TaskId>,
+}
+
+impl Engine {
+    /// Makes a task.
+    pub fn add_task(&self, actor: Option<&SessionName>, new: NewTask) -> Result<Task, TaskError> {
+        self.change(actor, Durability::Process, |tx| {
+            let id = match new.id {
+                Some(id) if tx.task(&id)?.is_some() => return Err(TaskError::Exists { id }),
+                Some(id) => id,
+                None => TaskId::Number(tx.next_number(Counter::Task)?),
+            };
+            let task = Task {
+                description: new.description,
+                acceptance: new.acceptance,
+                priority: new.priority,
+                blocked_by: unique(new.blocked_by),
+                labels: new.labels,
+                plan: new.plan,
+                plan_approval: new.needs_plan.then_some(PlanApproval::Required),
+                ..Task::new(id, new.subject, tx.now())
+            };
+            task_rules::check_new(&task)?;
+            require_no_cycle(tx, std::slice::from_ref(&task))?;
+            tx.record(actor, Change::task(EventKind::TASK_CREATED, task.clone()))?;
+            Ok(task)
+        })
+    }
+
+    /// Tasks by filter, and how many there are without its limit.
+    pub fn tasks(&self, filter: &TaskFilter) -> Result<(Vec<Task>, u64), TaskError> {
+        self.look(|tx| {
+            let found = tx.tasks(filter)?;
+            let all = match filter.limit {
+                Some(limit) if found.len() as u64 >= limit => tx.count_tasks(filter)?,
+                _ => found.len() as u64,
+            };
+            Ok((found, all))
+        })
+    }
+
+    /// One task with its neighbours.
+    pub fn task(&self, id: &TaskId) -> Result<TaskDetail, TaskError> {
+        self.look(|tx| {
+            let task = require_task(tx, id)?;
+            let waiting_for = blockers(tx, &task)?;
+            let ready = task.is_open() && waiting_for.is_empty();
+            Ok(TaskDetail {
+                ready,
+                waiting_for,
+                blocks: tx.dependents(id)?,
+                task,
+            })
+        })
+    }
+
+    /// Claims `id`, or the next task that is ready (or abandoned).
+    pub fn claim(
+        &self,
+        session: &SessionName,
+        id: Option<&TaskId>,
+        ttl: Option<SignedDuration>,
+    ) -> Result<Claimed, TaskError> {
+        let ttl = ttl.unwrap_or(self.settings.lease_ttl);
+        self.change(Some(session), Durability::Process, |tx| {
+            let task = match id {
+                Some(id) => require_task(tx, id)?,
+                None => match tx.next_claimable()? {
+                    Some(task) => task,
+                    None => return Err(nothing_ready(tx)?),
+                },
+            };
+            let input = TaskInput::Claim {
+                session: session.clone(),
+                ttl,
+                blockers: blockers(tx, &task)?,
+            };
+            let (task, change) = task_rules::decide(&task, input, tx.now())?;
+            tx.record(Some(session), change)?;
+            let lease = task.lease.clone().expect("a claim makes a lease");
+            Ok(Claimed { task, lease })
+        })
+    }
+
+    /// Holds a claim for longer.
+    pub fn renew(
+        &self,
+        actor: Option<&SessionName>,
+        id: &TaskId,
+        token: Option<Token>,
+        ttl: Option<SignedDuration>,
+    ) -> Result<Finished, TaskError> {
+        let ttl = ttl.unwrap_or(self.settings.lease_ttl);
+        self.move_task(actor, id, TaskInput::Renew { token, ttl })
+    }
+
+    /// Decides one input on one task.
+    pub fn move_task(
+        &self,
+        actor: Option<&SessionName>,
+        id: &TaskId,
+        input: TaskInput,
+    ) -> Result<Finished, TaskError> {
+        let durability = match input {
+            TaskInput::Complete { .. } => Durability::Power,
+            _ => Durability::Process,
+        };
+        self.change(actor, durability, |tx| {
+            let task = require_task(tx, id)?;
+            let waiting = waiting_for(tx, id)?;
+            let (task, change) = task_rules::decide(&task, input, tx.now())?;
+            tx.record(actor, change)?;
+            let still = waiting_for(tx, id)?;
+            let unblocked = waiting
+                .into_iter()
+                .filter(|id| !still.contains(id))
+                .collect();
+            Ok(Finished { task, unblocked })
+        })
+    }
+
+    /// Changes a task's words.
+    pub fn edit_task(
+        &self,
+        actor: Option<&SessionName>,
+        id: &TaskId,
+        edit: TaskEdit,
+    ) -> Result<Task, TaskError> {
+        self.move_task(actor, id, TaskInput::Edit(Box::new(edit)))
+            .map(|finished| finished.task)
+    }
+
+    /// Adds and removes dependencies.
+    pub fn change_dependencies(
+        &self,
+        actor: Option<&SessionName>,
+        id: &TaskId,
+        add: &[TaskId],
+        remove: &[TaskId],
+    ) -> Result<Task, TaskError> {
+        self.change(actor, Durability::Process, |tx| {
+            let task = require_task(tx, id)?;
+            let kept = task
+                .blocked_by
+                .iter()
+                .filter(|known| !remove.contains(known));
+            let blocked_by = unique(kept.chain(add).cloned().collect());
+            let edit = TaskEdit {
+                blocked_by: Some(blocked_by),
+                ..TaskEdit::default()
+            };
+            let (task, change) =
+                task_rules::decide(&task, TaskInput::Edit(Box::new(edit)), tx.now())?;
+            require_no_cycle(tx, std::slice::from_ref(&task))?;
+            tx.record(actor, change)?;
+            Ok(task)
+        })
+    }
+}
+
+pub(crate) fn require_task(tx: &(impl Read + ?Sized), id: &TaskId) -> Result<Task, TaskError> {
+    tx.task(id)?
+        .ok_or_else(|| TaskError::NotFound { id: id.clone() })
+}
+
+fn blockers(tx: &(impl Read + ?Sized), task: &Task) -> Result<Blockers, StoreError> {
+    let status = |id: &TaskId| Ok((id.clone(), tx.task(id)?.map(|task| task.status)));
+    let known: Result<Vec<_>, StoreError> = task.blocked_by.iter().map(status).collect();
+    Ok(Blockers::of(known?))
+}
+
+/// The dependents of `id` that are pending and still wait for something.
+fn waiting_for(tx: &(impl Read + ?Sized), id: &TaskId) -> Result<Vec<TaskId>, TaskError> {
+    let mut waiting = Vec::new();
+    for dependent in tx.dependents(id)? {
+        let task = require_task(tx, &dependent)?;
+        if task.status == TaskStatus::Pending && !blockers(tx, &task)?.is_empty() {
+            waiting.push(dependent);
+        }
+    }
+    Ok(waiting)
+}
+
+/// Refuses what would go round once `changed` is written.
+pub(crate) fn require_no_cycle(tx: &dyn Write, changed: &[Task]) -> Result<(), TaskError> {
+    let edges: BTreeMap<&TaskId, &Vec<TaskId>> = changed
+        .iter()
+        .map(|task| (&task.id, &task.blocked_by))
+        .collect();
+    let starts = changed.iter().map(|task| task.id.clone());
+    let round = find_cycle(starts, |id| match edges.get(id) {
+        Some(blocked_by) => Ok((*blocked_by).clone()),
+        None => Ok::<_, StoreError>(tx.task(id)?.map(|task| task.blocked_by).unwrap_or_default()),
+    })?;
+    match round {
+        Some(round) => Err(TaskError::Cycle { round }),
+        None => Ok(()),
+    }
+}
+
+fn nothing_ready(tx: &(impl Read + ?Sized)) -> Result<TaskError, StoreError> {
+    let count = |class| {
+        tx.count_tasks(&TaskFilter {
+            classes: vec![class],
+            ..TaskFilter::default()
+        })
+    };
+    Ok(TaskError::NothingReady {
+        waiting: count(TaskClass::Waiting)?,
+        in_progress: count(TaskClass::Status(TaskStatus::InProgress))?,
+    })
+}
+
+/// The same ids in the same order, each once.
+pub(crate) fn unique(ids: Vec<TaskId>) -> Vec<TaskId> {
+    let mut seen = BTreeSet::new();
+    ids.into_iter()
+        .filter(|id| seen.insert(id.clone()))
+        .collect()
+}

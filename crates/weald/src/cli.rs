@@ -1,0 +1,114 @@
+//! The command line as clap sees it. Each command's own arguments are in its file.
+
+use std::path::PathBuf;
+
+use clap::{Args, ColorChoice, Parser, Subcommand};
+use weald_core::SignedDuration;
+use weald_core::name::SessionName;
+
+use crate::commands::{board, completions, config, demo, events, init, man, msg, session, task};
+use crate::completion;
+use crate::context::Context;
+use crate::errors::Failure;
+use crate::ui::Format;
+
+/// Run many coding agents on one git repository: each in its own worktree, nothing lost, main always green.
+#[derive(Parser)]
+#[command(name = "weald", version, disable_help_subcommand = false)]
+pub struct Cli {
+    /// Flags of every command.
+    #[command(flatten)]
+    pub global: GlobalArgs,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+/// Flags of every command.
+#[derive(Args)]
+pub struct GlobalArgs {
+    /// Print one JSON object for programs
+    #[arg(long, global = true)]
+    json: bool,
+    /// Colour the output
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub color: ColorChoice,
+    /// Work as if started in DIR
+    #[arg(short = 'C', long = "directory", global = true, value_name = "DIR")]
+    pub directory: Option<PathBuf>,
+    /// Set a configuration key for this command
+    #[arg(long, global = true, value_name = "KEY=VALUE", value_parser = key_value)]
+    pub set: Vec<(String, String)>,
+}
+
+impl GlobalArgs {
+    /// For whom to print.
+    pub fn format(&self) -> Format {
+        if self.json {
+            Format::Json
+        } else {
+            Format::Plain
+        }
+    }
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// See the main job done in a throw-away repository
+    Demo(demo::Demo),
+    /// Choose this repository's conventions
+    Init(init::Init),
+    /// Add, claim and finish tasks
+    #[command(subcommand)]
+    Task(task::Task),
+    /// Send, ask and answer messages
+    #[command(subcommand)]
+    Msg(msg::Msg),
+    /// Tell who is working, and whether they live
+    #[command(subcommand)]
+    Session(session::Session),
+    /// Read the log of everything that was done
+    Events(events::Events),
+    /// Show and set configuration, with origins
+    #[command(subcommand)]
+    Config(config::Config),
+    /// Print the completion script of a shell
+    Completions(completions::Completions),
+    /// Print or write the manual pages
+    Man(man::Man),
+}
+
+impl Cli {
+    /// Does what was asked.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        match self.command {
+            None => board::run(context),
+            Some(Command::Demo(command)) => command.run(context),
+            Some(Command::Init(command)) => command.run(context),
+            Some(Command::Task(command)) => command.run(context),
+            Some(Command::Msg(command)) => command.run(context),
+            Some(Command::Session(command)) => command.run(context),
+            Some(Command::Events(command)) => command.run(context),
+            Some(Command::Config(command)) => command.run(context),
+            Some(Command::Completions(command)) => command.run(context),
+            Some(Command::Man(command)) => command.run(context),
+        }
+    }
+}
+
+/// Who calls.
+#[derive(Args)]
+pub struct SessionArg {
+    /// Who you are (default: $WEALD_SESSION, then the agent you run in)
+    #[arg(long, value_name = "NAME", add = completion::sessions())]
+    pub session: Option<SessionName>,
+}
+
+/// A duration above zero.
+pub fn duration(text: &str) -> Result<SignedDuration, String> {
+    weald_core::config::parse_duration(text)
+}
+
+fn key_value(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("write it as KEY=VALUE")?;
+    Ok((key.trim().to_owned(), value.trim().to_owned()))
+}

@@ -1,0 +1,96 @@
+//! `weald` alone: the board.
+
+use std::io::{self, Write};
+
+use serde_json::{Map, Value};
+use weald_core::Timestamp;
+use weald_engine::Board;
+
+use crate::context::Context;
+use crate::errors::Failure;
+use crate::ui::{ACCENT, DIM, Fields, HEADING, Out, ago, left, paint, status_style};
+
+/// Prints the board.
+pub fn run(context: &Context<'_>) -> Result<u8, Failure> {
+    let board = context.engine()?.board()?;
+    let now = context.now();
+    context
+        .ui
+        .answer(|| fields(&board), |out| print(out, &board, now))
+}
+
+fn fields(board: &Board) -> Fields {
+    let counts: Map<String, Value> = board
+        .counts
+        .iter()
+        .map(|(status, count)| (status.to_string(), (*count).into()))
+        .collect();
+    Fields::new()
+        .with("counts", &counts)
+        .with("ready_count", &board.ready_count)
+        .with("ready", &board.ready)
+        .with("in_progress", &board.in_progress)
+        .with("sessions", &board.sessions)
+}
+
+fn print(out: &mut Out, board: &Board, now: Timestamp) -> io::Result<()> {
+    if board.counts.is_empty() {
+        writeln!(
+            out,
+            "No tasks yet. Begin with: weald task add \"what to do\""
+        )?;
+        return writeln!(out, "See it work first:  weald demo");
+    }
+    let counts: Vec<_> = board
+        .counts
+        .iter()
+        .map(|(status, count)| format!("{count} {}", paint(status_style(*status), status)))
+        .collect();
+    writeln!(out, "{} {}", paint(HEADING, "tasks:"), counts.join(", "))?;
+    if !board.in_progress.is_empty() {
+        writeln!(out, "\n{}", paint(HEADING, "in progress"))?;
+    }
+    for task in &board.in_progress {
+        let owner = task.owner.as_ref().map_or("nobody", |owner| owner.as_str());
+        let lease = task
+            .lease
+            .as_ref()
+            .map_or_else(String::new, |lease| left(lease.expires_at, now));
+        writeln!(
+            out,
+            "  {} {} {}",
+            paint(ACCENT, format!("#{}", task.id)),
+            task.subject,
+            paint(DIM, format!("{owner} {lease}"))
+        )?;
+    }
+    if board.ready_count > 0 {
+        writeln!(
+            out,
+            "\n{}",
+            paint(HEADING, format!("ready ({})", board.ready_count))
+        )?;
+    }
+    for task in &board.ready {
+        writeln!(
+            out,
+            "  {} {} {}",
+            paint(ACCENT, format!("#{}", task.id)),
+            task.priority,
+            task.subject
+        )?;
+    }
+    if !board.sessions.is_empty() {
+        writeln!(out, "\n{}", paint(HEADING, "sessions"))?;
+    }
+    for view in &board.sessions {
+        let seen = ago(view.session.last_seen, now);
+        writeln!(
+            out,
+            "  {} {}, seen {seen} ago",
+            paint(ACCENT, &view.session.name),
+            view.liveness.as_str()
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,36 @@
+//! `weald config unset`
+
+use std::io::Write;
+
+use clap::Args;
+use serde_json::json;
+use weald_engine::{PRIVATE_FILE, remove_key};
+
+use crate::completion;
+use crate::context::Context;
+use crate::errors::Failure;
+use crate::ui::Fields;
+
+/// Take a key out of the private file of this repository.
+#[derive(Args)]
+pub struct Unset {
+    /// The key
+    #[arg(value_name = "KEY", add = completion::keys())]
+    key: String,
+}
+
+impl Unset {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let path = context.place()?.private().join(PRIVATE_FILE);
+        let removed = remove_key(&path, &self.key)?;
+        let unset = json!({"key": self.key, "removed": removed, "file": path});
+        context.ui.answer(
+            || Fields::new().with("config", &unset),
+            |out| match removed {
+                true => writeln!(out, "{} is not set here any more", self.key),
+                false => writeln!(out, "{} was not set here", self.key),
+            },
+        )
+    }
+}

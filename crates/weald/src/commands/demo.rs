@@ -1,0 +1,227 @@
+//! `weald demo`: the main job in a throw-away repository, narrated.
+//!
+//! Every step is a real call of this very binary, in a home of its own, so the demo can't show what does not work.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+use clap::Args;
+use tempfile::TempDir;
+use weald_git::{Git, require_version};
+
+use crate::context::Context;
+use crate::errors::Failure;
+use crate::exit;
+use crate::ui::{ACCENT, DIM, HEADING, Out, paint};
+
+/// How many agents race for one task.
+const RACERS: usize = 8;
+
+/// See the main job done in a throw-away repository. Needs git and nothing else; leaves nothing behind.
+#[derive(Args)]
+pub struct Demo {
+    /// Keep the repository and say where it is
+    #[arg(long)]
+    keep: bool,
+}
+
+impl Demo {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        require_version()?;
+        let stage = Stage::build()?;
+        let mut out = context.ui.out();
+        stage.play(&mut out)?;
+        if self.keep {
+            let kept = stage.directory.keep();
+            writeln!(out, "\nkept: cd {}", kept.join("app").display())?;
+        }
+        Ok(exit::DONE)
+    }
+}
+
+struct Stage {
+    directory: TempDir,
+    weald: PathBuf,
+}
+
+impl Stage {
+    fn build() -> Result<Self, Failure> {
+        let directory = TempDir::with_prefix("weald-demo-")?;
+        let stage = Self {
+            directory,
+            weald: std::env::current_exe()?,
+        };
+        let repo = stage.repo();
+        std::fs::create_dir_all(&repo)?;
+        Git::outside(&repo, "init")
+            .args(["-q", "-b", "main"])
+            .run()?;
+        let identity = [
+            "GIT_AUTHOR_NAME",
+            "GIT_COMMITTER_NAME",
+            "GIT_AUTHOR_EMAIL",
+            "GIT_COMMITTER_EMAIL",
+        ];
+        let commit = Git::outside(&repo, "commit").args(["-q", "--allow-empty", "-m", "first"]);
+        identity
+            .iter()
+            .fold(commit, |commit, name| commit.env(name, "demo@example.com"))
+            .run()?;
+        Ok(stage)
+    }
+
+    fn repo(&self) -> PathBuf {
+        self.directory.path().join("app")
+    }
+
+    fn play(&self, out: &mut Out) -> Result<(), Failure> {
+        title(out, "A repository, and work to hand out")?;
+        self.show(out, &["task", "add", "Design the API", "--priority", "P1"])?;
+        self.show(out, &["task", "add", "Write the server", "--after", "1"])?;
+        self.show(out, &["task", "add", "Write the client", "--after", "1"])?;
+        self.show(out, &["task", "add", "Ship it", "--after", "2,3"])?;
+        self.show(out, &["task", "dep", "1", "--add", "4"])?;
+        say(
+            out,
+            "A circle is refused, with the way round. Only the first task is ready:",
+        )?;
+        self.show(out, &["task", "ready"])?;
+
+        title(out, "Eight agents want the same task at once")?;
+        self.race(out)?;
+        say(
+            out,
+            "A claim is a lease with a fencing token. An old or wrong token is refused:",
+        )?;
+        self.show(out, &["task", "done", "1", "--token", "7"])?;
+        self.show(
+            out,
+            &[
+                "task",
+                "done",
+                "1",
+                "--token",
+                "1",
+                "--report",
+                "three endpoints",
+            ],
+        )?;
+
+        title(out, "Agents talk")?;
+        self.show(out, &["session", "register", "bob"])?;
+        self.show(
+            out,
+            &[
+                "msg",
+                "ask",
+                "bob",
+                "Which port?",
+                "--task",
+                "2",
+                "--session",
+                "alice",
+            ],
+        )?;
+        self.show(out, &["msg", "reply", "1", "8080", "--session", "bob"])?;
+        self.show(out, &["msg", "inbox", "--consume", "--session", "alice"])?;
+
+        title(out, "Nothing happens unseen")?;
+        self.show(out, &["events", "--limit", "8"])?;
+        self.show(out, &[])?;
+        Ok(())
+    }
+
+    /// Starts all racers before looking at any, so that they really meet.
+    fn race(&self, out: &mut Out) -> Result<(), Failure> {
+        say(
+            out,
+            "$ weald task claim 1 --session agent-N    (8 processes at once)",
+        )?;
+        let mut racers = Vec::new();
+        for number in 1..=RACERS {
+            let name = format!("agent-{number}");
+            let mut command = self.command(&["task", "claim", "1", "--session", &name]);
+            racers.push((
+                name,
+                command
+                    .stdout(Stdio::piped())
+                    .stderr(Stdio::piped())
+                    .spawn()?,
+            ));
+        }
+        for (name, racer) in racers {
+            let output = racer.wait_with_output()?;
+            match output.status.success() {
+                true => writeln!(out, "  {name}: {}", paint(HEADING, "got it"))?,
+                false => {
+                    let said = String::from_utf8_lossy(&output.stderr);
+                    let first = said
+                        .lines()
+                        .next()
+                        .unwrap_or_default()
+                        .trim_start_matches("error: ");
+                    writeln!(out, "  {name}: {}", paint(DIM, first))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs one command and prints it with everything it said.
+    fn show(&self, out: &mut Out, args: &[&str]) -> Result<(), Failure> {
+        let words = args.iter().map(|arg| {
+            if arg.contains(' ') {
+                format!("\"{arg}\"")
+            } else {
+                (*arg).to_owned()
+            }
+        });
+        let line = words.collect::<Vec<_>>().join(" ");
+        writeln!(
+            out,
+            "{} {}",
+            paint(DIM, "$"),
+            paint(ACCENT, format!("weald {line}").trim_end())
+        )?;
+        let Output { stdout, stderr, .. } = self.command(args).output()?;
+        for text in [stdout, stderr] {
+            for line in String::from_utf8_lossy(&text).lines() {
+                writeln!(out, "  {line}")?;
+            }
+        }
+        Ok(())
+    }
+
+    /// This binary, in the demo's home.
+    fn command(&self, args: &[&str]) -> Command {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the demo shows this binary as a user starts it"
+        )]
+        let mut command = Command::new(&self.weald);
+        command
+            .args(args)
+            .current_dir(self.repo())
+            .stdin(Stdio::null());
+        command.env("HOME", self.directory.path());
+        for variable in [
+            "XDG_CONFIG_HOME",
+            "WEALD_SESSION",
+            "WEALD_TASK",
+            "WEALD_TOKEN",
+        ] {
+            command.env_remove(variable);
+        }
+        command
+    }
+}
+
+fn title(out: &mut Out, text: &str) -> io::Result<()> {
+    writeln!(out, "\n{}", paint(HEADING, format!("== {text}")))
+}
+
+fn say(out: &mut Out, text: &str) -> io::Result<()> {
+    writeln!(out, "{}", paint(DIM, text))
+}

@@ -1,0 +1,224 @@
+//! `weald events`
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::json;
+use weald_core::cloud_event::{CloudEvent, TYPE_PREFIX};
+use weald_core::event::Event;
+use weald_core::id::{Seq, TaskId};
+use weald_core::name::TreeName;
+use weald_core::store::EventFilter;
+use weald_engine::{Engine, JOURNAL_FILE, JournalLine, read_journal, read_journal_end};
+
+use crate::completion;
+use crate::context::Context;
+use crate::errors::Failure;
+use crate::exit;
+use crate::ui::{ACCENT, DIM, Out, paint};
+
+/// The most that one call prints.
+const MOST: u64 = 200;
+
+/// How long following waits before it looks whether anybody still reads.
+const ROUND: Duration = Duration::from_secs(5);
+
+/// Read the log: the newest events, or those after a place. With --json one CloudEvents object a line.
+#[derive(Args)]
+pub struct Events {
+    /// Go on as events come
+    #[arg(short, long)]
+    follow: bool,
+    /// Only those after this place
+    #[arg(long, value_name = "SEQ")]
+    since: Option<Seq>,
+    /// Only those about this task
+    #[arg(long, value_name = "ID", add = completion::tasks())]
+    task: Option<TaskId>,
+    /// Only those about this tree
+    #[arg(long, value_name = "NAME")]
+    tree: Option<TreeName>,
+    /// At most so many (200 at most)
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
+    limit: u64,
+    /// Read this copy of the log instead of the database; a line that is no event is shown as parse_error
+    #[arg(long, value_name = "FILE", conflicts_with = "follow")]
+    file: Option<PathBuf>,
+}
+
+impl Events {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        if self.limit > MOST {
+            context.ui.note(&format!(
+                "one call prints {MOST} events at most; go on with --since"
+            ));
+        }
+        if let Some(file) = &self.file {
+            return self.from_file(context, file);
+        }
+        let place = context.place()?;
+        let engine = context.engine()?;
+        let printer = Printer {
+            context,
+            source: place.source(),
+        };
+        let filter = EventFilter {
+            since: self.since,
+            task: self.task.clone(),
+            tree: self.tree.clone(),
+            limit: Some(self.limit.min(MOST)),
+        };
+        let events = engine.events(&filter)?;
+        let last = events.last().map(|event| event.seq);
+        let mut out = context.ui.out();
+        for event in events {
+            printer.event(&mut out, event)?;
+        }
+        torn_tail(&place.private().join(JOURNAL_FILE))
+            .iter()
+            .try_for_each(|line| printer.line(&mut out, line))?;
+        match self.follow {
+            true => follow(&engine, &printer, &mut out, filter, last.or(self.since)),
+            false => Ok(exit::DONE),
+        }
+    }
+
+    /// Prints what the file holds, the last lines if there are too many.
+    fn from_file(&self, context: &Context<'_>, file: &Path) -> Result<u8, Failure> {
+        let printer = Printer {
+            context,
+            source: String::new(),
+        };
+        let failed = |source: io::Error| Failure::file(file, &source);
+        let mut lines = Vec::new();
+        for line in read_journal(file).map_err(failed)? {
+            let line = line.map_err(failed)?;
+            let wanted = match &line {
+                JournalLine::Torn { .. } => true,
+                JournalLine::Event(event) => {
+                    self.since.is_none_or(|since| event.sequence > since)
+                        && self
+                            .task
+                            .as_ref()
+                            .is_none_or(|task| event.data.task.as_ref() == Some(task))
+                        && self
+                            .tree
+                            .as_ref()
+                            .is_none_or(|tree| event.data.tree.as_ref() == Some(tree))
+                }
+            };
+            lines.extend(wanted.then_some(line));
+        }
+        let most = self.limit.min(MOST) as usize;
+        match self.since {
+            Some(_) => lines.truncate(most),
+            None => drop(lines.drain(..lines.len().saturating_sub(most))),
+        }
+        let mut out = context.ui.out();
+        lines
+            .iter()
+            .try_for_each(|line| printer.line(&mut out, line))?;
+        Ok(exit::DONE)
+    }
+}
+
+/// Prints events as they come, until nobody reads any more or somebody interrupts.
+fn follow(
+    engine: &Engine,
+    printer: &Printer<'_>,
+    out: &mut Out,
+    mut filter: EventFilter,
+    last: Option<Seq>,
+) -> Result<u8, Failure> {
+    filter.limit = Some(MOST);
+    let mut last = match last {
+        Some(last) => last,
+        None => engine.wait_for_events(Seq(0), Duration::ZERO)?,
+    };
+    loop {
+        let newest = engine.wait_for_events(last, ROUND)?;
+        loop {
+            filter.since = Some(last);
+            let events = engine.events(&filter)?;
+            let Some(event) = events.last() else { break };
+            last = event.seq;
+            events
+                .into_iter()
+                .try_for_each(|event| printer.event(out, event))?;
+        }
+        last = last.max(newest);
+        out.flush()?;
+    }
+}
+
+struct Printer<'a> {
+    context: &'a Context<'a>,
+    source: String,
+}
+
+impl Printer<'_> {
+    fn event(&self, out: &mut Out, event: Event) -> io::Result<()> {
+        self.envelope(out, &CloudEvent::wrap(event, &self.source))
+    }
+
+    fn line(&self, out: &mut Out, line: &JournalLine) -> io::Result<()> {
+        match line {
+            JournalLine::Event(event) => self.envelope(out, event),
+            JournalLine::Torn { offset, text } if self.context.ui.is_json() => {
+                let kind = format!("{TYPE_PREFIX}parse_error");
+                let data = json!({"schema_version": 1, "parse_error": true, "offset": offset, "text": text});
+                writeln!(
+                    out,
+                    "{}",
+                    json!({"specversion": "1.0", "type": kind, "data": data})
+                )
+            }
+            JournalLine::Torn { offset, text } => {
+                writeln!(out, "parse_error: byte {offset} of the journal: {text}")
+            }
+        }
+    }
+
+    fn envelope(&self, out: &mut Out, event: &CloudEvent) -> io::Result<()> {
+        if self.context.ui.is_json() {
+            let line = serde_json::to_string(event).expect("events have text keys");
+            return writeln!(out, "{line}");
+        }
+        let time = event.time.strftime("%Y-%m-%d %H:%M:%S");
+        let kind = event.kind.strip_prefix(TYPE_PREFIX).unwrap_or(&event.kind);
+        write!(
+            out,
+            "{:>6} {} {}",
+            event.sequence,
+            paint(DIM, time),
+            paint(ACCENT, format!("{kind:<18}"))
+        )?;
+        if let Some(subject) = &event.subject {
+            write!(out, " {subject}")?;
+        }
+        if let Some(actor) = &event.data.actor {
+            write!(out, " by {actor}")?;
+        }
+        if let Some(token) = event.data.token {
+            write!(out, " token {token}")?;
+        }
+        if let Some(error) = &event.data.error {
+            write!(out, ": {error}")?;
+        }
+        writeln!(out)
+    }
+}
+
+/// Lines of the journal's end that are no events. Others tail that file, so its damage is worth showing here.
+fn torn_tail(journal: &Path) -> Vec<JournalLine> {
+    let Ok(lines) = read_journal_end(journal) else {
+        return Vec::new();
+    };
+    lines
+        .filter_map(Result::ok)
+        .filter(|line| matches!(line, JournalLine::Torn { .. }))
+        .collect()
+}

@@ -1,0 +1,62 @@
+//! `weald init`
+
+use std::io::Write;
+
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use serde_json::json;
+use weald_core::config::PROFILES;
+use weald_engine::{PRIVATE_FILE, SHARED_FILE, edit_file};
+
+use crate::context::Context;
+use crate::errors::Failure;
+use crate::exit;
+use crate::ui::Fields;
+
+/// Choose this repository's conventions. Not needed: everything works without.
+#[derive(Args)]
+pub struct Init {
+    /// The conventions to start from
+    #[arg(long, value_name = "PROFILE", default_value = "default", value_parser = PossibleValuesParser::new(PROFILES))]
+    profile: String,
+    /// Write weald.toml for everybody instead of your private file
+    #[arg(long)]
+    shared: bool,
+}
+
+impl Init {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let place = context.place()?;
+        let path = match (self.shared, place.repository().checkout()) {
+            (false, _) => place.private().join(PRIVATE_FILE),
+            (true, Some(checkout)) => checkout.join(SHARED_FILE),
+            (true, None) => {
+                return Err(Failure::new(
+                    "bare_repository",
+                    exit::REFUSED,
+                    "a bare repository has no checkout to write weald.toml in",
+                )
+                .hint("weald init (without --shared)"));
+            }
+        };
+        // The first use makes the private directory, with its permissions.
+        context.engine()?;
+        edit_file(&path, "profile", &self.profile)?;
+        let target = context
+            .config(&place)?
+            .target
+            .map_or_else(|| "the target".to_owned(), |(branch, _)| branch);
+        let init = json!({"profile": self.profile, "file": path, "shared": self.shared});
+        context.ui.answer(
+            || Fields::new().with("init", &init),
+            |out| {
+                writeln!(out, "profile {} in {}", self.profile, path.display())?;
+                match self.shared {
+                    true => writeln!(out, "it counts once it is committed on {target}: git add {SHARED_FILE} && git commit"),
+                    false => writeln!(out, "next: weald task add \"what to do\""),
+                }
+            },
+        )
+    }
+}

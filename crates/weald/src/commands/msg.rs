@@ -1,0 +1,122 @@
+//! `weald msg …`
+
+mod ask;
+mod broadcast;
+mod inbox;
+mod reply;
+mod send;
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum};
+use weald_core::SignedDuration;
+use weald_core::id::TaskId;
+use weald_core::message::{Draft, Message, MessageType, Urgency};
+use weald_core::name::SessionName;
+
+use crate::completion;
+use crate::context::Context;
+use crate::errors::Failure;
+use crate::ui::{ACCENT, DIM, Fields, Out, ago, paint};
+
+/// Send, ask and answer messages.
+#[derive(Subcommand)]
+pub enum Msg {
+    /// Send a message
+    Send(send::Send),
+    /// Read your messages
+    Inbox(inbox::Inbox),
+    /// Ask a question
+    Ask(ask::Ask),
+    /// Answer a question, judge a plan, agree to a shutdown
+    Reply(reply::Reply),
+    /// Send a message to every session
+    Broadcast(broadcast::Broadcast),
+}
+
+impl Msg {
+    /// Does what was asked.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        match self {
+            Self::Send(command) => command.run(context),
+            Self::Inbox(command) => command.run(context),
+            Self::Ask(command) => command.run(context),
+            Self::Reply(command) => command.run(context),
+            Self::Broadcast(command) => command.run(context),
+        }
+    }
+}
+
+/// How soon it should be read, and what it is about.
+#[derive(Args)]
+struct About {
+    /// How soon it should be read
+    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    priority: Level,
+    /// The task it is about
+    #[arg(long, value_name = "ID", add = completion::tasks())]
+    task: Option<TaskId>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Level {
+    Info,
+    Steer,
+    Urgent,
+}
+
+impl About {
+    fn draft(self, from: SessionName, to: SessionName, kind: MessageType, text: String) -> Draft {
+        let priority = match self.priority {
+            Level::Info => Urgency::Info,
+            Level::Steer => Urgency::Steer,
+            Level::Urgent => Urgency::Urgent,
+        };
+        Draft {
+            from,
+            to,
+            kind,
+            priority,
+            text,
+            task: self.task,
+        }
+    }
+}
+
+fn print_messages(context: &Context<'_>, messages: &[Message], none: &str) -> Result<u8, Failure> {
+    context.ui.answer(
+        || Fields::new().with("messages", messages),
+        |out| match messages.is_empty() {
+            true => writeln!(out, "{none}"),
+            false => messages
+                .iter()
+                .try_for_each(|message| print_message(out, message, context)),
+        },
+    )
+}
+
+fn print_message(out: &mut Out, message: &Message, context: &Context<'_>) -> io::Result<()> {
+    let about = message
+        .task
+        .as_ref()
+        .map_or_else(String::new, |task| format!(" about {task}"));
+    let sent = ago(message.sent_at, context.now());
+    let head = format!(
+        "{} {} -> {}{about}, {sent} ago",
+        message.kind.as_str(),
+        message.from,
+        message.to
+    );
+    writeln!(
+        out,
+        "{} {}",
+        paint(ACCENT, format!("[{}]", message.id)),
+        paint(DIM, head)
+    )?;
+    writeln!(out, "  {}", message.text.replace('\n', "\n  "))
+}
+
+fn waiting(time: Option<SignedDuration>) -> Duration {
+    time.map_or(Duration::ZERO, SignedDuration::unsigned_abs)
+}

@@ -1,0 +1,48 @@
+//! `weald msg ask`
+
+use clap::Args;
+use weald_core::SignedDuration;
+use weald_core::message::MessageType;
+use weald_core::name::SessionName;
+
+use super::{About, print_messages, waiting};
+use crate::cli::{SessionArg, duration};
+use crate::completion;
+use crate::context::Context;
+use crate::errors::Failure;
+
+/// Ask a question, and wait for the answer if told to.
+#[derive(Args)]
+pub struct Ask {
+    /// Whom
+    #[arg(value_name = "TO", add = completion::sessions())]
+    to: SessionName,
+    /// The question
+    text: String,
+    /// Wait for the answer
+    #[arg(long, value_name = "60s", value_parser = duration)]
+    wait: Option<SignedDuration>,
+    #[command(flatten)]
+    about: About,
+    #[command(flatten)]
+    session: SessionArg,
+}
+
+impl Ask {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let engine = context.engine()?;
+        let from = context.session(&engine, self.session.session.as_ref())?;
+        let question =
+            engine.send(
+                self.about
+                    .draft(from, self.to, MessageType::Question, self.text),
+            )?;
+        context.tell(&engine);
+        let mut messages = vec![question];
+        if self.wait.is_some() {
+            messages.push(engine.await_reply(messages[0].id, waiting(self.wait))?);
+        }
+        print_messages(context, &messages, "")
+    }
+}

@@ -1,0 +1,35 @@
+//! `weald msg broadcast`
+
+use clap::Args;
+use weald_core::message::MessageType;
+
+use super::{About, print_messages};
+use crate::cli::SessionArg;
+use crate::context::Context;
+use crate::errors::Failure;
+
+/// Send a message to every session that has not ended.
+#[derive(Args)]
+pub struct Broadcast {
+    /// The words
+    text: String,
+    #[command(flatten)]
+    about: About,
+    #[command(flatten)]
+    session: SessionArg,
+}
+
+impl Broadcast {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let engine = context.engine()?;
+        let from = context.session(&engine, self.session.session.as_ref())?;
+        // Each copy gets its own reader.
+        let draft = self
+            .about
+            .draft(from.clone(), from, MessageType::Message, self.text);
+        let messages = engine.broadcast(draft)?;
+        context.tell(&engine);
+        print_messages(context, &messages, "nobody else is here")
+    }
+}

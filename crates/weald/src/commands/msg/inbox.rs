@@ -1,0 +1,46 @@
+//! `weald msg inbox`
+
+use clap::Args;
+use weald_core::SignedDuration;
+use weald_engine::InboxQuery;
+
+use super::{print_messages, waiting};
+use crate::cli::{SessionArg, duration};
+use crate::context::Context;
+use crate::errors::Failure;
+
+/// Read your messages, the urgent ones first. `--consume` takes them out: each is given to exactly one reader.
+#[derive(Args)]
+pub struct Inbox {
+    /// Take them out
+    #[arg(long, conflicts_with = "all")]
+    consume: bool,
+    /// Those that were taken out before, too
+    #[arg(long)]
+    all: bool,
+    /// At most so many
+    #[arg(long, value_name = "N")]
+    limit: Option<u64>,
+    /// Wait for the first one
+    #[arg(long, value_name = "60s", value_parser = duration)]
+    wait: Option<SignedDuration>,
+    #[command(flatten)]
+    session: SessionArg,
+}
+
+impl Inbox {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let engine = context.engine()?;
+        let owner = context.session(&engine, self.session.session.as_ref())?;
+        let query = InboxQuery {
+            consume: self.consume,
+            all: self.all,
+            limit: self.limit,
+            wait: waiting(self.wait),
+        };
+        let messages = engine.inbox(&owner, query)?;
+        context.tell(&engine);
+        print_messages(context, &messages, "no messages")
+    }
+}

@@ -1,0 +1,92 @@
+//! `weald msg reply`
+
+use std::io::Write;
+
+use clap::{Args, ValueEnum};
+use weald_core::id::MessageId;
+use weald_core::message::{Message, MessageType, ReplyDraft, RequestState};
+use weald_engine::ReplyOutcome;
+
+use super::print_message;
+use crate::cli::SessionArg;
+use crate::context::Context;
+use crate::errors::Failure;
+use crate::ui::Fields;
+
+/// Answer a question, judge a plan, agree to a shutdown. A second reply to the same request is ignored.
+#[derive(Args)]
+pub struct Reply {
+    /// The message to reply to
+    #[arg(value_name = "ID")]
+    id: MessageId,
+    /// The words
+    #[arg(default_value = "")]
+    text: String,
+    /// Say yes to a plan or a shutdown
+    #[arg(long, conflicts_with = "reject")]
+    approve: bool,
+    /// Say no to it
+    #[arg(long)]
+    reject: bool,
+    /// Refuse unless the request wants this type of reply
+    #[arg(long = "type", value_name = "TYPE")]
+    kind: Option<Kind>,
+    #[command(flatten)]
+    session: SessionArg,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Kind {
+    Answer,
+    #[value(name = "plan_verdict", alias = "plan-verdict")]
+    PlanVerdict,
+    #[value(name = "shutdown_reply", alias = "shutdown-reply")]
+    ShutdownReply,
+}
+
+impl Reply {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let engine = context.engine()?;
+        let from = context.session(&engine, self.session.session.as_ref())?;
+        let verdict = match (self.approve, self.reject) {
+            (true, _) => Some(RequestState::Approved),
+            (_, true) => Some(RequestState::Rejected),
+            _ => None,
+        };
+        let kind = self.kind.map(|kind| match kind {
+            Kind::Answer => MessageType::Answer,
+            Kind::PlanVerdict => MessageType::PlanVerdict,
+            Kind::ShutdownReply => MessageType::ShutdownReply,
+        });
+        let outcome = engine.reply(
+            self.id,
+            ReplyDraft {
+                from,
+                text: self.text,
+                kind,
+                verdict,
+            },
+        )?;
+        context.tell(&engine);
+        let (word, messages): (_, Vec<Message>) = match outcome {
+            ReplyOutcome::Sent(message) => ("sent", vec![*message]),
+            ReplyOutcome::Duplicate => ("duplicate", Vec::new()),
+        };
+        context.ui.answer(
+            || {
+                Fields::new()
+                    .with("messages", &messages)
+                    .with("outcome", word)
+            },
+            |out| match messages.first() {
+                Some(message) => print_message(out, message, context),
+                None => writeln!(
+                    out,
+                    "message {} was answered before; nothing was sent",
+                    self.id
+                ),
+            },
+        )
+    }
+}

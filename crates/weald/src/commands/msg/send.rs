@@ -1,0 +1,56 @@
+//! `weald msg send`
+
+use clap::{Args, ValueEnum};
+use weald_core::message::MessageType;
+use weald_core::name::SessionName;
+
+use super::{About, print_messages};
+use crate::cli::SessionArg;
+use crate::completion;
+use crate::context::Context;
+use crate::errors::Failure;
+
+/// Send a message. A question, a plan and a shutdown wait for their reply.
+#[derive(Args)]
+pub struct Send {
+    /// To whom
+    #[arg(value_name = "TO", add = completion::sessions())]
+    to: SessionName,
+    /// The words
+    text: String,
+    /// What kind of message
+    #[arg(long = "type", value_name = "TYPE", default_value = "message")]
+    kind: Kind,
+    #[command(flatten)]
+    about: About,
+    #[command(flatten)]
+    session: SessionArg,
+}
+
+/// Types that begin something; replies go through `weald msg reply`.
+#[derive(Clone, Copy, ValueEnum)]
+enum Kind {
+    Message,
+    Result,
+    Question,
+    Plan,
+    Shutdown,
+}
+
+impl Send {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let engine = context.engine()?;
+        let from = context.session(&engine, self.session.session.as_ref())?;
+        let kind = match self.kind {
+            Kind::Message => MessageType::Message,
+            Kind::Result => MessageType::Result,
+            Kind::Question => MessageType::Question,
+            Kind::Plan => MessageType::Plan,
+            Kind::Shutdown => MessageType::Shutdown,
+        };
+        let message = engine.send(self.about.draft(from, self.to, kind, self.text))?;
+        context.tell(&engine);
+        print_messages(context, &[message], "")
+    }
+}

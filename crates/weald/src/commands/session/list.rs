@@ -1,0 +1,60 @@
+//! `weald session list`
+
+use std::io::Write;
+
+use clap::Args;
+use weald_core::id::TaskId;
+
+use crate::context::Context;
+use crate::errors::Failure;
+use crate::ui::{ACCENT, Fields, Table, ago};
+
+/// List sessions that have not ended.
+#[derive(Args)]
+pub struct List {
+    /// Those that have ended, too
+    #[arg(long)]
+    all: bool,
+}
+
+impl List {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let mut views = context.engine()?.sessions()?;
+        views.retain(|view| self.all || view.session.ended_at.is_none());
+        let now = context.now();
+        context.ui.answer(
+            || Fields::new().with("sessions", &views),
+            |out| {
+                if views.is_empty() {
+                    return writeln!(out, "no sessions");
+                }
+                let mut table = Table::new(&["NAME", "STATE", "SEEN", "HOLDS", "NOTE"]);
+                for view in &views {
+                    let holds = view
+                        .holds
+                        .iter()
+                        .map(TaskId::to_string)
+                        .collect::<Vec<_>>()
+                        .join(",");
+                    let note = view
+                        .session
+                        .note
+                        .as_ref()
+                        .map_or_else(String::new, |note| note.text.clone());
+                    table.row(vec![
+                        (view.session.name.to_string(), ACCENT),
+                        (view.liveness.as_str().to_owned(), Default::default()),
+                        (
+                            format!("{} ago", ago(view.session.last_seen, now)),
+                            Default::default(),
+                        ),
+                        (holds, Default::default()),
+                        (note, Default::default()),
+                    ]);
+                }
+                table.print(out)
+            },
+        )
+    }
+}

@@ -1,0 +1,44 @@
+//! `weald session note`
+
+use std::io::Write;
+
+use clap::Args;
+
+use crate::cli::SessionArg;
+use crate::context::Context;
+use crate::errors::Failure;
+use crate::exit;
+use crate::ui::Fields;
+
+/// Leave a note (what was done, what is next), or read it. Notes outlive the session.
+#[derive(Args)]
+pub struct Note {
+    /// The note; without it, the one that is there is printed
+    text: Option<String>,
+    #[command(flatten)]
+    session: SessionArg,
+}
+
+impl Note {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let engine = context.engine()?;
+        let name = context.session(&engine, self.session.session.as_ref())?;
+        let view = match self.text {
+            Some(text) => engine.note(&name, text)?,
+            None => engine.session(&name)?,
+        };
+        context.tell(&engine);
+        let Some(note) = &view.session.note else {
+            return Err(
+                Failure::new("no_note", exit::NOT_FOUND, format!("{name} left no note")).hint(
+                    format!("weald session note \"what is next\" --session {name}"),
+                ),
+            );
+        };
+        context.ui.answer(
+            || Fields::new().with("session", &view).with("note", note),
+            |out| writeln!(out, "{}", note.text),
+        )
+    }
+}

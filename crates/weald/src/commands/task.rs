@@ -1,0 +1,194 @@
+//! `weald task …`
+
+mod add;
+mod cancel;
+mod claim;
+mod dep;
+mod done;
+mod edit;
+mod export;
+mod fail;
+mod import;
+mod list;
+mod ready;
+mod release;
+mod renew;
+mod reopen;
+mod show;
+mod start;
+
+use std::io::{self, Write};
+
+use clap::{Args, Subcommand};
+use weald_core::id::{TaskId, Token};
+use weald_core::task::Task as Record;
+use weald_core::task_rules::TaskInput;
+
+use crate::cli::SessionArg;
+use crate::completion;
+use crate::context::Context;
+use crate::errors::Failure;
+use crate::ui::{ACCENT, Fields, Out, Table, paint, status_style};
+
+/// Add, claim and finish tasks.
+#[derive(Subcommand)]
+pub enum Task {
+    /// Add a task
+    Add(add::Add),
+    /// List tasks
+    List(list::List),
+    /// List what can be claimed now, first things first
+    Ready(ready::Ready),
+    /// Show one task
+    Show(show::Show),
+    /// Change a task's words
+    Edit(edit::Edit),
+    /// Take a task, or the next one that is ready
+    Claim(claim::Claim),
+    /// Hold a task for longer
+    Renew(renew::Renew),
+    /// Give a task back
+    Release(release::Release),
+    /// Begin without a claim
+    Start(start::Start),
+    /// Finish a task
+    Done(done::Done),
+    /// Give up on a task
+    Fail(fail::Fail),
+    /// Say that a task is not wanted
+    Cancel(cancel::Cancel),
+    /// Open a finished, failed, blocked or cancelled task again
+    Reopen(reopen::Reopen),
+    /// Change what a task waits for
+    Dep(dep::Dep),
+    /// Take in tasks from a file or stdin
+    Import(import::Import),
+    /// Write all tasks as JSON lines
+    Export(export::Export),
+}
+
+impl Task {
+    /// Does what was asked.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        match self {
+            Self::Add(command) => command.run(context),
+            Self::List(command) => command.run(context),
+            Self::Ready(command) => command.run(context),
+            Self::Show(command) => command.run(context),
+            Self::Edit(command) => command.run(context),
+            Self::Claim(command) => command.run(context),
+            Self::Renew(command) => command.run(context),
+            Self::Release(command) => command.run(context),
+            Self::Start(command) => command.run(context),
+            Self::Done(command) => command.run(context),
+            Self::Fail(command) => command.run(context),
+            Self::Cancel(command) => command.run(context),
+            Self::Reopen(command) => command.run(context),
+            Self::Dep(command) => command.run(context),
+            Self::Import(command) => command.run(context),
+            Self::Export(command) => command.run(context),
+        }
+    }
+}
+
+/// A task under a claim.
+#[derive(Args)]
+struct HeldTask {
+    /// The task
+    #[arg(value_name = "ID", add = completion::tasks())]
+    id: TaskId,
+    /// The token of your claim (default: $WEALD_TOKEN if $WEALD_TASK is this task)
+    #[arg(long, value_name = "N")]
+    token: Option<Token>,
+    #[command(flatten)]
+    session: SessionArg,
+}
+
+impl HeldTask {
+    /// Decides an input made with the token, and prints what came of it.
+    fn decide(
+        self,
+        context: &Context<'_>,
+        input: impl FnOnce(Option<Token>) -> TaskInput,
+    ) -> Result<u8, Failure> {
+        let engine = context.engine()?;
+        let actor = context.actor(&engine, self.session.session.as_ref())?;
+        let input = input(context.token(&self.id, self.token));
+        let finished = engine.move_task(actor.as_ref(), &self.id, input)?;
+        context.tell(&engine);
+        context.ui.answer(
+            || {
+                Fields::new()
+                    .with("task", &finished.task)
+                    .with("unblocked", &finished.unblocked)
+            },
+            |out| {
+                print_line(out, &finished.task)?;
+                for id in &finished.unblocked {
+                    writeln!(out, "now ready: {id}")?;
+                }
+                Ok(())
+            },
+        )
+    }
+}
+
+/// Decides an input that needs no token, and prints the task.
+fn decide(
+    context: &Context<'_>,
+    id: &TaskId,
+    session: &SessionArg,
+    input: TaskInput,
+) -> Result<u8, Failure> {
+    let engine = context.engine()?;
+    let actor = context.actor(&engine, session.session.as_ref())?;
+    let finished = engine.move_task(actor.as_ref(), id, input)?;
+    context.tell(&engine);
+    print_task(context, &finished.task)
+}
+
+/// The answer of a command that changed one task.
+fn print_task(context: &Context<'_>, task: &Record) -> Result<u8, Failure> {
+    context.ui.answer(
+        || Fields::new().with("task", task),
+        |out| print_line(out, task),
+    )
+}
+
+/// One task in one line.
+fn print_line(out: &mut Out, task: &Record) -> io::Result<()> {
+    let status = paint(status_style(task.status), task.status);
+    writeln!(
+        out,
+        "{} {status} {} {}",
+        paint(ACCENT, format!("#{}", task.id)),
+        task.priority,
+        task.subject
+    )
+}
+
+/// Tasks as a table.
+fn print_tasks(out: &mut Out, tasks: &[Record]) -> io::Result<()> {
+    let mut table = Table::new(&["ID", "STATUS", "PRI", "OWNER", "AFTER", "SUBJECT"]);
+    for task in tasks {
+        let owner = task
+            .owner
+            .as_ref()
+            .map_or_else(String::new, ToString::to_string);
+        let after = task
+            .blocked_by
+            .iter()
+            .map(TaskId::to_string)
+            .collect::<Vec<_>>()
+            .join(",");
+        table.row(vec![
+            (task.id.to_string(), ACCENT),
+            (task.status.to_string(), status_style(task.status)),
+            (task.priority.to_string(), Default::default()),
+            (owner, Default::default()),
+            (after, Default::default()),
+            (task.subject.clone(), Default::default()),
+        ]);
+    }
+    table.print(out)
+}

@@ -1,0 +1,49 @@
+//! `weald task dep`
+
+use clap::Args;
+use weald_core::id::TaskId;
+
+use super::print_task;
+use crate::cli::SessionArg;
+use crate::completion;
+use crate::context::Context;
+use crate::errors::Failure;
+
+/// Change what a task waits for.
+#[derive(Args)]
+pub struct Dep {
+    /// The task
+    #[arg(value_name = "ID", add = completion::tasks())]
+    id: TaskId,
+    #[command(flatten)]
+    changes: Changes,
+    #[command(flatten)]
+    session: SessionArg,
+}
+
+#[derive(Args)]
+#[group(required = true, multiple = true)]
+struct Changes {
+    /// Wait for this task, too (may be repeated)
+    #[arg(long, value_name = "ID", value_delimiter = ',', add = completion::tasks())]
+    add: Vec<TaskId>,
+    /// Don't wait for this task any more (may be repeated)
+    #[arg(long, value_name = "ID", value_delimiter = ',', add = completion::tasks())]
+    remove: Vec<TaskId>,
+}
+
+impl Dep {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let engine = context.engine()?;
+        let actor = context.actor(&engine, self.session.session.as_ref())?;
+        let task = engine.change_dependencies(
+            actor.as_ref(),
+            &self.id,
+            &self.changes.add,
+            &self.changes.remove,
+        )?;
+        context.tell(&engine);
+        print_task(context, &task)
+    }
+}

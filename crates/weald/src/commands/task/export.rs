@@ -1,0 +1,28 @@
+//! `weald task export`
+
+use std::io::{BufWriter, Write};
+
+use clap::Args;
+use weald_core::store::TaskFilter;
+
+use crate::context::Context;
+use crate::errors::Failure;
+use crate::exit;
+
+/// Write all tasks as JSON lines, with every field they have.
+#[derive(Args)]
+pub struct Export {}
+
+impl Export {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let (tasks, _) = context.engine()?.tasks(&TaskFilter::default())?;
+        let mut out = BufWriter::new(context.ui.out());
+        for task in &tasks {
+            let line = serde_json::to_string(task).expect("tasks have text keys");
+            writeln!(out, "{line}")?;
+        }
+        out.flush()?;
+        Ok(exit::DONE)
+    }
+}

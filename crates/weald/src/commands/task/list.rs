@@ -1,0 +1,82 @@
+//! `weald task list`
+
+use std::io::Write;
+
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use weald_core::name::SessionName;
+use weald_core::store::{TaskClass, TaskFilter};
+use weald_core::task::TaskStatus;
+
+use super::print_tasks;
+use crate::completion;
+use crate::context::Context;
+use crate::errors::Failure;
+use crate::ui::Fields;
+
+/// What `--status` takes: the statuses, and words people use for sets of them.
+const STATUSES: [&str; 10] = [
+    "pending",
+    "in_progress",
+    "needs_merge",
+    "blocked",
+    "failed",
+    "completed",
+    "cancelled",
+    "ready",
+    "waiting",
+    "done",
+];
+
+/// List tasks, as they were made.
+#[derive(Args)]
+pub struct List {
+    /// Only these (may be repeated); blocked includes what waits for others
+    #[arg(long, short, value_name = "STATUS", value_delimiter = ',', value_parser = PossibleValuesParser::new(STATUSES))]
+    status: Vec<String>,
+    /// Only those of this session
+    #[arg(long, value_name = "NAME", add = completion::sessions())]
+    owner: Option<SessionName>,
+    /// Only those with this label
+    #[arg(long, value_name = "WORD")]
+    label: Option<String>,
+    /// At most so many
+    #[arg(long, value_name = "N")]
+    limit: Option<u64>,
+}
+
+impl List {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let filter = TaskFilter {
+            classes: self.status.iter().flat_map(|word| classes(word)).collect(),
+            owner: self.owner,
+            label: self.label,
+            limit: self.limit,
+            ..TaskFilter::default()
+        };
+        let (tasks, total) = context.engine()?.tasks(&filter)?;
+        context.ui.answer(
+            || Fields::new().with("tasks", &tasks).with("total", &total),
+            |out| match tasks.is_empty() {
+                true => writeln!(out, "no tasks"),
+                false => print_tasks(out, &tasks),
+            },
+        )
+    }
+}
+
+fn classes(word: &str) -> Vec<TaskClass> {
+    match word {
+        "ready" => vec![TaskClass::Ready],
+        "waiting" => vec![TaskClass::Waiting],
+        "blocked" => vec![TaskClass::Status(TaskStatus::Blocked), TaskClass::Waiting],
+        "done" => vec![TaskClass::Status(TaskStatus::Completed)],
+        word => {
+            let status = TaskStatus::ALL
+                .into_iter()
+                .find(|status| status.as_str() == word);
+            status.map(TaskClass::Status).into_iter().collect()
+        }
+    }
+}

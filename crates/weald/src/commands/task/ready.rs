@@ -1,0 +1,44 @@
+//! `weald task ready`
+
+use std::io::Write;
+
+use clap::Args;
+use weald_core::store::{TaskClass, TaskFilter, TaskOrder};
+
+use super::print_tasks;
+use crate::context::Context;
+use crate::errors::Failure;
+use crate::ui::Fields;
+
+/// List what can be claimed now, in the order a claim takes it.
+#[derive(Args)]
+pub struct Ready {
+    /// At most so many
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    limit: u64,
+}
+
+impl Ready {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let filter = TaskFilter {
+            classes: vec![TaskClass::Ready],
+            order: TaskOrder::Claim,
+            limit: Some(self.limit),
+            ..TaskFilter::default()
+        };
+        let (tasks, total) = context.engine()?.tasks(&filter)?;
+        if total > tasks.len() as u64 {
+            context
+                .ui
+                .note(&format!("{} of {total}; --limit shows more", tasks.len()));
+        }
+        context.ui.answer(
+            || Fields::new().with("tasks", &tasks).with("total", &total),
+            |out| match tasks.is_empty() {
+                true => writeln!(out, "nothing is ready"),
+                false => print_tasks(out, &tasks),
+            },
+        )
+    }
+}

@@ -1,0 +1,23 @@
+//! `weald task release`
+
+use clap::Args;
+use weald_core::task_rules::TaskInput;
+
+use super::HeldTask;
+use crate::context::Context;
+use crate::errors::Failure;
+
+/// Give a task back; it is pending again.
+#[derive(Args)]
+pub struct Release {
+    #[command(flatten)]
+    held: HeldTask,
+}
+
+impl Release {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        self.held
+            .decide(context, |token| TaskInput::Release { token })
+    }
+}

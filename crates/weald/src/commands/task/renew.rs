@@ -1,0 +1,37 @@
+//! `weald task renew`
+
+use clap::Args;
+use weald_core::SignedDuration;
+use weald_core::task_rules::TaskInput;
+
+use super::HeldTask;
+use crate::cli::duration;
+use crate::context::Context;
+use crate::errors::Failure;
+
+/// Hold a task for longer. Works after the lease ran out, as long as nobody took over.
+#[derive(Args)]
+pub struct Renew {
+    #[command(flatten)]
+    held: HeldTask,
+    /// From now on (default: lease.ttl)
+    #[arg(long, value_name = "15m", value_parser = duration)]
+    ttl: Option<SignedDuration>,
+}
+
+impl Renew {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let default = || {
+            Ok::<_, Failure>(
+                context
+                    .config(&context.place()?)?
+                    .config
+                    .duration("lease.ttl"),
+            )
+        };
+        let ttl = self.ttl.map_or_else(default, Ok)?;
+        self.held
+            .decide(context, |token| TaskInput::Renew { token, ttl })
+    }
+}

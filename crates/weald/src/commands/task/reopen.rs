@@ -1,0 +1,28 @@
+//! `weald task reopen`
+
+use clap::Args;
+use weald_core::id::TaskId;
+use weald_core::task_rules::TaskInput;
+
+use super::decide;
+use crate::cli::SessionArg;
+use crate::completion;
+use crate::context::Context;
+use crate::errors::Failure;
+
+/// Open a finished, failed, blocked or cancelled task again.
+#[derive(Args)]
+pub struct Reopen {
+    /// The task
+    #[arg(value_name = "ID", add = completion::tasks())]
+    id: TaskId,
+    #[command(flatten)]
+    session: SessionArg,
+}
+
+impl Reopen {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        decide(context, &self.id, &self.session, TaskInput::Reopen)
+    }
+}

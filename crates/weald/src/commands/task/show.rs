@@ -1,0 +1,86 @@
+//! `weald task show`
+
+use std::io::{self, Write};
+
+use clap::Args;
+use weald_core::Timestamp;
+use weald_core::id::TaskId;
+use weald_engine::TaskDetail;
+
+use super::print_line;
+use crate::completion;
+use crate::context::Context;
+use crate::errors::Failure;
+use crate::ui::{DIM, Fields, Out, ago, left, paint};
+
+/// Show one task with what it waits for and what waits for it.
+#[derive(Args)]
+pub struct Show {
+    /// The task
+    #[arg(value_name = "ID", add = completion::tasks())]
+    id: TaskId,
+}
+
+impl Show {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let engine = context.engine()?;
+        let detail = engine.task(&self.id)?;
+        let now = context.now();
+        context.ui.answer(
+            || Fields::new().with("task", &detail),
+            |out| print_detail(out, &detail, now),
+        )
+    }
+}
+
+fn print_detail(out: &mut Out, detail: &TaskDetail, now: Timestamp) -> io::Result<()> {
+    let task = &detail.task;
+    print_line(out, task)?;
+    let mut line = |name: &str, value: String| match value.is_empty() {
+        true => Ok(()),
+        false => writeln!(out, "  {} {value}", paint(DIM, format!("{name:<11}"))),
+    };
+    let ids = |ids: &[TaskId]| {
+        ids.iter()
+            .map(TaskId::to_string)
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    let owner = match (&task.owner, &task.lease) {
+        (Some(owner), Some(lease)) => {
+            format!(
+                "{owner} (token {}, {})",
+                lease.token,
+                left(lease.expires_at, now)
+            )
+        }
+        (Some(owner), None) => owner.to_string(),
+        (None, _) => String::new(),
+    };
+    let waiting = match detail.waiting_for.is_empty() {
+        true => String::new(),
+        false => detail.waiting_for.to_string(),
+    };
+    line("owner", owner)?;
+    line("waits for", waiting)?;
+    line("after", ids(&task.blocked_by))?;
+    line("blocks", ids(&detail.blocks))?;
+    line("labels", task.labels.join(", "))?;
+    line("plan", text(&task.plan))?;
+    line(
+        "worktree",
+        task.worktree
+            .as_ref()
+            .map_or_else(String::new, ToString::to_string),
+    )?;
+    line("acceptance", task.acceptance.clone())?;
+    line("report", text(&task.report))?;
+    line("created", format!("{} ago", ago(task.created_at, now)))?;
+    line("updated", format!("{} ago", ago(task.updated_at, now)))?;
+    match task.description.is_empty() {
+        true => Ok(()),
+        false => writeln!(out, "\n{}", task.description),
+    }
+}

@@ -1,0 +1,35 @@
+//! `weald task start`
+
+use clap::Args;
+use weald_core::id::TaskId;
+use weald_core::task_rules::TaskInput;
+
+use super::decide;
+use crate::cli::SessionArg;
+use crate::completion;
+use crate::context::Context;
+use crate::errors::Failure;
+
+/// Begin without a claim: for people, who need no lease.
+#[derive(Args)]
+pub struct Start {
+    /// The task
+    #[arg(value_name = "ID", add = completion::tasks())]
+    id: TaskId,
+    #[command(flatten)]
+    session: SessionArg,
+}
+
+impl Start {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        decide(
+            context,
+            &self.id,
+            &self.session,
+            TaskInput::Start {
+                owner: self.session.session.clone(),
+            },
+        )
+    }
+}

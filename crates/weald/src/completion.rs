@@ -1,0 +1,67 @@
+//! Completions that look: task ids and sessions of the repository the shell is in.
+//!
+//! A completion must never fail or write: without a repository, or without a database, there is nothing to offer.
+
+use std::sync::Arc;
+
+use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
+use weald_core::config::{KEYS, Key};
+use weald_core::store::{Store, TaskFilter};
+use weald_engine::{Place, SystemClock};
+use weald_store::{DATABASE_FILE, SqliteStore};
+
+use crate::environment::Environment;
+
+/// How many candidates a shell is given at most.
+const LIMIT: u64 = 200;
+
+/// Ids of tasks, with their subjects.
+pub fn tasks() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        let filter = TaskFilter {
+            limit: Some(LIMIT),
+            ..TaskFilter::default()
+        };
+        let found = store()
+            .and_then(|store| store.read().ok()?.tasks(&filter).ok())
+            .unwrap_or_default();
+        let candidates = found
+            .into_iter()
+            .filter(|task| !task.status.is_closed())
+            .map(|task| {
+                CompletionCandidate::new(task.id.to_string()).help(Some(task.subject.into()))
+            });
+        candidates.collect()
+    })
+}
+
+/// Names of sessions.
+pub fn sessions() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        let found = store()
+            .and_then(|store| store.read().ok()?.sessions().ok())
+            .unwrap_or_default();
+        let open = found
+            .into_iter()
+            .filter(|session| session.ended_at.is_none());
+        open.map(|session| CompletionCandidate::new(session.name.to_string()))
+            .collect()
+    })
+}
+
+/// Configuration keys, with what they are for.
+pub fn keys() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        let described = |key: &Key| CompletionCandidate::new(key.name).help(Some(key.about.into()));
+        KEYS.iter().map(described).collect()
+    })
+}
+
+fn store() -> Option<SqliteStore> {
+    let here = std::env::current_dir().ok()?;
+    let place = Place::find(&here, Environment::read().home().as_deref()).ok()?;
+    let known = place.private().join(DATABASE_FILE).exists();
+    known
+        .then(|| SqliteStore::open(place.private(), Arc::new(SystemClock)).ok())
+        .flatten()
+}

@@ -1,0 +1,131 @@
+//! What a command needs to work: where it is, who calls, and the engine.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use weald_core::Timestamp;
+use weald_core::id::{TaskId, Token};
+use weald_core::name::SessionName;
+use weald_core::store::Clock;
+use weald_engine::{
+    Engine, Identity, IdentitySource, LoadedConfig, Place, Settings, Sources, SystemClock,
+    SystemProcesses, identify, load_config,
+};
+use weald_store::SqliteStore;
+
+use crate::cli::GlobalArgs;
+use crate::environment::Environment;
+use crate::errors::Failure;
+use crate::ui::Ui;
+
+/// One call of the command line.
+pub struct Context<'a> {
+    /// Where to print.
+    pub ui: &'a Ui,
+    /// The environment.
+    pub environment: Environment,
+    directory: PathBuf,
+    overrides: Vec<(String, String)>,
+}
+
+impl<'a> Context<'a> {
+    /// From the flags that every command has.
+    pub fn new(global: &GlobalArgs, ui: &'a Ui) -> Result<Self, Failure> {
+        let directory = match &global.directory {
+            Some(directory) => directory.clone(),
+            None => std::env::current_dir().map_err(|source| Failure::no_directory(&source))?,
+        };
+        Ok(Self {
+            ui,
+            environment: Environment::read(),
+            directory,
+            overrides: global.set.clone(),
+        })
+    }
+
+    /// The repository's place.
+    pub fn place(&self) -> Result<Place, Failure> {
+        Ok(Place::find(
+            &self.directory,
+            self.environment.home().as_deref(),
+        )?)
+    }
+
+    /// The configuration.
+    pub fn config(&self, place: &Place) -> Result<LoadedConfig, Failure> {
+        let sources = Sources {
+            user_file: self.environment.user_config(),
+            variables: self.environment.variables().to_vec(),
+            flags: self.overrides.clone(),
+        };
+        Ok(load_config(place, &sources)?)
+    }
+
+    /// The engine, on the store of this repository.
+    pub fn engine(&self) -> Result<Engine, Failure> {
+        let place = self.place()?;
+        let loaded = self.config(&place)?;
+        let settings = Settings {
+            lease_ttl: loaded.config.duration("lease.ttl"),
+            stale_after: loaded.config.duration("session.stale_after"),
+        };
+        let store = SqliteStore::open(place.private(), Arc::new(SystemClock))?;
+        let engine = Engine::new(Box::new(store), Arc::new(SystemProcesses), settings);
+        Ok(engine.with_journal(&place))
+    }
+
+    /// Who calls. An anonymous caller is told how to get a name.
+    pub fn session(
+        &self,
+        engine: &Engine,
+        flag: Option<&SessionName>,
+    ) -> Result<SessionName, Failure> {
+        let identity = self.identity(engine, flag)?;
+        if identity.source == IdentitySource::Anonymous {
+            let name = &identity.name;
+            self.ui.warn(&format!(
+                "no session is named, so this counts as {name}; set WEALD_SESSION to be known"
+            ));
+        }
+        Ok(identity.name)
+    }
+
+    /// Who calls, for the log: nobody rather than an invented name.
+    pub fn actor(
+        &self,
+        engine: &Engine,
+        flag: Option<&SessionName>,
+    ) -> Result<Option<SessionName>, Failure> {
+        let identity = self.identity(engine, flag)?;
+        Ok(Some(identity.name).filter(|_| identity.source != IdentitySource::Anonymous))
+    }
+
+    fn identity(&self, engine: &Engine, flag: Option<&SessionName>) -> Result<Identity, Failure> {
+        Ok(identify(engine, flag, |name| self.environment.get(name))?)
+    }
+
+    /// Passes on what the engine has to say beside its answer.
+    pub fn tell(&self, engine: &Engine) {
+        for notice in engine.take_notices() {
+            self.ui.warn(&notice);
+        }
+    }
+
+    /// Now, for people: how long ago something was.
+    pub fn now(&self) -> Timestamp {
+        SystemClock.now()
+    }
+
+    /// The token of a task: from the flag, or from the variables a worker sees, if they speak of this task.
+    pub fn token(&self, id: &TaskId, flag: Option<Token>) -> Option<Token> {
+        let ours = || {
+            let task: TaskId = self.environment.get("WEALD_TASK")?.parse().ok()?;
+            self.environment
+                .get("WEALD_TOKEN")?
+                .parse()
+                .ok()
+                .filter(|_| task == *id)
+        };
+        flag.or_else(ours)
+    }
+}

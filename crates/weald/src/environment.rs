@@ -1,0 +1,54 @@
+//! The environment, read once.
+
+use std::path::PathBuf;
+
+/// What the process was started with.
+#[derive(Debug, Clone)]
+pub struct Environment {
+    variables: Vec<(String, String)>,
+}
+
+impl Environment {
+    /// Reads it. Variables that are no text are left out.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the one place where the environment is read"
+    )]
+    pub fn read() -> Self {
+        let texts = std::env::vars_os().filter_map(|(name, value)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        });
+        Self {
+            variables: texts.collect(),
+        }
+    }
+
+    /// One variable.
+    pub fn get(&self, name: &str) -> Option<String> {
+        self.variables
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.clone())
+    }
+
+    /// All of them.
+    pub fn variables(&self) -> &[(String, String)] {
+        &self.variables
+    }
+
+    /// The user's home.
+    pub fn home(&self) -> Option<PathBuf> {
+        self.get("HOME")
+            .filter(|home| !home.is_empty())
+            .map(PathBuf::from)
+    }
+
+    /// The user's own configuration file.
+    pub fn user_config(&self) -> Option<PathBuf> {
+        let base = match self.get("XDG_CONFIG_HOME").map(PathBuf::from) {
+            Some(path) if path.is_absolute() => path,
+            _ => self.home()?.join(".config"),
+        };
+        Some(base.join("weald/config.toml"))
+    }
+}

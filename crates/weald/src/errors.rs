@@ -1,0 +1,354 @@
+//! Every error as people and programs see it: code, message, hint, details, exit code. One file, so that they agree.
+//!
+//! Codes are stable. A hint is a command that can be run, or what to do if no command helps.
+
+use std::io;
+
+use serde_json::{Value, json};
+use weald_core::message::MessageRefusal;
+use weald_core::session::SessionTaken;
+use weald_core::store::StoreError;
+use weald_core::task_rules::TaskRefusal;
+use weald_engine::{ConfigFileError, IdentityError, MessageError, SessionError, TaskError};
+use weald_git::{DiscoverError, GitError};
+
+use crate::exit;
+
+/// An error, ready to be printed.
+#[derive(Debug)]
+pub struct Failure {
+    /// A stable word.
+    pub code: &'static str,
+    /// What happened.
+    pub message: String,
+    /// What to do.
+    pub hint: Option<String>,
+    /// Facts for programs.
+    pub details: Value,
+    /// The exit code.
+    pub exit: u8,
+}
+
+impl Failure {
+    /// A failure with nothing but words.
+    pub fn new(code: &'static str, exit: u8, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            hint: None,
+            details: json!({}),
+            exit,
+        }
+    }
+
+    /// The same with what to do.
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The same with facts.
+    pub fn details(mut self, details: Value) -> Self {
+        self.details = details;
+        self
+    }
+
+    /// A command line that makes no sense, as clap puts it.
+    pub fn usage(error: &clap::Error) -> Self {
+        use clap::error::ErrorKind;
+        let code = match error.kind() {
+            ErrorKind::ValueValidation | ErrorKind::InvalidValue => "invalid_value",
+            _ => "usage",
+        };
+        let text = error.render().to_string();
+        let message = text
+            .split("\n\n")
+            .next()
+            .unwrap_or_default()
+            .trim_start_matches("error: ");
+        Self::new(code, exit::USAGE, message).hint("weald --help")
+    }
+
+    /// A panic.
+    pub fn bug() -> Self {
+        Self::new(
+            "bug",
+            exit::BUG,
+            "weald hit a bug; what was committed before is safe",
+        )
+        .hint("report the lines above; `weald events` shows what was done")
+    }
+
+    /// The current directory is gone.
+    pub fn no_directory(source: &io::Error) -> Self {
+        Self::new(
+            "no_directory",
+            exit::NOT_FOUND,
+            format!("the current directory can't be read: {source}"),
+        )
+        .hint("cd to the repository, or name it with -C")
+    }
+
+    /// A file that can't be read or written.
+    pub fn file(path: &std::path::Path, source: &io::Error) -> Self {
+        let exit = if source.kind() == io::ErrorKind::NotFound {
+            exit::NOT_FOUND
+        } else {
+            exit::REFUSED
+        };
+        Self::new("file", exit, format!("{}: {source}", path.display()))
+    }
+}
+
+impl From<DiscoverError> for Failure {
+    fn from(error: DiscoverError) -> Self {
+        let message = error.to_string();
+        match error {
+            DiscoverError::NotARepository { .. } => {
+                Self::new("not_a_repository", exit::NOT_FOUND, message)
+                    .hint("cd into a repository, or make one: git init")
+            }
+            DiscoverError::Broken { .. } => {
+                Self::new("broken_repository", exit::REFUSED, message).hint("git worktree repair")
+            }
+            DiscoverError::ForeignOwner { path } => {
+                Self::new("foreign_owner", exit::REFUSED, message).hint(format!(
+                    "if you trust it: git config --global --add safe.directory {}",
+                    path.display()
+                ))
+            }
+        }
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        let message = error.to_string();
+        match error {
+            StoreError::Busy { .. } => Self::new("store_busy", exit::BUSY, message)
+                .hint("a stopped weald process may hold it: pgrep -a weald"),
+            StoreError::NewerSchema { .. } => {
+                Self::new("newer_schema", exit::REFUSED, message).hint("update this weald")
+            }
+            StoreError::NetworkFileSystem { .. } => {
+                Self::new("network_file_system", exit::REFUSED, message)
+                    .hint("clone the repository to a local disk and work there")
+            }
+            StoreError::File { .. } => Self::new("file", exit::REFUSED, message),
+            StoreError::Backend(_) => Self::new("store_failed", exit::REFUSED, message),
+        }
+    }
+}
+
+impl From<TaskError> for Failure {
+    fn from(error: TaskError) -> Self {
+        let message = error.to_string();
+        match error {
+            TaskError::Store(error) => error.into(),
+            TaskError::Refused(refusal) => refusal.into(),
+            TaskError::NotFound { id } => Self::new("task_not_found", exit::NOT_FOUND, message)
+                .hint("weald task list")
+                .details(json!({"task": id})),
+            TaskError::Exists { id } => Self::new("task_exists", exit::REFUSED, message)
+                .hint(format!("weald task show {id}"))
+                .details(json!({"task": id})),
+            TaskError::Cycle { round } => Self::new("dependency_cycle", exit::REFUSED, message)
+                .hint(format!("weald task show {}", round[0]))
+                .details(json!({"cycle": round})),
+            TaskError::NothingReady {
+                waiting,
+                in_progress,
+            } => {
+                let failure = Self::new("nothing_ready", exit::NOT_FOUND, message)
+                    .details(json!({"waiting": waiting, "in_progress": in_progress}));
+                match waiting + in_progress {
+                    0 => failure.hint("weald task add \"what to do\""),
+                    _ => failure.hint("weald task list"),
+                }
+            }
+        }
+    }
+}
+
+impl From<TaskRefusal> for Failure {
+    fn from(refusal: TaskRefusal) -> Self {
+        let message = refusal.to_string();
+        let refused = |code| Self::new(code, exit::REFUSED, message.clone());
+        match refusal {
+            TaskRefusal::IllegalMove {
+                task,
+                from,
+                to,
+                legal,
+            } => {
+                let names: Vec<_> = legal.iter().map(|status| status.as_str()).collect();
+                Self::new(
+                    "illegal_move",
+                    exit::REFUSED,
+                    format!("{message}; from there: {}", names.join(", ")),
+                )
+                .hint(format!("weald task show {task}"))
+                .details(json!({"task": task, "from": from, "to": to, "legal": legal}))
+            }
+            TaskRefusal::StaleToken {
+                task,
+                given,
+                current,
+                holder,
+            } => refused("stale_token")
+                .hint(format!("weald task show {task}"))
+                .details(
+                    json!({"task": task, "given": given, "current": current, "holder": holder}),
+                ),
+            TaskRefusal::TokenRequired {
+                task,
+                holder,
+                token,
+            } => refused("token_required")
+                .hint(format!("if that is you, add --token {token}"))
+                .details(json!({"task": task, "holder": holder, "token": token})),
+            TaskRefusal::Held {
+                task,
+                holder,
+                until,
+            } => Self::new("task_held", exit::BUSY, message.clone())
+                .hint("weald task ready")
+                .details(json!({"task": task, "holder": holder, "until": until})),
+            TaskRefusal::NotHeld { task } => refused("not_held")
+                .hint(format!("weald task claim {task}"))
+                .details(json!({"task": task})),
+            TaskRefusal::Waiting { task, blockers } => refused("task_waiting")
+                .hint("weald task ready")
+                .details(json!({"task": task, "open": blockers.open, "missing": blockers.missing})),
+            TaskRefusal::PlanNotApproved { task, plan } => refused("plan_not_approved")
+                .hint(format!(
+                    "weald msg send LEAD \"the plan\" --type plan --task {task}"
+                ))
+                .details(json!({"task": task, "plan": plan})),
+            TaskRefusal::BadSubject => Self::new("bad_subject", exit::USAGE, message.clone()),
+            TaskRefusal::BadLabel => Self::new("bad_label", exit::USAGE, message.clone()),
+        }
+    }
+}
+
+impl From<SessionError> for Failure {
+    fn from(error: SessionError) -> Self {
+        let message = error.to_string();
+        match error {
+            SessionError::Store(error) => error.into(),
+            SessionError::Task(error) => error.into(),
+            SessionError::NotFound { name } => {
+                Self::new("session_not_found", exit::NOT_FOUND, message)
+                    .hint(format!("weald session register {name}"))
+                    .details(json!({"session": name}))
+            }
+            SessionError::Taken(SessionTaken { name, pid }) => {
+                Self::new("session_taken", exit::BUSY, message)
+                    .hint("register under another name")
+                    .details(json!({"session": name, "pid": pid}))
+            }
+            SessionError::NoProcess { pid } => {
+                Self::new("no_process", exit::NOT_FOUND, message).details(json!({"pid": pid}))
+            }
+        }
+    }
+}
+
+impl From<MessageError> for Failure {
+    fn from(error: MessageError) -> Self {
+        let message = error.to_string();
+        match error {
+            MessageError::Store(error) => error.into(),
+            MessageError::Task(error) => error.into(),
+            MessageError::Refused(refusal) => refusal.into(),
+            MessageError::NotFound { id } => {
+                Self::new("message_not_found", exit::NOT_FOUND, message)
+                    .hint("weald msg inbox --all")
+                    .details(json!({"message": id}))
+            }
+            MessageError::NoAnswer { id, .. } => Self::new("no_answer", exit::REFUSED, message)
+                .hint("the question stands; look for the answer with `weald msg inbox`")
+                .details(json!({"message": id})),
+        }
+    }
+}
+
+impl From<MessageRefusal> for Failure {
+    fn from(refusal: MessageRefusal) -> Self {
+        let (code, hint) = match &refusal {
+            MessageRefusal::NeedsRequest { .. } => ("needs_request", "weald msg inbox".to_owned()),
+            MessageRefusal::NotARequest { .. } => ("not_a_request", "weald msg inbox".to_owned()),
+            MessageRefusal::WrongType { id, .. } => {
+                ("wrong_type", format!("weald msg reply {id} \"…\""))
+            }
+            MessageRefusal::VerdictMissing { id, .. } => (
+                "verdict_missing",
+                format!("weald msg reply {id} --approve \"…\" (or --reject)"),
+            ),
+            MessageRefusal::NotYours { to, .. } => {
+                ("not_yours", format!("if you are {to}: --session {to}"))
+            }
+            MessageRefusal::TooLong { .. } => {
+                ("message_too_long", "send the path of a file".to_owned())
+            }
+        };
+        Self::new(code, exit::REFUSED, refusal.to_string()).hint(hint)
+    }
+}
+
+impl From<IdentityError> for Failure {
+    fn from(error: IdentityError) -> Self {
+        match error {
+            IdentityError::Registry(error) => error.into(),
+            error => Self::new("invalid_value", exit::USAGE, error.to_string())
+                .hint("export WEALD_SESSION=alice"),
+        }
+    }
+}
+
+impl From<ConfigFileError> for Failure {
+    fn from(error: ConfigFileError) -> Self {
+        let message = error.to_string();
+        match error {
+            ConfigFileError::Git(error) => error.into(),
+            ConfigFileError::File { path, source } => Self::file(&path, &source),
+            ConfigFileError::Syntax { .. } => Self::new("config_syntax", exit::REFUSED, message),
+            ConfigFileError::Invalid(error) => Self::new("config_invalid", exit::REFUSED, message)
+                .hint(format!(
+                    "weald config set {} VALUE (or unset it)",
+                    error.key
+                ))
+                .details(json!({"key": error.key, "origin": error.origin.to_string()})),
+            ConfigFileError::BadValue { .. } => Self::new("invalid_value", exit::USAGE, message),
+            ConfigFileError::UnknownKey { similar, .. } => {
+                let failure = Self::new("unknown_key", exit::USAGE, message);
+                match similar {
+                    Some(key) => failure.hint(format!("did you mean `{key}`?")),
+                    None => failure.hint("weald config show"),
+                }
+            }
+        }
+    }
+}
+
+impl From<GitError> for Failure {
+    fn from(error: GitError) -> Self {
+        let failure = Self::new("git_failed", exit::REFUSED, error.to_string());
+        match error {
+            GitError::NotStarted { .. } | GitError::TooOld { .. } => {
+                failure.hint("install git 2.40 or newer")
+            }
+            _ => failure,
+        }
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            // Whoever read our output has seen enough.
+            io::ErrorKind::BrokenPipe => Self::new("output_closed", exit::DONE, ""),
+            _ => Self::new("io", exit::REFUSED, error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Printing: the answer on stdout, the narration on stderr.
+
+mod fields;
+pub mod help;
+mod style;
+mod table;
+mod time;
+
+pub use fields::Fields;
+pub use style::{ACCENT, DIM, HEADING, paint, status_style};
+pub use table::Table;
+pub use time::{ago, left};
+
+use std::io::{self, IsTerminal, Write};
+
+use anstream::AutoStream;
+use clap::ColorChoice;
+
+use crate::errors::Failure;
+use crate::exit;
+
+/// For whom to print.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// People.
+    Plain,
+    /// Programs.
+    Json,
+}
+
+/// Where everything is printed.
+pub struct Ui {
+    format: Format,
+    color: anstream::ColorChoice,
+}
+
+/// The answer's stream; styles are taken out where they are not wanted.
+pub type Out = AutoStream<io::StdoutLock<'static>>;
+
+impl Ui {
+    /// A printer.
+    pub fn new(format: Format, color: ColorChoice) -> Self {
+        let color = match color {
+            ColorChoice::Auto => anstream::ColorChoice::Auto,
+            ColorChoice::Always => anstream::ColorChoice::Always,
+            ColorChoice::Never => anstream::ColorChoice::Never,
+        };
+        Self { format, color }
+    }
+
+    /// True when a program reads.
+    pub fn is_json(&self) -> bool {
+        self.format == Format::Json
+    }
+
+    /// The answer's stream.
+    pub fn out(&self) -> Out {
+        AutoStream::new(io::stdout().lock(), self.color)
+    }
+
+    /// Prints the answer: one JSON object, or what `plain` writes.
+    pub fn answer(
+        &self,
+        fields: impl FnOnce() -> Fields,
+        plain: impl FnOnce(&mut Out) -> io::Result<()>,
+    ) -> Result<u8, Failure> {
+        let mut out = self.out();
+        match self.format {
+            Format::Json => writeln!(out, "{}", fields().finish())?,
+            Format::Plain => plain(&mut out)?,
+        }
+        out.flush()?;
+        Ok(exit::DONE)
+    }
+
+    /// Tells something beside the answer.
+    pub fn note(&self, text: &str) {
+        self.narrate("", text);
+    }
+
+    /// Tells something that may be unexpected.
+    pub fn warn(&self, text: &str) {
+        self.narrate("warning: ", text);
+    }
+
+    fn narrate(&self, prefix: &str, text: &str) {
+        let mut err = AutoStream::new(io::stderr().lock(), self.color);
+        // With stderr closed there is nobody to tell.
+        let _ = writeln!(err, "{}{text}", paint(style::WARNING, prefix));
+    }
+
+    /// Prints an error and gives its exit code.
+    pub fn failure(&self, failure: &Failure) -> u8 {
+        if failure.message.is_empty() {
+            return failure.exit;
+        }
+        // If the stream is closed the exit code has to say it all.
+        let _ = match self.format {
+            Format::Json => writeln!(
+                io::stdout().lock(),
+                "{}",
+                Fields::new().with("error", &error_object(failure)).finish()
+            ),
+            Format::Plain => self.plain_failure(failure),
+        };
+        failure.exit
+    }
+
+    fn plain_failure(&self, failure: &Failure) -> io::Result<()> {
+        let mut err = AutoStream::new(io::stderr().lock(), self.color);
+        writeln!(err, "{} {}", paint(style::ERROR, "error:"), failure.message)?;
+        match &failure.hint {
+            Some(hint) => writeln!(err, "  {} {hint}", paint(DIM, "hint:")),
+            None => Ok(()),
+        }
+    }
+}
+
+fn error_object(failure: &Failure) -> serde_json::Value {
+    let mut error = serde_json::json!({"code": failure.code, "message": failure.message});
+    if let Some(hint) = &failure.hint {
+        error["hint"] = hint.as_str().into();
+    }
+    error["details"] = failure.details.clone();
+    error
+}
+
+/// How wide a line may be: the terminal's width, or 80 where there is none.
+fn width() -> usize {
+    let terminal = io::stdout().is_terminal();
+    let size = terminal
+        .then(|| rustix::termios::tcgetwinsize(io::stdout()).ok())
+        .flatten();
+    size.map_or(80, |size| usize::from(size.ws_col)).max(40)
+}

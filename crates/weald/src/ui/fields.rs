@@ -1,0 +1,26 @@
+//! One JSON object with `schema_version`, written field by field.
+
+use serde::Serialize;
+
+/// The object in the making.
+pub struct Fields(String);
+
+impl Fields {
+    /// Only the version.
+    pub fn new() -> Self {
+        Self(String::from("{\"schema_version\":1"))
+    }
+
+    /// The same with one more field.
+    pub fn with(mut self, name: &str, value: &(impl Serialize + ?Sized)) -> Self {
+        let value = serde_json::to_string(value).expect("answers have text keys");
+        self.0.push_str(&format!(",\"{name}\":{value}"));
+        self
+    }
+
+    /// The object's text.
+    pub fn finish(mut self) -> String {
+        self.0.push('}');
+        self.0
+    }
+}

@@ -1,0 +1,25 @@
+//! Times for people.
+
+use weald_core::Timestamp;
+
+/// How long ago: `3m`.
+pub fn ago(time: Timestamp, now: Timestamp) -> String {
+    short(now.duration_since(time).as_secs())
+}
+
+/// How long still: `12m left`, or `expired`.
+pub fn left(until: Timestamp, now: Timestamp) -> String {
+    match until.duration_since(now).as_secs() {
+        seconds if seconds > 0 => format!("{} left", short(seconds)),
+        _ => "expired".to_owned(),
+    }
+}
+
+fn short(seconds: i64) -> String {
+    match seconds.max(0) {
+        seconds @ 0..60 => format!("{seconds}s"),
+        seconds @ 60..3_600 => format!("{}m", seconds / 60),
+        seconds @ 3_600..86_400 => format!("{}h", seconds / 3_600),
+        seconds => format!("{}d", seconds / 86_400),
+    }
+}
