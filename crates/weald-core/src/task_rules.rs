@@ -230,6 +230,10 @@ pub fn decide(
             move_to(&mut next, TaskStatus::NeedsMerge, now)?;
             EventKind::TASK_NEEDS_MERGE
         }
+        // What somebody works on is given back with its token, not pulled away.
+        TaskInput::Reopen if task.status == TaskStatus::InProgress => {
+            return Err(illegal(task, TaskStatus::Pending));
+        }
         TaskInput::Reopen => {
             move_to(&mut next, TaskStatus::Pending, now)?;
             next.owner = None;

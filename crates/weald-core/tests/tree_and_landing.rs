@@ -1,0 +1,161 @@
+//! The states of trees and landings, and the brackets around what happens on disk.
+
+use proptest::prelude::*;
+use weald_core::Timestamp;
+use weald_core::event::{Change, EventKind};
+use weald_core::id::{LandingId, TreeId};
+use weald_core::landing::{self, Landing, LandingInput, LandingStatus};
+use weald_core::tree::{Base, Tree, TreeInput, TreeKind, TreeStatus, announce, decide};
+
+const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+
+fn tree(status: TreeStatus) -> Tree {
+    Tree {
+        id: TreeId(1),
+        name: "fix".parse().unwrap(),
+        kind: TreeKind::Sealed,
+        path: "/work/app.weald/fix".into(),
+        branch: "wt/fix".into(),
+        base: Base {
+            reference: "main".into(),
+            commit: "0".repeat(40),
+        },
+        target: "main".into(),
+        task: None,
+        status,
+        locked: None,
+        created_at: NOW,
+        last_used_at: NOW,
+    }
+}
+
+fn inputs() -> Vec<TreeInput> {
+    let error = || "git said no".to_owned();
+    vec![
+        TreeInput::Created,
+        TreeInput::CreateFailed { error: error() },
+        TreeInput::Keep,
+        TreeInput::Landed,
+        TreeInput::RemoveBegins,
+        TreeInput::Trashed,
+        TreeInput::Removed,
+        TreeInput::RemoveFailed { error: error() },
+        TreeInput::Restored,
+        TreeInput::Broke { error: error() },
+        TreeInput::Repaired,
+    ]
+}
+
+#[test]
+fn d18_the_states_of_a_tree_are_the_documented_ones() {
+    use TreeStatus::*;
+    let there: &[TreeStatus] = &[Active, Kept, Landed, Broken];
+    let allowed = |input: &TreeInput| -> (Vec<TreeStatus>, Option<TreeStatus>) {
+        match input {
+            TreeInput::Created => (vec![Creating], Some(Active)),
+            TreeInput::CreateFailed { .. } => (vec![Creating], Some(Removed)),
+            TreeInput::Keep => (vec![Active, Kept, Landed], Some(Kept)),
+            TreeInput::Landed => (vec![Active, Kept, Landed], Some(Landed)),
+            TreeInput::Trashed => (there.to_vec(), Some(Trashed)),
+            TreeInput::Removed => ([there, &[Trashed]].concat(), Some(Removed)),
+            TreeInput::RemoveBegins | TreeInput::RemoveFailed { .. } => {
+                ([there, &[Trashed]].concat(), None)
+            }
+            TreeInput::Restored => (vec![Trashed], Some(Active)),
+            TreeInput::Broke { .. } => (vec![Creating, Active, Kept, Landed], Some(Broken)),
+            TreeInput::Repaired => (vec![Broken], Some(Active)),
+        }
+    };
+    for input in inputs() {
+        let (from, to) = allowed(&input);
+        for status in TreeStatus::ALL {
+            match decide(&tree(status), input.clone(), NOW) {
+                Ok((next, _)) => {
+                    assert!(from.contains(&status), "{status:?} took {input:?}");
+                    assert_eq!(next.status, to.unwrap_or(status));
+                }
+                Err(_) => assert!(!from.contains(&status), "{status:?} refused {input:?}"),
+            }
+        }
+    }
+}
+
+fn kinds(changes: &[Change]) -> Vec<&str> {
+    changes.iter().map(|change| change.kind.as_str()).collect()
+}
+
+proptest! {
+    /// Whatever comes in whatever order: `after` and `failed` stand behind their `before`, once, and `failed` says why.
+    #[test]
+    fn p7_after_and_failed_come_only_behind_before(choices in prop::collection::vec(0usize..11, 0..40)) {
+        let (mut tree, change) = announce(tree(TreeStatus::Active));
+        let mut log = vec![change];
+        for choice in choices {
+            if let Ok((next, change)) = decide(&tree, inputs()[choice].clone(), NOW) {
+                tree = next;
+                log.push(change);
+            }
+        }
+        let names = kinds(&log);
+        prop_assert_eq!(names[0], "tree.create.before");
+        let ends = names.iter().filter(|name| matches!(**name, "tree.create.after" | "tree.create.failed"));
+        prop_assert!(ends.count() <= 1);
+        if let Some(failed) = names.iter().position(|name| *name == "tree.create.failed") {
+            prop_assert_eq!(failed, names.len() - 1, "nothing follows a failed creation");
+        }
+        for change in &log {
+            let told = change.kind.as_str().ends_with(".failed") || change.kind == EventKind::TREE_BROKEN;
+            prop_assert_eq!(change.error.is_some(), told, "{}", change.kind);
+            prop_assert!(change.after.tree.is_some());
+        }
+    }
+}
+
+#[test]
+fn a_landing_moves_forward_only() {
+    let landing = |status| Landing {
+        id: LandingId(1),
+        tree: "fix".parse().unwrap(),
+        task: None,
+        head: "1".repeat(40),
+        target: "main".into(),
+        old_tip: None,
+        new_tip: None,
+        status,
+        queued_at: NOW,
+        updated_at: NOW,
+    };
+    let test = LandingInput::Test {
+        old_tip: "a".into(),
+        new_tip: "b".into(),
+    };
+    let (testing, change) = landing::decide(&landing(LandingStatus::Queued), test, NOW).unwrap();
+    assert_eq!(change.kind, EventKind::LANDING_TESTING);
+    assert_eq!(
+        (testing.old_tip.as_deref(), testing.new_tip.as_deref()),
+        (Some("a"), Some("b"))
+    );
+    assert!(landing::decide(&testing, LandingInput::Land, NOW).is_ok());
+    let queued = landing(LandingStatus::Queued);
+    assert!(
+        landing::decide(&queued, LandingInput::Land, NOW).is_err(),
+        "untested work does not land"
+    );
+    for done in [
+        LandingStatus::Landed,
+        LandingStatus::Conflict,
+        LandingStatus::Red,
+        LandingStatus::Dropped,
+    ] {
+        for input in [
+            LandingInput::Land,
+            LandingInput::Requeue,
+            LandingInput::Drop,
+        ] {
+            assert!(
+                landing::decide(&landing(done), input, NOW).is_err(),
+                "{done:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! The binary as people and programs use it: real processes, real repositories.
+
+mod claims;
+mod config;
+mod crash;
+mod events;
+mod faces;
+mod malformed;
+mod messages;
+mod sessions;
+mod tasks;
+
+use weald_testkit::TestEnv;
+
+/// A fresh repository.
+fn env() -> TestEnv {
+    TestEnv::new(env!("CARGO_BIN_EXE_weald"))
+}
