@@ -1,1 +1,57 @@
-fn main() {}
+//! `cargo run --release -p xtask -- …`
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Tasks for people who work on weald.
+#[derive(Parser)]
+#[command(name = "xtask")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Measure, against git, a peer or a naive design in the same run
+    #[command(subcommand)]
+    Bench(Bench),
+    /// Say what in the sources breaks a house rule
+    Tidy,
+}
+
+#[derive(Subcommand)]
+enum Bench {
+    /// The control plane: start-up, queries at size, claims and events a second
+    Control {
+        /// How many tasks and (ten times as many) events the large database holds
+        #[arg(long, default_value_t = 100_000)]
+        tasks: u64,
+    },
+    /// One worker of the measured claims; started by `control` itself
+    #[command(hide = true)]
+    ClaimWorker {
+        /// Where the store is
+        directory: std::path::PathBuf,
+        /// `weald` or `naive`
+        design: String,
+    },
+}
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().command {
+        Command::Bench(Bench::Control { tasks }) => xtask::bench::control::run(tasks),
+        Command::Bench(Bench::ClaimWorker { directory, design }) => {
+            xtask::bench::workers::run(&directory, &design)
+        }
+        Command::Tidy => xtask::tidy::report(),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            xtask::bench::say(&format!("error: {error}"));
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -71,15 +71,14 @@ impl Engine {
 
     /// Brings the journal up to date, as after a crash.
     pub fn catch_up(&self, durability: Durability) {
-        if let Some(journal) = &self.journal {
-            if let Err(error) = journal.catch_up(self.store(), durability) {
-                let notice =
-                    format!("the journal is behind (the next command tries again): {error}");
-                self.notices
-                    .lock()
-                    .expect("nobody panics with the notices")
-                    .push(notice);
-            }
+        if let Some(journal) = &self.journal
+            && let Err(error) = journal.catch_up(self.store(), durability)
+        {
+            let notice = format!("the journal is behind (the next command tries again): {error}");
+            self.notices
+                .lock()
+                .expect("nobody panics with the notices")
+                .push(notice);
         }
     }
 

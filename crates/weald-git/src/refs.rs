@@ -71,12 +71,11 @@ impl Repository {
     /// The branch that work lands on unless somebody says otherwise: origin's default, `main`, `master`, or what is
     /// checked out. `None` in a repository without a commit.
     pub fn default_target(&self) -> Result<Option<String>, GitError> {
-        if let Some(Reference::Symbolic(remote)) = self.reference("refs/remotes/origin/HEAD")? {
-            if let Some(branch) = remote.strip_prefix("refs/remotes/origin/") {
-                if self.resolve(&format!("refs/heads/{branch}"))?.is_some() {
-                    return Ok(Some(branch.to_owned()));
-                }
-            }
+        if let Some(Reference::Symbolic(remote)) = self.reference("refs/remotes/origin/HEAD")?
+            && let Some(branch) = remote.strip_prefix("refs/remotes/origin/")
+            && self.resolve(&format!("refs/heads/{branch}"))?.is_some()
+        {
+            return Ok(Some(branch.to_owned()));
         }
         for branch in ["main", "master"] {
             if self.resolve(&format!("refs/heads/{branch}"))?.is_some() {

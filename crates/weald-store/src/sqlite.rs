@@ -12,6 +12,7 @@ mod turn;
 use std::fs;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -34,12 +35,21 @@ const OLDEST_SQLITE: i32 = 3_051_003;
 /// How long a writer waits for its turn. A process that was stopped while it held the turn is given this long.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// The longest log a process leaves behind. Every process that opens a database alone reads the whole log first, so a
+/// short one keeps one-shot commands fast.
+const LOG_LEFT: u64 = 1024 * 1024;
+
+/// After how many pages SQLite folds the log by itself while processes go on writing.
+const LOG_WORKING: u32 = 2_000;
+
 /// How often [`Store::wait`] looks. `PRAGMA data_version` costs a few microseconds.
 const POLL: Duration = Duration::from_millis(20);
 
 /// The SQLite store.
 pub struct SqliteStore {
     connection: Mutex<Connection>,
+    log: PathBuf,
+    has_written: AtomicBool,
     turn: Turn,
     clock: Arc<dyn Clock>,
 }
@@ -87,6 +97,8 @@ impl SqliteStore {
         }
         Ok(Self {
             connection: Mutex::new(connection),
+            log: with_suffix(&path, "-wal"),
+            has_written: AtomicBool::new(false),
             turn,
             clock,
         })
@@ -100,6 +112,20 @@ impl SqliteStore {
     }
 }
 
+impl Drop for SqliteStore {
+    /// Folds a long log into the database and empties it. SQLite alone never would: a process that opens a database
+    /// alone forgets what was folded before, so with one-shot commands the log would only grow.
+    fn drop(&mut self) {
+        let is_long = fs::metadata(&self.log).is_ok_and(|log| log.len() > LOG_LEFT);
+        if is_long && self.has_written.load(Ordering::Relaxed) {
+            let connection = self.lock();
+            // A reader in the way, or a full disk: the log stays, and whoever writes next tries again.
+            let _ = connection.busy_timeout(Duration::ZERO);
+            let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        }
+    }
+}
+
 impl Store for SqliteStore {
     fn read(&self) -> Result<Box<dyn Read + '_>> {
         let transaction = Transaction::begin_read(self.lock(), self.clock.now())?;
@@ -110,6 +136,7 @@ impl Store for SqliteStore {
         let connection = self.lock();
         let turn = self.turn.take()?;
         // The time is read under the turn: a lease can't look expired because its writer waited.
+        self.has_written.store(true, Ordering::Relaxed);
         let transaction = Transaction::begin_write(connection, turn, durability, self.clock.now())?;
         Ok(Box::new(transaction))
     }
@@ -180,7 +207,10 @@ fn connect(path: &Path, patience: Duration) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(backend)?;
     connection.busy_timeout(patience).map_err(backend)?;
-    // Otherwise every one-shot command, as the last one to close, would checkpoint and delete the log.
+    // Closing the last connection would fold the log, at every end of a one-shot command.
+    connection
+        .pragma_update(None, "wal_autocheckpoint", LOG_WORKING)
+        .map_err(backend)?;
     connection
         .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
         .map_err(backend)?;

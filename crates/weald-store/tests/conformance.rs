@@ -10,26 +10,49 @@ use weald_core::store::{Durability, EventFilter, Store, TaskClass, TaskFilter, T
 use weald_core::task::{Task, TaskStatus};
 use weald_core::task_rules::{self, TaskEdit, TaskInput};
 use weald_store::{MemoryStore, SqliteStore};
-use weald_testkit::{CASES, FakeClock, assert_log_explains_state};
+use weald_testkit::{CASES, Case, FakeClock, assert_log_explains_state};
+
+/// Runs every case and names those that fail.
+fn run_all(run: impl Fn(&Case) + std::panic::RefUnwindSafe) {
+    let failed = CASES
+        .iter()
+        .filter(|case| std::panic::catch_unwind(|| run(case)).is_err());
+    let failed: Vec<_> = failed.map(|case| case.name).collect();
+    assert!(failed.is_empty(), "{failed:?}");
+}
 
 #[test]
 fn memory_passes_every_case() {
-    for case in CASES {
-        println!("{}", case.name);
+    run_all(|case| {
         let clock = FakeClock::new();
         (case.run)(&MemoryStore::new(clock.clone()), &clock);
-    }
+    });
 }
 
 #[test]
 fn sqlite_passes_every_case() {
-    for case in CASES {
-        println!("{}", case.name);
+    run_all(|case| {
         let clock = FakeClock::new();
         let directory = tempfile::tempdir().unwrap();
         let store = SqliteStore::open(directory.path(), clock.clone()).unwrap();
         (case.run)(&store, &clock);
+    });
+}
+
+#[test]
+fn the_log_left_behind_stays_short() {
+    let directory = tempfile::tempdir().unwrap();
+    for round in 0..400 {
+        let store = SqliteStore::open(directory.path(), FakeClock::new()).unwrap();
+        step(&store, round);
     }
+    let log = std::fs::metadata(directory.path().join("weald.db-wal"))
+        .unwrap()
+        .len();
+    assert!(
+        log < 2 * 1024 * 1024,
+        "one-shot commands leave a log of {log} bytes"
+    );
 }
 
 /// A small generator: a failing history is found again by its seed.

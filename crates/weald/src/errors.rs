@@ -24,7 +24,7 @@ pub struct Failure {
     /// What to do.
     pub hint: Option<String>,
     /// Facts for programs.
-    pub details: Value,
+    pub details: Box<Value>,
     /// The exit code.
     pub exit: u8,
 }
@@ -36,7 +36,7 @@ impl Failure {
             code,
             message: message.into(),
             hint: None,
-            details: json!({}),
+            details: Box::new(json!({})),
             exit,
         }
     }
@@ -49,7 +49,7 @@ impl Failure {
 
     /// The same with facts.
     pub fn details(mut self, details: Value) -> Self {
-        self.details = details;
+        self.details = Box::new(details);
         self
     }
 

@@ -121,7 +121,7 @@ fn error_object(failure: &Failure) -> serde_json::Value {
     if let Some(hint) = &failure.hint {
         error["hint"] = hint.as_str().into();
     }
-    error["details"] = failure.details.clone();
+    error["details"] = (*failure.details).clone();
     error
 }
 

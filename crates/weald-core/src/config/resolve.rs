@@ -123,18 +123,18 @@ pub fn resolve(mut layers: Vec<Layer>) -> Result<Config, ConfigError> {
         let value = check_value(key, &from_text(key, key.default)).expect("defaults are valid");
         config.values.insert(key.name, (value, Origin::Default));
     }
-    if let Some((name, chosen_by)) = chosen_profile(&layers) {
-        if let Some(text) = profile_text(&name) {
-            let values = text.parse().expect("profiles are valid TOML");
-            let trust = Trust::of(&chosen_by);
-            config.lay(
-                Layer {
-                    origin: Origin::Profile(name),
-                    values,
-                },
-                trust,
-            )?;
-        }
+    if let Some((name, chosen_by)) = chosen_profile(&layers)
+        && let Some(text) = profile_text(&name)
+    {
+        let values = text.parse().expect("profiles are valid TOML");
+        let trust = Trust::of(&chosen_by);
+        config.lay(
+            Layer {
+                origin: Origin::Profile(name),
+                values,
+            },
+            trust,
+        )?;
     }
     for layer in layers {
         let trust = Trust::of(&layer.origin);

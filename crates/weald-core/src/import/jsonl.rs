@@ -92,10 +92,10 @@ fn parse_line(bytes: &[u8], now: Timestamp) -> Result<(Option<TaskId>, Box<Task>
 }
 
 fn rename(fields: &mut Map<String, Value>, from: &str, to: &str) {
-    if !fields.contains_key(to) {
-        if let Some(value) = fields.remove(from) {
-            fields.insert(to.to_owned(), value);
-        }
+    if !fields.contains_key(to)
+        && let Some(value) = fields.remove(from)
+    {
+        fields.insert(to.to_owned(), value);
     }
 }
 

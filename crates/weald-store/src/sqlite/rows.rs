@@ -131,37 +131,22 @@ fn counter_name(counter: Counter) -> &'static str {
 fn put_task(connection: &Connection, task: &Task) -> Result<()> {
     let id = task.id.to_string();
     let before: Option<Task> = one(connection, "SELECT doc FROM tasks WHERE id = ?1", &[&id])?;
-    let expires = task
-        .lease
-        .as_ref()
-        .map(|lease| nanoseconds(lease.expires_at));
-    let owner = task.owner.as_ref().map(|owner| owner.as_str());
-    execute(
-        connection,
-        "INSERT INTO tasks (id, status, priority, owner, created, expires, waiting, doc) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7) \
-         ON CONFLICT (id) DO UPDATE SET status = excluded.status, priority = excluded.priority, \
-         owner = excluded.owner, created = excluded.created, expires = excluded.expires, doc = excluded.doc",
-        params![
-            id,
-            task.status.as_str(),
-            task.priority as i64,
-            owner,
-            nanoseconds(task.created_at),
-            expires,
-            text(task)
-        ],
-    )?;
-    if before
-        .as_ref()
-        .map_or(!task.blocked_by.is_empty(), |before| {
-            before.blocked_by != task.blocked_by
-        })
-    {
+    let before = before.as_ref();
+    match before.is_some_and(|before| columns(before) == columns(task)) {
+        // The indexes hold what they held: leave their pages alone.
+        true => execute(
+            connection,
+            "UPDATE tasks SET doc = ?2 WHERE id = ?1",
+            params![id, text(task)],
+        )?,
+        false => put_columns(connection, task, &id)?,
+    }
+    let dependencies = before.map_or(&[][..], |before| &before.blocked_by);
+    if dependencies != task.blocked_by {
         put_dependencies(connection, task, &id)?;
     }
     let completed = |task: &Task| task.status == TaskStatus::Completed;
-    if before.as_ref().map(completed) != Some(completed(task)) {
+    if before.map(completed) != Some(completed(task)) {
         count_waiting(
             connection,
             "SELECT task FROM dependencies WHERE depends_on = ?1",
@@ -174,6 +159,34 @@ fn put_task(connection: &Connection, task: &Task) -> Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// What of a task is kept beside its `doc`.
+fn columns(task: &Task) -> (&'static str, i64, Option<&str>, i64, Option<i64>) {
+    let expires = task
+        .lease
+        .as_ref()
+        .map(|lease| nanoseconds(lease.expires_at));
+    let owner = task.owner.as_ref().map(|owner| owner.as_str());
+    (
+        task.status.as_str(),
+        task.priority as i64,
+        owner,
+        nanoseconds(task.created_at),
+        expires,
+    )
+}
+
+fn put_columns(connection: &Connection, task: &Task, id: &str) -> Result<()> {
+    let (status, priority, owner, created, expires) = columns(task);
+    execute(
+        connection,
+        "INSERT INTO tasks (id, status, priority, owner, created, expires, waiting, doc) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7) \
+         ON CONFLICT (id) DO UPDATE SET status = excluded.status, priority = excluded.priority, \
+         owner = excluded.owner, created = excluded.created, expires = excluded.expires, doc = excluded.doc",
+        params![id, status, priority, owner, created, expires, text(task)],
+    )
 }
 
 fn put_dependencies(connection: &Connection, task: &Task, id: &str) -> Result<()> {

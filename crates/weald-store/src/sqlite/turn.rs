@@ -12,6 +12,9 @@ use std::time::Duration;
 
 use weald_core::store::{Result, StoreError};
 
+/// How often a writer looks before it queues.
+const LOOKS: usize = 20;
+
 /// The queue of writers.
 pub struct Turn {
     file: File,
@@ -37,10 +40,13 @@ impl Turn {
     /// Waits for the turn.
     pub fn take(&self) -> Result<TurnGuard> {
         let file = self.file.try_clone().map_err(unexpected)?;
-        match file.try_lock() {
-            Ok(()) => return Ok(TurnGuard(file)),
-            Err(TryLockError::WouldBlock) => {}
-            Err(TryLockError::Error(error)) => return Err(unexpected(error)),
+        // A transaction takes less time than starting a thread, so look a few times first.
+        for _ in 0..LOOKS {
+            match file.try_lock() {
+                Ok(()) => return Ok(TurnGuard(file)),
+                Err(TryLockError::WouldBlock) => thread::yield_now(),
+                Err(TryLockError::Error(error)) => return Err(unexpected(error)),
+            }
         }
         // A blocking lock has no time limit of its own, so a thread waits and this one watches the clock.
         let (sender, receiver) = mpsc::channel();

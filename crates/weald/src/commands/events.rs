@@ -57,7 +57,7 @@ impl Events {
             ));
         }
         if let Some(file) = &self.file {
-            return self.from_file(context, file);
+            return self.print_file(context, file);
         }
         let place = context.place()?;
         let engine = context.engine()?;
@@ -87,7 +87,7 @@ impl Events {
     }
 
     /// Prints what the file holds, the last lines if there are too many.
-    fn from_file(&self, context: &Context<'_>, file: &Path) -> Result<u8, Failure> {
+    fn print_file(&self, context: &Context<'_>, file: &Path) -> Result<u8, Failure> {
         let printer = Printer {
             context,
             source: String::new(),

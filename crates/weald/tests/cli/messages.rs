@@ -180,7 +180,7 @@ fn s8_asking_can_wait_for_the_answer() {
 }
 
 #[test]
-fn s9_shutdown_and_plans_are_approved_or_rejected() {
+fn s9_plans_are_approved_or_rejected_with_feedback() {
     let env = env();
     env.ok(&["task", "add", "big", "--needs-plan"]);
     env.ok(&["task", "claim", "1", "--session", "worker"]);
@@ -244,7 +244,11 @@ fn s9_shutdown_and_plans_are_approved_or_rejected() {
         "lead",
     ]);
     env.ok(&["task", "done", "1", "--token", "1"]);
+}
 
+#[test]
+fn s9_a_shutdown_is_a_handshake() {
+    let env = env();
     let asked = env.ok(&[
         "msg",
         "send",

@@ -1,0 +1,211 @@
+//! House rules that a reader of the sources can check: arrows between crates, sizes, names, module heads.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Which crates a crate may depend on. The test kit may be used by tests of any.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("weald-core", &[]),
+    ("weald-git", &[]),
+    ("weald-store", &["weald-core"]),
+    ("weald-sandbox", &[]),
+    (
+        "weald-engine",
+        &["weald-core", "weald-git", "weald-sandbox"],
+    ),
+    ("weald-server", &["weald-core", "weald-engine"]),
+    (
+        "weald",
+        &[
+            "weald-core",
+            "weald-git",
+            "weald-store",
+            "weald-sandbox",
+            "weald-engine",
+            "weald-server",
+        ],
+    ),
+    ("weald-testkit", &["weald-core"]),
+    ("xtask", &["weald-core", "weald-engine", "weald-store"]),
+];
+
+/// What may appear in tests of a crate besides its own arrows.
+const TEST_ONLY: [&str; 2] = ["weald-testkit", "weald-store"];
+
+/// What the core must not depend on: anything that reaches outside.
+const IMPURE: [&str; 8] = [
+    "rusqlite", "rustix", "tokio", "tempfile", "libc", "uuid", "rand", "tracing",
+];
+
+/// Words that say nothing about what a thing is.
+const EMPTY_NAMES: [&str; 7] = [
+    "util", "utils", "common", "helper", "helpers", "manager", "service",
+];
+
+const FILE_LIMIT: usize = 500;
+const FUNCTION_LIMIT: usize = 80;
+const HEAD_LIMIT: usize = 15;
+
+/// Files and functions that may be longer, each with its reason. The list only shrinks.
+const LONGER: &[(&str, &str)] = &[];
+
+/// Prints all findings.
+pub fn report() -> io::Result<()> {
+    let findings = findings(&root())?;
+    for finding in &findings {
+        crate::bench::say(finding);
+    }
+    match findings.is_empty() {
+        true => Ok(()),
+        false => Err(io::Error::other(format!("{} findings", findings.len()))),
+    }
+}
+
+/// The workspace's root.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("xtask lies in the workspace")
+        .to_owned()
+}
+
+/// Everything that breaks a rule, one line each.
+pub fn findings(root: &Path) -> io::Result<Vec<String>> {
+    let mut findings = Vec::new();
+    for manifest in manifests(root)? {
+        check_manifest(&fs::read_to_string(&manifest)?, &mut findings);
+    }
+    for file in sources(root)? {
+        let shown = file
+            .strip_prefix(root)
+            .unwrap_or(&file)
+            .display()
+            .to_string();
+        check_source(&shown, &fs::read_to_string(&file)?, &mut findings);
+    }
+    Ok(findings)
+}
+
+fn manifests(root: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = vec![root.join("xtask/Cargo.toml")];
+    for entry in fs::read_dir(root.join("crates"))? {
+        found.push(entry?.path().join("Cargo.toml"));
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Checks one manifest's text.
+pub fn check_manifest(text: &str, findings: &mut Vec<String>) {
+    let manifest: toml::Table = text.parse().expect("cargo reads it, too");
+    let name = manifest["package"]["name"]
+        .as_str()
+        .expect("a name")
+        .to_owned();
+    let Some((_, allowed)) = ARROWS.iter().find(|(known, _)| *known == name) else {
+        findings.push(format!("{name}: not in the table of arrows"));
+        return;
+    };
+    for (section, extra) in [
+        ("dependencies", &[][..]),
+        ("dev-dependencies", &TEST_ONLY),
+        ("build-dependencies", &[]),
+    ] {
+        let Some(table) = manifest.get(section).and_then(toml::Value::as_table) else {
+            continue;
+        };
+        for dependency in table.keys() {
+            let ours = dependency.starts_with("weald");
+            if ours
+                && !allowed.contains(&dependency.as_str())
+                && !extra.contains(&dependency.as_str())
+            {
+                findings.push(format!("{name}: may not depend on {dependency}"));
+            }
+            if name == "weald-core" && IMPURE.contains(&dependency.as_str()) {
+                findings.push(format!("{name}: {dependency} reaches outside"));
+            }
+        }
+    }
+}
+
+fn sources(root: &Path) -> io::Result<Vec<PathBuf>> {
+    let (mut found, mut open) = (Vec::new(), vec![root.join("crates"), root.join("xtask")]);
+    while let Some(directory) = open.pop() {
+        for entry in fs::read_dir(directory)? {
+            let path = entry?.path();
+            match path.is_dir() {
+                true => open.push(path),
+                false if path.extension().is_some_and(|ending| ending == "rs") => found.push(path),
+                false => {}
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Checks one source's text.
+pub fn check_source(file: &str, text: &str, findings: &mut Vec<String>) {
+    let lines: Vec<_> = text.lines().collect();
+    let allowed = |name: &str| LONGER.iter().any(|(known, _)| *known == name);
+    if lines.len() > FILE_LIMIT && !allowed(file) {
+        findings.push(format!(
+            "{file}: {} lines, {FILE_LIMIT} at most",
+            lines.len()
+        ));
+    }
+    let stem = Path::new(file)
+        .file_stem()
+        .and_then(|stem| stem.to_str())
+        .unwrap_or_default();
+    if stem.split('_').any(|word| EMPTY_NAMES.contains(&word)) {
+        findings.push(format!("{file}: the name says nothing"));
+    }
+    let head = lines
+        .iter()
+        .take_while(|line| line.starts_with("//!"))
+        .count();
+    if head == 0 || head > HEAD_LIMIT {
+        findings.push(format!(
+            "{file}: opens with {head} lines of `//!`, 1 to {HEAD_LIMIT} are wanted"
+        ));
+    }
+    for (name, first, length) in functions(&lines) {
+        if length > FUNCTION_LIMIT && !allowed(&format!("{file}:{name}")) {
+            findings.push(format!(
+                "{file}:{first}: fn {name} has {length} lines, {FUNCTION_LIMIT} at most"
+            ));
+        }
+    }
+}
+
+/// Functions as rustfmt lays them out: the closing brace stands under the line that begins with `fn`.
+fn functions<'a>(lines: &[&'a str]) -> Vec<(&'a str, usize, usize)> {
+    let mut found = Vec::new();
+    for (first, line) in lines.iter().enumerate() {
+        let body = line.trim_start();
+        let indent = &line[..line.len() - body.len()];
+        let words = [
+            "pub ",
+            "pub(crate) ",
+            "pub(super) ",
+            "const ",
+            "unsafe ",
+            "async ",
+        ];
+        let bare = words
+            .iter()
+            .fold(body, |rest, word| rest.strip_prefix(word).unwrap_or(rest));
+        let Some(rest) = bare.strip_prefix("fn ") else {
+            continue;
+        };
+        let name = rest.split(['(', '<']).next().unwrap_or_default();
+        let end = lines[first..]
+            .iter()
+            .position(|line| *line == format!("{indent}}}"));
+        found.extend(end.map(|length| (name, first + 1, length + 1)));
+    }
+    found
+}
