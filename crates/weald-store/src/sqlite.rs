@@ -117,9 +117,12 @@ impl Drop for SqliteStore {
     /// alone forgets what was folded before, so with one-shot commands the log would only grow.
     fn drop(&mut self) {
         let is_long = fs::metadata(&self.log).is_ok_and(|log| log.len() > LOG_LEFT);
-        if is_long && self.has_written.load(Ordering::Relaxed) {
+        if !is_long || !self.has_written.load(Ordering::Relaxed) {
+            return;
+        }
+        // Somebody writes, a reader is in the way, the disk is full: the log stays, and whoever writes next tries again.
+        if let Some(_turn) = self.turn.try_take() {
             let connection = self.lock();
-            // A reader in the way, or a full disk: the log stays, and whoever writes next tries again.
             let _ = connection.busy_timeout(Duration::ZERO);
             let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
         }

@@ -37,6 +37,12 @@ impl Turn {
         Ok(Self { file, patience })
     }
 
+    /// Takes the turn if nobody has it.
+    pub fn try_take(&self) -> Option<TurnGuard> {
+        let file = self.file.try_clone().ok()?;
+        file.try_lock().ok().map(|()| TurnGuard(file))
+    }
+
     /// Waits for the turn.
     pub fn take(&self) -> Result<TurnGuard> {
         let file = self.file.try_clone().map_err(unexpected)?;
