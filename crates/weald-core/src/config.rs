@@ -7,10 +7,9 @@
 mod keys;
 mod profiles;
 mod resolve;
+mod values;
 
 pub use keys::{KEYS, Key, Kind, find_key, variable_of};
 pub use profiles::{PROFILES, profile_text};
-pub use resolve::{
-    Config, ConfigError, Ignored, Layer, Origin, Value, check_value, from_text, parse_duration,
-    resolve,
-};
+pub use resolve::{Config, ConfigError, Ignored, Layer, Origin, resolve, strictest_values};
+pub use values::{Value, check_value, from_text, parse_duration, parse_size};

@@ -13,6 +13,12 @@ use crate::name::{NameError, check_name};
 /// The longest external task id, in bytes.
 pub const MAX_TASK_ID: usize = 64;
 
+/// The largest task number: what every reader of JSON can hold.
+const MAX_NUMBER: u64 = (1 << 53) - 1;
+
+/// The largest number that counting goes on from.
+const MAX_COUNTED: u64 = 1_000_000_000_000;
+
 /// Prefixes that name the tracker an external id came from; [`TaskId::bare`] takes one of them off.
 const SOURCE_PREFIXES: [&str; 2] = ["gh-", "beads-"];
 
@@ -29,7 +35,7 @@ pub enum TaskId {
 /// Why a text is no task id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TaskIdError {
-    /// Numbers start at 1, have no leading zero and fit 63 bits.
+    /// Numbers start at 1, have no leading zero and fit 53 bits.
     #[error("a task number is 1 or more, without leading zeros")]
     BadNumber,
     /// The name rule refused an external id.
@@ -66,8 +72,17 @@ impl From<TaskId> for RawTaskId {
 impl TaskId {
     fn from_number(number: u64) -> Result<Self, TaskIdError> {
         match number {
-            1..=0x7fff_ffff_ffff_ffff => Ok(Self::Number(number)),
+            1..=MAX_NUMBER => Ok(Self::Number(number)),
             _ => Err(TaskIdError::BadNumber),
+        }
+    }
+
+    /// The number that counting goes on from. A very large one that somebody brought along is not counted from, or
+    /// it would use up all numbers.
+    pub fn counted(&self) -> Option<u64> {
+        match self {
+            Self::Number(number) => Some(*number).filter(|number| *number <= MAX_COUNTED),
+            Self::External(_) => None,
         }
     }
 

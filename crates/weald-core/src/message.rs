@@ -181,6 +181,12 @@ pub enum MessageRefusal {
         /// Who tried.
         replier: SessionName,
     },
+    /// Nobody approves what they asked for themselves.
+    #[error("message {id} is your own: somebody else has to judge it")]
+    OwnRequest {
+        /// The request.
+        id: MessageId,
+    },
     /// The text is too long.
     #[error(
         "a message has at most {MAX_TEXT} bytes, this one has {length}: put it in a file and send the path"
@@ -250,6 +256,9 @@ pub fn reply(
             wanted,
             given,
         });
+    }
+    if draft.from == request.from && request.kind != MessageType::Question {
+        return Err(MessageRefusal::OwnRequest { id: request.id });
     }
     if draft.from != request.to {
         let (to, replier) = (request.to.clone(), draft.from);

@@ -12,7 +12,11 @@ use serde::{Deserialize, Serialize};
 pub const MAX_NAME: usize = 64;
 
 /// Names of weald's own files and folders beside trees and in its state directory.
-const RESERVED: [&str; 9] = [
+const RESERVED: [&str; 13] = [
+    "config.toml",
+    "target-config",
+    "weald.db-wal",
+    "weald.db-shm",
     "index.json",
     "events.jsonl",
     "weald.db",

@@ -48,6 +48,14 @@ pub enum StoreError {
         /// As the mount table calls it.
         kind: String,
     },
+    /// The database can't be read.
+    #[error("{} can't be used: {message}", .path.display())]
+    Damaged {
+        /// Which.
+        path: PathBuf,
+        /// What the backend says.
+        message: String,
+    },
     /// A file could not be made, opened or written.
     #[error("{}: {source}", .path.display())]
     File {
@@ -106,6 +114,15 @@ pub struct TaskFilter {
     pub limit: Option<u64>,
 }
 
+/// Which sessions are asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SessionSet {
+    /// Those that have not ended.
+    Open,
+    /// Ended ones, too.
+    All,
+}
+
 /// Which messages are asked for; oldest first, the more urgent before the less.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MessageFilter {
@@ -161,8 +178,8 @@ pub trait TaskReader {
 pub trait SessionReader {
     /// One session, ended ones too.
     fn session(&self, name: &SessionName) -> Result<Option<Session>>;
-    /// All sessions, ended ones too, by name.
-    fn sessions(&self) -> Result<Vec<Session>>;
+    /// Sessions, by name.
+    fn sessions(&self, which: SessionSet) -> Result<Vec<Session>>;
     /// One message.
     fn message(&self, id: MessageId) -> Result<Option<Message>>;
     /// Messages by filter.

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::id::{TaskId, Token};
+use crate::id::{MessageId, TaskId, Token};
 use crate::name::{SessionName, TreeName};
 
 /// The longest subject, in characters: it has to fit a line of a table.
@@ -206,6 +206,9 @@ pub struct Task {
     /// Set when a plan has to be approved before the task can be completed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan_approval: Option<PlanApproval>,
+    /// The message that holds its newest plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan_message: Option<MessageId>,
     /// The report of whoever finished, failed, cancelled or blocked it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<String>,
@@ -243,6 +246,7 @@ impl Task {
             labels: Vec::new(),
             plan: None,
             plan_approval: None,
+            plan_message: None,
             report: None,
             closeout: None,
             token: Token(0),

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::dependencies::Blockers;
 use crate::event::{Change, EventKind};
-use crate::id::{TaskId, Token};
+use crate::id::{MessageId, TaskId, Token};
 use crate::name::SessionName;
 use crate::task::{Lease, MAX_SUBJECT, PlanApproval, Priority, Task, TaskStatus};
 
@@ -71,7 +71,12 @@ pub enum TaskInput {
     /// Change its words.
     Edit(Box<TaskEdit>),
     /// Its plan was sent or judged.
-    Plan(PlanApproval),
+    Plan {
+        /// Where it stands.
+        state: PlanApproval,
+        /// The message that holds it.
+        message: MessageId,
+    },
 }
 
 /// New words for a task; what is `None` stays.
@@ -113,7 +118,7 @@ pub enum TaskRefusal {
         legal: Vec<TaskStatus>,
     },
     /// Another claim came later, or this one was given back.
-    #[error("token {given} is not the current one of task {task}: that is {current}")]
+    #[error("token {given} of task {task} does not count: {}", newer(*.given, *.current))]
     StaleToken {
         /// Which task.
         task: TaskId,
@@ -144,6 +149,14 @@ pub enum TaskRefusal {
         /// Until when nobody may take over.
         until: Timestamp,
     },
+    /// Somebody works on it without a lease.
+    #[error("task {task} is being worked on by {owner}, without a lease")]
+    Owned {
+        /// Which task.
+        task: TaskId,
+        /// Who.
+        owner: SessionName,
+    },
     /// Nobody holds it, so there is nothing to renew or to give back.
     #[error("nobody holds task {task}")]
     NotHeld {
@@ -172,6 +185,13 @@ pub enum TaskRefusal {
     /// A label that is empty or holds a control character.
     #[error("a label is 1 to 100 printable characters")]
     BadLabel,
+}
+
+fn newer(given: Token, current: Token) -> String {
+    match given == current {
+        true => "the task was given back or closed".to_owned(),
+        false => format!("the newest is {current}"),
+    }
 }
 
 /// The statuses that may follow `from`, through any input.
@@ -240,8 +260,9 @@ pub fn decide(
             EventKind::TASK_REOPENED
         }
         TaskInput::Edit(edit) => apply_edit(&mut next, *edit)?,
-        TaskInput::Plan(plan) => {
-            next.plan_approval = Some(plan);
+        TaskInput::Plan { state, message } => {
+            next.plan_approval = Some(state);
+            next.plan_message = Some(message);
             EventKind::TASK_PLAN
         }
     };
@@ -278,6 +299,14 @@ fn claim(
     };
     if task.status != TaskStatus::InProgress {
         check_move(task, TaskStatus::InProgress)?;
+    }
+    if let (TaskStatus::InProgress, None, Some(owner)) = (task.status, &task.lease, &task.owner)
+        && *owner != session
+    {
+        return Err(TaskRefusal::Owned {
+            task: task.id.clone(),
+            owner: owner.clone(),
+        });
     }
     if !taken_over && !blockers.is_empty() {
         return Err(TaskRefusal::Waiting {

@@ -113,6 +113,9 @@ pub struct Tree {
     /// Set while somebody locked it.
     #[serde(default)]
     pub locked: Option<TreeLock>,
+    /// Set between the announcement of a removal and its end.
+    #[serde(default)]
+    pub removing: bool,
     /// When it was made.
     pub created_at: Timestamp,
     /// When anybody last worked in it.
@@ -191,6 +194,14 @@ pub fn decide(
         from: tree.status,
         input: input.clone(),
     };
+    // The end of a removal comes only after its beginning.
+    let ends_removal = matches!(
+        input,
+        TreeInput::Trashed | TreeInput::Removed | TreeInput::RemoveFailed { .. }
+    );
+    if ends_removal && !tree.removing {
+        return Err(refused());
+    }
     let (status, kind, error) = match (&input, tree.status) {
         (TreeInput::Created, Creating) => (Active, EventKind::TREE_CREATE_AFTER, None),
         (TreeInput::CreateFailed { error }, Creating) => {
@@ -219,8 +230,10 @@ pub fn decide(
         (TreeInput::Repaired, Broken) => (Active, EventKind::TREE_REPAIRED, None),
         _ => return Err(refused()),
     };
+    let removing = matches!(input, TreeInput::RemoveBegins) || (tree.removing && !ends_removal);
     let next = Tree {
         status,
+        removing,
         last_used_at: now,
         ..tree.clone()
     };

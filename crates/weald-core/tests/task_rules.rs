@@ -2,7 +2,7 @@
 
 use weald_core::dependencies::Blockers;
 use weald_core::event::EventKind;
-use weald_core::id::{TaskId, Token};
+use weald_core::id::{MessageId, TaskId, Token};
 use weald_core::task::{PlanApproval, Task, TaskStatus};
 use weald_core::task_rules::{TaskEdit, TaskInput, TaskRefusal, decide, legal_moves};
 use weald_core::{SignedDuration, Timestamp};
@@ -103,6 +103,21 @@ fn t6_a_live_owner_refuses_and_an_expired_lease_is_taken_over() {
         (taken.token, taken.owner),
         (Token(2), Some("bob".parse().unwrap()))
     );
+}
+
+#[test]
+fn t6_somebody_who_works_without_a_lease_is_an_owner_too() {
+    let started = decide(
+        &task(TaskStatus::Pending),
+        TaskInput::Start {
+            owner: Some("alice".parse().unwrap()),
+        },
+        at(0),
+    );
+    let started = started.unwrap().0;
+    let refusal = decide(&started, claim("bob", Blockers::default()), at(9)).unwrap_err();
+    assert!(matches!(refusal, TaskRefusal::Owned { .. }), "{refusal}");
+    assert!(decide(&started, claim("alice", Blockers::default()), at(9)).is_ok());
 }
 
 #[test]
@@ -310,11 +325,27 @@ fn s9_a_plan_gates_completion_until_it_is_approved() {
             matches!(refusal, TaskRefusal::PlanNotApproved { .. }),
             "{refusal}"
         );
-        task = decide(&task, TaskInput::Plan(plan), at(2)).unwrap().0;
-    }
-    task = decide(&task, TaskInput::Plan(PlanApproval::Approved), at(3))
+        task = decide(
+            &task,
+            TaskInput::Plan {
+                state: plan,
+                message: MessageId(1),
+            },
+            at(2),
+        )
         .unwrap()
         .0;
+    }
+    task = decide(
+        &task,
+        TaskInput::Plan {
+            state: PlanApproval::Approved,
+            message: MessageId(1),
+        },
+        at(3),
+    )
+    .unwrap()
+    .0;
     assert!(decide(&task, complete, at(4)).is_ok());
 }
 

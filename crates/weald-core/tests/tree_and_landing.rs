@@ -24,6 +24,7 @@ fn tree(status: TreeStatus) -> Tree {
         task: None,
         status,
         locked: None,
+        removing: false,
         created_at: NOW,
         last_used_at: NOW,
     }
@@ -69,7 +70,21 @@ fn d18_the_states_of_a_tree_are_the_documented_ones() {
     for input in inputs() {
         let (from, to) = allowed(&input);
         for status in TreeStatus::ALL {
-            match decide(&tree(status), input.clone(), NOW) {
+            let ends_removal = matches!(
+                input,
+                TreeInput::Trashed | TreeInput::Removed | TreeInput::RemoveFailed { .. }
+            );
+            if ends_removal {
+                assert!(
+                    decide(&tree(status), input.clone(), NOW).is_err(),
+                    "nothing began: {input:?}"
+                );
+            }
+            let before = Tree {
+                removing: ends_removal,
+                ..tree(status)
+            };
+            match decide(&before, input.clone(), NOW) {
                 Ok((next, _)) => {
                     assert!(from.contains(&status), "{status:?} took {input:?}");
                     assert_eq!(next.status, to.unwrap_or(status));
@@ -102,6 +117,18 @@ proptest! {
         prop_assert!(ends.count() <= 1);
         if let Some(failed) = names.iter().position(|name| *name == "tree.create.failed") {
             prop_assert_eq!(failed, names.len() - 1, "nothing follows a failed creation");
+        }
+        // Between two beginnings of a removal there is at most one end, and none before the first.
+        let mut removing = false;
+        for name in &names {
+            match *name {
+                "tree.remove.before" => removing = true,
+                "tree.remove.after" | "tree.remove.failed" | "tree.trashed" => {
+                    prop_assert!(removing, "{names:?}");
+                    removing = false;
+                }
+                _ => {}
+            }
         }
         for change in &log {
             let told = change.kind.as_str().ends_with(".failed") || change.kind == EventKind::TREE_BROKEN;

@@ -3,16 +3,16 @@
 //! The repository's file is read from the target's tip, never from a checkout; its text is kept in a cache file under
 //! the tip's id, so that a command starts no git process while the target has not moved.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use weald_core::config::{
     Config, ConfigError, KEYS, Key, Layer, Origin, Value, check_value, find_key, from_text,
-    resolve, variable_of,
+    resolve, strictest_values, variable_of,
 };
-use weald_git::GitError;
+use weald_git::{Blob, GitError};
 
+use crate::files;
 use crate::place::Place;
 
 /// The repository's file.
@@ -22,7 +22,10 @@ pub const SHARED_FILE: &str = "weald.toml";
 pub const PRIVATE_FILE: &str = "config.toml";
 
 /// The largest configuration file that is read.
-const FILE_LIMIT: usize = 256 * 1024;
+const FILE_LIMIT: u64 = 256 * 1024;
+
+/// Stands for a repository's file that is not read; no TOML, so it is treated like one that can't be understood.
+const TOO_LARGE: &str = "<larger than 256 KiB>";
 
 const CACHE_FILE: &str = "target-config";
 
@@ -93,35 +96,30 @@ pub struct LoadedConfig {
 
 /// Reads all layers.
 pub fn load_config(place: &Place, sources: &Sources) -> Result<LoadedConfig, ConfigFileError> {
-    let mut layers = own_layers(place, sources)?;
+    let mut layers = own_layers(Some(place), sources)?;
     let chosen = layers
         .iter()
         .rev()
         .find_map(|layer| layer.values.get("target")?.as_str().map(str::to_owned));
     let target = match chosen.filter(|target| target != "auto") {
-        Some(branch) => Some(branch),
+        Some(branch) => place.repository().target(&branch)?,
         None => place.repository().default_target()?,
     };
-    let tip = match &target {
-        Some(branch) => place
-            .repository()
-            .resolve(&format!("refs/heads/{branch}"))?,
-        None => None,
-    };
     let mut notes = Vec::new();
-    let target = target.zip(tip.map(|tip| tip.as_str().to_owned()));
+    let target = target.map(|target| (target.branch, target.tip.as_str().to_owned()));
     if let Some((branch, tip)) = &target {
         let text = shared_text(place, tip)?;
         notes.extend(checkout_note(place, branch, &text));
-        match text.parse() {
-            Ok(values) => layers.push(Layer {
-                origin: Origin::Repository(branch.clone()),
-                values,
-            }),
-            Err(error) => notes.push(format!(
-                "weald.toml at {branch} is no TOML and does not count: {error}"
-            )),
-        }
+        let values = text.parse().unwrap_or_else(|error| {
+            notes.push(format!(
+                "weald.toml at {branch} can't be read, so what it may guard is strict: {error}"
+            ));
+            strictest_values()
+        });
+        layers.push(Layer {
+            origin: Origin::Repository(branch.clone()),
+            values,
+        });
     }
     Ok(LoadedConfig {
         config: resolve(layers)?,
@@ -130,16 +128,23 @@ pub fn load_config(place: &Place, sources: &Sources) -> Result<LoadedConfig, Con
     })
 }
 
+/// Reads only what is the user's own, for work outside of any repository.
+pub fn load_own_config(sources: &Sources) -> Result<Config, ConfigFileError> {
+    Ok(resolve(own_layers(None, sources)?)?)
+}
+
 /// Everything that is the user's own word.
-fn own_layers(place: &Place, sources: &Sources) -> Result<Vec<Layer>, ConfigFileError> {
+fn own_layers(place: Option<&Place>, sources: &Sources) -> Result<Vec<Layer>, ConfigFileError> {
     let mut layers = Vec::new();
     if let Some(path) = &sources.user_file {
         layers.extend(file_layer(path, Origin::User)?);
     }
-    layers.extend(file_layer(
-        &place.private().join(PRIVATE_FILE),
-        Origin::Private,
-    )?);
+    if let Some(place) = place {
+        layers.extend(file_layer(
+            &place.private().join(PRIVATE_FILE),
+            Origin::Private,
+        )?);
+    }
     for key in KEYS {
         let name = variable_of(key);
         if let Some((_, value)) = sources
@@ -166,16 +171,16 @@ fn single(origin: Origin, key: &Key, value: &str) -> Layer {
     Layer { origin, values }
 }
 
+fn read_file(path: &Path) -> Result<Option<String>, ConfigFileError> {
+    files::read_small(path, FILE_LIMIT).map_err(|source| ConfigFileError::File {
+        path: path.to_owned(),
+        source,
+    })
+}
+
 fn file_layer(path: &Path, origin: fn(String) -> Origin) -> Result<Option<Layer>, ConfigFileError> {
-    let text = match fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(source) => {
-            return Err(ConfigFileError::File {
-                path: path.to_owned(),
-                source,
-            });
-        }
+    let Some(text) = read_file(path)? else {
+        return Ok(None);
     };
     let values = text
         .parse()
@@ -192,21 +197,21 @@ fn file_layer(path: &Path, origin: fn(String) -> Origin) -> Result<Option<Layer>
 /// The repository's file at `tip`; empty if it has none.
 fn shared_text(place: &Place, tip: &str) -> Result<String, ConfigFileError> {
     let cache = place.private().join(CACHE_FILE);
-    if let Some(text) = fs::read_to_string(&cache)
-        .ok()
+    let cached = files::read_small(&cache, 2 * FILE_LIMIT).ok().flatten();
+    if let Some(text) = cached
         .as_deref()
         .and_then(|cached| cached.strip_prefix(tip))
     {
         return Ok(text.strip_prefix('\n').unwrap_or(text).to_owned());
     }
-    let blob = place
-        .repository()
-        .blob_at(tip, SHARED_FILE, FILE_LIMIT)?
-        .unwrap_or_default();
-    let text = String::from_utf8_lossy(&blob).into_owned();
+    let text = match place.repository().blob_at(tip, SHARED_FILE, FILE_LIMIT)? {
+        Blob::Absent => String::new(),
+        Blob::TooLarge => TOO_LARGE.to_owned(),
+        Blob::Content(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+    };
     if place.private().is_dir() {
         // A cache that can't be written costs time, nothing else.
-        let _ = replace_file(&cache, &format!("{tip}\n{text}"));
+        let _ = files::replace(&cache, &format!("{tip}\n{text}"));
     }
     Ok(text)
 }
@@ -214,7 +219,7 @@ fn shared_text(place: &Place, tip: &str) -> Result<String, ConfigFileError> {
 /// People expect the file they see to count; say so when it does not.
 fn checkout_note(place: &Place, branch: &str, at_tip: &str) -> Option<String> {
     let path = place.repository().checkout()?.join(SHARED_FILE);
-    let here = fs::read_to_string(path).ok()?;
+    let here = files::read_small(&path, FILE_LIMIT).ok()??;
     (here != at_tip)
         .then(|| format!("weald.toml here differs from the one on {branch}; only that one counts"))
 }
@@ -236,28 +241,46 @@ pub fn require_key(name: &str) -> Result<&'static Key, ConfigFileError> {
 /// Sets a key in a file, keeping everything else in it as it is. Makes the file if there is none.
 pub fn edit_file(path: &Path, name: &str, value: &str) -> Result<Value, ConfigFileError> {
     let key = require_key(name)?;
-    let raw = from_text(key, value);
-    let checked = check_value(key, &raw).map_err(|reason| ConfigFileError::BadValue {
-        key: name.to_owned(),
-        reason,
+    let checked =
+        check_value(key, &from_text(key, value)).map_err(|reason| ConfigFileError::BadValue {
+            key: name.to_owned(),
+            reason,
+        })?;
+    change_file(path, |document| {
+        let (table, leaf) = table_of(document, name);
+        table.insert(leaf, toml_edit::Item::Value(as_edit_value(&checked)));
+        true
     })?;
-    let mut document = read_document(path)?;
-    let (table, leaf) = table_of(&mut document, name);
-    table.insert(leaf, toml_edit::Item::Value(as_edit_value(&checked)));
-    write_document(path, &document)?;
     Ok(checked)
 }
 
 /// Takes a key out of a file; false if it was not there.
 pub fn remove_key(path: &Path, name: &str) -> Result<bool, ConfigFileError> {
     require_key(name)?;
-    let mut document = read_document(path)?;
-    let (table, leaf) = table_of(&mut document, name);
-    let removed = table.remove(leaf).is_some();
-    if removed {
-        write_document(path, &document)?;
-    }
-    Ok(removed)
+    change_file(path, |document| {
+        let (table, leaf) = table_of(document, name);
+        table.remove(leaf).is_some()
+    })
+}
+
+/// Changes a file while nobody else does; `change` says whether there is anything to write.
+fn change_file(
+    path: &Path,
+    change: impl FnOnce(&mut toml_edit::DocumentMut) -> bool,
+) -> Result<bool, ConfigFileError> {
+    let failed = |source| ConfigFileError::File {
+        path: path.to_owned(),
+        source,
+    };
+    let edited = files::edit_alone(path, || {
+        let mut document = read_document(path)?;
+        let changed = change(&mut document);
+        if changed {
+            files::replace(path, &document.to_string()).map_err(failed)?;
+        }
+        Ok(changed)
+    });
+    edited.map_err(failed)?
 }
 
 fn table_of<'a, 'b>(
@@ -293,40 +316,10 @@ fn as_edit_value(value: &Value) -> toml_edit::Value {
 }
 
 fn read_document(path: &Path) -> Result<toml_edit::DocumentMut, ConfigFileError> {
-    let text = match fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-        Err(source) => {
-            return Err(ConfigFileError::File {
-                path: path.to_owned(),
-                source,
-            });
-        }
-    };
+    let text = read_file(path)?.unwrap_or_default();
     text.parse()
         .map_err(|error: toml_edit::TomlError| ConfigFileError::Syntax {
             path: path.to_owned(),
             message: error.to_string(),
         })
-}
-
-fn write_document(path: &Path, document: &toml_edit::DocumentMut) -> Result<(), ConfigFileError> {
-    replace_file(path, &document.to_string()).map_err(|source| ConfigFileError::File {
-        path: path.to_owned(),
-        source,
-    })
-}
-
-/// Writes a file beside its place and renames it there.
-fn replace_file(path: &Path, text: &str) -> io::Result<()> {
-    if let Some(parent) = path.parent() {
-        fs::create_dir_all(parent)?;
-    }
-    let mut name = path.as_os_str().to_owned();
-    name.push(format!(".{}.new", std::process::id()));
-    let building = PathBuf::from(name);
-    fs::write(&building, text)?;
-    fs::rename(&building, path).inspect_err(|_| {
-        let _ = fs::remove_file(&building);
-    })
 }

@@ -1,7 +1,7 @@
 //! Who is calling: flag, `WEALD_SESSION`, the variables of known agents, an ancestor that registered, or nobody.
 
 use weald_core::name::{NameError, SessionName};
-use weald_core::session::{Liveness, ProcessTable};
+use weald_core::session::ProcessTable;
 
 use crate::engine::Engine;
 use crate::sessions::SessionError;
@@ -62,7 +62,7 @@ pub fn identify(
         }
     }
     let ancestors = engine.processes.ancestors();
-    if let Some(name) = ancestor(engine, &ancestors)? {
+    if let Some(name) = engine.session_of(&ancestors)? {
         return found(name, IdentitySource::Ancestor);
     }
     found(
@@ -97,19 +97,6 @@ fn agent_name(agent: &str, id: &str) -> Option<SessionName> {
         .parse()
         .ok()
         .filter(|_| !usable.is_empty())
-}
-
-fn ancestor(engine: &Engine, ancestors: &[u32]) -> Result<Option<SessionName>, SessionError> {
-    let alive = engine
-        .sessions()?
-        .into_iter()
-        .filter(|view| view.liveness == Liveness::Alive);
-    let processes = alive.filter_map(|view| Some((view.session.process?.pid, view.session.name)));
-    let known =
-        processes.filter_map(|(pid, name)| Some((ancestors.iter().position(|a| *a == pid)?, name)));
-    Ok(known
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, name)| name))
 }
 
 /// A name for the calling shell: the same for all its commands, another one for another shell.

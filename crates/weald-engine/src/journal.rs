@@ -4,11 +4,14 @@
 //! the two is made good by the next one. It only grows. A torn line (a crash while writing) is closed with a newline and
 //! its event written again behind it.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde::Deserialize;
+use weald_core::Timestamp;
 use weald_core::cloud_event::CloudEvent;
 use weald_core::id::Seq;
 use weald_core::store::{Durability, EventFilter, Store, StoreError};
@@ -22,6 +25,11 @@ const BATCH: u64 = 1_000;
 /// How much of the end is read at first to find the last line.
 const TAIL: u64 = 16 * 1024;
 
+/// How long a command waits for the journal.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+const LOOK_AGAIN: Duration = Duration::from_millis(1);
+
 /// The journal of one repository.
 pub struct Journal {
     path: PathBuf,
@@ -31,6 +39,7 @@ pub struct Journal {
 #[derive(Deserialize)]
 struct Place {
     sequence: Seq,
+    time: Timestamp,
 }
 
 impl Journal {
@@ -54,8 +63,14 @@ impl Journal {
             .append(true)
             .open(&self.path);
         let mut file = opened.map_err(failed)?;
-        file.lock().map_err(failed)?;
-        let (mut last, torn) = last_place(&mut file).map_err(failed)?;
+        lock(&file).map_err(failed)?;
+        let (last, torn) = last_place(&mut file).map_err(failed)?;
+        if let Some(place) = &last
+            && !is_of(store, place)?
+        {
+            return self.set_aside();
+        }
+        let mut last = last.map_or(Seq(0), |place| place.sequence);
         if torn {
             file.write_all(b"\n").map_err(failed)?;
         }
@@ -83,10 +98,60 @@ impl Journal {
             Durability::Process => Ok(()),
         }
     }
+
+    /// A journal whose last event the database does not know belongs to another one: it is kept under another name.
+    fn set_aside(&self) -> Result<(), StoreError> {
+        let mut number = 1;
+        let free = loop {
+            let path = self.path.with_extension(format!("jsonl.{number}"));
+            match path.exists() {
+                true => number += 1,
+                false => break path,
+            }
+        };
+        fs::rename(&self.path, &free).map_err(|source| StoreError::File {
+            path: free.clone(),
+            source,
+        })?;
+        let told = format!(
+            "it belongs to another database, so it is kept as {}",
+            free.display()
+        );
+        Err(StoreError::Backend(told))
+    }
+}
+
+/// Whether a line of the journal is an event of this store.
+fn is_of(store: &dyn Store, place: &Place) -> Result<bool, StoreError> {
+    let before = Seq(place.sequence.0.saturating_sub(1));
+    let filter = EventFilter {
+        since: Some(before),
+        limit: Some(1),
+        ..EventFilter::default()
+    };
+    let found = store.read()?.events(&filter)?;
+    Ok(found
+        .first()
+        .is_some_and(|event| event.seq == place.sequence && event.time == place.time))
+}
+
+/// Waits for the journal, but not for ever: a stopped process may have it, and the change itself is committed.
+fn lock(file: &File) -> io::Result<()> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) if Instant::now() < deadline => thread::sleep(LOOK_AGAIN),
+            Err(TryLockError::WouldBlock) => {
+                return Err(io::Error::other("another process holds it"));
+            }
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+    }
 }
 
 /// The place of the last whole line that is an event, and whether the file ends in the middle of a line.
-fn last_place(file: &mut File) -> io::Result<(Seq, bool)> {
+fn last_place(file: &mut File) -> io::Result<(Option<Place>, bool)> {
     let length = file.metadata()?.len();
     let mut window = TAIL;
     loop {
@@ -105,8 +170,8 @@ fn last_place(file: &mut File) -> io::Result<(Seq, bool)> {
             .rev()
             .find_map(|line| serde_json::from_slice::<Place>(line).ok());
         match found {
-            Some(place) => return Ok((place.sequence, torn)),
-            None if start == 0 => return Ok((Seq(0), torn)),
+            Some(place) => return Ok((Some(place), torn)),
+            None if start == 0 => return Ok((None, torn)),
             None => window *= 4,
         }
     }

@@ -9,8 +9,10 @@
 
 mod board;
 mod configuration;
+mod confinement;
 mod engine;
 mod events;
+mod files;
 mod identity;
 mod journal;
 mod machine;
@@ -23,8 +25,9 @@ mod tasks;
 pub use board::Board;
 pub use configuration::{
     ConfigFileError, LoadedConfig, PRIVATE_FILE, SHARED_FILE, Sources, edit_file, load_config,
-    remove_key, require_key,
+    load_own_config, remove_key, require_key,
 };
+pub use confinement::{SandboxRequest, sandbox_policy};
 pub use engine::{Engine, Settings};
 pub use events::{JournalLine, read_journal, read_journal_end};
 pub use identity::{Identity, IdentityError, IdentitySource, identify};

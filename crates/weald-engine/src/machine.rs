@@ -90,7 +90,8 @@ struct Stat {
 }
 
 fn stat(pid: u32) -> io::Result<Stat> {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    let bytes = fs::read(format!("/proc/{pid}/stat"))?;
+    let text = String::from_utf8_lossy(&bytes);
     parse_stat(&text).ok_or_else(|| io::Error::other("an odd /proc/<pid>/stat"))
 }
 

@@ -2,13 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use weald_core::id::{MessageId, TaskId};
+use weald_core::id::MessageId;
 use weald_core::message::{
     self, Draft, Message, MessageRefusal, MessageType, Replied, ReplyDraft, RequestState,
 };
 use weald_core::name::SessionName;
-use weald_core::store::{Counter, Durability, MessageFilter, StoreError, Write};
-use weald_core::task::PlanApproval;
+use weald_core::store::{Counter, Durability, MessageFilter, SessionSet, StoreError, Write};
+use weald_core::task::{PlanApproval, Task};
 use weald_core::task_rules::{self, TaskInput};
 
 use crate::engine::Engine;
@@ -69,16 +69,12 @@ impl Engine {
     pub fn send(&self, draft: Draft) -> Result<Message, MessageError> {
         let actor = draft.from.clone();
         self.change(Some(&actor), Durability::Process, |tx| {
-            let plan_of = draft
-                .task
-                .clone()
-                .filter(|_| draft.kind == MessageType::Plan);
             if let Some(task) = &draft.task {
                 require_task(tx, task)?;
             }
             let message = send_one(tx, draft)?;
-            if let Some(task) = plan_of {
-                set_plan(tx, &actor, &task, PlanApproval::Submitted)?;
+            if message.kind == MessageType::Plan {
+                submit_plan(tx, &message)?;
             }
             Ok(message)
         })
@@ -88,10 +84,8 @@ impl Engine {
     pub fn broadcast(&self, draft: Draft) -> Result<Vec<Message>, MessageError> {
         let actor = draft.from.clone();
         self.change(Some(&actor), Durability::Process, |tx| {
-            let sessions = tx.sessions()?;
-            let others = sessions
-                .into_iter()
-                .filter(|session| session.ended_at.is_none() && session.name != actor);
+            let sessions = tx.sessions(SessionSet::Open)?;
+            let others = sessions.into_iter().filter(|session| session.name != actor);
             others
                 .map(|session| {
                     send_one(
@@ -113,16 +107,13 @@ impl Engine {
             let request = tx.message(id)?.ok_or(MessageError::NotFound { id })?;
             let number = MessageId(tx.next_number(Counter::Message)?);
             match message::reply(&request, draft, number, tx.now())? {
+                // The number stays unused: numbers only have to be different.
                 Replied::Duplicate => Ok(ReplyOutcome::Duplicate),
                 Replied::Answered { request, reply } => {
                     tx.record(Some(&actor), request.1)?;
                     tx.record(Some(&actor), reply.1)?;
-                    if let (MessageType::Plan, Some(task)) = (request.0.kind, &request.0.task) {
-                        let verdict = match request.0.state {
-                            Some(RequestState::Approved) => PlanApproval::Approved,
-                            _ => PlanApproval::Rejected,
-                        };
-                        set_plan(tx, &actor, task, verdict)?;
+                    if request.0.kind == MessageType::Plan {
+                        judge_plan(tx, &request.0, &actor)?;
                     }
                     Ok(ReplyOutcome::Sent(Box::new(reply.0)))
                 }
@@ -214,15 +205,39 @@ fn consume(
     Ok(taken)
 }
 
-fn set_plan(
+/// Notes a plan on its task: a task that wants none, or is closed, takes none.
+fn submit_plan(tx: &mut dyn Write, plan: &Message) -> Result<(), MessageError> {
+    let Some(id) = &plan.task else { return Ok(()) };
+    let task = require_task(tx, id)?;
+    match task.plan_approval.is_some() && !task.status.is_closed() {
+        true => record_plan(tx, &plan.from, &task, PlanApproval::Submitted, plan.id),
+        false => Ok(()),
+    }
+}
+
+/// Notes a verdict, if it is the one on the newest plan of the task.
+fn judge_plan(tx: &mut dyn Write, plan: &Message, judge: &SessionName) -> Result<(), MessageError> {
+    let Some(id) = &plan.task else { return Ok(()) };
+    let task = require_task(tx, id)?;
+    let verdict = match plan.state {
+        Some(RequestState::Approved) => PlanApproval::Approved,
+        _ => PlanApproval::Rejected,
+    };
+    match task.plan_message == Some(plan.id) {
+        true => record_plan(tx, judge, &task, verdict, plan.id),
+        false => Ok(()),
+    }
+}
+
+fn record_plan(
     tx: &mut dyn Write,
     actor: &SessionName,
-    task: &TaskId,
-    plan: PlanApproval,
+    task: &Task,
+    state: PlanApproval,
+    message: MessageId,
 ) -> Result<(), MessageError> {
-    let task = require_task(tx, task)?;
-    let decided =
-        task_rules::decide(&task, TaskInput::Plan(plan), tx.now()).map_err(TaskError::from)?;
+    let input = TaskInput::Plan { state, message };
+    let decided = task_rules::decide(task, input, tx.now()).map_err(TaskError::from)?;
     tx.record(Some(actor), decided.1)?;
     Ok(())
 }

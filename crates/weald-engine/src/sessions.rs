@@ -4,7 +4,7 @@ use serde::Serialize;
 use weald_core::id::TaskId;
 use weald_core::name::{SessionName, TreeName};
 use weald_core::session::{self, Evidence, LeaseEvidence, Liveness, Session, SessionTaken};
-use weald_core::store::{Durability, Read, StoreError, TaskClass, TaskFilter};
+use weald_core::store::{Durability, Read, SessionSet, StoreError, TaskClass, TaskFilter};
 use weald_core::task::{Task, TaskStatus};
 use weald_core::task_rules::{self, TaskInput};
 
@@ -23,6 +23,12 @@ pub enum SessionError {
     /// Nobody registered under that name.
     #[error("there is no session {name}")]
     NotFound {
+        /// As given.
+        name: SessionName,
+    },
+    /// It said goodbye.
+    #[error("session {name} has ended")]
+    Ended {
         /// As given.
         name: SessionName,
     },
@@ -101,6 +107,9 @@ impl Engine {
     ) -> Result<SessionView, SessionError> {
         self.change(Some(name), Durability::Process, |tx| {
             let session = require_session(tx, name)?;
+            if session.ended_at.is_some() {
+                return Err(SessionError::Ended { name: name.clone() });
+            }
             if let Some(task) = &task {
                 require_task(tx, task)?;
             }
@@ -125,10 +134,36 @@ impl Engine {
     pub fn sessions(&self) -> Result<Vec<SessionView>, SessionError> {
         self.look(|tx| {
             let views = tx
-                .sessions()?
+                .sessions(SessionSet::All)?
                 .into_iter()
                 .map(|session| self.view(tx, session));
             views.collect::<Result<_, _>>().map_err(SessionError::from)
+        })
+    }
+
+    /// The session whose process is the nearest of `ancestors`, if one lives.
+    pub(crate) fn session_of(
+        &self,
+        ancestors: &[u32],
+    ) -> Result<Option<SessionName>, SessionError> {
+        let distance = |session: &Session| {
+            let pid = session.process.as_ref()?.pid;
+            ancestors.iter().position(|ancestor| *ancestor == pid)
+        };
+        self.look(|tx| {
+            let open = tx.sessions(SessionSet::Open)?;
+            let mut near: Vec<_> = open
+                .into_iter()
+                .filter_map(|session| Some((distance(&session)?, session)))
+                .collect();
+            near.sort_by_key(|(distance, _)| *distance);
+            for (_, session) in near {
+                let view = self.view(tx, session)?;
+                if view.liveness == Liveness::Alive {
+                    return Ok(Some(view.session.name));
+                }
+            }
+            Ok(None)
         })
     }
 
@@ -136,7 +171,12 @@ impl Engine {
     pub fn contest(&self, me: &SessionName, id: &TaskId) -> Result<Contest, SessionError> {
         self.look(|tx| {
             let task = require_task(tx, id)?;
-            let Some(lease) = &task.lease else {
+            let lease = task.lease.as_ref();
+            let working = task
+                .owner
+                .clone()
+                .filter(|_| task.status == TaskStatus::InProgress);
+            let Some(owner) = working else {
                 return Ok(Contest {
                     task: id.clone(),
                     owner: None,
@@ -145,15 +185,15 @@ impl Engine {
                 });
             };
             // A holder who never registered is known by the lease alone.
-            let liveness = match tx.session(&lease.session)? {
+            let liveness = match tx.session(&owner)? {
                 Some(session) => self.view(tx, session)?.liveness,
-                None if lease.is_expired(tx.now()) => Liveness::Dead,
+                None if lease.is_some_and(|lease| lease.is_expired(tx.now())) => Liveness::Dead,
                 None => Liveness::Unknown,
             };
-            let contested = lease.session != *me && liveness != Liveness::Dead;
+            let contested = owner != *me && liveness != Liveness::Dead;
             Ok(Contest {
                 task: id.clone(),
-                owner: Some(lease.session.clone()),
+                owner: Some(owner),
                 liveness: Some(liveness),
                 contested,
             })
@@ -196,12 +236,14 @@ impl Engine {
     fn view(&self, tx: &(impl Read + ?Sized), session: Session) -> Result<SessionView, StoreError> {
         let now = tx.now();
         let tasks = held(tx, &session.name)?;
-        let expired = |task: &Task| {
-            task.lease
-                .as_ref()
-                .is_some_and(|lease| lease.is_expired(now))
-        };
-        let leases = match (tasks.is_empty(), tasks.iter().all(expired)) {
+        let leases: Vec<_> = tasks
+            .iter()
+            .filter_map(|task| task.lease.as_ref())
+            .collect();
+        let leases = match (
+            leases.is_empty(),
+            leases.iter().all(|lease| lease.is_expired(now)),
+        ) {
             (true, _) => LeaseEvidence::None,
             (false, true) => LeaseEvidence::Expired,
             (false, false) => LeaseEvidence::Current,
@@ -231,17 +273,12 @@ fn require_session(tx: &(impl Read + ?Sized), name: &SessionName) -> Result<Sess
         .ok_or_else(|| SessionError::NotFound { name: name.clone() })
 }
 
-/// The tasks a session has leases on.
+/// The tasks a session works on.
 fn held(tx: &(impl Read + ?Sized), name: &SessionName) -> Result<Vec<Task>, StoreError> {
     let classes = vec![TaskClass::Status(TaskStatus::InProgress)];
-    let filter = TaskFilter {
+    tx.tasks(&TaskFilter {
         classes,
         owner: Some(name.clone()),
         ..TaskFilter::default()
-    };
-    Ok(tx
-        .tasks(&filter)?
-        .into_iter()
-        .filter(|task| task.lease.is_some())
-        .collect())
+    })
 }

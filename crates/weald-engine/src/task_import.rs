@@ -7,11 +7,11 @@ use weald_core::event::{Change, EventKind};
 use weald_core::id::TaskId;
 use weald_core::import::{Incoming, LineError, Parsed};
 use weald_core::name::SessionName;
-use weald_core::store::{Counter, Durability, StoreError, Write};
+use weald_core::store::{Durability, Write};
 use weald_core::task::Task;
 
 use crate::engine::Engine;
-use crate::tasks::{TaskError, require_no_cycle, unique};
+use crate::tasks::{TaskError, next_free, require_no_cycle, unique};
 
 /// What an import did.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -63,7 +63,7 @@ fn settle(
     let mut ids = Vec::new();
     for task in &incoming {
         ids.push(match &task.id {
-            None => Some(next_free(tx, &brought)?),
+            None => Some(next_free(tx, |id| brought.contains_key(id))?),
             Some(id) if tx.task(id)?.is_some() => {
                 errors.push(exists(task.line, format!("task {id} exists already")));
                 None
@@ -102,16 +102,6 @@ fn settle(
         }
     }
     Ok(tasks)
-}
-
-/// The next number that no line of the input brings along.
-fn next_free(tx: &mut dyn Write, brought: &BTreeMap<TaskId, usize>) -> Result<TaskId, StoreError> {
-    loop {
-        let id = TaskId::Number(tx.next_number(Counter::Task)?);
-        if !brought.contains_key(&id) {
-            return Ok(id);
-        }
-    }
 }
 
 fn exists(line: usize, message: String) -> LineError {

@@ -121,7 +121,7 @@ impl Engine {
             let id = match new.id {
                 Some(id) if tx.task(&id)?.is_some() => return Err(TaskError::Exists { id }),
                 Some(id) => id,
-                None => TaskId::Number(tx.next_number(Counter::Task)?),
+                None => next_free(tx, |_| false)?,
             };
             let task = Task {
                 description: new.description,
@@ -308,6 +308,19 @@ pub(crate) fn require_no_cycle(tx: &dyn Write, changed: &[Task]) -> Result<(), T
     match round {
         Some(round) => Err(TaskError::Cycle { round }),
         None => Ok(()),
+    }
+}
+
+/// The next number that no task has, and that nobody else is `taken` by.
+pub(crate) fn next_free(
+    tx: &mut dyn Write,
+    taken: impl Fn(&TaskId) -> bool,
+) -> Result<TaskId, StoreError> {
+    loop {
+        let id = TaskId::Number(tx.next_number(Counter::Task)?);
+        if !taken(&id) && tx.task(&id)?.is_none() {
+            return Ok(id);
+        }
     }
 }
 

@@ -9,5 +9,5 @@ mod refs;
 mod repository;
 
 pub use process::{Git, GitError, MINIMUM_VERSION, Output, require_version};
-pub use refs::{Commit, Reference};
-pub use repository::{DiscoverError, Repository};
+pub use refs::{Commit, Reference, Target};
+pub use repository::{Blob, DiscoverError, Repository};

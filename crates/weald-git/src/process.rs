@@ -34,7 +34,7 @@ pub enum GitError {
         command: String,
         /// Its exit code, if it had one.
         code: Option<i32>,
-        /// The end of what it said.
+        /// The start of what it said.
         stderr: String,
     },
     /// It took too long and was killed.
@@ -155,6 +155,15 @@ impl Git {
     /// Sets an environment variable, for identities.
     pub fn env(mut self, name: &str, value: &str) -> Self {
         self.command.env(name, value);
+        self
+    }
+
+    /// Lets it read the user's own configuration, as their git would.
+    pub fn with_user_config(mut self, home: Option<&Path>) -> Self {
+        self.command.env_remove("GIT_CONFIG_GLOBAL");
+        if let Some(home) = home {
+            self.command.env("HOME", home);
+        }
         self
     }
 
@@ -310,7 +319,6 @@ mod tests {
             .args(["-q", "--bare", "."])
             .run()
             .unwrap();
-        // `cat-file --batch` waits for input; a writer that never closes makes it hang.
         let started = std::time::Instant::now();
         let alias = "-c";
         let error = Git::outside(directory.path(), alias)
@@ -323,13 +331,13 @@ mod tests {
     }
 
     #[test]
-    fn the_callers_git_variables_do_not_leak() {
+    fn only_named_variables_reach_git() {
         let directory = tempfile::tempdir().unwrap();
-        let out = Git::outside(directory.path(), "var")
-            .args(["GIT_CONFIG_GLOBAL"])
-            .run()
-            .unwrap();
-        assert_eq!(String::from_utf8_lossy(&out).trim(), "/dev/null");
+        let show = Git::outside(directory.path(), "-c").args(["alias.show-env=!env", "show-env"]);
+        let said = String::from_utf8(show.run().unwrap()).unwrap();
+        assert!(said.contains("GIT_CONFIG_GLOBAL=/dev/null"), "{said}");
+        // Every test of cargo's has this one.
+        assert!(!said.contains("CARGO_MANIFEST_DIR"), "{said}");
     }
 
     #[test]

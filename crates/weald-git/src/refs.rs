@@ -23,6 +23,15 @@ impl Commit {
     }
 }
 
+/// The branch that work lands on, and where it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    /// Its name.
+    pub branch: String,
+    /// Its tip.
+    pub tip: Commit,
+}
+
 /// What a ref holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reference {
@@ -68,28 +77,50 @@ impl Repository {
         Ok(None)
     }
 
-    /// The branch that work lands on unless somebody says otherwise: origin's default, `main`, `master`, or what is
-    /// checked out. `None` in a repository without a commit.
-    pub fn default_target(&self) -> Result<Option<String>, GitError> {
+    /// The branch that work lands on unless somebody says otherwise: origin's default, `main`, `master`, or what the
+    /// main checkout is on. Never what a linked worktree is on: that is somebody's work. `None` without a commit.
+    pub fn default_target(&self) -> Result<Option<Target>, GitError> {
         if let Some(Reference::Symbolic(remote)) = self.reference("refs/remotes/origin/HEAD")?
             && let Some(branch) = remote.strip_prefix("refs/remotes/origin/")
-            && self.resolve(&format!("refs/heads/{branch}"))?.is_some()
+            && let Some(target) = self.target(branch)?
         {
-            return Ok(Some(branch.to_owned()));
+            return Ok(Some(target));
         }
         for branch in ["main", "master"] {
-            if self.resolve(&format!("refs/heads/{branch}"))?.is_some() {
-                return Ok(Some(branch.to_owned()));
+            if let Some(target) = self.target(branch)? {
+                return Ok(Some(target));
             }
         }
-        let Some(Reference::Symbolic(current)) = self.reference("HEAD")? else {
-            return Ok(None);
-        };
-        let known = self.resolve(&current)?.is_some();
-        Ok(current
-            .strip_prefix("refs/heads/")
-            .filter(|_| known)
-            .map(str::to_owned))
+        match self.main_head()? {
+            Some(Reference::Symbolic(current)) => match current.strip_prefix("refs/heads/") {
+                Some(branch) => self.target(branch),
+                None => Ok(None),
+            },
+            _ => Ok(None),
+        }
+    }
+
+    /// A branch as a target: its own tip, or origin's if there is no such branch here.
+    pub fn target(&self, branch: &str) -> Result<Option<Target>, GitError> {
+        for name in [
+            format!("refs/heads/{branch}"),
+            format!("refs/remotes/origin/{branch}"),
+        ] {
+            if let Some(tip) = self.resolve(&name)? {
+                return Ok(Some(Target {
+                    branch: branch.to_owned(),
+                    tip,
+                }));
+            }
+        }
+        Ok(None)
+    }
+
+    fn main_head(&self) -> Result<Option<Reference>, GitError> {
+        match fs::read_to_string(self.common_dir().join("HEAD")) {
+            Ok(text) if !self.has_reftable() => Ok(parse_loose(&text)),
+            _ => self.reference_by_git("main-worktree/HEAD"),
+        }
     }
 
     fn has_reftable(&self) -> bool {

@@ -106,28 +106,22 @@ impl Repository {
 
     fn require_trust(&self, home: Option<&Path>) -> Result<(), DiscoverError> {
         let me = rustix::process::geteuid().as_raw();
-        let owner = |path: &Path| fs::metadata(path).map(|found| found.uid());
-        if owner(&self.common_dir).is_ok_and(|uid| uid == me) {
+        if fs::metadata(&self.common_dir).is_ok_and(|found| found.uid() == me) {
             return Ok(());
         }
-        let asked = Git::outside(
-            self.checkout.as_deref().unwrap_or(&self.git_dir),
-            "rev-parse",
-        )
-        .args(["--git-common-dir"])
-        .env("GIT_CONFIG_NOSYSTEM", "0")
-        .env(
-            "GIT_CONFIG_GLOBAL",
-            &home.map_or_else(String::new, |home| {
-                home.join(".gitconfig").display().to_string()
-            }),
-        )
-        .run();
+        let top = self
+            .checkout
+            .clone()
+            .unwrap_or_else(|| self.common_dir.clone());
+        // git itself decides, with the user's own configuration.
+        let asked = Git::outside(&top, "rev-parse")
+            .args(["--git-common-dir"])
+            .env("GIT_CONFIG_NOSYSTEM", "0")
+            .with_user_config(home)
+            .run();
         match asked {
             Ok(_) => Ok(()),
-            Err(_) => Err(DiscoverError::ForeignOwner {
-                path: self.common_dir.clone(),
-            }),
+            Err(_) => Err(DiscoverError::ForeignOwner { path: top }),
         }
     }
 
@@ -151,38 +145,39 @@ impl Repository {
         Git::new(&self.git_dir, name)
     }
 
-    /// A file in a commit, or `None` if the commit has no such file. `limit` bounds its size.
-    pub fn blob_at(
-        &self,
-        commit: &str,
-        path: &str,
-        limit: usize,
-    ) -> Result<Option<Vec<u8>>, GitError> {
+    /// A file in a commit. What is larger than `limit` is not read.
+    pub fn blob_at(&self, commit: &str, path: &str, limit: u64) -> Result<Blob, GitError> {
+        let name = format!("{commit}:{path}\n");
         let answer = self
             .git("cat-file")
-            .args(["--batch"])
-            .input(format!("{commit}:{path}\n"))
+            .args(["--batch-check"])
+            .input(name)
             .run()?;
-        let unexpected = || GitError::Unexpected {
-            command: "cat-file".to_owned(),
-            answer: String::from_utf8_lossy(&answer[..answer.len().min(200)]).into_owned(),
-        };
-        let end = answer
-            .iter()
-            .position(|byte| *byte == b'\n')
-            .ok_or_else(unexpected)?;
-        let header = String::from_utf8_lossy(&answer[..end]);
+        let header = String::from_utf8_lossy(&answer).trim_end().to_owned();
         let fields: Vec<_> = header.split(' ').collect();
         match fields[..] {
-            [.., "missing"] => Ok(None),
-            [_, "blob", size] => {
-                let size: usize = size.parse().map_err(|_| unexpected())?;
-                let content = answer.get(end + 1..end + 1 + size).ok_or_else(unexpected)?;
-                Ok((size <= limit).then(|| content.to_vec()))
-            }
-            _ => Ok(None),
+            [id, "blob", size] if size.parse::<u64>().is_ok_and(|size| size <= limit) => Ok(
+                Blob::Content(self.git("cat-file").args(["blob", id]).run()?),
+            ),
+            [_, "blob", _] => Ok(Blob::TooLarge),
+            [.., "missing"] | [_, "tree" | "commit" | "tag", _] => Ok(Blob::Absent),
+            _ => Err(GitError::Unexpected {
+                command: "cat-file".to_owned(),
+                answer: header,
+            }),
         }
     }
+}
+
+/// What is at a path of a commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Blob {
+    /// No file.
+    Absent,
+    /// A file that is larger than the limit.
+    TooLarge,
+    /// A file.
+    Content(Vec<u8>),
 }
 
 fn is_git_dir(directory: &Path) -> bool {

@@ -17,7 +17,8 @@ use weald_core::name::{SessionName, TreeName};
 use weald_core::session::Session;
 use weald_core::store::{
     Clock, Counter, Durability, EventFilter, EventReader, MessageFilter, Read, Result,
-    SessionReader, Store, TaskClass, TaskFilter, TaskOrder, TaskReader, TreeReader, Write,
+    SessionReader, SessionSet, Store, TaskClass, TaskFilter, TaskOrder, TaskReader, TreeReader,
+    Write,
 };
 use weald_core::task::{Task, TaskStatus};
 use weald_core::tree::Tree;
@@ -123,7 +124,7 @@ impl State {
         match self.tasks.iter_mut().find(|known| known.id == task.id) {
             Some(known) => *known = task,
             None => {
-                if let TaskId::Number(number) = task.id {
+                if let Some(number) = task.id.counted() {
                     let counter = &mut self.counters[Counter::Task as usize];
                     *counter = number.max(*counter);
                 }
@@ -186,8 +187,15 @@ impl SessionReader for Transaction<'_> {
         Ok(self.state.sessions.get(name).cloned())
     }
 
-    fn sessions(&self) -> Result<Vec<Session>> {
-        Ok(self.state.sessions.values().cloned().collect())
+    fn sessions(&self, which: SessionSet) -> Result<Vec<Session>> {
+        let wanted = |session: &&Session| which == SessionSet::All || session.ended_at.is_none();
+        Ok(self
+            .state
+            .sessions
+            .values()
+            .filter(wanted)
+            .cloned()
+            .collect())
     }
 
     fn message(&self, id: MessageId) -> Result<Option<Message>> {

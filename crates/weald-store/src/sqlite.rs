@@ -88,10 +88,17 @@ impl SqliteStore {
         let turn = Turn::new(directory, patience)?;
         let path = directory.join(DATABASE_FILE);
         let connection = match path.exists() {
-            true => connect(&path, patience)?,
+            true => connect(&path, patience).map_err(|error| damaged(&path, error))?,
             false => create(&path, &turn, clock.as_ref(), patience)?,
         };
-        if schema::version(&connection)? != schema::NEWEST {
+        let version = schema::version(&connection).map_err(|error| damaged(&path, error))?;
+        if version == 0 {
+            return Err(damaged(
+                &path,
+                StoreError::Backend("it is empty".to_owned()),
+            ));
+        }
+        if version != schema::NEWEST {
             let _turn = turn.take()?;
             schema::migrate(&connection, clock.now())?;
         }
@@ -225,6 +232,17 @@ fn connect(path: &Path, patience: Duration) -> Result<Connection> {
         .map_err(backend)?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(connection)
+}
+
+/// An error that says which file it is about. What can't be read is never taken for new.
+fn damaged(path: &Path, error: StoreError) -> StoreError {
+    match error {
+        StoreError::Backend(message) => StoreError::Damaged {
+            path: path.to_owned(),
+            message,
+        },
+        other => other,
+    }
 }
 
 fn backend(error: rusqlite::Error) -> StoreError {

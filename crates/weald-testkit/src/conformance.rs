@@ -12,8 +12,8 @@ use weald_core::message::{self, Draft, MessageType, Urgency};
 use weald_core::name::SessionName;
 use weald_core::session;
 use weald_core::store::{
-    Clock, Counter, Durability, EventFilter, MessageFilter, Read, Store, TaskClass, TaskFilter,
-    TaskOrder, Write,
+    Clock, Counter, Durability, EventFilter, MessageFilter, Read, SessionSet, Store, TaskClass,
+    TaskFilter, TaskOrder, Write,
 };
 use weald_core::task::{Lease, Priority, Task, TaskStatus};
 use weald_core::tree::{self, Base, Tree, TreeInput, TreeKind, TreeStatus};
@@ -51,6 +51,7 @@ cases! {
     numbers_are_given_once_and_above_all_known,
     unknown_fields_come_back,
     a_heartbeat_makes_no_event_and_never_goes_back,
+    ended_sessions_are_told_apart,
     messages_come_by_urgency_then_age,
     events_come_in_order_from_either_end,
     a_removed_tree_gives_its_name_back,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use weald_core::store::{EventFilter, Read, TaskFilter};
+use weald_core::store::{EventFilter, Read, SessionSet, TaskFilter};
 
 /// Panics unless the after-images of the whole log, each on top of the one before, are exactly what the store holds,
 /// and places in the log have no gaps. Heartbeats (`last_seen`) are no part of the log.
@@ -32,7 +32,9 @@ pub fn assert_log_explains_state(read: &dyn Read) {
         tasks.into_values().collect::<Vec<_>>(),
         "tasks and log disagree"
     );
-    let mut stored = read.sessions().expect("sessions can be read");
+    let mut stored = read
+        .sessions(SessionSet::All)
+        .expect("sessions can be read");
     for (session, logged) in stored.iter_mut().zip(sessions.values()) {
         session.last_seen = logged.last_seen;
     }

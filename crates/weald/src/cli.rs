@@ -6,7 +6,9 @@ use clap::{Args, ColorChoice, Parser, Subcommand};
 use weald_core::SignedDuration;
 use weald_core::name::SessionName;
 
-use crate::commands::{board, completions, config, demo, events, init, man, msg, session, task};
+use crate::commands::{
+    board, completions, config, demo, events, init, man, msg, sandbox, session, task,
+};
 use crate::completion;
 use crate::context::Context;
 use crate::errors::Failure;
@@ -23,20 +25,23 @@ pub struct Cli {
     command: Option<Command>,
 }
 
+/// The heading of flags that every command has.
+const GLOBAL: &str = "Options of every command";
+
 /// Flags of every command.
 #[derive(Args)]
 pub struct GlobalArgs {
     /// Print one JSON object for programs
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = GLOBAL)]
     json: bool,
     /// Colour the output
-    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    #[arg(long, global = true, help_heading = GLOBAL, value_name = "WHEN", default_value = "auto")]
     pub color: ColorChoice,
     /// Work as if started in DIR
-    #[arg(short = 'C', long = "directory", global = true, value_name = "DIR")]
+    #[arg(short = 'C', long = "directory", global = true, help_heading = GLOBAL, value_name = "DIR")]
     pub directory: Option<PathBuf>,
     /// Set a configuration key for this command
-    #[arg(long, global = true, value_name = "KEY=VALUE", value_parser = key_value)]
+    #[arg(long, global = true, help_heading = GLOBAL, value_name = "KEY=VALUE", value_parser = key_value)]
     pub set: Vec<(String, String)>,
 }
 
@@ -53,9 +58,7 @@ impl GlobalArgs {
 
 #[derive(Subcommand)]
 enum Command {
-    /// See the main job done in a throw-away repository
     Demo(demo::Demo),
-    /// Choose this repository's conventions
     Init(init::Init),
     /// Add, claim and finish tasks
     #[command(subcommand)]
@@ -66,14 +69,14 @@ enum Command {
     /// Tell who is working, and whether they live
     #[command(subcommand)]
     Session(session::Session),
-    /// Read the log of everything that was done
     Events(events::Events),
+    /// Run a command that can write one directory, and show what holds it there
+    #[command(subcommand)]
+    Sandbox(sandbox::Sandbox),
     /// Show and set configuration, with origins
     #[command(subcommand)]
     Config(config::Config),
-    /// Print the completion script of a shell
     Completions(completions::Completions),
-    /// Print or write the manual pages
     Man(man::Man),
 }
 
@@ -88,6 +91,7 @@ impl Cli {
             Some(Command::Msg(command)) => command.run(context),
             Some(Command::Session(command)) => command.run(context),
             Some(Command::Events(command)) => command.run(context),
+            Some(Command::Sandbox(command)) => command.run(context),
             Some(Command::Config(command)) => command.run(context),
             Some(Command::Completions(command)) => command.run(context),
             Some(Command::Man(command)) => command.run(context),

@@ -8,5 +8,6 @@ pub mod events;
 pub mod init;
 pub mod man;
 pub mod msg;
+pub mod sandbox;
 pub mod session;
 pub mod task;

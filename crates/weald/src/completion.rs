@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use weald_core::config::{KEYS, Key};
-use weald_core::store::{Store, TaskFilter};
+use weald_core::store::{SessionSet, Store, TaskClass, TaskFilter};
+use weald_core::task::TaskStatus;
 use weald_engine::{Place, SystemClock};
 use weald_store::{DATABASE_FILE, SqliteStore};
 
@@ -18,19 +19,20 @@ const LIMIT: u64 = 200;
 /// Ids of tasks, with their subjects.
 pub fn tasks() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
+        let open = TaskStatus::ALL
+            .into_iter()
+            .filter(|status| !status.is_closed());
         let filter = TaskFilter {
+            classes: open.map(TaskClass::Status).collect(),
             limit: Some(LIMIT),
             ..TaskFilter::default()
         };
         let found = store()
             .and_then(|store| store.read().ok()?.tasks(&filter).ok())
             .unwrap_or_default();
-        let candidates = found
-            .into_iter()
-            .filter(|task| !task.status.is_closed())
-            .map(|task| {
-                CompletionCandidate::new(task.id.to_string()).help(Some(task.subject.into()))
-            });
+        let candidates = found.into_iter().map(|task| {
+            CompletionCandidate::new(task.id.to_string()).help(Some(task.subject.into()))
+        });
         candidates.collect()
     })
 }
@@ -39,12 +41,11 @@ pub fn tasks() -> ArgValueCandidates {
 pub fn sessions() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
         let found = store()
-            .and_then(|store| store.read().ok()?.sessions().ok())
+            .and_then(|store| store.read().ok()?.sessions(SessionSet::Open).ok())
             .unwrap_or_default();
-        let open = found
+        found
             .into_iter()
-            .filter(|session| session.ended_at.is_none());
-        open.map(|session| CompletionCandidate::new(session.name.to_string()))
+            .map(|session| CompletionCandidate::new(session.name.to_string()))
             .collect()
     })
 }

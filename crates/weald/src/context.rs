@@ -4,12 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use weald_core::Timestamp;
+use weald_core::config::Config;
 use weald_core::id::{TaskId, Token};
 use weald_core::name::SessionName;
 use weald_core::store::Clock;
 use weald_engine::{
     Engine, Identity, IdentitySource, LoadedConfig, Place, Settings, Sources, SystemClock,
-    SystemProcesses, identify, load_config,
+    SystemProcesses, identify, load_config, load_own_config,
 };
 use weald_store::SqliteStore;
 
@@ -31,16 +32,30 @@ pub struct Context<'a> {
 impl<'a> Context<'a> {
     /// From the flags that every command has.
     pub fn new(global: &GlobalArgs, ui: &'a Ui) -> Result<Self, Failure> {
-        let directory = match &global.directory {
-            Some(directory) => directory.clone(),
-            None => std::env::current_dir().map_err(|source| Failure::no_directory(&source))?,
-        };
+        if let Some(directory) = &global.directory {
+            std::env::set_current_dir(directory)
+                .map_err(|source| Failure::file(directory, &source))?;
+        }
+        let directory = std::env::current_dir().map_err(|source| Failure::no_directory(&source))?;
         Ok(Self {
             ui,
             environment: Environment::read(),
             directory,
             overrides: global.set.clone(),
         })
+    }
+
+    /// The directory the command works in.
+    pub fn directory(&self) -> &PathBuf {
+        &self.directory
+    }
+
+    /// The configuration for runs, which may also happen outside of any repository.
+    pub fn sandbox_config(&self) -> Result<Config, Failure> {
+        match self.place() {
+            Ok(place) => Ok(self.config(&place)?.config),
+            Err(_) => Ok(load_own_config(&self.sources())?),
+        }
     }
 
     /// The repository's place.
@@ -53,12 +68,15 @@ impl<'a> Context<'a> {
 
     /// The configuration.
     pub fn config(&self, place: &Place) -> Result<LoadedConfig, Failure> {
-        let sources = Sources {
+        Ok(load_config(place, &self.sources())?)
+    }
+
+    fn sources(&self) -> Sources {
+        Sources {
             user_file: self.environment.user_config(),
             variables: self.environment.variables().to_vec(),
             flags: self.overrides.clone(),
-        };
-        Ok(load_config(place, &sources)?)
+        }
     }
 
     /// The engine, on the store of this repository.

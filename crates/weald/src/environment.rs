@@ -1,5 +1,6 @@
 //! The environment, read once.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// What the process was started with.
@@ -34,6 +35,17 @@ impl Environment {
     /// All of them.
     pub fn variables(&self) -> &[(String, String)] {
         &self.variables
+    }
+
+    /// What a command in a sandbox sees: everything but git's own variables, which could lead it elsewhere.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "variables that are no text are passed on, too"
+    )]
+    pub fn for_commands(&self) -> Vec<(OsString, OsString)> {
+        std::env::vars_os()
+            .filter(|(name, _)| !name.as_encoded_bytes().starts_with(b"GIT_"))
+            .collect()
     }
 
     /// The user's home.

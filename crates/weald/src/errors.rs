@@ -11,6 +11,7 @@ use weald_core::store::StoreError;
 use weald_core::task_rules::TaskRefusal;
 use weald_engine::{ConfigFileError, IdentityError, MessageError, SessionError, TaskError};
 use weald_git::{DiscoverError, GitError};
+use weald_sandbox::{Level, SandboxError};
 
 use crate::exit;
 
@@ -134,7 +135,12 @@ impl From<StoreError> for Failure {
                 Self::new("network_file_system", exit::REFUSED, message)
                     .hint("clone the repository to a local disk and work there")
             }
-            StoreError::File { .. } => Self::new("file", exit::REFUSED, message),
+            StoreError::Damaged { path, .. } => Self::new("store_damaged", exit::REFUSED, message).hint(format!(
+                "keep a copy, then move it away: mv {0} {0}.damaged (events.jsonl beside it holds the log)",
+                path.display()
+            )),
+            StoreError::File { .. } => Self::new("file", exit::REFUSED, message)
+                .hint("weald needs to write its folder in the repository: see who owns it"),
             StoreError::Backend(_) => Self::new("store_failed", exit::REFUSED, message),
         }
     }
@@ -214,6 +220,11 @@ impl From<TaskRefusal> for Failure {
             } => Self::new("task_held", exit::BUSY, message.clone())
                 .hint("weald task ready")
                 .details(json!({"task": task, "holder": holder, "until": until})),
+            TaskRefusal::Owned { task, owner } => {
+                Self::new("task_held", exit::BUSY, message.clone())
+                    .hint(format!("if {owner} is gone: weald task release {task}"))
+                    .details(json!({"task": task, "holder": owner}))
+            }
             TaskRefusal::NotHeld { task } => refused("not_held")
                 .hint(format!("weald task claim {task}"))
                 .details(json!({"task": task})),
@@ -242,6 +253,9 @@ impl From<SessionError> for Failure {
                     .hint(format!("weald session register {name}"))
                     .details(json!({"session": name}))
             }
+            SessionError::Ended { name } => Self::new("session_ended", exit::REFUSED, message)
+                .hint(format!("weald session register {name}"))
+                .details(json!({"session": name})),
             SessionError::Taken(SessionTaken { name, pid }) => {
                 Self::new("session_taken", exit::BUSY, message)
                     .hint("register under another name")
@@ -287,6 +301,9 @@ impl From<MessageRefusal> for Failure {
             ),
             MessageRefusal::NotYours { to, .. } => {
                 ("not_yours", format!("if you are {to}: --session {to}"))
+            }
+            MessageRefusal::OwnRequest { .. } => {
+                ("own_request", "weald msg send LEAD …".to_owned())
             }
             MessageRefusal::TooLong { .. } => {
                 ("message_too_long", "send the path of a file".to_owned())
@@ -340,6 +357,64 @@ impl From<GitError> for Failure {
             }
             _ => failure,
         }
+    }
+}
+
+impl From<SandboxError> for Failure {
+    fn from(error: SandboxError) -> Self {
+        let message = error.to_string();
+        match error {
+            SandboxError::Unavailable { level, step, .. } => {
+                let failure = Self::new("sandbox_unavailable", exit::NO_SANDBOX, message)
+                    .details(json!({"level": level, "step": step}));
+                failure.hint(enabling(&step, level))
+            }
+            SandboxError::NotExecutable { source, .. } => {
+                let missing = source.kind() == io::ErrorKind::NotFound;
+                let exit = if missing {
+                    exit::NO_COMMAND
+                } else {
+                    exit::NOT_EXECUTABLE
+                };
+                Self::new("not_executable", exit, message)
+            }
+            SandboxError::Directory { .. } => Self::new("bad_directory", exit::USAGE, message),
+            SandboxError::Launcher(_) => Self::new("launcher_failed", exit::REFUSED, message),
+        }
+    }
+}
+
+/// What makes a missing layer available.
+fn enabling(step: &str, level: Level) -> String {
+    let weaker = match level {
+        Level::Full => "; or accept less, knowingly: --level landlock",
+        Level::Landlock => "",
+    };
+    let command = match step {
+        "user namespaces" => user_namespace_switch(),
+        "Landlock" => {
+            "needs Linux 6.12 or newer with Landlock in the `lsm=` boot parameter".to_owned()
+        }
+        _ => "see what holds it back: weald sandbox explain".to_owned(),
+    };
+    format!("{command}{weaker}")
+}
+
+/// The switch that this system has.
+fn user_namespace_switch() -> String {
+    let switches = [
+        ("kernel.apparmor_restrict_unprivileged_userns", "0"),
+        ("kernel.unprivileged_userns_clone", "1"),
+        ("user.max_user_namespaces", "10000"),
+    ];
+    let exists = |name: &str| {
+        std::path::Path::new("/proc/sys")
+            .join(name.replace('.', "/"))
+            .exists()
+    };
+    match switches.iter().find(|(name, _)| exists(name)) {
+        Some((name, value)) => format!("sudo sysctl -w {name}={value}"),
+        None => "allow user namespaces on this host".to_owned(),
     }
 }
 

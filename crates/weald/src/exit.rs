@@ -10,5 +10,13 @@ pub const USAGE: u8 = 2;
 pub const NOT_FOUND: u8 = 4;
 /// Somebody else holds it.
 pub const BUSY: u8 = 5;
+/// The sandbox can't be had as asked.
+pub const NO_SANDBOX: u8 = 6;
+/// A run took too long.
+pub const TIMED_OUT: u8 = 124;
+/// A command can't be executed.
+pub const NOT_EXECUTABLE: u8 = 126;
+/// A command is not there.
+pub const NO_COMMAND: u8 = 127;
 /// A bug of weald's.
 pub const BUG: u8 = 70;

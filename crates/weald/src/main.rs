@@ -20,37 +20,43 @@ use clap::{CommandFactory, FromArgMatches};
 use crate::cli::Cli;
 use crate::context::Context;
 use crate::errors::Failure;
-use crate::ui::{Ui, help};
+use crate::ui::{Format, Ui, help};
 
 fn main() -> ExitCode {
+    weald_sandbox::run_if_init();
     clap_complete::CompleteEnv::with_factory(Cli::command).complete();
+    panic::catch_unwind(answer).unwrap_or_else(|_| {
+        let format = if asks_for_json() {
+            Format::Json
+        } else {
+            Format::Plain
+        };
+        ExitCode::from(Ui::new(format, clap::ColorChoice::Auto).failure(&Failure::bug()))
+    })
+}
+
+fn answer() -> ExitCode {
     let parsed = help::with_groups(Cli::command()).try_get_matches();
     let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
     };
     let ui = Ui::new(cli.global.format(), cli.global.color);
-    let ran = panic::catch_unwind(panic::AssertUnwindSafe(|| run(cli, &ui)));
-    let code = match ran {
-        Ok(Ok(code)) => code,
-        Ok(Err(failure)) => ui.failure(&failure),
-        Err(_) => ui.failure(&Failure::bug()),
-    };
-    ExitCode::from(code)
+    let code = Context::new(&cli.global, &ui).and_then(|context| cli.run(&context));
+    ExitCode::from(code.unwrap_or_else(|failure| ui.failure(&failure)))
 }
 
-fn run(cli: Cli, ui: &Ui) -> Result<u8, Failure> {
-    let context = Context::new(&cli.global, ui)?;
-    cli.run(&context)
+/// Whether a program reads, for the cases in which the arguments were not understood.
+fn asks_for_json() -> bool {
+    std::env::args_os()
+        .take_while(|arg| arg != "--")
+        .any(|arg| arg == "--json")
 }
 
 /// What clap says of the arguments: help and version go to stdout, mistakes to stderr or into JSON.
 fn usage(error: &clap::Error) -> ExitCode {
-    let json = std::env::args_os()
-        .take_while(|arg| arg != "--")
-        .any(|arg| arg == "--json");
-    if json && error.use_stderr() {
-        let ui = Ui::new(ui::Format::Json, clap::ColorChoice::Never);
+    if asks_for_json() && error.use_stderr() {
+        let ui = Ui::new(Format::Json, clap::ColorChoice::Never);
         return ExitCode::from(ui.failure(&Failure::usage(error)));
     }
     // Nothing is left to say if even this can't be printed.

@@ -15,6 +15,7 @@ use std::io::{self, IsTerminal, Write};
 
 use anstream::AutoStream;
 use clap::ColorChoice;
+use rustix::event::{PollFd, PollFlags, Timespec};
 
 use crate::errors::Failure;
 use crate::exit;
@@ -56,6 +57,18 @@ impl Ui {
     /// The answer's stream.
     pub fn out(&self) -> Out {
         AutoStream::new(io::stdout().lock(), self.color)
+    }
+
+    /// True when whoever read the answer has gone.
+    pub fn nobody_reads(&self) -> bool {
+        let stdout = io::stdout();
+        let mut polled = [PollFd::new(&stdout, PollFlags::empty())];
+        let gone = PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL;
+        let now = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        rustix::event::poll(&mut polled, Some(&now)).is_ok() && polled[0].revents().intersects(gone)
     }
 
     /// Prints the answer: one JSON object, or what `plain` writes.
@@ -123,6 +136,19 @@ fn error_object(failure: &Failure) -> serde_json::Value {
     }
     error["details"] = (*failure.details).clone();
     error
+}
+
+/// Text of others, for a terminal: without anything that a terminal would obey.
+pub fn clean(text: &str) -> String {
+    text.chars()
+        .map(|c| {
+            if c.is_control() && c != '\n' && c != '\t' {
+                '\u{fffd}'
+            } else {
+                c
+            }
+        })
+        .collect()
 }
 
 /// How wide a line may be: the terminal's width, or 80 where there is none.

@@ -7,6 +7,8 @@ use super::profiles::PROFILES;
 pub enum Kind {
     /// Any line of text.
     Text,
+    /// Any line of text that only the user may set: a repository's is ignored.
+    OwnText,
     /// Text with `{placeholders}`.
     Template,
     /// `true` or `false`.
@@ -21,6 +23,10 @@ pub enum Kind {
     Guarded(&'static [&'static str]),
     /// A list of texts.
     List,
+    /// A list of texts that only the user may set: a repository's is ignored.
+    OwnList,
+    /// `none`, or a size in bytes, as `512M` or `2G`.
+    Size,
 }
 
 /// One key.
@@ -55,7 +61,7 @@ pub const KEYS: &[Key] = &[
     ),
     key(
         "target",
-        Kind::Text,
+        Kind::OwnText,
         "auto",
         "branch that work lands on; auto: origin's default, main, master, current",
     ),
@@ -162,6 +168,66 @@ pub const KEYS: &[Key] = &[
         Kind::Guarded(&["none", "tests", "human"]),
         "tests",
         "what must agree before a landing",
+    ),
+    key(
+        "sandbox.level",
+        Kind::Guarded(&["landlock", "full"]),
+        "full",
+        "how strongly runs are held in place",
+    ),
+    key(
+        "sandbox.network",
+        Kind::Guarded(&["on", "off"]),
+        "on",
+        "whether runs reach the network",
+    ),
+    key(
+        "sandbox.write",
+        Kind::OwnList,
+        "",
+        "further directories that runs may write",
+    ),
+    key(
+        "sandbox.read_deny",
+        Kind::List,
+        "",
+        "files and directories that look empty to runs",
+    ),
+    key(
+        "sandbox.sockets",
+        Kind::OwnList,
+        "",
+        "unix sockets that runs may connect to",
+    ),
+    key(
+        "sandbox.memory",
+        Kind::Size,
+        "none",
+        "address space a process of a run may have",
+    ),
+    key(
+        "sandbox.processes",
+        Kind::Number(0, 1_000_000),
+        "0",
+        "processes and threads of a run; 0: no limit",
+    ),
+    key(
+        "sandbox.cpu_seconds",
+        Kind::Number(0, 100_000_000),
+        "0",
+        "processor time of a process of a run; 0: no limit",
+    ),
+    key(
+        "sandbox.file_size",
+        Kind::Size,
+        "none",
+        "the largest file a run may write",
+    ),
+    key(
+        "sandbox.tmp",
+        Kind::Size,
+        "none",
+        "room in a run's private /tmp",
     ),
     key(
         "remove.branch",

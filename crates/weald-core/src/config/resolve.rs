@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::keys::{KEYS, Key, Kind, find_key};
 use super::profiles::profile_text;
-use crate::naming::check_template;
+use super::values::{Value, check_value, from_text, parse_duration};
 
 /// Where a value came from, weakest first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,31 +38,6 @@ impl fmt::Display for Origin {
             Self::User(path) | Self::Private(path) => f.write_str(path),
             Self::Variable(name) => write!(f, "${name}"),
             Self::Flag(name) => write!(f, "--{name}"),
-        }
-    }
-}
-
-/// A checked value.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(untagged)]
-pub enum Value {
-    /// Text, template, choice or duration (as written).
-    Text(String),
-    /// A switch.
-    Switch(bool),
-    /// A number.
-    Number(i64),
-    /// A list.
-    List(Vec<String>),
-}
-
-impl fmt::Display for Value {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Text(text) => f.write_str(text),
-            Self::Switch(on) => on.fmt(f),
-            Self::Number(number) => number.fmt(f),
-            Self::List(items) => write!(f, "[{}]", items.join(", ")),
         }
     }
 }
@@ -143,6 +118,15 @@ pub fn resolve(mut layers: Vec<Layer>) -> Result<Config, ConfigError> {
     Ok(config)
 }
 
+/// Every guarded key at its strictest: what counts when a repository's file can't be understood.
+pub fn strictest_values() -> toml::Table {
+    let guarded = KEYS.iter().filter_map(|key| match key.kind {
+        Kind::Guarded(order) => Some((key.name.to_owned(), (*order.last()?).into())),
+        _ => None,
+    });
+    guarded.collect()
+}
+
 fn chosen_profile(layers: &[Layer]) -> Option<(String, Origin)> {
     layers.iter().rev().find_map(|layer| {
         let name = layer.values.get("profile")?.as_str()?;
@@ -169,7 +153,8 @@ impl Trust {
 /// Why a layer's value does not count.
 enum Rejected {
     Invalid(String),
-    Loosens,
+    Loosens(String),
+    NotTheirs,
 }
 
 impl Config {
@@ -184,6 +169,22 @@ impl Config {
         match self.get(key).0 {
             Value::Text(text) => text,
             other => panic!("{key} is no text: {other:?}"),
+        }
+    }
+
+    /// A number.
+    pub fn number(&self, key: &str) -> i64 {
+        match self.get(key).0 {
+            Value::Number(number) => *number,
+            other => panic!("{key} is no number: {other:?}"),
+        }
+    }
+
+    /// A list.
+    pub fn list(&self, key: &str) -> &[String] {
+        match self.get(key).0 {
+            Value::List(items) => items,
+            other => panic!("{key} is no list: {other:?}"),
         }
     }
 
@@ -220,12 +221,16 @@ impl Config {
     /// Checks a value; one that the repository brings must not loosen a guarded key.
     fn admit(&self, key: &'static Key, raw: &toml::Value, trust: Trust) -> Result<Value, Rejected> {
         let value = check_value(key, raw).map_err(Rejected::Invalid)?;
+        if matches!(key.kind, Kind::OwnList | Kind::OwnText) && trust == Trust::Repository {
+            return Err(Rejected::NotTheirs);
+        }
         if let (Kind::Guarded(order), Trust::Repository, Value::Text(text)) =
             (key.kind, trust, &value)
         {
             let rank = |name: &str| order.iter().position(|known| *known == name);
-            if rank(text) < rank(key.default) {
-                return Err(Rejected::Loosens);
+            let current = self.text(key.name);
+            if rank(text) < rank(current) {
+                return Err(Rejected::Loosens(current.to_owned()));
             }
         }
         Ok(value)
@@ -234,9 +239,10 @@ impl Config {
     /// The repository's value does not count; if it guards something and can't be read, the strictest one does.
     fn ignore_shared(&mut self, key: &'static Key, origin: &Origin, rejected: Rejected) {
         let reason = match (rejected, key.kind) {
-            (Rejected::Loosens, _) => {
-                format!("the repository can't loosen this below `{}`", key.default)
+            (Rejected::Loosens(current), _) => {
+                format!("the repository can't loosen this below `{current}`")
             }
+            (Rejected::NotTheirs, _) => "only you can set this, not the repository".to_owned(),
             (Rejected::Invalid(reason), Kind::Guarded(order)) => {
                 let strictest = order.last().expect("guarded keys have values");
                 let value = Value::Text((*strictest).to_owned());
@@ -269,88 +275,6 @@ fn flatten(prefix: &str, table: &toml::Table, out: &mut Vec<(String, toml::Value
             other => out.push((path, other.clone())),
         }
     }
-}
-
-/// A value given as text (a variable, a flag, `config set`), as TOML would have held it.
-pub fn from_text(key: &Key, text: &str) -> toml::Value {
-    match key.kind {
-        Kind::Switch => text
-            .parse()
-            .map_or_else(|_| text.into(), toml::Value::Boolean),
-        Kind::Number(..) => text
-            .parse()
-            .map_or_else(|_| text.into(), toml::Value::Integer),
-        Kind::List => {
-            let items = text
-                .split(',')
-                .map(str::trim)
-                .filter(|item| !item.is_empty());
-            toml::Value::Array(items.map(|item| item.into()).collect())
-        }
-        _ => text.into(),
-    }
-}
-
-/// Checks a value against its key, or says what would be right.
-pub fn check_value(key: &Key, raw: &toml::Value) -> Result<Value, String> {
-    let text = || {
-        raw.as_str()
-            .ok_or_else(|| "this is a text in quotes".to_owned())
-    };
-    match key.kind {
-        Kind::Text => Ok(Value::Text(text()?.to_owned())),
-        Kind::Template => match check_template(text()?) {
-            Ok(()) => Ok(Value::Text(text()?.to_owned())),
-            Err(error) => Err(error.to_string()),
-        },
-        Kind::Switch => raw
-            .as_bool()
-            .map(Value::Switch)
-            .ok_or_else(|| "this is true or false".to_owned()),
-        Kind::Number(low, high) => match raw.as_integer() {
-            Some(number) if (low..=high).contains(&number) => Ok(Value::Number(number)),
-            _ => Err(format!("this is a number from {low} to {high}")),
-        },
-        Kind::Duration => match parse_duration(text()?) {
-            Ok(_) => Ok(Value::Text(text()?.to_owned())),
-            Err(reason) => Err(reason),
-        },
-        Kind::Choice(known) | Kind::Guarded(known) => match text()? {
-            given if known.contains(&given) => Ok(Value::Text(given.to_owned())),
-            given => Err(format!("`{given}` is none of {}", known.join(", "))),
-        },
-        Kind::List => {
-            let items = raw
-                .as_array()
-                .ok_or_else(|| "this is a list of texts".to_owned())?;
-            let texts = items.iter().map(|item| item.as_str().map(str::to_owned));
-            texts
-                .collect::<Option<_>>()
-                .map(Value::List)
-                .ok_or_else(|| "this is a list of texts".to_owned())
-        }
-    }
-}
-
-/// A duration above zero. `7d` counts days of 24 hours.
-pub fn parse_duration(text: &str) -> Result<SignedDuration, String> {
-    let wrong = || format!("`{text}` is no duration: write it as 90s, 15m, 2h 30m or 7d");
-    let days = text
-        .strip_suffix('d')
-        .and_then(|days| days.trim().parse::<i64>().ok());
-    let duration = match days {
-        Some(days) => days
-            .checked_mul(24)
-            .map(SignedDuration::from_hours)
-            .ok_or_else(wrong)?,
-        None => text.parse().map_err(|_| wrong())?,
-    };
-    if duration <= SignedDuration::ZERO || duration > SignedDuration::from_hours(24 * 3650) {
-        return Err(format!(
-            "a duration is above zero and below ten years, `{text}` is not"
-        ));
-    }
-    Ok(duration)
 }
 
 #[cfg(test)]
@@ -417,6 +341,25 @@ mod tests {
             "unreadable is strict"
         );
         assert_eq!(gate(vec![user("policy.gate = 'none'")]), "none");
+        let both = vec![
+            user("profile = 'jkz'"),
+            repository("policy.gate = 'tests'\ntarget = 'x'\nsandbox.write = ['/']"),
+        ];
+        let config = resolve(both).unwrap();
+        assert_eq!(
+            config.text("policy.gate"),
+            "human",
+            "below what the owner chose, too"
+        );
+        assert_eq!(
+            (config.text("target"), config.list("sandbox.write").len()),
+            ("auto", 0)
+        );
+        let strict = Layer {
+            origin: Origin::Repository("main".into()),
+            values: strictest_values(),
+        };
+        assert_eq!(gate(vec![strict]), "human");
     }
 
     #[test]

@@ -8,8 +8,18 @@ use crate::id::TaskId;
 use crate::task::{Priority, Task};
 use crate::task_rules;
 
-/// Fields that belong to the place a task was exported from: who held it there means nothing here.
-const LEFT_BEHIND: [&str; 5] = ["owner", "token", "lease", "updated_at", "plan_approval"];
+/// Fields that belong to the place a task was exported from: who held it there, and what it waited for, means nothing here.
+const LEFT_BEHIND: [&str; 9] = [
+    "owner",
+    "token",
+    "lease",
+    "updated_at",
+    "plan_approval",
+    "plan_message",
+    "ready",
+    "waiting_for",
+    "blocks",
+];
 
 /// Reads JSON lines. Empty lines are skipped.
 pub fn parse_jsonl(input: &[u8], now: Timestamp) -> Parsed {
@@ -60,7 +70,8 @@ fn parse_line(bytes: &[u8], now: Timestamp) -> Result<(Option<TaskId>, Box<Task>
     }
     rename(&mut fields, "title", "subject");
     rename(&mut fields, "blockedBy", "blocked_by");
-    if let Some(tree) = fields.remove("worktree").filter(|tree| !tree.is_null()) {
+    let named = |tree: &Value| tree.as_str().is_some_and(|name| !name.is_empty());
+    if let Some(tree) = fields.remove("worktree").filter(named) {
         fields.entry("last_worktree").or_insert(tree);
     }
     for empty in [
@@ -77,6 +88,17 @@ fn parse_line(bytes: &[u8], now: Timestamp) -> Result<(Option<TaskId>, Box<Task>
     if let Some(Value::Number(rank)) = fields.get("priority") {
         let rank = rank.as_u64().unwrap_or(2).min(3) as usize;
         fields.insert("priority".into(), Priority::ALL[rank].as_str().into());
+    }
+    if let Some(seconds) = fields.get("created_at").and_then(Value::as_f64) {
+        let time = Timestamp::from_millisecond((seconds * 1e3) as i64).unwrap_or(now);
+        fields.insert("created_at".into(), time.to_string().into());
+    }
+    // Whoever worked on it did so elsewhere; here nobody does.
+    if fields
+        .get("status")
+        .is_some_and(|status| status == "in_progress")
+    {
+        fields.insert("status".into(), "pending".into());
     }
     fields.insert("id".into(), 1.into());
     fields.entry("subject").or_insert_with(|| "".into());

@@ -15,6 +15,7 @@ pub fn parse_markdown(input: &[u8], now: Timestamp) -> Parsed {
     let mut reader = Reader {
         parsed: Parsed::default(),
         open: Vec::new(),
+        in_code: false,
         now,
     };
     for (index, bytes) in input.split(|byte| *byte == b'\n').enumerate() {
@@ -35,6 +36,8 @@ struct Reader {
     parsed: Parsed,
     /// The items that a deeper line would belong to: indent, and place in the list (none for an item with an error).
     open: Vec<(usize, Option<usize>)>,
+    /// Inside a block of code nothing is an item.
+    in_code: bool,
     now: Timestamp,
 }
 
@@ -53,7 +56,13 @@ impl Reader {
             .take_while(|c| c.is_whitespace())
             .map(|c| if c == '\t' { 4 } else { 1 })
             .sum();
-        match item_of(text.trim_start()) {
+        let body = text.trim_start();
+        if body.starts_with("```") || body.starts_with("~~~") {
+            self.in_code = !self.in_code;
+            return Ok(());
+        }
+        let rule = body.len() >= 3 && body.chars().all(|c| matches!(c, '*' | '-' | '+' | ' '));
+        match item_of(body).filter(|_| !self.in_code && !rule) {
             Some(item) => self.item(line, indent, item),
             None => {
                 self.text(indent, text.trim_start());
@@ -121,7 +130,7 @@ fn parse_item(text: &str, now: Timestamp) -> Result<(Option<TaskId>, Task), Prob
         Some(rest) => (TaskStatus::Completed, rest),
         None => (
             TaskStatus::Pending,
-            text.strip_prefix("[ ] ").unwrap_or(text),
+            text.strip_prefix("[ ]").unwrap_or(text),
         ),
     };
     let mut id = None;
@@ -164,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_list_becomes_tasks() {
-        let text = "# Plan\n\nWords.\n\n- [ ] Ship it (P1) (id: ship) (after: 7)\n  With a note.\n    - [x] Build (fast)\n    * Test (id: ../x)\n2. Second\n";
+        let text = "# Plan\n\nWords.\n\n- [ ] Ship it (P1) (id: ship) (after: 7)\n  With a note.\n    - [x] Build (fast)\n    * Test (id: ../x)\n2. Second\n* * *\n- [ ]\n```\n- no task\n```\n";
         let parsed = parse_markdown(text.as_bytes(), Timestamp::UNIX_EPOCH);
         let subjects: Vec<_> = parsed
             .tasks
@@ -183,7 +192,7 @@ mod tests {
             "the outer item waits for the inner one"
         );
         assert_eq!(parsed.tasks[1].task.status, TaskStatus::Completed);
-        assert_eq!(parsed.errors.len(), 1);
+        assert_eq!(parsed.errors.len(), 2, "{:?}", parsed.errors);
         assert_eq!(
             (parsed.errors[0].line, parsed.errors[0].code),
             (8, "bad_id")

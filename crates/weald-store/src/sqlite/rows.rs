@@ -153,10 +153,8 @@ fn put_task(connection: &Connection, task: &Task) -> Result<()> {
             &id,
         )?;
     }
-    match task.id {
-        TaskId::Number(number) if before.is_none() => {
-            raise_counter(connection, Counter::Task, number)
-        }
+    match task.id.counted() {
+        Some(number) if before.is_none() => raise_counter(connection, Counter::Task, number),
         _ => Ok(()),
     }
 }
@@ -245,13 +243,15 @@ fn put_landing(connection: &Connection, landing: &Landing) -> Result<()> {
 }
 
 fn put_session(connection: &Connection, session: &Session) -> Result<()> {
+    let seen = nanoseconds(session.last_seen);
     execute(
         connection,
-        "INSERT INTO sessions VALUES (?1, ?2, ?3) ON CONFLICT (name) DO UPDATE SET \
-         last_seen = max(last_seen, excluded.last_seen), doc = excluded.doc",
+        "INSERT INTO sessions VALUES (?1, ?2, ?3, ?4) ON CONFLICT (name) DO UPDATE SET \
+         last_seen = max(last_seen, excluded.last_seen), open = excluded.open, doc = excluded.doc",
         params![
             session.name.as_str(),
-            nanoseconds(session.last_seen),
+            seen,
+            session.ended_at.is_none(),
             text(session)
         ],
     )
@@ -280,9 +280,11 @@ pub fn execute(connection: &Connection, sql: &str, with: impl rusqlite::Params) 
     Ok(())
 }
 
-/// A time as the store's columns hold it. Times beyond the year 2262 are kept in `doc` and end there in the columns.
+/// A time as the store's columns hold it. Times before 1677 or after 2262 are kept in `doc`; the
+/// columns hold the nearest they can.
 pub fn nanoseconds(time: Timestamp) -> i64 {
-    i64::try_from(time.as_nanosecond()).unwrap_or(i64::MAX)
+    let time = time.as_nanosecond();
+    i64::try_from(time).unwrap_or(if time < 0 { i64::MIN } else { i64::MAX })
 }
 
 /// The reverse of [`nanoseconds`].

@@ -13,7 +13,7 @@ use weald_core::name::{SessionName, TreeName};
 use weald_core::session::Session;
 use weald_core::store::{
     Counter, Durability, EventFilter, EventReader, MessageFilter, Read, Result, SessionReader,
-    TaskClass, TaskFilter, TaskOrder, TaskReader, TreeReader, Write,
+    SessionSet, TaskClass, TaskFilter, TaskOrder, TaskReader, TreeReader, Write,
 };
 use weald_core::task::Task;
 use weald_core::tree::Tree;
@@ -146,12 +146,12 @@ impl SessionReader for Transaction<'_> {
         Ok(found.into_iter().next())
     }
 
-    fn sessions(&self) -> Result<Vec<Session>> {
-        sessions(
-            &self.connection,
-            "SELECT last_seen, doc FROM sessions ORDER BY name",
-            &[],
-        )
+    fn sessions(&self, which: SessionSet) -> Result<Vec<Session>> {
+        let sql = match which {
+            SessionSet::Open => "SELECT last_seen, doc FROM sessions WHERE open = 1 ORDER BY name",
+            SessionSet::All => "SELECT last_seen, doc FROM sessions ORDER BY name",
+        };
+        sessions(&self.connection, sql, &[])
     }
 
     fn message(&self, id: MessageId) -> Result<Option<Message>> {

@@ -39,8 +39,10 @@ CREATE TABLE sessions (
     name TEXT PRIMARY KEY,
     -- Newer than the one in `doc` when a heartbeat came since.
     last_seen INTEGER NOT NULL,
+    open INTEGER NOT NULL,
     doc TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX sessions_open ON sessions (name) WHERE open = 1;
 
 CREATE TABLE messages (
     id INTEGER PRIMARY KEY,

@@ -23,9 +23,26 @@ pub fn a_heartbeat_makes_no_event_and_never_goes_back(store: &dyn Store, clock: 
             found.last_seen, seen,
             "an older record does not turn the heartbeat back"
         );
-        assert_eq!(tx.sessions().expect("read"), [found]);
+        assert_eq!(
+            tx.sessions(SessionSet::Open).expect("read"),
+            std::slice::from_ref(&found)
+        );
+        assert_eq!(tx.sessions(SessionSet::All).expect("read"), [found]);
         assert_eq!(tx.last_seq().expect("read"), Seq(2));
         assert_log_explains_state(tx);
+    });
+}
+
+pub fn ended_sessions_are_told_apart(store: &dyn Store, clock: &FakeClock) {
+    let (session, started) = session::register(None, alice(), None, clock.now()).expect("free");
+    let (_, ended) = session::ended(&session, clock.now());
+    write(store, |tx| {
+        tx.record(None, started).expect("recorded");
+        tx.record(None, ended).expect("recorded");
+    });
+    read(store, |tx| {
+        assert!(tx.sessions(SessionSet::Open).expect("read").is_empty());
+        assert_eq!(tx.sessions(SessionSet::All).expect("read").len(), 1);
     });
 }
 
@@ -174,6 +191,7 @@ fn tree_record(id: u64, now: Timestamp) -> Tree {
         task: None,
         status: TreeStatus::Creating,
         locked: None,
+        removing: false,
         created_at: now,
         last_used_at: now,
     }

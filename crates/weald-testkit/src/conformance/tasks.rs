@@ -7,7 +7,7 @@ pub fn an_empty_store_is_empty(store: &dyn Store, clock: &FakeClock) {
         assert_eq!(tx.last_seq().expect("read"), Seq(0));
         assert!(tx.tasks(&TaskFilter::default()).expect("read").is_empty());
         assert!(tx.task(&number(1)).expect("read").is_none());
-        assert!(tx.sessions().expect("read").is_empty());
+        assert!(tx.sessions(SessionSet::All).expect("read").is_empty());
         assert!(tx.events(&EventFilter::default()).expect("read").is_empty());
         assert_eq!(tx.now(), clock.now());
     });

@@ -13,7 +13,9 @@ use crate::exit;
 /// The shells clap knows.
 const SHELLS: [&str; 5] = ["bash", "elvish", "fish", "powershell", "zsh"];
 
-/// Print the completion script of a shell. It asks weald for task ids and names: source <(weald completions bash)
+/// Print the completion script of a shell
+///
+/// It asks weald for task ids and names: source <(weald completions bash)
 #[derive(Args)]
 pub struct Completions {
     /// The shell

@@ -12,11 +12,8 @@ use crate::errors::Failure;
 /// Show and set configuration, with origins.
 #[derive(Subcommand)]
 pub enum Config {
-    /// Print every value and where it comes from
     Show(show::Show),
-    /// Set a key in the private file of this repository
     Set(set::Set),
-    /// Take a key out of the private file
     Unset(unset::Unset),
 }
 

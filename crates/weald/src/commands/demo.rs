@@ -11,6 +11,7 @@ use tempfile::TempDir;
 use weald_git::{Git, require_version};
 
 use crate::context::Context;
+use crate::environment::Environment;
 use crate::errors::Failure;
 use crate::exit;
 use crate::ui::{ACCENT, DIM, HEADING, Out, paint};
@@ -18,7 +19,9 @@ use crate::ui::{ACCENT, DIM, HEADING, Out, paint};
 /// How many agents race for one task.
 const RACERS: usize = 8;
 
-/// See the main job done in a throw-away repository. Needs git and nothing else; leaves nothing behind.
+/// See the main job done in a throw-away repository
+///
+/// Needs git and nothing else; leaves nothing behind.
 #[derive(Args)]
 pub struct Demo {
     /// Keep the repository and say where it is
@@ -30,7 +33,7 @@ impl Demo {
     /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         require_version()?;
-        let stage = Stage::build()?;
+        let stage = Stage::build(&context.environment)?;
         let mut out = context.ui.out();
         stage.play(&mut out)?;
         if self.keep {
@@ -44,14 +47,21 @@ impl Demo {
 struct Stage {
     directory: TempDir,
     weald: PathBuf,
+    variables: Vec<(&'static str, String)>,
 }
 
 impl Stage {
-    fn build() -> Result<Self, Failure> {
+    fn build(environment: &Environment) -> Result<Self, Failure> {
         let directory = TempDir::with_prefix("weald-demo-")?;
+        let passed = ["PATH", "TERM", "NO_COLOR", "TMPDIR"];
+        let variables = passed
+            .iter()
+            .filter_map(|name| Some((*name, environment.get(name)?)))
+            .collect();
         let stage = Self {
             directory,
             weald: std::env::current_exe()?,
+            variables,
         };
         let repo = stage.repo();
         std::fs::create_dir_all(&repo)?;
@@ -82,7 +92,7 @@ impl Stage {
         self.show(out, &["task", "add", "Write the server", "--after", "1"])?;
         self.show(out, &["task", "add", "Write the client", "--after", "1"])?;
         self.show(out, &["task", "add", "Ship it", "--after", "2,3"])?;
-        self.show(out, &["task", "dep", "1", "--add", "4"])?;
+        self.show_refusal(out, &["task", "dep", "1", "--add", "4"])?;
         say(
             out,
             "A circle is refused, with the way round. Only the first task is ready:",
@@ -95,7 +105,7 @@ impl Stage {
             out,
             "A claim is a lease with a fencing token. An old or wrong token is refused:",
         )?;
-        self.show(out, &["task", "done", "1", "--token", "7"])?;
+        self.show_refusal(out, &["task", "done", "1", "--token", "7"])?;
         self.show(
             out,
             &[
@@ -169,29 +179,49 @@ impl Stage {
         Ok(())
     }
 
-    /// Runs one command and prints it with everything it said.
+    /// Shows a command that has to work.
     fn show(&self, out: &mut Out, args: &[&str]) -> Result<(), Failure> {
-        let words = args.iter().map(|arg| {
+        match self.print(out, args)? {
+            true => Ok(()),
+            false => Err(unexpected(args)),
+        }
+    }
+
+    /// Shows a command that has to be refused.
+    fn show_refusal(&self, out: &mut Out, args: &[&str]) -> Result<(), Failure> {
+        match self.print(out, args)? {
+            true => Err(unexpected(args)),
+            false => Ok(()),
+        }
+    }
+
+    /// Runs one command and prints it with everything it said; true if it succeeded.
+    fn print(&self, out: &mut Out, args: &[&str]) -> Result<bool, Failure> {
+        let quoted = |arg: &&str| {
             if arg.contains(' ') {
                 format!("\"{arg}\"")
             } else {
                 (*arg).to_owned()
             }
-        });
-        let line = words.collect::<Vec<_>>().join(" ");
+        };
+        let line = args.iter().map(quoted).collect::<Vec<_>>().join(" ");
         writeln!(
             out,
             "{} {}",
             paint(DIM, "$"),
             paint(ACCENT, format!("weald {line}").trim_end())
         )?;
-        let Output { stdout, stderr, .. } = self.command(args).output()?;
+        let Output {
+            stdout,
+            stderr,
+            status,
+        } = self.command(args).output()?;
         for text in [stdout, stderr] {
             for line in String::from_utf8_lossy(&text).lines() {
                 writeln!(out, "  {line}")?;
             }
         }
-        Ok(())
+        Ok(status.success())
     }
 
     /// This binary, in the demo's home.
@@ -205,17 +235,19 @@ impl Stage {
             .args(args)
             .current_dir(self.repo())
             .stdin(Stdio::null());
-        command.env("HOME", self.directory.path());
-        for variable in [
-            "XDG_CONFIG_HOME",
-            "WEALD_SESSION",
-            "WEALD_TASK",
-            "WEALD_TOKEN",
-        ] {
-            command.env_remove(variable);
-        }
+        // Only what a program needs to run and to draw: nothing of the caller's sessions or settings.
+        command.env_clear().env("HOME", self.directory.path());
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command
     }
+}
+
+fn unexpected(args: &[&str]) -> Failure {
+    Failure::new(
+        "demo_failed",
+        exit::REFUSED,
+        format!("`weald {}` did not do what the demo shows", args.join(" ")),
+    )
 }
 
 fn title(out: &mut Out, text: &str) -> io::Result<()> {

@@ -23,9 +23,11 @@ use crate::ui::{ACCENT, DIM, Out, paint};
 const MOST: u64 = 200;
 
 /// How long following waits before it looks whether anybody still reads.
-const ROUND: Duration = Duration::from_secs(5);
+const ROUND: Duration = Duration::from_secs(1);
 
-/// Read the log: the newest events, or those after a place. With --json one CloudEvents object a line.
+/// Read the log of everything that was done
+///
+/// With --json one CloudEvents object a line.
 #[derive(Args)]
 pub struct Events {
     /// Go on as events come
@@ -71,17 +73,23 @@ impl Events {
             tree: self.tree.clone(),
             limit: Some(self.limit.min(MOST)),
         };
+        // Read before the events: what comes in between is shown by following, not lost.
+        let newest = engine.wait_for_events(Seq(0), Duration::ZERO)?;
         let events = engine.events(&filter)?;
-        let last = events.last().map(|event| event.seq);
+        let last = events
+            .last()
+            .map_or(self.since.unwrap_or(newest), |event| event.seq);
         let mut out = context.ui.out();
         for event in events {
             printer.event(&mut out, event)?;
         }
-        torn_tail(&place.private().join(JOURNAL_FILE))
-            .iter()
-            .try_for_each(|line| printer.line(&mut out, line))?;
+        if self.since.is_none() && self.task.is_none() && self.tree.is_none() {
+            let torn = torn_tail(&place.private().join(JOURNAL_FILE));
+            torn.iter()
+                .try_for_each(|line| printer.line(&mut out, line))?;
+        }
         match self.follow {
-            true => follow(&engine, &printer, &mut out, filter, last.or(self.since)),
+            true => follow(&engine, &printer, &mut out, filter, last),
             false => Ok(exit::DONE),
         }
     }
@@ -131,13 +139,10 @@ fn follow(
     printer: &Printer<'_>,
     out: &mut Out,
     mut filter: EventFilter,
-    last: Option<Seq>,
+    mut last: Seq,
 ) -> Result<u8, Failure> {
     filter.limit = Some(MOST);
-    let mut last = match last {
-        Some(last) => last,
-        None => engine.wait_for_events(Seq(0), Duration::ZERO)?,
-    };
+    out.flush()?;
     loop {
         let newest = engine.wait_for_events(last, ROUND)?;
         loop {
@@ -151,6 +156,9 @@ fn follow(
         }
         last = last.max(newest);
         out.flush()?;
+        if printer.context.ui.nobody_reads() {
+            return Ok(exit::DONE);
+        }
     }
 }
 
@@ -173,7 +181,7 @@ impl Printer<'_> {
                 writeln!(
                     out,
                     "{}",
-                    json!({"specversion": "1.0", "type": kind, "data": data})
+                    json!({"specversion": "1.0", "id": format!("byte-{offset}"), "source": self.source, "type": kind, "data": data})
                 )
             }
             JournalLine::Torn { offset, text } => {

@@ -13,7 +13,9 @@ use crate::errors::Failure;
 use crate::exit;
 use crate::ui::Fields;
 
-/// Choose this repository's conventions. Not needed: everything works without.
+/// Choose this repository's conventions
+///
+/// Not needed: everything works without.
 #[derive(Args)]
 pub struct Init {
     /// The conventions to start from
@@ -47,7 +49,7 @@ impl Init {
             .config(&place)?
             .target
             .map_or_else(|| "the target".to_owned(), |(branch, _)| branch);
-        let init = json!({"profile": self.profile, "file": path, "shared": self.shared});
+        let init = json!({"profile": self.profile, "file": path.display().to_string(), "shared": self.shared});
         context.ui.answer(
             || Fields::new().with("init", &init),
             |out| {

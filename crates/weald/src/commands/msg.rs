@@ -18,20 +18,15 @@ use weald_core::name::SessionName;
 use crate::completion;
 use crate::context::Context;
 use crate::errors::Failure;
-use crate::ui::{ACCENT, DIM, Fields, Out, ago, paint};
+use crate::ui::{ACCENT, DIM, Fields, Out, ago, clean, paint};
 
 /// Send, ask and answer messages.
 #[derive(Subcommand)]
 pub enum Msg {
-    /// Send a message
     Send(send::Send),
-    /// Read your messages
     Inbox(inbox::Inbox),
-    /// Ask a question
     Ask(ask::Ask),
-    /// Answer a question, judge a plan, agree to a shutdown
     Reply(reply::Reply),
-    /// Send a message to every session
     Broadcast(broadcast::Broadcast),
 }
 
@@ -114,7 +109,7 @@ fn print_message(out: &mut Out, message: &Message, context: &Context<'_>) -> io:
         paint(ACCENT, format!("[{}]", message.id)),
         paint(DIM, head)
     )?;
-    writeln!(out, "  {}", message.text.replace('\n', "\n  "))
+    writeln!(out, "  {}", clean(&message.text).replace('\n', "\n  "))
 }
 
 fn waiting(time: Option<SignedDuration>) -> Duration {

@@ -20,18 +20,12 @@ use crate::ui::{ACCENT, Fields, Out, ago, paint};
 /// Tell who is working, and whether they live.
 #[derive(Subcommand)]
 pub enum Session {
-    /// Register a session
     Register(register::Register),
-    /// Give a sign of life
     Heartbeat(heartbeat::Heartbeat),
-    /// Ask whether a session lives, or whether a task is somebody else's
     #[command(alias = "is-active")]
     Check(check::Check),
-    /// List sessions
     List(list::List),
-    /// Leave a note, or read one
     Note(note::Note),
-    /// End a session and give back what it holds
     #[command(alias = "deregister")]
     End(end::End),
 }

@@ -33,37 +33,21 @@ use crate::ui::{ACCENT, Fields, Out, Table, paint, status_style};
 /// Add, claim and finish tasks.
 #[derive(Subcommand)]
 pub enum Task {
-    /// Add a task
     Add(add::Add),
-    /// List tasks
     List(list::List),
-    /// List what can be claimed now, first things first
     Ready(ready::Ready),
-    /// Show one task
     Show(show::Show),
-    /// Change a task's words
     Edit(edit::Edit),
-    /// Take a task, or the next one that is ready
     Claim(claim::Claim),
-    /// Hold a task for longer
     Renew(renew::Renew),
-    /// Give a task back
     Release(release::Release),
-    /// Begin without a claim
     Start(start::Start),
-    /// Finish a task
     Done(done::Done),
-    /// Give up on a task
     Fail(fail::Fail),
-    /// Say that a task is not wanted
     Cancel(cancel::Cancel),
-    /// Open a finished, failed, blocked or cancelled task again
     Reopen(reopen::Reopen),
-    /// Change what a task waits for
     Dep(dep::Dep),
-    /// Take in tasks from a file or stdin
     Import(import::Import),
-    /// Write all tasks as JSON lines
     Export(export::Export),
 }
 

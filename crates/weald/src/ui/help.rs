@@ -10,6 +10,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Plan and hand out work", &["task"]),
     ("Talk to each other", &["msg", "session"]),
     ("See what happened", &["events"]),
+    ("Keep a process in its place", &["sandbox"]),
     ("Set up", &["config", "completions", "man"]),
 ];
 

@@ -7,6 +7,9 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::{HEADING, Out, paint, width};
 
+/// The widest column but the last.
+const WIDEST: usize = 36;
+
 /// A table in the making.
 pub struct Table {
     heads: Vec<&'static str>,
@@ -35,7 +38,11 @@ impl Table {
         let last = self.heads.len() - 1;
         let widest = |column: usize| {
             let cells = self.rows.iter().map(|row| row[column].0.width());
-            cells.chain([self.heads[column].width()]).max().unwrap_or(0)
+            cells
+                .chain([self.heads[column].width()])
+                .max()
+                .unwrap_or(0)
+                .min(WIDEST)
         };
         let widths: Vec<_> = (0..last).map(widest).collect();
         let used: usize = widths.iter().map(|width| width + 2).sum();
@@ -48,7 +55,11 @@ impl Table {
         for row in std::iter::once(&heads).chain(&self.rows) {
             for (column, (text, style)) in row.iter().enumerate() {
                 let (text, pad) = match widths.get(column) {
-                    Some(width) => (text.clone(), width + 2 - text.width()),
+                    Some(width) => {
+                        let text = cut(text, *width);
+                        let pad = width + 2 - text.width();
+                        (text, pad)
+                    }
                     None => (cut(text, room), 0),
                 };
                 write!(out, "{}{:pad$}", paint(*style, text), "")?;

@@ -9,8 +9,9 @@ pub fn ago(time: Timestamp, now: Timestamp) -> String {
 
 /// How long still: `12m left`, or `expired`.
 pub fn left(until: Timestamp, now: Timestamp) -> String {
-    match until.duration_since(now).as_secs() {
-        seconds if seconds > 0 => format!("{} left", short(seconds)),
+    // Rounded up: a claim of 15 minutes has 15 minutes left when it is made.
+    match until.duration_since(now).as_millis() {
+        millis if millis > 0 => format!("{} left", short((millis as i64 + 999) / 1_000)),
         _ => "expired".to_owned(),
     }
 }

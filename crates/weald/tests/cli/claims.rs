@@ -189,6 +189,14 @@ fn check_history(env: &TestEnv, tasks: usize) {
         }
     }
     assert_eq!(done.len(), tasks);
+    let takeovers = events(env)
+        .iter()
+        .filter(|event| event["type"] == "dev.weald.task.taken_over")
+        .count();
+    assert!(
+        takeovers > 0,
+        "nobody was killed or stopped while holding a task: this run shows nothing"
+    );
 }
 
 /// Nobody failed but for old tokens, and what a worker saw acknowledged is in the log.

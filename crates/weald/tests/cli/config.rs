@@ -181,3 +181,87 @@ fn init_writes_the_private_file_or_the_shared_one() {
         "one's own word counts more"
     );
 }
+
+#[test]
+fn config_of_others_is_bounded_and_never_waited_for() {
+    let env = env();
+    let file = env.repo().join("weald.toml");
+    assert!(env.command("mkfifo").arg(&file).status().unwrap().success());
+    env.ok(&["task", "list"]);
+    fs::remove_file(&file).unwrap();
+    for text in [
+        "policy.gate = ".to_owned(),
+        "#".repeat(300 * 1024),
+        "lease.ttl = '384307168202282325d'".to_owned(),
+    ] {
+        fs::write(&file, &text).unwrap();
+        env.git(&["add", "weald.toml"]);
+        env.git(&["commit", "-q", "-m", "odd"]);
+        let gate = value(&env.ok(&["config", "show"]), "policy.gate").0;
+        assert_eq!(
+            gate,
+            if text.starts_with("lease") {
+                "tests"
+            } else {
+                "human"
+            },
+            "unreadable is strict"
+        );
+    }
+    let answer = env.weald(&["task", "claim", "--json", "--ttl", "384307168202282325d"]);
+    assert_eq!(
+        (answer.code, answer.error_code().as_str()),
+        (2, "invalid_value")
+    );
+}
+
+#[test]
+fn config_comes_from_the_target_and_not_from_a_worktree() {
+    let env = env();
+    env.git(&["branch", "-m", "main", "trunk"]);
+    let linked = env.root().join("x");
+    env.git(&[
+        "worktree",
+        "add",
+        "-q",
+        "-b",
+        "wt/x",
+        linked.to_str().unwrap(),
+    ]);
+    fs::write(linked.join("weald.toml"), "landing.strategy = 'ff'\n").unwrap();
+    let linked = linked.to_str().unwrap();
+    env.git(&["-C", linked, "add", "weald.toml"]);
+    env.git(&["-C", linked, "commit", "-q", "-m", "mine"]);
+    let shown = env.ok(&["-C", linked, "config", "show"]);
+    assert_eq!(value(&shown, "landing.strategy").0, "squash");
+    assert_eq!(shown["config"]["target"]["branch"], "trunk");
+}
+
+#[test]
+fn parallel_settings_are_all_kept_and_the_folder_is_private() {
+    use std::os::unix::fs::PermissionsExt;
+    let env = env();
+    let keys = [
+        "lease.ttl",
+        "session.stale_after",
+        "clean.min_age",
+        "clean.stale_after",
+    ];
+    let started: Vec<_> = keys
+        .iter()
+        .map(|key| {
+            env.weald_command(&["config", "set", key, "9m"])
+                .spawn()
+                .unwrap()
+        })
+        .collect();
+    for mut child in started {
+        assert!(child.wait().unwrap().success());
+    }
+    let shown = env.ok(&["config", "show"]);
+    for key in keys {
+        assert_eq!(value(&shown, key).0, "9m", "{key}");
+    }
+    let mode = fs::metadata(env.private()).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+}

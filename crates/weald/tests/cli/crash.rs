@@ -90,3 +90,56 @@ fn many_first_commands_at_once_make_one_database() {
     }
     assert_eq!(env.ok(&["task", "list"])["total"], 16);
 }
+
+#[test]
+fn a_damaged_or_emptied_database_is_refused_and_never_taken_for_new() {
+    let env = env();
+    env.ok(&["task", "add", "precious"]);
+    let database = env.private().join("weald.db");
+    for content in [
+        "",
+        "not a database at all, but long enough to look like one",
+    ] {
+        for suffix in ["-wal", "-shm"] {
+            let _ = std::fs::remove_file(env.private().join(format!("weald.db{suffix}")));
+        }
+        std::fs::write(&database, content).unwrap();
+        let refused = env.refused(&["task", "list"], 1, "store_damaged");
+        assert!(
+            refused["error"]["hint"]
+                .as_str()
+                .unwrap()
+                .contains("events.jsonl")
+        );
+        assert_eq!(
+            std::fs::read_to_string(&database).unwrap(),
+            content,
+            "left as it is"
+        );
+    }
+    // A new database beside an old journal: the journal is kept under another name, and told.
+    std::fs::remove_file(&database).unwrap();
+    let answer = env.weald(&["task", "add", "again"]);
+    assert_eq!(answer.code, 0);
+    assert!(answer.stderr.contains("another database"), "{answer:?}");
+    env.ok(&["task", "add", "and again"]);
+    assert!(env.private().join("events.jsonl.1").is_file());
+    crate::events::assert_journal_is_the_log(&env);
+}
+
+#[test]
+fn a_held_journal_delays_but_does_not_hang() {
+    let env = env();
+    env.ok(&["task", "add", "one"]);
+    let journal = std::fs::OpenOptions::new()
+        .append(true)
+        .open(env.private().join("events.jsonl"))
+        .unwrap();
+    journal.lock().unwrap();
+    let answer = env.weald(&["task", "add", "two"]);
+    assert_eq!(answer.code, 0, "{answer:?}");
+    assert!(answer.stderr.contains("journal is behind"), "{answer:?}");
+    journal.unlock().unwrap();
+    env.ok(&["task", "add", "three"]);
+    crate::events::assert_journal_is_the_log(&env);
+}

@@ -178,6 +178,7 @@ fn p8_the_life_of_a_tree_can_be_read_back() {
         task: Some("1".parse().unwrap()),
         status: TreeStatus::Creating,
         locked: None,
+        removing: false,
         created_at: now,
         last_used_at: now,
     };
@@ -191,6 +192,7 @@ fn p8_the_life_of_a_tree_can_be_read_back() {
         TreeInput::Keep,
         TreeInput::RemoveBegins,
         failed,
+        TreeInput::RemoveBegins,
         TreeInput::Trashed,
         TreeInput::Restored,
     ];
@@ -220,11 +222,12 @@ fn p8_the_life_of_a_tree_can_be_read_back() {
         "kept",
         "remove.before",
         "remove.failed",
+        "remove.before",
         "trashed",
         "restored",
     ];
     assert_eq!(kinds, expected);
     assert_eq!(told[4]["data"]["error"], "it is locked");
-    assert_eq!(told[6]["data"]["after"]["tree"]["status"], "active");
+    assert_eq!(told[7]["data"]["after"]["tree"]["status"], "active");
     assert_eq!(told[0]["data"]["task"], json!(1));
 }

@@ -123,8 +123,9 @@ fn t13_ten_thousand_malformed_lines_are_reported_line_by_line() {
     let (mut good, mut total) = (0, 0);
     while total < 10_000 {
         for (number, text) in odd_texts().iter().enumerate() {
-            let line: Vec<u8> = match (total + number) % 5 {
-                0 => format!("{{\"subject\":{}}}", serde_json::json!(text)).into_bytes(),
+            let line: Vec<u8> = match (total / 7 + number) % 5 {
+                0 => format!("{{\"subject\":{},\"n\":{total}}}", serde_json::json!(text))
+                    .into_bytes(),
                 1 => format!("{{\"id\":{},\"subject\":\"ok\"}}", serde_json::json!(text))
                     .into_bytes(),
                 2 => text.replace('\n', " ").into_bytes(),

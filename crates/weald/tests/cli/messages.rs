@@ -304,3 +304,76 @@ fn urgent_messages_come_first_and_broadcasts_reach_everybody_else() {
     let long = "x".repeat(100_000);
     env.ok(&["msg", "send", "bob", &long, "--session", "alice"]);
 }
+
+#[test]
+fn s9_only_the_newest_plan_counts_and_nobody_approves_their_own() {
+    let env = env();
+    env.ok(&["task", "add", "big", "--needs-plan"]);
+    env.ok(&["task", "claim", "1", "--session", "worker"]);
+    let plan = |to: &str| {
+        let args = [
+            "msg",
+            "send",
+            to,
+            "a plan",
+            "--type",
+            "plan",
+            "--task",
+            "1",
+            "--session",
+            "worker",
+        ];
+        env.ok(&args)["messages"][0]["id"].to_string()
+    };
+    let own = plan("worker");
+    env.refused(
+        &["msg", "reply", &own, "--approve", "--session", "worker"],
+        1,
+        "own_request",
+    );
+    let old = plan("lead");
+    let new = plan("lead");
+    env.ok(&["msg", "reply", &old, "--approve", "--session", "lead"]);
+    env.refused(
+        &["task", "done", "1", "--token", "1"],
+        1,
+        "plan_not_approved",
+    );
+    env.ok(&["msg", "reply", &new, "--approve", "--session", "lead"]);
+    env.ok(&["task", "done", "1", "--token", "1"]);
+    env.ok(&["task", "add", "small"]);
+    env.ok(&[
+        "msg",
+        "send",
+        "lead",
+        "unasked",
+        "--type",
+        "plan",
+        "--task",
+        "2",
+        "--session",
+        "worker",
+    ]);
+    env.ok(&["task", "claim", "2", "--session", "worker"]);
+    env.ok(&["task", "done", "2", "--token", "1"]);
+}
+
+#[test]
+fn text_of_others_can_not_command_the_terminal() {
+    let env = env();
+    env.ok(&[
+        "msg",
+        "send",
+        "bob",
+        "\u{1b}]52;c;AAAA\u{7}",
+        "--session",
+        "alice",
+    ]);
+    let shown = env
+        .weald(&["msg", "inbox", "--session", "bob", "--color", "never"])
+        .stdout;
+    assert!(
+        shown.contains("]52;c") && !shown.contains('\u{1b}') && !shown.contains('\u{7}'),
+        "{shown:?}"
+    );
+}

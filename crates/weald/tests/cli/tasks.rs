@@ -285,3 +285,40 @@ fn n7_n8_ids_are_checked_before_anything_happens() {
     }
     assert!(!env.private().exists(), "nothing was written");
 }
+
+#[test]
+fn a_large_number_does_not_end_all_numbering() {
+    let env = env();
+    env.ok(&["task", "add", "large", "--id", "9007199254740991"]);
+    assert_eq!(env.ok(&["task", "add", "next"])["task"]["id"], 1);
+    assert_eq!(
+        env.weald(&["task", "add", "x", "--id", "9223372036854775807"])
+            .code,
+        2
+    );
+}
+
+#[test]
+fn s2_t6_whoever_started_a_task_owns_it_until_they_end() {
+    let env = env();
+    env.ok(&["task", "add", "a"]);
+    env.ok(&["session", "register", "alice"]);
+    let mut start = env.weald_command(&["task", "start", "1"]);
+    assert!(
+        start
+            .env("WEALD_SESSION", "alice")
+            .output()
+            .unwrap()
+            .status
+            .success()
+    );
+    env.refused(&["task", "claim", "1", "--session", "bob"], 5, "task_held");
+    env.refused(
+        &["session", "check", "--task", "1", "--session", "bob"],
+        1,
+        "task_contested",
+    );
+    env.ok(&["session", "end", "alice"]);
+    env.refused(&["session", "heartbeat", "alice"], 1, "session_ended");
+    env.ok(&["task", "claim", "1", "--session", "bob"]);
+}

@@ -11,7 +11,9 @@ use crate::context::Context;
 use crate::errors::Failure;
 use crate::ui::Fields;
 
-/// Set a key in the private file of this repository. Lists are comma separated.
+/// Set a key in the private file of this repository
+///
+/// Lists are comma separated.
 #[derive(Args)]
 pub struct Set {
     /// The key, as landing.strategy
@@ -27,7 +29,7 @@ impl Set {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let path = context.place()?.private().join(PRIVATE_FILE);
         let value = edit_file(&path, &self.key, &self.value)?;
-        let set = json!({"key": self.key, "value": value, "file": path});
+        let set = json!({"key": self.key, "value": value, "file": path.display().to_string()});
         context.ui.answer(
             || Fields::new().with("config", &set),
             |out| writeln!(out, "{} = {value}", self.key),

@@ -9,8 +9,9 @@ use crate::context::Context;
 use crate::errors::Failure;
 use crate::ui::{ACCENT, DIM, Fields, Table};
 
-/// Print every value and where it comes from. Later wins: profile, weald.toml on the target, your file, the private
-/// file, $WEALD_*, --set.
+/// Print every value and where it comes from
+///
+/// Later wins: profile, weald.toml on the target, your file, the private file, $WEALD_*, --set.
 #[derive(Args)]
 pub struct Show {
     /// Only this key

@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::errors::Failure;
 use crate::ui::Fields;
 
-/// Take a key out of the private file of this repository.
+/// Take a key out of the private file
 #[derive(Args)]
 pub struct Unset {
     /// The key
@@ -24,7 +24,8 @@ impl Unset {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let path = context.place()?.private().join(PRIVATE_FILE);
         let removed = remove_key(&path, &self.key)?;
-        let unset = json!({"key": self.key, "removed": removed, "file": path});
+        let unset =
+            json!({"key": self.key, "removed": removed, "file": path.display().to_string()});
         context.ui.answer(
             || Fields::new().with("config", &unset),
             |out| match removed {

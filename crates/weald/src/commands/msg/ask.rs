@@ -11,6 +11,8 @@ use crate::completion;
 use crate::context::Context;
 use crate::errors::Failure;
 
+/// Ask a question
+///
 /// Ask a question, and wait for the answer if told to.
 #[derive(Args)]
 pub struct Ask {

@@ -8,7 +8,7 @@ use crate::cli::SessionArg;
 use crate::context::Context;
 use crate::errors::Failure;
 
-/// Send a message to every session that has not ended.
+/// Send a message to every session
 #[derive(Args)]
 pub struct Broadcast {
     /// The words

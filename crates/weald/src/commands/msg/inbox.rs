@@ -9,7 +9,9 @@ use crate::cli::{SessionArg, duration};
 use crate::context::Context;
 use crate::errors::Failure;
 
-/// Read your messages, the urgent ones first. `--consume` takes them out: each is given to exactly one reader.
+/// Read your messages
+///
+/// `--consume` takes them out: each is given to exactly one reader.
 #[derive(Args)]
 pub struct Inbox {
     /// Take them out

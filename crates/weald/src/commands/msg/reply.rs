@@ -13,7 +13,9 @@ use crate::context::Context;
 use crate::errors::Failure;
 use crate::ui::Fields;
 
-/// Answer a question, judge a plan, agree to a shutdown. A second reply to the same request is ignored.
+/// Answer a question, judge a plan, agree to a shutdown
+///
+/// A second reply to the same request is ignored.
 #[derive(Args)]
 pub struct Reply {
     /// The message to reply to

@@ -10,7 +10,9 @@ use crate::completion;
 use crate::context::Context;
 use crate::errors::Failure;
 
-/// Send a message. A question, a plan and a shutdown wait for their reply.
+/// Send a message
+///
+/// A question, a plan and a shutdown wait for their reply.
 #[derive(Args)]
 pub struct Send {
     /// To whom

@@ -16,6 +16,8 @@ use crate::errors::Failure;
 use crate::exit;
 use crate::ui::Fields;
 
+/// Ask whether a session lives, or whether a task is somebody else's
+///
 /// Ask whether a session lives (exit 0: alive, 1: dead or unknown), or whether a task is somebody else's (exit 1).
 #[derive(Args)]
 pub struct Check {

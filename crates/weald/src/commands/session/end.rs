@@ -12,6 +12,8 @@ use crate::context::Context;
 use crate::errors::Failure;
 use crate::ui::Fields;
 
+/// End a session and give back what it holds
+///
 /// End a session: what it holds is given back, its note stays.
 #[derive(Args)]
 pub struct End {

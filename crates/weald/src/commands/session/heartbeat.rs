@@ -10,6 +10,8 @@ use crate::completion;
 use crate::context::Context;
 use crate::errors::Failure;
 
+/// Give a sign of life
+///
 /// Give a sign of life, and say what you work on.
 #[derive(Args)]
 pub struct Heartbeat {

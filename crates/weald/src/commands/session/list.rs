@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::errors::Failure;
 use crate::ui::{ACCENT, Fields, Table, ago};
 
-/// List sessions that have not ended.
+/// List sessions
 #[derive(Args)]
 pub struct List {
     /// Those that have ended, too

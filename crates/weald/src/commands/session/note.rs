@@ -8,9 +8,11 @@ use crate::cli::SessionArg;
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::exit;
-use crate::ui::Fields;
+use crate::ui::{Fields, clean};
 
-/// Leave a note (what was done, what is next), or read it. Notes outlive the session.
+/// Leave a note, or read one
+///
+/// Notes outlive the session.
 #[derive(Args)]
 pub struct Note {
     /// The note; without it, the one that is there is printed
@@ -38,7 +40,7 @@ impl Note {
         };
         context.ui.answer(
             || Fields::new().with("session", &view).with("note", note),
-            |out| writeln!(out, "{}", note.text),
+            |out| writeln!(out, "{}", clean(&note.text)),
         )
     }
 }

@@ -8,6 +8,8 @@ use crate::cli::SessionArg;
 use crate::context::Context;
 use crate::errors::Failure;
 
+/// Register a session
+///
 /// Register a session, or register it again.
 #[derive(Args)]
 pub struct Register {

@@ -11,7 +11,7 @@ use crate::completion;
 use crate::context::Context;
 use crate::errors::Failure;
 
-/// Add a task.
+/// Add a task
 #[derive(Args)]
 pub struct Add {
     /// What is to be done, in one line

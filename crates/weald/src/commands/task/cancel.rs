@@ -10,7 +10,9 @@ use crate::completion;
 use crate::context::Context;
 use crate::errors::Failure;
 
-/// Say that a task is not wanted. Whoever holds it is refused from then on.
+/// Say that a task is not wanted
+///
+/// Whoever holds it is refused from then on.
 #[derive(Args)]
 pub struct Cancel {
     /// The task

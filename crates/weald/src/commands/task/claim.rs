@@ -13,7 +13,9 @@ use crate::context::Context;
 use crate::errors::Failure;
 use crate::ui::{Fields, left};
 
-/// Take a task, or the next one that is ready. The answer holds the token that every later step needs.
+/// Take a task, or the next one that is ready
+///
+/// The answer holds the token that every later step needs.
 #[derive(Args)]
 pub struct Claim {
     /// The task (default: the next ready one, by priority, then age)

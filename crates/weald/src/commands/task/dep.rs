@@ -9,7 +9,7 @@ use crate::completion;
 use crate::context::Context;
 use crate::errors::Failure;
 
-/// Change what a task waits for.
+/// Change what a task waits for
 #[derive(Args)]
 pub struct Dep {
     /// The task

@@ -7,7 +7,9 @@ use super::HeldTask;
 use crate::context::Context;
 use crate::errors::Failure;
 
-/// Finish a task. The answer lists what became ready by it.
+/// Finish a task
+///
+/// The answer lists what became ready by it.
 #[derive(Args)]
 pub struct Done {
     #[command(flatten)]

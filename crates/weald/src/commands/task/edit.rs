@@ -11,7 +11,7 @@ use crate::completion;
 use crate::context::Context;
 use crate::errors::Failure;
 
-/// Change a task's words; what is not named stays.
+/// Change a task's words
 #[derive(Args)]
 pub struct Edit {
     /// The task

@@ -9,6 +9,8 @@ use crate::context::Context;
 use crate::errors::Failure;
 use crate::exit;
 
+/// Write all tasks as JSON lines
+///
 /// Write all tasks as JSON lines, with every field they have.
 #[derive(Args)]
 pub struct Export {}

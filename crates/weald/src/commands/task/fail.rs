@@ -7,7 +7,7 @@ use super::HeldTask;
 use crate::context::Context;
 use crate::errors::Failure;
 
-/// Give up on a task.
+/// Give up on a task
 #[derive(Args)]
 pub struct Fail {
     #[command(flatten)]

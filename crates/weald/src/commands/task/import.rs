@@ -16,7 +16,9 @@ use crate::ui::Fields;
 /// The largest input.
 const LIMIT: u64 = 512 * 1024 * 1024;
 
-/// Take in tasks. Lines that can't be read are reported and the others taken; dependencies that go round refuse all.
+/// Take in tasks from a file or stdin
+///
+/// Lines that can't be read are reported and the others taken; dependencies that go round refuse all.
 #[derive(Args)]
 pub struct Import {
     /// The file; `-` is stdin

@@ -28,6 +28,8 @@ const STATUSES: [&str; 10] = [
     "done",
 ];
 
+/// List tasks
+///
 /// List tasks, as they were made.
 #[derive(Args)]
 pub struct List {

@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::errors::Failure;
 use crate::ui::Fields;
 
-/// List what can be claimed now, in the order a claim takes it.
+/// List what can be claimed now, first things first
 #[derive(Args)]
 pub struct Ready {
     /// At most so many

@@ -7,7 +7,7 @@ use super::HeldTask;
 use crate::context::Context;
 use crate::errors::Failure;
 
-/// Give a task back; it is pending again.
+/// Give a task back
 #[derive(Args)]
 pub struct Release {
     #[command(flatten)]

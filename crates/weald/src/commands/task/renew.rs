@@ -9,7 +9,9 @@ use crate::cli::duration;
 use crate::context::Context;
 use crate::errors::Failure;
 
-/// Hold a task for longer. Works after the lease ran out, as long as nobody took over.
+/// Hold a task for longer
+///
+/// Works after the lease ran out, as long as nobody took over.
 #[derive(Args)]
 pub struct Renew {
     #[command(flatten)]

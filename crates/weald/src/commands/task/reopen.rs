@@ -10,7 +10,7 @@ use crate::completion;
 use crate::context::Context;
 use crate::errors::Failure;
 
-/// Open a finished, failed, blocked or cancelled task again.
+/// Open a finished, failed, blocked or cancelled task again
 #[derive(Args)]
 pub struct Reopen {
     /// The task

@@ -11,9 +11,9 @@ use super::print_line;
 use crate::completion;
 use crate::context::Context;
 use crate::errors::Failure;
-use crate::ui::{DIM, Fields, Out, ago, left, paint};
+use crate::ui::{DIM, Fields, Out, ago, clean, left, paint};
 
-/// Show one task with what it waits for and what waits for it.
+/// Show one task
 #[derive(Args)]
 pub struct Show {
     /// The task
@@ -39,7 +39,12 @@ fn print_detail(out: &mut Out, detail: &TaskDetail, now: Timestamp) -> io::Resul
     print_line(out, task)?;
     let mut line = |name: &str, value: String| match value.is_empty() {
         true => Ok(()),
-        false => writeln!(out, "  {} {value}", paint(DIM, format!("{name:<11}"))),
+        false => writeln!(
+            out,
+            "  {} {}",
+            paint(DIM, format!("{name:<11}")),
+            clean(&value)
+        ),
     };
     let ids = |ids: &[TaskId]| {
         ids.iter()
@@ -81,6 +86,6 @@ fn print_detail(out: &mut Out, detail: &TaskDetail, now: Timestamp) -> io::Resul
     line("updated", format!("{} ago", ago(task.updated_at, now)))?;
     match task.description.is_empty() {
         true => Ok(()),
-        false => writeln!(out, "\n{}", task.description),
+        false => writeln!(out, "\n{}", clean(&task.description)),
     }
 }

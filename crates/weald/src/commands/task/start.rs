@@ -10,6 +10,8 @@ use crate::completion;
 use crate::context::Context;
 use crate::errors::Failure;
 
+/// Begin without a claim
+///
 /// Begin without a claim: for people, who need no lease.
 #[derive(Args)]
 pub struct Start {
@@ -23,13 +25,8 @@ pub struct Start {
 impl Start {
     /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        decide(
-            context,
-            &self.id,
-            &self.session,
-            TaskInput::Start {
-                owner: self.session.session.clone(),
-            },
-        )
+        let engine = context.engine()?;
+        let owner = context.actor(&engine, self.session.session.as_ref())?;
+        decide(context, &self.id, &self.session, TaskInput::Start { owner })
     }
 }

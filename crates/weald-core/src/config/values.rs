@@ -1,0 +1,137 @@
+//! Values: what a key may hold, and how it is written.
+
+use std::fmt;
+
+use jiff::SignedDuration;
+use serde::Serialize;
+
+use super::keys::{Key, Kind};
+use crate::naming::check_template;
+
+/// A checked value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Value {
+    /// Text, template, choice or duration (as written).
+    Text(String),
+    /// A switch.
+    Switch(bool),
+    /// A number.
+    Number(i64),
+    /// A list.
+    List(Vec<String>),
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => f.write_str(text),
+            Self::Switch(on) => on.fmt(f),
+            Self::Number(number) => number.fmt(f),
+            Self::List(items) => write!(f, "[{}]", items.join(", ")),
+        }
+    }
+}
+
+/// A value given as text (a variable, a flag, `config set`), as TOML would have held it.
+pub fn from_text(key: &Key, text: &str) -> toml::Value {
+    match key.kind {
+        Kind::Switch => text
+            .parse()
+            .map_or_else(|_| text.into(), toml::Value::Boolean),
+        Kind::Number(..) => text
+            .parse()
+            .map_or_else(|_| text.into(), toml::Value::Integer),
+        Kind::List | Kind::OwnList => {
+            let items = text
+                .split(',')
+                .map(str::trim)
+                .filter(|item| !item.is_empty());
+            toml::Value::Array(items.map(|item| item.into()).collect())
+        }
+        _ => text.into(),
+    }
+}
+
+/// Checks a value against its key, or says what would be right.
+pub fn check_value(key: &Key, raw: &toml::Value) -> Result<Value, String> {
+    let text = || {
+        raw.as_str()
+            .ok_or_else(|| "this is a text in quotes".to_owned())
+    };
+    match key.kind {
+        Kind::Text | Kind::OwnText => Ok(Value::Text(text()?.to_owned())),
+        Kind::Template => match check_template(text()?) {
+            Ok(()) => Ok(Value::Text(text()?.to_owned())),
+            Err(error) => Err(error.to_string()),
+        },
+        Kind::Switch => raw
+            .as_bool()
+            .map(Value::Switch)
+            .ok_or_else(|| "this is true or false".to_owned()),
+        Kind::Number(low, high) => match raw.as_integer() {
+            Some(number) if (low..=high).contains(&number) => Ok(Value::Number(number)),
+            _ => Err(format!("this is a number from {low} to {high}")),
+        },
+        Kind::Duration => match parse_duration(text()?) {
+            Ok(_) => Ok(Value::Text(text()?.to_owned())),
+            Err(reason) => Err(reason),
+        },
+        Kind::Choice(known) | Kind::Guarded(known) => match text()? {
+            given if known.contains(&given) => Ok(Value::Text(given.to_owned())),
+            given => Err(format!("`{given}` is none of {}", known.join(", "))),
+        },
+        Kind::Size => match text()? {
+            "none" => Ok(Value::Text("none".to_owned())),
+            size => parse_size(size).map(|_| Value::Text(size.to_owned())),
+        },
+        Kind::List | Kind::OwnList => {
+            let items = raw
+                .as_array()
+                .ok_or_else(|| "this is a list of texts".to_owned())?;
+            let texts = items.iter().map(|item| item.as_str().map(str::to_owned));
+            texts
+                .collect::<Option<_>>()
+                .map(Value::List)
+                .ok_or_else(|| "this is a list of texts".to_owned())
+        }
+    }
+}
+
+/// A size in bytes: a number, and K, M, G or T for powers of 1024.
+pub fn parse_size(text: &str) -> Result<u64, String> {
+    let wrong = || format!("`{text}` is no size: write it as 512M or 2G");
+    let digits = text.trim_end_matches(['K', 'M', 'G', 'T']);
+    let power = match &text[digits.len()..] {
+        "" => 0,
+        "K" => 10,
+        "M" => 20,
+        "G" => 30,
+        "T" => 40,
+        _ => return Err(wrong()),
+    };
+    let number: u64 = digits.parse().map_err(|_| wrong())?;
+    number
+        .checked_mul(1 << power)
+        .filter(|size| *size > 0)
+        .ok_or_else(wrong)
+}
+
+/// A duration above zero. `7d` counts days of 24 hours.
+pub fn parse_duration(text: &str) -> Result<SignedDuration, String> {
+    let wrong = || format!("`{text}` is no duration: write it as 90s, 15m, 2h 30m or 7d");
+    let days = text
+        .strip_suffix('d')
+        .and_then(|days| days.trim().parse::<i64>().ok());
+    let duration = match days {
+        Some(days @ -3650..=3650) => SignedDuration::from_hours(days * 24),
+        Some(_) => return Err(wrong()),
+        None => text.parse().map_err(|_| wrong())?,
+    };
+    if duration <= SignedDuration::ZERO || duration > SignedDuration::from_hours(24 * 3650) {
+        return Err(format!(
+            "a duration is above zero and below ten years, `{text}` is not"
+        ));
+    }
+    Ok(duration)
+}

@@ -1,0 +1,61 @@
+//! Small files: read with a bound, replaced as a whole, edited under a lock.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Reads a text file of at most `limit` bytes; `None` if there is none. Waits on no FIFO and reads no device.
+pub fn read_small(path: &Path, limit: u64) -> io::Result<Option<String>> {
+    let nonblocking = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+    let file = match OpenOptions::new()
+        .read(true)
+        .custom_flags(nonblocking)
+        .open(path)
+    {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let found = file.metadata()?;
+    if !found.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    if found.len() > limit {
+        return Err(io::Error::other(format!("it is larger than {limit} bytes")));
+    }
+    let mut text = String::new();
+    file.take(limit).read_to_string(&mut text)?;
+    Ok(Some(text))
+}
+
+/// Writes a file beside its place and renames it there: others see the old one or the new one.
+pub fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{}.new", std::process::id()));
+    let building = PathBuf::from(name);
+    let written = fs::write(&building, text).and_then(|()| fs::rename(&building, path));
+    written.inspect_err(|_| {
+        let _ = fs::remove_file(&building);
+    })
+}
+
+/// Runs `edit` while no other process edits `path`. Makes the directory, for nobody else to see, if there is none.
+pub fn edit_alone<T>(path: &Path, edit: impl FnOnce() -> T) -> io::Result<T> {
+    let directory = path.parent().unwrap_or(Path::new("."));
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory)?;
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lock");
+    let lock: File = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(PathBuf::from(name))?;
+    lock.lock()?;
+    let done = edit();
+    (&lock).flush()?;
+    Ok(done)
+}

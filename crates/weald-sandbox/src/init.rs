@@ -1,0 +1,249 @@
+//! The helper: this binary, started again, on its way to becoming the command.
+//!
+//! Level full: helper, then the first process of the pid namespace (it builds the view, confines itself, and reaps), then the
+//! command. Level landlock: helper (it reaps, as subreaper), then the command. A step that fails is reported and nothing runs.
+
+use std::ffi::{CString, OsString};
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::fd::{OwnedFd, RawFd};
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use crate::policy::{Level, Limits, Network, Policy};
+use crate::seccomp::{self, UnixSockets};
+use crate::sys::{self, Forked};
+use crate::{landlock, namespaces, view};
+
+/// The first argument that makes the binary a helper.
+pub const INIT_ARGUMENT: &str = "__sandbox-init";
+
+// The descriptors that the launcher leaves for the helper.
+pub(crate) const POLICY: RawFd = 3;
+pub(crate) const STATUS: RawFd = 4;
+pub(crate) const LIFELINE: RawFd = 5;
+pub(crate) const LISTENER: RawFd = 6;
+pub(crate) const LAST: RawFd = LISTENER;
+
+/// The exit code of a helper that reported a failure.
+const FAILED: i32 = 126;
+
+/// What the helper reports when a step fails.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Report {
+    /// Which step.
+    pub step: String,
+    /// The system's number for it, if it has one.
+    pub errno: Option<i32>,
+    /// In words.
+    pub message: String,
+}
+
+/// Becomes the helper if the arguments say so; returns only if they don't. Call it first in `main`.
+pub fn run_if_init() {
+    let mut arguments = std::env::args_os();
+    if arguments.nth(1).is_some_and(|first| first == INIT_ARGUMENT) {
+        let command: Vec<_> = arguments.skip(1).collect();
+        Helper::start().run(command);
+    }
+}
+
+struct Helper {
+    policy: Policy,
+    directory: PathBuf,
+    status: OwnedFd,
+    lifeline: OwnedFd,
+    listener: OwnedFd,
+}
+
+impl Helper {
+    fn start() -> Self {
+        let mut text = String::new();
+        let read = File::from(sys::inherited(POLICY)).read_to_string(&mut text);
+        let status = sys::inherited(STATUS);
+        let policy = read.and_then(|_| Ok(serde_json::from_str(&text)?));
+        let policy = policy.unwrap_or_else(|error| fail(&status, "the policy", &error));
+        let directory =
+            std::env::current_dir().unwrap_or_else(|error| fail(&status, "the directory", &error));
+        // Nothing that the launcher had open comes along but the three streams.
+        sys::close_from(LAST + 1, 0).unwrap_or_else(|error| fail(&status, "descriptors", &error));
+        Self {
+            policy,
+            directory,
+            status,
+            lifeline: sys::inherited(LIFELINE),
+            listener: sys::inherited(LISTENER),
+        }
+    }
+
+    fn run(self, command: Vec<OsString>) -> ! {
+        let arguments: io::Result<Vec<_>> = command
+            .into_iter()
+            .map(|argument| CString::new(argument.into_vec()).map_err(io::Error::from))
+            .collect();
+        let arguments = arguments.unwrap_or_else(|error| fail(&self.status, "the command", &error));
+        // A Ctrl-C is for the command; the helper ends when the command does.
+        for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP] {
+            sys::set_signal(signal, libc::SIG_IGN);
+        }
+        match self.policy.level {
+            Level::Full => self.full(&arguments),
+            Level::Landlock => self.landlock(&arguments),
+        }
+    }
+
+    fn full(self, arguments: &[CString]) -> ! {
+        self.check("user namespaces", namespaces::enter(&self.policy));
+        match self.check("the first process", sys::fork()) {
+            Forked::Parent(first) => {
+                drop((self.status, self.lifeline, self.listener));
+                let ended = sys::wait(first, 0);
+                sys::exit_now(
+                    ended
+                        .ok()
+                        .flatten()
+                        .map_or(FAILED, |(_, status)| sys::code_of(status)),
+                )
+            }
+            Forked::Child => self.first_process(arguments),
+        }
+    }
+
+    /// The first process of the pid namespace: when it ends, the kernel ends everything else in it.
+    fn first_process(self, arguments: &[CString]) -> ! {
+        self.check(
+            "the first process",
+            sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong),
+        );
+        let writable = view::build(&self.policy)
+            .unwrap_or_else(|(step, error)| fail(&self.status, step, &error));
+        if self.policy.network == Network::Off {
+            self.check("the loopback interface", sys::loopback_up());
+        }
+        // The old directory is on the old mount, which is read-only now.
+        self.check("the directory", std::env::set_current_dir(&self.directory));
+        let signals = self.check("signals", sys::child_signals());
+        let writable: Vec<_> = writable.iter().map(PathBuf::as_path).collect();
+        let listener = self.confine(&writable, UnixSockets::Ask);
+        if let Some(listener) = listener {
+            self.check(
+                "the socket listener",
+                sys::send_descriptor(&self.listener, &listener),
+            );
+        }
+        match self.check("the command", sys::fork()) {
+            Forked::Child => self.become_command(arguments),
+            Forked::Parent(main) => {
+                drop((self.status, self.listener));
+                let code = namespaces::reap(main, &signals, &self.lifeline)
+                    .ok()
+                    .flatten();
+                sys::exit_now(code.unwrap_or(128 + libc::SIGKILL))
+            }
+        }
+    }
+
+    fn landlock(self, arguments: &[CString]) -> ! {
+        self.check("the reaper", sys::prctl(libc::PR_SET_CHILD_SUBREAPER, 1));
+        let signals = self.check("signals", sys::child_signals());
+        match self.check("the command", sys::fork()) {
+            Forked::Child => {
+                let tmp: Vec<&Path> = self.policy.tmp.iter().map(PathBuf::as_path).collect();
+                self.confine(&tmp, UnixSockets::Deny);
+                self.become_command(arguments)
+            }
+            Forked::Parent(main) => {
+                drop((self.status, self.listener));
+                let code = namespaces::reap(main, &signals, &self.lifeline)
+                    .ok()
+                    .flatten();
+                end_descendants();
+                sys::exit_now(code.unwrap_or(128 + libc::SIGKILL))
+            }
+        }
+    }
+
+    /// Gives up everything that is not allowed, for this process and all that come from it.
+    fn confine(&self, writable: &[&Path], sockets: UnixSockets) -> Option<OwnedFd> {
+        self.check("limits", set_limits(&self.policy.limits));
+        self.check(
+            "no new privileges",
+            sys::prctl(libc::PR_SET_NO_NEW_PRIVS, 1),
+        );
+        self.check("capabilities", sys::drop_capabilities());
+        // Nobody of the same user looks into this process, or changes it.
+        self.check("privacy", sys::prctl(libc::PR_SET_DUMPABLE, 0));
+        self.check("Landlock", landlock::confine(&self.policy, writable));
+        let program = seccomp::program(sockets);
+        self.check(
+            "seccomp",
+            sys::install_filter(&program, sockets == UnixSockets::Ask),
+        )
+    }
+
+    fn become_command(self, arguments: &[CString]) -> ! {
+        sys::reset_signals();
+        const CLOSE_ON_EXEC: libc::c_uint = 4;
+        self.check("descriptors", sys::close_from(3, CLOSE_ON_EXEC));
+        let error = sys::execute(arguments);
+        fail(&self.status, "the command", &error)
+    }
+
+    fn check<T>(&self, step: &str, result: io::Result<T>) -> T {
+        result.unwrap_or_else(|error| fail(&self.status, step, &error))
+    }
+}
+
+/// Reports a failure and ends.
+fn fail(status: &OwnedFd, step: &str, error: &io::Error) -> ! {
+    let report = Report {
+        step: step.to_owned(),
+        errno: error.raw_os_error(),
+        message: error.to_string(),
+    };
+    let text = serde_json::to_string(&report).unwrap_or_default();
+    if let Ok(copy) = status.try_clone() {
+        // With the launcher gone there is nobody to tell.
+        let _ = File::from(copy).write_all(text.as_bytes());
+    }
+    sys::exit_now(FAILED)
+}
+
+fn set_limits(limits: &Limits) -> io::Result<()> {
+    let seconds = limits.cpu.map(|time| time.as_secs().max(1));
+    for (resource, value) in [
+        (libc::RLIMIT_CPU, seconds),
+        (libc::RLIMIT_AS, limits.memory),
+        (libc::RLIMIT_NPROC, limits.processes),
+        (libc::RLIMIT_FSIZE, limits.file_size),
+        (libc::RLIMIT_CORE, Some(0)),
+    ] {
+        if let Some(value) = value {
+            sys::limit(resource, value)?;
+        }
+    }
+    Ok(())
+}
+
+/// Ends everything that came from the command, wherever it went: orphans come to the subreaper.
+fn end_descendants() {
+    let deadline = Instant::now() + Duration::from_secs(2);
+    let children = format!("/proc/self/task/{}/children", std::process::id());
+    while Instant::now() < deadline {
+        let found = fs::read_to_string(&children).unwrap_or_default();
+        let pids: Vec<libc::pid_t> = found
+            .split_ascii_whitespace()
+            .filter_map(|pid| pid.parse().ok())
+            .collect();
+        if pids.is_empty() {
+            return;
+        }
+        for pid in pids {
+            let _ = sys::kill(pid, libc::SIGKILL);
+            let _ = sys::wait(pid, 0);
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! The outside: starts a run, waits for it, ends it.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::init::{self, INIT_ARGUMENT, Report};
+use crate::policy::{Level, Policy};
+use crate::{caches, sockets, sys};
+
+/// Why a run did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum SandboxError {
+    /// A layer of the level can't be had here.
+    #[error("the sandbox (level {}) is not available: {step}: {message}", .level.as_str())]
+    Unavailable {
+        /// Which level was asked for.
+        level: Level,
+        /// Which part failed.
+        step: String,
+        /// What the system said.
+        message: String,
+    },
+    /// The command is not there, or can't be executed.
+    #[error("{program} can't be started: {source}")]
+    NotExecutable {
+        /// As given.
+        program: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// A directory of the policy is not usable.
+    #[error("{}: {source}", .path.display())]
+    Directory {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The launcher itself could not work.
+    #[error("the launcher failed: {0}")]
+    Launcher(#[from] io::Error),
+}
+
+/// What to run.
+pub struct Invocation {
+    /// This binary, or another one that calls [`crate::run_if_init`] first.
+    pub helper: PathBuf,
+    /// The program and its arguments.
+    pub command: Vec<OsString>,
+    /// Where it starts.
+    pub directory: PathBuf,
+    /// Its whole environment.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Its streams.
+    pub streams: [Stdio; 3],
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// By itself, with this code (128 and the signal if one ended it).
+    Code(i32),
+    /// It took too long and everything in it was ended.
+    TimedOut,
+}
+
+/// A run that goes on. Dropping it ends everything in it.
+pub struct Running {
+    child: Child,
+    lifeline: Option<OwnedFd>,
+}
+
+/// Starts a run. When this returns without an error the command has been executed, inside.
+pub fn launch(policy: &Policy, invocation: Invocation) -> Result<Running, SandboxError> {
+    let policy = &resolved(policy)?;
+    let mut command = command_of(policy, &invocation)?;
+    let (status, status_end) = pipe()?;
+    let (lifeline_end, lifeline) = pipe()?;
+    let (listener, listener_end) = sys::socket_pair()?;
+    let text = policy_file(policy)?;
+    let handed = [
+        (&text, init::POLICY),
+        (&status_end, init::STATUS),
+        (&lifeline_end, init::LIFELINE),
+        (&listener_end, init::LISTENER),
+    ];
+    // Copies above the numbers they will have, so that none is overwritten before its turn.
+    let mut moves = Vec::new();
+    for (fd, number) in handed {
+        moves.push((sys::duplicate_above(fd, init::LAST + 1)?, number));
+    }
+    let numbers: Vec<(RawFd, RawFd)> = moves
+        .iter()
+        .map(|(fd, number)| (fd.as_raw_fd(), *number))
+        .collect();
+    // SAFETY: the closure makes async-signal-safe calls only and allocates nothing.
+    unsafe {
+        command.pre_exec(move || {
+            numbers
+                .iter()
+                .try_for_each(|(from, to)| sys::duplicate_to(*from, *to))
+        });
+    }
+    let child = command.spawn()?;
+    drop((moves, status_end, lifeline_end, listener_end));
+    let running = Running {
+        child,
+        lifeline: Some(lifeline),
+    };
+    if policy.level == Level::Full
+        && let Ok(Some(listener)) = sys::receive_descriptor(&listener)
+    {
+        sockets::serve(listener, policy);
+    }
+    let mut report = String::new();
+    File::from(status).read_to_string(&mut report)?;
+    match report.is_empty() {
+        true => Ok(running),
+        false => Err(failure(policy.level, &report, &invocation.command)),
+    }
+}
+
+impl Running {
+    /// The helper's number.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The streams that were asked for as pipes.
+    pub fn streams(&mut self) -> (Option<ChildStdin>, Option<ChildStdout>, Option<ChildStderr>) {
+        (
+            self.child.stdin.take(),
+            self.child.stdout.take(),
+            self.child.stderr.take(),
+        )
+    }
+
+    /// Waits for the end; after `limit` everything is ended.
+    pub fn wait(mut self, limit: Option<Duration>) -> io::Result<Ended> {
+        let process = sys::open_process(self.child.id() as libc::pid_t)?;
+        let deadline = limit.map(|limit| Instant::now() + limit);
+        loop {
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            let wait = left.map_or(-1, |left| left.as_millis().min(60_000) as libc::c_int + 1);
+            if sys::poll(&[process.as_raw_fd()], wait)?[0] {
+                use std::os::unix::process::ExitStatusExt;
+                let status = self.child.wait()?;
+                let code = status
+                    .code()
+                    .unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+                return Ok(Ended::Code(code));
+            }
+            if left.is_some_and(|left| left.is_zero()) {
+                self.stop()?;
+                return Ok(Ended::TimedOut);
+            }
+        }
+    }
+
+    /// The same for a run in the foreground of a terminal: a Ctrl-C is for the command, and this process waits on.
+    pub fn wait_through_interrupts(self, limit: Option<Duration>) -> io::Result<Ended> {
+        for signal in [libc::SIGINT, libc::SIGQUIT] {
+            sys::set_signal(signal, libc::SIG_IGN);
+        }
+        self.wait(limit)
+    }
+
+    /// Ends everything in the run, and waits until it is gone.
+    pub fn stop(&mut self) -> io::Result<()> {
+        // The first process inside (or the reaper) notices, and takes everything with it.
+        self.lifeline = None;
+        self.child.wait().map(drop)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.stop();
+    }
+}
+
+/// The same policy with every directory as the kernel names it, so that a link can't lead elsewhere later.
+fn resolved(policy: &Policy) -> Result<Policy, SandboxError> {
+    let resolve = |path: &PathBuf| {
+        path.canonicalize()
+            .map_err(|source| SandboxError::Directory {
+                path: path.clone(),
+                source,
+            })
+    };
+    let mut policy = policy.clone();
+    policy.write = policy.write.iter().map(resolve).collect::<Result<_, _>>()?;
+    policy.show = policy.show.iter().map(resolve).collect::<Result<_, _>>()?;
+    if let Some(path) = policy
+        .write
+        .iter()
+        .find(|path| path.parent().is_none() || !path.is_dir())
+    {
+        let source = io::Error::other("only a directory below the root can be the writable one");
+        return Err(SandboxError::Directory {
+            path: path.clone(),
+            source,
+        });
+    }
+    // Layers have to exist before they can be resolved; what can't be made is no cache.
+    if let Some(layers) = &policy.cache_layers {
+        let made = std::fs::create_dir_all(layers).and_then(|()| layers.canonicalize());
+        policy.cache_layers = made.ok();
+    }
+    policy.home = policy
+        .home
+        .as_ref()
+        .and_then(|home| home.canonicalize().ok());
+    Ok(policy)
+}
+
+fn command_of(policy: &Policy, invocation: &Invocation) -> Result<Command, SandboxError> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the sandbox launcher starts processes"
+    )]
+    let mut command = Command::new(&invocation.helper);
+    command
+        .arg(INIT_ARGUMENT)
+        .arg("--")
+        .args(&invocation.command);
+    command.current_dir(&invocation.directory).env_clear();
+    command.envs(
+        invocation
+            .environment
+            .iter()
+            .map(|(name, value)| (name, value)),
+    );
+    command.envs(caches::prepare(policy)?);
+    command.env("WEALD_SANDBOX", policy.level.as_str());
+    match (&policy.level, &policy.tmp) {
+        (Level::Landlock, Some(tmp)) => command.env("TMPDIR", tmp),
+        (Level::Landlock, None) => &mut command,
+        (Level::Full, _) => command.env("TMPDIR", "/tmp"),
+    };
+    Ok(command)
+}
+
+fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let (reader, writer) = io::pipe()?;
+    Ok((reader.into(), writer.into()))
+}
+
+fn policy_file(policy: &Policy) -> io::Result<OwnedFd> {
+    let mut file = File::from(sys::memory_file(c"weald-policy")?);
+    let text = serde_json::to_vec(policy).map_err(|_| {
+        io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "a path in the policy is no UTF-8",
+        )
+    })?;
+    file.write_all(&text)?;
+    file.rewind()?;
+    Ok(file.into())
+}
+
+fn failure(level: Level, report: &str, command: &[OsString]) -> SandboxError {
+    let unreadable = || Report {
+        step: "the helper".into(),
+        errno: None,
+        message: report.to_owned(),
+    };
+    let report: Report = serde_json::from_str(report).unwrap_or_else(|_| unreadable());
+    match (report.step.as_str(), report.errno) {
+        ("the command", Some(errno)) => SandboxError::NotExecutable {
+            program: command
+                .first()
+                .map(|program| program.to_string_lossy().into_owned())
+                .unwrap_or_default(),
+            source: io::Error::from_raw_os_error(errno),
+        },
+        _ => SandboxError::Unavailable {
+            level,
+            step: report.step,
+            message: report.message,
+        },
+    }
+}

@@ -1,0 +1,26 @@
+//! Keeps a process tree in its directory, by the kernel.
+//!
+//! [`Policy`] says what a run may do; [`launch`] starts it. The work is done by a helper, which is the calling binary
+//! itself, started again: a fresh process with one thread can enter namespaces, prepare its view of the file system and
+//! confine itself before it becomes the command. Whatever can't be enforced as asked is an error before anything runs.
+//!
+//! Code map: `launcher` is the outside; `init` the helper, with `namespaces`, `view` (mounts), `landlock`, `seccomp`;
+//! `sockets` the connections the launcher makes for the inside; `caches` the folders of package managers; `sys` the
+//! system calls, and the only place with `unsafe`.
+
+mod caches;
+mod init;
+mod landlock;
+mod launcher;
+mod namespaces;
+mod policy;
+mod seccomp;
+mod sockets;
+mod sys;
+mod view;
+
+pub use caches::{CACHES, Cache};
+pub use init::{INIT_ARGUMENT, run_if_init};
+pub use launcher::{Ended, Invocation, Running, SandboxError, launch};
+pub use policy::{Level, Limits, Network, Policy, Simulated};
+pub use sys::landlock_abi;

@@ -1,0 +1,54 @@
+//! Namespaces, and the first process in them.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use crate::policy::{Network, Policy};
+use crate::sys;
+
+/// Enters new namespaces. The pid namespace begins with the next child.
+pub fn enter(policy: &Policy) -> io::Result<()> {
+    let (user, group) = sys::ids();
+    let mut flags = libc::CLONE_NEWUSER
+        | libc::CLONE_NEWNS
+        | libc::CLONE_NEWPID
+        | libc::CLONE_NEWIPC
+        | libc::CLONE_NEWUTS
+        | libc::CLONE_NEWCGROUP;
+    if policy.network == Network::Off {
+        flags |= libc::CLONE_NEWNET;
+    }
+    sys::unshare(flags)?;
+    // The same numbers inside as outside, and no others.
+    fs::write("/proc/self/setgroups", "deny")?;
+    fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
+    fs::write("/proc/self/gid_map", format!("{group} {group} 1"))
+}
+
+/// Waits for `main` and takes away whatever else dies; returns main's code, or `None` when the launcher is gone.
+pub fn reap(main: libc::pid_t, signals: &OwnedFd, lifeline: &OwnedFd) -> io::Result<Option<i32>> {
+    loop {
+        while let Some((pid, status)) = sys::wait(-1, libc::WNOHANG)? {
+            if pid == main {
+                return Ok(Some(sys::code_of(status)));
+            }
+        }
+        let ready = sys::poll(&[signals.as_raw_fd(), lifeline.as_raw_fd()], -1)?;
+        if ready[1] {
+            return Ok(None);
+        }
+        if ready[0] {
+            drain(signals);
+        }
+    }
+}
+
+fn drain(signals: &OwnedFd) {
+    use std::io::Read;
+    if let Ok(copy) = signals.try_clone() {
+        let mut file = fs::File::from(copy);
+        let mut buffer = [0u8; 1024];
+        while file.read(&mut buffer).is_ok_and(|read| read > 0) {}
+    }
+}

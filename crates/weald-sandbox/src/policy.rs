@@ -1,0 +1,132 @@
+//! What a run may do.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// How strong the sandbox is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// Namespaces, a read-only view, Landlock, seccomp.
+    Full,
+    /// Landlock and seccomp alone, with exceptions: see [`Level::not_covered`].
+    Landlock,
+}
+
+impl Level {
+    /// The name in JSON and on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Landlock => "landlock",
+        }
+    }
+
+    /// What this level does not keep a process from doing.
+    pub fn not_covered(self) -> &'static [&'static str] {
+        match self {
+            Self::Full => &[
+                "reading files of the same user that are not masked",
+                "the network, unless it is off",
+                "using processor time and memory up to the limits",
+                "covert channels (timing, load)",
+            ],
+            Self::Landlock => &[
+                "reading files of the same user: masks need namespaces",
+                "chmod, chown, utimes and extended attributes of files outside",
+                "flock on files outside that can be read",
+                "seeing other processes in /proc",
+                "descendants that outlive a killed launcher",
+                "reads of device files, as the user may",
+                "the network, unless it is off; UDP even then",
+                "using processor time and memory up to the limits",
+                "covert channels (timing, load)",
+            ],
+        }
+    }
+}
+
+/// Whether a run reaches the network.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Network {
+    /// As the host does.
+    #[default]
+    On,
+    /// Only itself.
+    Off,
+}
+
+/// How much a run may use. Absent is unlimited.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Processor time a process.
+    pub cpu: Option<Duration>,
+    /// Address space a process, in bytes.
+    pub memory: Option<u64>,
+    /// Processes and threads in the sandbox.
+    pub processes: Option<u64>,
+    /// The largest file, in bytes.
+    pub file_size: Option<u64>,
+    /// Bytes of the private /tmp (level full).
+    pub tmp: Option<u64>,
+}
+
+/// Layers that a test takes away to see the refusal.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Simulated {
+    /// Behave as if the kernel had this ABI of Landlock; 0 is none.
+    pub landlock_abi: Option<u32>,
+}
+
+/// What a run may do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Policy {
+    /// How strong.
+    pub level: Level,
+    /// Directories that may be written. They must exist; symbolic links in their paths were resolved.
+    pub write: Vec<PathBuf>,
+    /// The same directories, seen but not written: for inspection.
+    pub read_only: bool,
+    /// Directories that stay visible though they lie below one that is private inside (/tmp, /run); read-only.
+    pub show: Vec<PathBuf>,
+    /// Directories and files that look empty inside (level full).
+    pub mask: Vec<PathBuf>,
+    /// Unix sockets of the host that may be connected to.
+    pub sockets: Vec<PathBuf>,
+    /// Whether it reaches the network.
+    pub network: Network,
+    /// The user's home, if it is known.
+    pub home: Option<PathBuf>,
+    /// Where private layers of the package managers' caches lie; `None` gives it no caches to write.
+    pub cache_layers: Option<PathBuf>,
+    /// Where temporary files go at level landlock: a private directory of the host's. Level full has its own /tmp.
+    pub tmp: Option<PathBuf>,
+    /// How much it may use.
+    pub limits: Limits,
+    /// Layers that a test takes away.
+    #[serde(default)]
+    pub simulated: Simulated,
+}
+
+impl Policy {
+    /// Write `directory`, nothing else, at level full with network.
+    pub fn new(directory: impl Into<PathBuf>) -> Self {
+        Self {
+            level: Level::Full,
+            write: vec![directory.into()],
+            read_only: false,
+            show: Vec::new(),
+            mask: Vec::new(),
+            sockets: Vec::new(),
+            network: Network::On,
+            home: None,
+            cache_layers: None,
+            tmp: None,
+            limits: Limits::default(),
+            simulated: Simulated::default(),
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! The filter of system calls: what no command in a tree needs, and what would reach around the other walls.
+//!
+//! It denies by errno, so programs that try see a plain refusal. Calls of another architecture, and x32, are killed: their
+//! numbers mean something else. Decisions rest on registers alone, never on memory that another thread could change.
+
+use libc::c_long;
+
+use crate::sys::Instruction;
+
+/// How unix sockets are treated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnixSockets {
+    /// Stream sockets may be made; every connect is put to the launcher.
+    Ask,
+    /// None may be made; pairs may.
+    Deny,
+}
+
+/// System calls that are refused with EPERM, whatever their arguments.
+const REFUSED: &[c_long] = &[
+    // Other processes' memory and registers.
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_process_madvise,
+    libc::SYS_kcmp,
+    libc::SYS_pidfd_getfd,
+    // The file-system tree.
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_open_tree,
+    libc::SYS_move_mount,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_mount_setattr,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_quotactl,
+    libc::SYS_quotactl_fd,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_name_to_handle_at,
+    libc::SYS_fanotify_init,
+    // Namespaces.
+    libc::SYS_unshare,
+    libc::SYS_setns,
+    // Queues that make system calls for somebody.
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    // Keys of the session outside.
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_keyctl,
+    // The kernel itself.
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_userfaultfd,
+    libc::SYS_kexec_load,
+    libc::SYS_kexec_file_load,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_reboot,
+    libc::SYS_syslog,
+    libc::SYS_acct,
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+    libc::SYS_adjtimex,
+    libc::SYS_clock_adjtime,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+    libc::SYS_vhangup,
+    libc::SYS_personality,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_iopl,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_ioperm,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_modify_ldt,
+];
+
+/// `ioctl` requests that put text into a terminal, or reach its console.
+const REFUSED_IOCTLS: [u32; 3] = [0x5412, 0x541c, 0x4b3a];
+
+/// `clone` flags that make a namespace.
+const NEW_NAMESPACES: u32 = 0x7e02_0000;
+
+#[cfg(target_arch = "x86_64")]
+const ARCHITECTURE: u32 = 0xc000_003e;
+#[cfg(target_arch = "aarch64")]
+const ARCHITECTURE: u32 = 0xc000_00b7;
+
+const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
+const KILL: u32 = libc::SECCOMP_RET_KILL_PROCESS;
+const ASK: u32 = libc::SECCOMP_RET_USER_NOTIF;
+const EPERM: u32 = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
+const EACCES: u32 = libc::SECCOMP_RET_ERRNO | libc::EACCES as u32;
+const ENOSYS: u32 = libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32;
+
+// Where `struct seccomp_data` holds what.
+const NUMBER: u32 = 0;
+const ARCH: u32 = 4;
+const fn argument(index: u32) -> u32 {
+    16 + 8 * index
+}
+
+/// Builds the filter.
+pub fn program(sockets: UnixSockets) -> Vec<Instruction> {
+    let mut filter = vec![
+        load(ARCH),
+        jump_equal(ARCHITECTURE, 1, 0),
+        answer(KILL),
+        load(NUMBER),
+    ];
+    #[cfg(target_arch = "x86_64")]
+    filter.extend([
+        Instruction {
+            code: JUMP_SET,
+            jt: 0,
+            jf: 1,
+            k: 0x4000_0000,
+        },
+        answer(KILL),
+    ]);
+    for number in REFUSED {
+        filter.extend([jump_equal(*number as u32, 0, 1), answer(EPERM)]);
+    }
+    // Its flags are in memory, where a filter can't look; programs fall back to `clone`.
+    filter.extend([jump_equal(libc::SYS_clone3 as u32, 0, 1), answer(ENOSYS)]);
+    filter.extend(when(
+        libc::SYS_clone,
+        vec![
+            load(argument(0)),
+            Instruction {
+                code: JUMP_SET,
+                jt: 0,
+                jf: 1,
+                k: NEW_NAMESPACES,
+            },
+            answer(EPERM),
+        ],
+    ));
+    filter.extend(when(libc::SYS_ioctl, refused_ioctls()));
+    filter.extend(when(libc::SYS_socket, unix_sockets(sockets)));
+    filter.extend(when(
+        libc::SYS_socketpair,
+        vec![
+            load(argument(1)),
+            mask(SOCKET_TYPE),
+            jump_equal(libc::SOCK_STREAM as u32, 2, 0),
+            jump_equal(libc::SOCK_SEQPACKET as u32, 1, 0),
+            // A datagram pair could send to any address.
+            answer(EACCES),
+        ],
+    ));
+    if sockets == UnixSockets::Ask {
+        filter.extend([jump_equal(libc::SYS_connect as u32, 0, 1), answer(ASK)]);
+    }
+    filter.push(answer(ALLOW));
+    filter
+}
+
+/// The type of a socket without its flags.
+const SOCKET_TYPE: u32 = 0xf;
+
+fn unix_sockets(sockets: UnixSockets) -> Vec<Instruction> {
+    let mut checks = vec![
+        load(argument(0)),
+        // A hypervisor's sockets ignore network namespaces.
+        jump_equal(libc::AF_VSOCK as u32, 0, 1),
+        answer(EACCES),
+    ];
+    match sockets {
+        UnixSockets::Deny => {
+            checks.extend([jump_equal(libc::AF_UNIX as u32, 0, 1), answer(EACCES)])
+        }
+        UnixSockets::Ask => checks.extend([
+            jump_equal(libc::AF_UNIX as u32, 0, 5),
+            load(argument(1)),
+            mask(SOCKET_TYPE),
+            jump_equal(libc::SOCK_STREAM as u32, 2, 0),
+            jump_equal(libc::SOCK_SEQPACKET as u32, 1, 0),
+            // A datagram socket (and SOCK_RAW, which is one) needs no connect to send, so nobody would be asked.
+            answer(EACCES),
+        ]),
+    }
+    checks
+}
+
+fn refused_ioctls() -> Vec<Instruction> {
+    let mut checks = vec![load(argument(1))];
+    for request in REFUSED_IOCTLS {
+        checks.extend([jump_equal(request, 0, 1), answer(EPERM)]);
+    }
+    checks
+}
+
+/// Runs `checks` for one system call; what they don't answer goes on, with the number loaded again.
+fn when(number: c_long, mut checks: Vec<Instruction>) -> Vec<Instruction> {
+    checks.push(load(NUMBER));
+    let mut all = vec![jump_equal(number as u32, 0, checks.len() as u8)];
+    all.extend(checks);
+    all
+}
+
+const JUMP_EQUAL: u16 = 0x15;
+const JUMP_SET: u16 = 0x45;
+
+fn load(offset: u32) -> Instruction {
+    Instruction {
+        code: 0x20,
+        jt: 0,
+        jf: 0,
+        k: offset,
+    }
+}
+
+fn mask(bits: u32) -> Instruction {
+    Instruction {
+        code: 0x54,
+        jt: 0,
+        jf: 0,
+        k: bits,
+    }
+}
+
+/// Goes on after `hit` instructions if equal, after `miss` otherwise.
+fn jump_equal(value: u32, hit: u8, miss: u8) -> Instruction {
+    Instruction {
+        code: JUMP_EQUAL,
+        jt: hit,
+        jf: miss,
+        k: value,
+    }
+}
+
+fn answer(action: u32) -> Instruction {
+    Instruction {
+        code: 0x06,
+        jt: 0,
+        jf: 0,
+        k: action,
+    }
+}

@@ -1,0 +1,252 @@
+//! System calls, wrapped. The only place with `unsafe` (but for one closure of the launcher).
+//!
+//! Each wrapper takes safe types, makes one call and turns its result into `io::Result`. Structures that cross the border
+//! are plain data of the kernel's layout.
+
+mod mounts;
+mod sockets;
+mod walls;
+
+pub use mounts::*;
+pub use sockets::*;
+pub use walls::*;
+
+use std::ffi::{CStr, CString, OsStr};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::ptr;
+
+/// A path as the kernel takes it. A NUL in it is an error, not a shorter path.
+pub fn c_path(path: &Path) -> io::Result<CString> {
+    c_text(path.as_os_str())
+}
+
+/// The same for any text.
+pub fn c_text(text: &OsStr) -> io::Result<CString> {
+    CString::new(text.as_bytes()).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))
+}
+
+fn check(result: libc::c_long) -> io::Result<libc::c_long> {
+    match result {
+        -1 => Err(io::Error::last_os_error()),
+        result => Ok(result),
+    }
+}
+
+fn check_int(result: libc::c_int) -> io::Result<libc::c_int> {
+    check(libc::c_long::from(result)).map(|result| result as libc::c_int)
+}
+
+/// `unshare`.
+pub fn unshare(flags: libc::c_int) -> io::Result<()> {
+    // SAFETY: takes no pointer.
+    check_int(unsafe { libc::unshare(flags) }).map(drop)
+}
+
+/// Who a fork answers to.
+pub enum Forked {
+    /// The new process.
+    Child,
+    /// The old one, with the new one's number.
+    Parent(libc::pid_t),
+}
+
+/// `fork`. The caller has one thread, so the child may do anything.
+pub fn fork() -> io::Result<Forked> {
+    // SAFETY: this process has one thread (the helper starts none before), so no lock is held by another one.
+    match check_int(unsafe { libc::fork() })? {
+        0 => Ok(Forked::Child),
+        pid => Ok(Forked::Parent(pid)),
+    }
+}
+
+/// `_exit`: nothing is flushed or dropped.
+pub fn exit_now(code: i32) -> ! {
+    // SAFETY: ends the process.
+    unsafe { libc::_exit(code) }
+}
+
+/// How a child ended, as a shell would say it: its code, or 128 and the signal.
+pub fn code_of(status: libc::c_int) -> i32 {
+    match libc::WIFSIGNALED(status) {
+        true => 128 + libc::WTERMSIG(status),
+        false => libc::WEXITSTATUS(status),
+    }
+}
+
+/// `waitpid`; with `flags` it may find nobody.
+pub fn wait(
+    pid: libc::pid_t,
+    flags: libc::c_int,
+) -> io::Result<Option<(libc::pid_t, libc::c_int)>> {
+    let mut status = 0;
+    // SAFETY: `status` lives through the call.
+    let found = check_int(unsafe { libc::waitpid(pid, &mut status, flags) })?;
+    Ok((found != 0).then_some((found, status)))
+}
+
+/// `kill`.
+pub fn kill(pid: libc::pid_t, signal: libc::c_int) -> io::Result<()> {
+    // SAFETY: takes no pointer.
+    check_int(unsafe { libc::kill(pid, signal) }).map(drop)
+}
+
+/// `prctl` with numbers.
+pub fn prctl(option: libc::c_int, value: libc::c_ulong) -> io::Result<()> {
+    // SAFETY: the options used here take numbers.
+    check_int(unsafe { libc::prctl(option, value, 0, 0, 0) }).map(drop)
+}
+
+/// What a signal does.
+pub fn set_signal(signal: libc::c_int, handler: libc::sighandler_t) {
+    // SAFETY: only SIG_IGN and SIG_DFL are passed, which run no code.
+    unsafe { libc::signal(signal, handler) };
+}
+
+/// Blocks SIGCHLD and gives a descriptor that reports it.
+pub fn child_signals() -> io::Result<OwnedFd> {
+    // SAFETY: the set is initialised by `sigemptyset` before it is used, and lives through the calls.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        libc::sigaddset(&mut set, libc::SIGCHLD);
+        check_int(libc::sigprocmask(libc::SIG_BLOCK, &set, ptr::null_mut()))?;
+        let fd = check_int(libc::signalfd(
+            -1,
+            &set,
+            libc::SFD_CLOEXEC | libc::SFD_NONBLOCK,
+        ))?;
+        Ok(OwnedFd::from_raw_fd(fd))
+    }
+}
+
+/// Lets all signals through again and sets what was ignored to its default: what a command expects to start with.
+pub fn reset_signals() {
+    for signal in 1..32 {
+        set_signal(signal, libc::SIG_DFL);
+    }
+    // SAFETY: the set is initialised before it is used.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        libc::sigprocmask(libc::SIG_SETMASK, &set, ptr::null_mut());
+    }
+}
+
+/// Waits until one of the descriptors has something to say, at most so many milliseconds (-1: for ever).
+pub fn poll(fds: &[RawFd], timeout: libc::c_int) -> io::Result<Vec<bool>> {
+    let mut polled: Vec<_> = fds
+        .iter()
+        .map(|fd| libc::pollfd {
+            fd: *fd,
+            events: libc::POLLIN,
+            revents: 0,
+        })
+        .collect();
+    // SAFETY: the array lives through the call and its length is passed with it.
+    let result = unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, timeout) };
+    match check_int(result) {
+        Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
+        Err(_) => Ok(vec![false; fds.len()]),
+        Ok(_) => Ok(polled.iter().map(|fd| fd.revents != 0).collect()),
+    }
+}
+
+/// Whether the other side of a descriptor is gone.
+pub fn hung_up(fd: RawFd) -> bool {
+    let mut polled = libc::pollfd {
+        fd,
+        events: 0,
+        revents: 0,
+    };
+    // SAFETY: one structure, which lives through the call.
+    let result = unsafe { libc::poll(&mut polled, 1, 0) };
+    result > 0 && polled.revents & libc::POLLHUP != 0
+}
+
+/// A descriptor for a process; readable when it has ended.
+pub fn open_process(pid: libc::pid_t) -> io::Result<OwnedFd> {
+    // SAFETY: takes no pointer; the new descriptor is owned by nobody else.
+    unsafe {
+        let fd = check(libc::syscall(libc::SYS_pidfd_open, pid, 0))?;
+        Ok(OwnedFd::from_raw_fd(fd as RawFd))
+    }
+}
+
+/// A copy of another process's descriptor.
+pub fn take_descriptor(process: &OwnedFd, fd: RawFd) -> io::Result<OwnedFd> {
+    // SAFETY: takes no pointer; the new descriptor is owned by nobody else.
+    unsafe {
+        let copy = check(libc::syscall(
+            libc::SYS_pidfd_getfd,
+            process.as_raw_fd(),
+            fd,
+            0,
+        ))?;
+        Ok(OwnedFd::from_raw_fd(copy as RawFd))
+    }
+}
+
+/// Closes every descriptor from `first` on, or marks them to be closed by the next exec.
+pub fn close_from(first: RawFd, flags: libc::c_uint) -> io::Result<()> {
+    // SAFETY: takes no pointer. Owned descriptors at or above `first` are not used afterwards by the callers.
+    check(unsafe { libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, flags) })
+        .map(drop)
+}
+
+/// A descriptor that the process was started with.
+pub fn inherited(fd: RawFd) -> OwnedFd {
+    // SAFETY: the launcher put these numbers there for us, and nobody else in this process takes them.
+    unsafe { OwnedFd::from_raw_fd(fd) }
+}
+
+/// `dup2`, for use between fork and exec.
+pub fn duplicate_to(from: RawFd, to: RawFd) -> io::Result<()> {
+    // SAFETY: takes no pointer; async-signal-safe.
+    check_int(unsafe { libc::dup2(from, to) }).map(drop)
+}
+
+/// A copy of a descriptor with a number of at least `least`, closed on exec.
+pub fn duplicate_above(fd: &impl AsRawFd, least: RawFd) -> io::Result<OwnedFd> {
+    // SAFETY: takes no pointer; the new descriptor is owned by nobody else.
+    unsafe {
+        let copy = check_int(libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD_CLOEXEC, least))?;
+        Ok(OwnedFd::from_raw_fd(copy))
+    }
+}
+
+/// An anonymous file.
+pub fn memory_file(name: &CStr) -> io::Result<OwnedFd> {
+    // SAFETY: the name lives through the call; the new descriptor is owned by nobody else.
+    unsafe {
+        let fd = check_int(libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC))?;
+        Ok(OwnedFd::from_raw_fd(fd))
+    }
+}
+
+/// `setrlimit`, soft and hard alike.
+pub fn limit(resource: libc::__rlimit_resource_t, value: u64) -> io::Result<()> {
+    let limit = libc::rlimit {
+        rlim_cur: value,
+        rlim_max: value,
+    };
+    // SAFETY: the structure lives through the call.
+    check_int(unsafe { libc::setrlimit(resource, &limit) }).map(drop)
+}
+
+/// The real user and group.
+pub fn ids() -> (libc::uid_t, libc::gid_t) {
+    // SAFETY: takes nothing, can't fail.
+    unsafe { (libc::geteuid(), libc::getegid()) }
+}
+
+/// `execvp` with the current environment. Returns only if it failed.
+pub fn execute(arguments: &[CString]) -> io::Error {
+    let mut pointers: Vec<_> = arguments.iter().map(|argument| argument.as_ptr()).collect();
+    pointers.push(ptr::null());
+    // SAFETY: the array ends with a null pointer and its texts outlive the call.
+    unsafe { libc::execvp(pointers[0], pointers.as_ptr()) };
+    io::Error::last_os_error()
+}

@@ -1,0 +1,225 @@
+//! The view of the file system inside: everything as the host has it, read-only; a few private directories; the
+//! writable ones as they are.
+//!
+//! Order matters. Copies of what stays writable are taken before everything is made read-only, and put on top at the end,
+//! so no mount ever has to be made writable again.
+
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use crate::caches;
+use crate::policy::Policy;
+use crate::sys;
+
+/// Directories that a run has for itself.
+const PRIVATE: [&str; 3] = ["/tmp", "/var/tmp", "/run"];
+
+/// What of /run programs can't do without: their own files, on systems that keep them there.
+const KEPT_OF_RUN: [&str; 3] = [
+    "/run/current-system",
+    "/run/opengl-driver",
+    "/run/systemd/resolve",
+];
+
+/// Devices that are no way out.
+const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
+
+/// What failed, for the message.
+pub type Problem = (&'static str, io::Error);
+
+/// Builds the view; answers which directories besides the policy's are writable in it.
+pub fn build(policy: &Policy) -> Result<Vec<PathBuf>, Problem> {
+    let private = libc::MS_REC | libc::MS_PRIVATE;
+    sys::mount("", Path::new("/"), "", private, "").map_err(|error| ("mounts", error))?;
+    let mut writable = mount_caches(policy);
+    let shown = copies(&shown(policy)).map_err(|error| ("the directories shown", error))?;
+    let on_top =
+        copies(&written(policy, &writable)).map_err(|error| ("the writable directories", error))?;
+    sys::set_mount_attributes(Path::new("/"), sys::READ_ONLY, true)
+        .map_err(|error| ("the read-only view", error))?;
+    mount_proc().map_err(|error| ("/proc", error))?;
+    mount_devices(policy).map_err(|error| ("/dev", error))?;
+    writable.push("/dev/shm".into());
+    for path in PRIVATE {
+        if Path::new(path).is_dir() && !Path::new(path).is_symlink() {
+            mount_private(Path::new(path), policy)
+                .map_err(|error| ("private directories", error))?;
+            writable.push(path.into());
+        }
+    }
+    for path in &policy.mask {
+        mask(path).map_err(|error| ("masks", error))?;
+    }
+    for (path, mount) in &shown {
+        put_on_top(path, mount, Access::Read).map_err(|error| ("the directories shown", error))?;
+    }
+    let access = if policy.read_only {
+        Access::Read
+    } else {
+        Access::Write
+    };
+    for (path, mount) in &on_top {
+        let own = !policy.write.contains(path);
+        put_on_top(path, mount, if own { Access::Write } else { access })
+            .map_err(|error| ("the writable directories", error))?;
+    }
+    writable.extend(caches::own_folders(policy));
+    Ok(writable)
+}
+
+/// What a mount on top is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Access {
+    Read,
+    Write,
+}
+
+/// What stays visible below directories that are private inside.
+fn shown(policy: &Policy) -> Vec<PathBuf> {
+    let kept = KEPT_OF_RUN
+        .iter()
+        .map(PathBuf::from)
+        .filter(|path| path.exists());
+    kept.chain(policy.show.iter().cloned()).collect()
+}
+
+/// What is written: the policy's directories and the run's own.
+fn written(policy: &Policy, caches: &[PathBuf]) -> Vec<PathBuf> {
+    let own = caches::own_folders(policy);
+    policy
+        .write
+        .iter()
+        .chain(caches)
+        .chain(&own)
+        .cloned()
+        .collect()
+}
+
+/// Copies of mounts with where they belong; outer directories come first.
+fn copies(paths: &[PathBuf]) -> io::Result<Vec<(PathBuf, OwnedFd)>> {
+    let mut paths = paths.to_vec();
+    paths.sort();
+    paths.dedup();
+    paths
+        .into_iter()
+        .map(|path| sys::clone_mount(&path).map(|copy| (path, copy)))
+        .collect()
+}
+
+fn put_on_top(path: &Path, mount: &OwnedFd, access: Access) -> io::Result<()> {
+    // Below a private directory its place has to be made first.
+    if !path.exists() {
+        fs::create_dir_all(path)?;
+    }
+    sys::attach_mount(mount, path)?;
+    match access {
+        Access::Read => sys::set_mount_attributes(path, sys::READ_ONLY, true),
+        Access::Write => Ok(()),
+    }
+}
+
+/// Caches through their layers. Where the kernel can't do that, the host's cache stays as it is, read-only.
+fn mount_caches(policy: &Policy) -> Vec<PathBuf> {
+    let mut mounted = Vec::new();
+    for layer in caches::layers(policy) {
+        let data = format!(
+            "lowerdir={},upperdir={},workdir={},userxattr",
+            layer.path.display(),
+            layer.upper.display(),
+            layer.work.display()
+        );
+        // A path that the option syntax can't hold is left read-only.
+        let plain = !data.contains(':') && data.matches(',').count() == 3;
+        if plain && sys::mount("overlay", &layer.path, "overlay", 0, &data).is_ok() {
+            mounted.push(layer.path);
+        }
+    }
+    mounted
+}
+
+fn mount_proc() -> io::Result<()> {
+    let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
+    sys::mount("proc", Path::new("/proc"), "proc", flags, "")?;
+    // Not even /proc/sys of a root's run can be written.
+    sys::set_mount_attributes(Path::new("/proc"), sys::READ_ONLY, false)
+}
+
+fn mount_devices(policy: &Policy) -> io::Result<()> {
+    let mut devices = Vec::new();
+    for name in DEVICES {
+        let path = Path::new("/dev").join(name);
+        devices.push((sys::clone_mount(&path)?, path));
+    }
+    sys::mount(
+        "tmpfs",
+        Path::new("/dev"),
+        "tmpfs",
+        libc::MS_NOSUID | libc::MS_NOEXEC,
+        "mode=755,size=64k",
+    )?;
+    for (device, path) in &devices {
+        fs::write(path, "")?;
+        sys::attach_mount(device, path)?;
+    }
+    for (name, target) in [
+        ("fd", "/proc/self/fd"),
+        ("stdin", "/proc/self/fd/0"),
+        ("stdout", "/proc/self/fd/1"),
+        ("stderr", "/proc/self/fd/2"),
+        ("ptmx", "pts/ptmx"),
+    ] {
+        symlink(target, Path::new("/dev").join(name))?;
+    }
+    fs::create_dir("/dev/pts")?;
+    sys::mount(
+        "devpts",
+        Path::new("/dev/pts"),
+        "devpts",
+        libc::MS_NOSUID | libc::MS_NOEXEC,
+        "newinstance,ptmxmode=0666,mode=620",
+    )?;
+    fs::create_dir("/dev/shm")?;
+    mount_private(Path::new("/dev/shm"), policy)
+}
+
+fn mount_private(path: &Path, policy: &Policy) -> io::Result<()> {
+    let size = policy
+        .limits
+        .tmp
+        .map_or_else(String::new, |size| format!(",size={size}"));
+    sys::mount(
+        "tmpfs",
+        path,
+        "tmpfs",
+        libc::MS_NOSUID | libc::MS_NODEV,
+        &format!("mode=1777{size}"),
+    )
+}
+
+fn mask(path: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(path) {
+        Ok(found) if found.is_dir() => {
+            sys::mount(
+                "tmpfs",
+                path,
+                "tmpfs",
+                libc::MS_NOSUID | libc::MS_NODEV,
+                "mode=000,size=4k",
+            )?;
+            sys::set_mount_attributes(path, sys::READ_ONLY, false)
+        }
+        Ok(found) if found.is_file() => {
+            sys::attach_mount(&sys::clone_mount(Path::new("/dev/null"))?, path)
+        }
+        Ok(_) => Err(io::Error::other(format!(
+            "{} is neither a directory nor a file",
+            path.display()
+        ))),
+        // What is not there can't be seen either.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}

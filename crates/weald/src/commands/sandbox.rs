@@ -1,0 +1,26 @@
+//! `weald sandbox …`
+
+mod exec;
+mod explain;
+
+use clap::Subcommand;
+
+use crate::context::Context;
+use crate::errors::Failure;
+
+/// Run a command that can write one directory, and show what holds it there.
+#[derive(Subcommand)]
+pub enum Sandbox {
+    Exec(exec::Exec),
+    Explain(explain::Explain),
+}
+
+impl Sandbox {
+    /// Does what was asked.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        match self {
+            Self::Exec(command) => command.run(context),
+            Self::Explain(command) => command.run(context),
+        }
+    }
+}

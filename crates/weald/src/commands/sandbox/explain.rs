@@ -1,0 +1,125 @@
+//! `weald sandbox explain`
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use clap::Args;
+use serde_json::json;
+use weald_sandbox::{Ended, Invocation, Policy, launch};
+
+use super::exec::Scope;
+use crate::context::Context;
+use crate::errors::Failure;
+use crate::ui::{DIM, Fields, HEADING, paint};
+
+/// Say what a run could do, and what the sandbox does not cover
+///
+/// Say what a run that writes DIR could do, whether the sandbox works here, and what it does not cover.
+#[derive(Args)]
+pub struct Explain {
+    /// The writable directory (default: the current one)
+    #[arg(value_name = "DIR")]
+    tree: Option<PathBuf>,
+}
+
+impl Explain {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let directory = self.tree.unwrap_or_else(|| context.directory().clone());
+        let scope = Scope {
+            write: vec![directory.clone()],
+            read_only: false,
+            no_network: false,
+            level: None,
+            show: Vec::new(),
+            mask: Vec::new(),
+            socket: Vec::new(),
+            memory: None,
+            processes: None,
+        };
+        let policy = scope.policy(context)?;
+        let missing = probe(&policy, &directory).err();
+        let texts = |paths: &[PathBuf]| {
+            paths
+                .iter()
+                .map(|path| path.display().to_string())
+                .collect::<Vec<_>>()
+        };
+        let not_covered = policy.level.not_covered();
+        let sandbox = json!({
+            "level": policy.level,
+            "available": missing.is_none(),
+            "missing": missing.as_ref().map(|failure| &failure.message),
+            "landlock_abi": weald_sandbox::landlock_abi(),
+            "write": texts(&policy.write),
+            "private": ["/tmp", "/var/tmp", "/run", "/dev/shm", "/dev", "/proc"],
+            "masked": texts(&policy.mask),
+            "sockets": texts(&policy.sockets),
+            "network": policy.network,
+            "caches": weald_sandbox::CACHES.iter().map(|cache| format!("~/{}", cache.path)).collect::<Vec<_>>(),
+            "limits": policy.limits,
+            "not_covered": not_covered,
+        });
+        context.ui.answer(
+            || Fields::new().with("sandbox", &sandbox),
+            |out| {
+                writeln!(out, "{} {}", paint(HEADING, "level"), policy.level.as_str())?;
+                match &missing {
+                    None => writeln!(
+                        out,
+                        "  works here (Landlock ABI {})",
+                        weald_sandbox::landlock_abi()
+                    )?,
+                    Some(failure) => {
+                        writeln!(out, "  {}", failure.message)?;
+                        writeln!(
+                            out,
+                            "  {} {}",
+                            paint(DIM, "hint:"),
+                            failure.hint.clone().unwrap_or_default()
+                        )?;
+                    }
+                }
+                for (name, lines) in [
+                    ("can write", texts(&policy.write)),
+                    (
+                        "has for itself",
+                        vec!["/tmp /var/tmp /run /dev/shm, a small /dev, its own /proc".to_owned()],
+                    ),
+                    ("sees empty", texts(&policy.mask)),
+                    ("may connect to", texts(&policy.sockets)),
+                    (
+                        "does not cover",
+                        not_covered.iter().map(|text| (*text).to_owned()).collect(),
+                    ),
+                ] {
+                    writeln!(out, "{}", paint(HEADING, name))?;
+                    lines
+                        .iter()
+                        .try_for_each(|line| writeln!(out, "  {line}"))?;
+                }
+                Ok(())
+            },
+        )
+    }
+}
+
+/// Tries the policy on a command that does nothing.
+fn probe(policy: &Policy, directory: &std::path::Path) -> Result<(), Failure> {
+    let invocation = Invocation {
+        helper: std::env::current_exe()?,
+        command: vec!["/bin/true".into()],
+        directory: directory.to_owned(),
+        environment: Vec::new(),
+        streams: [Stdio::null(), Stdio::null(), Stdio::null()],
+    };
+    match launch(policy, invocation)?.wait(None)? {
+        Ended::Code(0) => Ok(()),
+        ended => Err(Failure::new(
+            "sandbox_unavailable",
+            crate::exit::NO_SANDBOX,
+            format!("a probe ended with {ended:?}"),
+        )),
+    }
+}
