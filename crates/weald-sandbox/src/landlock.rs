@@ -56,7 +56,9 @@ pub fn confine(policy: &Policy, extra_writable: &[&Path]) -> io::Result<()> {
     };
     let ruleset = sys::landlock_ruleset(&attributes, abi)?;
     allow(&ruleset, Path::new("/"), READ)?;
-    allow(&ruleset, Path::new("/dev"), READ | WRITE_FILE | IOCTL_DEV)?;
+    for device in devices(policy.level) {
+        allow(&ruleset, Path::new(device), READ | WRITE_FILE | IOCTL_DEV)?;
+    }
     for path in &policy.write {
         allow(&ruleset, path, if policy.read_only { READ } else { WRITE })?;
     }
@@ -64,6 +66,28 @@ pub fn confine(policy: &Policy, extra_writable: &[&Path]) -> io::Result<()> {
         allow(&ruleset, path, WRITE)?;
     }
     sys::landlock_restrict(&ruleset)
+}
+
+/// The devices that may be written: all of the private ones, or those of the host's that are no way out.
+fn devices(level: Level) -> Vec<&'static str> {
+    let named = [
+        "/dev/null",
+        "/dev/zero",
+        "/dev/full",
+        "/dev/random",
+        "/dev/urandom",
+        "/dev/tty",
+        "/dev/ptmx",
+        "/dev/pts",
+    ];
+    match level {
+        Level::Full => vec!["/dev"],
+        // Opening a terminal that the process does not have fails, and then there is nothing to allow.
+        Level::Landlock => named
+            .into_iter()
+            .filter(|path| File::open(path).is_ok())
+            .collect(),
+    }
 }
 
 fn allow(ruleset: &std::os::fd::OwnedFd, path: &Path, rights: u64) -> io::Result<()> {

@@ -80,6 +80,8 @@ pub struct Running {
 pub fn launch(policy: &Policy, invocation: Invocation) -> Result<Running, SandboxError> {
     let policy = &resolved(policy)?;
     let mut command = command_of(policy, &invocation)?;
+    let [stdin, stdout, stderr] = invocation.streams;
+    command.stdin(stdin).stdout(stdout).stderr(stderr);
     let (status, status_end) = pipe()?;
     let (lifeline_end, lifeline) = pipe()?;
     let (listener, listener_end) = sys::socket_pair()?;

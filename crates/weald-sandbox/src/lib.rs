@@ -5,10 +5,11 @@
 //! confine itself before it becomes the command. Whatever can't be enforced as asked is an error before anything runs.
 //!
 //! Code map: `launcher` is the outside; `init` the helper, with `namespaces`, `view` (mounts), `landlock`, `seccomp`;
-//! `sockets` the connections the launcher makes for the inside; `caches` the folders of package managers; `sys` the
+//! `sockets` the connections the launcher makes for the inside; `caches` the folders of package managers; `escape` the suite that tries to get out; `sys` the
 //! system calls, and the only place with `unsafe`.
 
 mod caches;
+pub mod escape;
 mod init;
 mod landlock;
 mod launcher;

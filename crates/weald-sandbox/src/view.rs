@@ -50,9 +50,6 @@ pub fn build(policy: &Policy) -> Result<Vec<PathBuf>, Problem> {
             writable.push(path.into());
         }
     }
-    for path in &policy.mask {
-        mask(path).map_err(|error| ("masks", error))?;
-    }
     for (path, mount) in &shown {
         put_on_top(path, mount, Access::Read).map_err(|error| ("the directories shown", error))?;
     }
@@ -65,6 +62,10 @@ pub fn build(policy: &Policy) -> Result<Vec<PathBuf>, Problem> {
         let own = !policy.write.contains(path);
         put_on_top(path, mount, if own { Access::Write } else { access })
             .map_err(|error| ("the writable directories", error))?;
+    }
+    // Last, so that nothing is put on top of a mask.
+    for path in &policy.mask {
+        mask(path).map_err(|error| ("masks", error))?;
     }
     writable.extend(caches::own_folders(policy));
     Ok(writable)

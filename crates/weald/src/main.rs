@@ -24,6 +24,7 @@ use crate::ui::{Format, Ui, help};
 
 fn main() -> ExitCode {
     weald_sandbox::run_if_init();
+    weald_sandbox::escape::run_if_attempt();
     clap_complete::CompleteEnv::with_factory(Cli::command).complete();
     panic::catch_unwind(answer).unwrap_or_else(|_| {
         let format = if asks_for_json() {

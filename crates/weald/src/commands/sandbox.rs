@@ -2,6 +2,7 @@
 
 mod exec;
 mod explain;
+mod test;
 
 use clap::Subcommand;
 
@@ -13,6 +14,7 @@ use crate::errors::Failure;
 pub enum Sandbox {
     Exec(exec::Exec),
     Explain(explain::Explain),
+    Test(test::Test),
 }
 
 impl Sandbox {
@@ -21,6 +23,7 @@ impl Sandbox {
         match self {
             Self::Exec(command) => command.run(context),
             Self::Explain(command) => command.run(context),
+            Self::Test(command) => command.run(context),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The binary as people and programs use it: real processes, real repositories.
 
+#![expect(clippy::disallowed_methods, reason = "tests start real processes")]
+
 mod claims;
 mod config;
 mod crash;
@@ -7,6 +9,8 @@ mod events;
 mod faces;
 mod malformed;
 mod messages;
+mod sandbox;
+mod sandbox_tools;
 mod sessions;
 mod tasks;
 

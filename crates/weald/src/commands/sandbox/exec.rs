@@ -58,6 +58,9 @@ pub struct Scope {
     /// Memory a process may have (default: sandbox.memory)
     #[arg(long, value_name = "2G", value_parser = parse_size)]
     pub memory: Option<u64>,
+    /// Behave as if the kernel had this ABI of Landlock: for tests of the refusal
+    #[arg(long, value_name = "N", hide = true)]
+    pub simulate_landlock_abi: Option<u32>,
     /// Processes and threads it may have (default: sandbox.processes)
     #[arg(long, value_name = "N")]
     pub processes: Option<u64>,
@@ -92,6 +95,7 @@ impl Scope {
         policy.show.extend(self.show.clone());
         policy.mask.extend(self.mask.clone());
         policy.sockets.extend(self.socket.clone());
+        policy.simulated.landlock_abi = self.simulate_landlock_abi;
         policy.limits.memory = self.memory.or(policy.limits.memory);
         policy.limits.processes = self.processes.or(policy.limits.processes);
         Ok(policy)

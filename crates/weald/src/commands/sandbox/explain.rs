@@ -36,6 +36,7 @@ impl Explain {
             mask: Vec::new(),
             socket: Vec::new(),
             memory: None,
+            simulate_landlock_abi: None,
             processes: None,
         };
         let policy = scope.policy(context)?;
@@ -107,6 +108,11 @@ impl Explain {
 
 /// Tries the policy on a command that does nothing.
 fn probe(policy: &Policy, directory: &std::path::Path) -> Result<(), Failure> {
+    // A probe needs no caches, and should leave none behind.
+    let policy = &Policy {
+        cache_layers: None,
+        ..policy.clone()
+    };
     let invocation = Invocation {
         helper: std::env::current_exe()?,
         command: vec!["/bin/true".into()],

@@ -1,0 +1,86 @@
+//! The escape suite: attempts to get out, each proven to work without the sandbox.
+//!
+//! Every case runs twice, each time in a fresh field (see [`Field`]): once free, where it must have its effect, else it has
+//! no teeth here and proves nothing; once confined, where it must not. An effect is a change of anything outside the
+//! writable directory (content, mode, owner, times, existence), or success of an attempt whose effect is not a file.
+
+mod cases;
+mod cases_git;
+mod field;
+mod native;
+mod native_calls;
+
+pub use field::Field;
+pub use native::{ATTEMPT_ARGUMENT, run_if_attempt};
+
+use std::io;
+use std::path::Path;
+
+use crate::policy::Level;
+
+/// How a case is tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Attempt {
+    /// A script for `sh`.
+    Script(&'static str),
+    /// A function of `native`.
+    Native(&'static str),
+}
+
+/// How success is seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// Something outside changed.
+    Outside,
+    /// The attempt ended well.
+    Success,
+    /// The process outside is no longer as it was.
+    Victim,
+}
+
+/// One case.
+#[derive(Debug, Clone, Copy)]
+pub struct Case {
+    /// What it tries.
+    pub name: &'static str,
+    /// How.
+    pub attempt: Attempt,
+    /// How success is seen.
+    pub effect: Effect,
+    /// Whether level landlock, too, keeps it in.
+    pub landlock: bool,
+}
+
+/// What came of a case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// It works free, and not confined.
+    Denied,
+    /// It works confined.
+    Escaped,
+    /// It does not even work free, here and for this user.
+    NoTeeth,
+}
+
+/// Every case.
+pub fn cases() -> Vec<Case> {
+    [
+        cases::FILES,
+        cases::HOME,
+        cases::PROCESSES,
+        cases_git::GIT,
+        cases::KERNEL,
+    ]
+    .concat()
+}
+
+/// Tries one case at one level; `helper` is a binary that calls [`crate::run_if_init`] and [`run_if_attempt`].
+pub fn try_case(case: &Case, level: Level, helper: &Path) -> io::Result<Outcome> {
+    if !Field::build()?.attempt(case, None, helper)? {
+        return Ok(Outcome::NoTeeth);
+    }
+    match Field::build()?.attempt(case, Some(level), helper)? {
+        true => Ok(Outcome::Escaped),
+        false => Ok(Outcome::Denied),
+    }
+}

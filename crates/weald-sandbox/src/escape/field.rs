@@ -1,0 +1,355 @@
+//! The field: a tree to be confined in, and everything around it that must not change.
+//!
+//! `tree` is writable and holds a private repository that borrows objects from `main`; `main`, `sibling`, `home` and `out` are
+//! outside. A victim process works in `out`; a server listens on sockets there.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::net::{UnixDatagram, UnixListener};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use super::native::ATTEMPT_ARGUMENT;
+use super::{Attempt, Case, Effect};
+use crate::launcher::{Ended, Invocation, launch};
+use crate::policy::{Level, Policy};
+use crate::sys;
+
+/// How long an attempt may take.
+const TIME: Duration = Duration::from_secs(10);
+
+/// Where the inherited descriptors of an attempt are: a file outside, and a directory outside.
+pub const INHERITED_FILE: i32 = 18;
+pub const INHERITED_DIRECTORY: i32 = 19;
+
+/// A field. Everything in it goes when it is dropped.
+pub struct Field {
+    root: PathBuf,
+    victim: Child,
+    _sockets: (UnixListener, UnixDatagram, UnixListener),
+}
+
+/// What can be seen of a file from outside.
+type Seen = (u32, u32, u32, i64, i64, u64, Vec<u8>);
+
+impl Field {
+    /// Builds a field below the current directory's file system, not below /tmp, which is private inside.
+    pub fn build() -> io::Result<Self> {
+        let root = fresh_root()?;
+        for directory in [
+            "tree/sub",
+            "out/dir",
+            "out/empty",
+            "sibling",
+            "home/.claude",
+            "home/.codex",
+            "home/.ssh",
+            "home/.config/git",
+            "home/.cargo",
+            "home/.local/bin",
+        ] {
+            fs::create_dir_all(root.join(directory))?;
+        }
+        for (file, text) in [
+            ("out/file", "outside\n"),
+            ("out/other", "other\n"),
+            ("out/dir/deep", "deep\n"),
+            ("tree/inside", "inside\n"),
+            ("home/.claude/settings.json", "{}\n"),
+            ("home/.claude.json", "{}\n"),
+            ("home/.codex/config.toml", "\n"),
+            ("home/.codex/hooks.json", "{}\n"),
+            ("home/.gitconfig", "[user]\n"),
+            ("home/.bashrc", "\n"),
+            ("home/.profile", "\n"),
+            ("home/.ssh/authorized_keys", "\n"),
+            ("home/.config/git/config", "\n"),
+            ("home/.cargo/config.toml", "\n"),
+            ("home/.npmrc", "\n"),
+            ("home/.mcp.json", "{}\n"),
+        ] {
+            fs::write(root.join(file), text)?;
+        }
+        build_repositories(&root)?;
+        let sockets = (
+            UnixListener::bind(root.join("out/stream.sock"))?,
+            UnixDatagram::bind(root.join("out/datagram.sock"))?,
+            abstract_listener(&root)?,
+        );
+        let victim = command("sleep")
+            .arg("600")
+            .current_dir(root.join("out"))
+            .stdin(Stdio::null())
+            .process_group(0)
+            .spawn()?;
+        Ok(Self {
+            root,
+            victim,
+            _sockets: sockets,
+        })
+    }
+
+    /// Tries a case, free or confined; true if it had its effect.
+    pub fn attempt(mut self, case: &Case, level: Option<Level>, helper: &Path) -> io::Result<bool> {
+        let before = manifest(&self.root)?;
+        let argv = argv(case, helper);
+        let ended_well = match level {
+            None => self.run_free(&argv)?,
+            Some(level) => self.run_confined(&argv, level, helper)?,
+        };
+        Ok(match case.effect {
+            Effect::Outside => manifest(&self.root)? != before,
+            Effect::Success => ended_well,
+            Effect::Victim => !self.victim_is_well(),
+        })
+    }
+
+    fn run_free(&self, argv: &[OsString]) -> io::Result<bool> {
+        let (file, directory) = self.inherited()?;
+        let numbers = [
+            (file.as_raw_fd(), INHERITED_FILE),
+            (directory.as_raw_fd(), INHERITED_DIRECTORY),
+        ];
+        let mut command = command(&argv[0]);
+        command
+            .args(&argv[1..])
+            .env_clear()
+            .envs(self.environment())
+            .current_dir(self.root.join("tree"));
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        // SAFETY: async-signal-safe calls only.
+        unsafe {
+            command.pre_exec(move || {
+                numbers
+                    .iter()
+                    .try_for_each(|(from, to)| sys::duplicate_to(*from, *to))
+            });
+        }
+        Ok(command.status()?.success())
+    }
+
+    fn run_confined(&self, argv: &[OsString], level: Level, helper: &Path) -> io::Result<bool> {
+        // Open without "close on exec", as a careless launcher would have them.
+        let (file, directory) = self.inherited()?;
+        sys::duplicate_to(file.as_raw_fd(), INHERITED_FILE)?;
+        sys::duplicate_to(directory.as_raw_fd(), INHERITED_DIRECTORY)?;
+        let mut policy = Policy::new(self.root.join("tree"));
+        policy.level = level;
+        policy.home = Some(self.root.join("home"));
+        policy.mask = vec![self.root.join("main/.git/weald/private")];
+        let tmp = self.root.join("tmp");
+        fs::create_dir_all(&tmp)?;
+        policy.tmp = Some(tmp);
+        let invocation = Invocation {
+            helper: helper.to_owned(),
+            command: argv.to_vec(),
+            directory: self.root.join("tree"),
+            environment: self.environment(),
+            streams: [Stdio::null(), Stdio::null(), Stdio::null()],
+        };
+        let running = launch(&policy, invocation).map_err(io::Error::other)?;
+        Ok(running.wait(Some(TIME))? == Ended::Code(0))
+    }
+
+    fn inherited(&self) -> io::Result<(File, File)> {
+        let file = fs::OpenOptions::new()
+            .append(true)
+            .open(self.root.join("out/file"))?;
+        Ok((file, File::open(self.root.join("out/dir"))?))
+    }
+
+    fn environment(&self) -> Vec<(OsString, OsString)> {
+        let path = |name: &str| self.root.join(name).into_os_string();
+        #[expect(clippy::disallowed_methods, reason = "programs have to be found")]
+        let search = std::env::var_os("PATH").unwrap_or_default();
+        let mut all = vec![
+            ("PATH".into(), search),
+            ("VICTIM".into(), self.victim.id().to_string().into()),
+        ];
+        for (name, value) in [
+            ("ROOT", ""),
+            ("TREE", "tree"),
+            ("OUT", "out"),
+            ("MAIN", "main"),
+            ("SIBLING", "sibling"),
+            ("HOME", "home"),
+        ] {
+            all.push((name.into(), path(value)));
+        }
+        for name in [
+            "GIT_AUTHOR_NAME",
+            "GIT_AUTHOR_EMAIL",
+            "GIT_COMMITTER_NAME",
+            "GIT_COMMITTER_EMAIL",
+        ] {
+            all.push((name.into(), "x@example.com".into()));
+        }
+        all.push(("GIT_CONFIG_NOSYSTEM".into(), "1".into()));
+        all
+    }
+
+    /// Alive, not stopped, at its old priority.
+    fn victim_is_well(&mut self) -> bool {
+        let alive = matches!(self.victim.try_wait(), Ok(None));
+        let stat =
+            fs::read_to_string(format!("/proc/{}/stat", self.victim.id())).unwrap_or_default();
+        let fields: Vec<_> = stat
+            .rsplit(')')
+            .next()
+            .unwrap_or_default()
+            .split_ascii_whitespace()
+            .collect();
+        let oom = fs::read_to_string(format!("/proc/{}/oom_score_adj", self.victim.id()))
+            .unwrap_or_default();
+        let limits =
+            fs::read_to_string(format!("/proc/{}/limits", self.victim.id())).unwrap_or_default();
+        let limited = limits
+            .lines()
+            .any(|line| line.starts_with("Max core file size") && line.contains(" 4096 "));
+        alive
+            && fields.first() == Some(&"S")
+            && fields.get(16) == Some(&"0")
+            && oom.trim() == "0"
+            && !limited
+    }
+}
+
+impl Drop for Field {
+    fn drop(&mut self) {
+        let _ = self.victim.kill();
+        let _ = self.victim.wait();
+        let _ = fs::remove_dir_all(&self.root);
+    }
+}
+
+fn argv(case: &Case, helper: &Path) -> Vec<OsString> {
+    match case.attempt {
+        Attempt::Script(script) => vec!["sh".into(), "-ec".into(), script.into()],
+        Attempt::Native(name) => vec![helper.into(), ATTEMPT_ARGUMENT.into(), name.into()],
+    }
+}
+
+/// A new directory outside of what is private inside.
+fn fresh_root() -> io::Result<PathBuf> {
+    let base = std::env::current_exe()?
+        .parent()
+        .map(Path::to_owned)
+        .unwrap_or_default();
+    let places = [base, PathBuf::from("/var/lib"), std::env::current_dir()?];
+    for place in places {
+        for number in 0..1_000 {
+            let root = place.join(format!(".weald-field-{}-{number}", std::process::id()));
+            match fs::create_dir(&root) {
+                Ok(()) => return root.canonicalize(),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(_) => break,
+            }
+        }
+    }
+    Err(io::Error::other(
+        "no writable directory outside of /tmp for the field",
+    ))
+}
+
+fn build_repositories(root: &Path) -> io::Result<()> {
+    let script = r#"
+        cd "$1"; export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1
+        git() { command git -c user.name=x -c user.email=x@example.com -c init.defaultBranch=main "$@"; }
+        git init -q main; cd main; echo 1 > a; git add a; git commit -qm one; echo 2 > a; git commit -qam two
+        git branch side; git tag old HEAD~1; mkdir -p .git/weald/private; echo secret > .git/weald/private/secret
+        echo dirty >> a; echo untracked > u
+        cd ../tree; git init -q .; echo "$1/main/.git/objects" > .git/objects/info/alternates
+        git fetch -q ../main main; git reset -q --hard FETCH_HEAD; echo inside > inside
+        cd ../sibling; git init -q .; echo s > s; git add s; git commit -qm s
+    "#;
+    let status = command("sh")
+        .args(["-ec", script, "sh"])
+        .arg(root)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .status()?;
+    match status.success() {
+        true => Ok(()),
+        false => Err(io::Error::other(
+            "the field's repositories could not be made (is git installed?)",
+        )),
+    }
+}
+
+fn abstract_listener(root: &Path) -> io::Result<UnixListener> {
+    use std::os::linux::net::SocketAddrExt;
+    let name = abstract_name(root);
+    UnixListener::bind_addr(&std::os::unix::net::SocketAddr::from_abstract_name(name)?)
+}
+
+/// The name of the field's abstract socket.
+pub fn abstract_name(root: &Path) -> Vec<u8> {
+    format!("weald-field-{}", root.display()).into_bytes()
+}
+
+/// Everything outside the tree, as it can be seen.
+fn manifest(root: &Path) -> io::Result<BTreeMap<PathBuf, Seen>> {
+    let mut seen = BTreeMap::new();
+    let mut open: Vec<_> = ["out", "main", "sibling", "home"]
+        .iter()
+        .map(|name| root.join(name))
+        .collect();
+    while let Some(path) = open.pop() {
+        let found = fs::symlink_metadata(&path)?;
+        let content = match found.is_file() {
+            true => fs::read(&path).unwrap_or_default(),
+            false if found.is_symlink() => {
+                fs::read_link(&path)?.into_os_string().into_encoded_bytes()
+            }
+            false => Vec::new(),
+        };
+        let mode = found.permissions().mode();
+        let times = (found.mtime(), found.mtime_nsec());
+        seen.insert(
+            path.clone(),
+            (
+                mode,
+                found.uid(),
+                found.gid(),
+                times.0,
+                times.1,
+                found.nlink(),
+                content,
+            ),
+        );
+        if found.is_dir() {
+            for entry in fs::read_dir(&path)? {
+                open.push(entry?.path());
+            }
+        }
+    }
+    // What a private directory would have kept to itself.
+    for leak in ["/tmp", "/var/tmp", "/dev/shm"] {
+        let path = Path::new(leak).join(format!(
+            "{}-leak",
+            root.file_name().unwrap_or_default().display()
+        ));
+        if path.exists() {
+            let _ = fs::remove_file(&path);
+            seen.insert(path, (0, 0, 0, 0, 0, 0, Vec::new()));
+        }
+    }
+    Ok(seen)
+}
+
+fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the sandbox launcher starts processes"
+    )]
+    Command::new(program)
+}

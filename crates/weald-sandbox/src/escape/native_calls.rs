@@ -1,0 +1,461 @@
+//! Attempts by single system calls: processes, namespaces, the kernel's interfaces.
+
+use std::ffi::CString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read};
+use std::mem::{size_of_val, zeroed};
+use std::os::fd::AsRawFd;
+use std::ptr;
+
+use libc::{SYS_add_key, SYS_bpf, SYS_clone3, SYS_io_uring_setup, SYS_kcmp, SYS_keyctl, syscall};
+
+use super::native::{Entry, check, opened, outside_c, variable, victim};
+
+/// A call with numbers only.
+fn call(number: libc::c_long, a: i64, b: i64, c: i64, d: i64, e: i64) -> i64 {
+    // SAFETY: every use passes numbers, or null for an optional pointer.
+    unsafe { syscall(number, a, b, c, d, e) }
+}
+
+/// The table.
+pub const CALLS: &[Entry] = &[
+    ("pidfd-signal", pidfd_signal),
+    ("sigqueue", sigqueue),
+    ("tgkill", || {
+        check(call(
+            libc::SYS_tgkill,
+            victim().into(),
+            victim().into(),
+            libc::SIGKILL.into(),
+            0,
+            0,
+        ))
+        .and_then(|()| settle())
+    }),
+    ("prlimit", prlimit),
+    ("ptrace-attach", || {
+        check(call(
+            libc::SYS_ptrace,
+            libc::PTRACE_ATTACH.into(),
+            victim().into(),
+            0,
+            0,
+            0,
+        ))
+    }),
+    ("ptrace-seize", || {
+        check(call(
+            libc::SYS_ptrace,
+            libc::PTRACE_SEIZE.into(),
+            victim().into(),
+            0,
+            0,
+            0,
+        ))
+    }),
+    ("process-vm-read", || process_vm(libc::SYS_process_vm_readv)),
+    ("process-vm-write", || {
+        process_vm(libc::SYS_process_vm_writev)
+    }),
+    ("proc-mem", || {
+        OpenOptions::new()
+            .write(true)
+            .open(format!("/proc/{}/mem", victim()))
+            .map(drop)
+    }),
+    ("pidfd-getfd", pidfd_getfd),
+    ("kcmp", || {
+        check(call(
+            SYS_kcmp,
+            std::process::id().into(),
+            victim().into(),
+            1,
+            0,
+            0,
+        ))
+    }),
+    ("setscheduler", setscheduler),
+    ("setaffinity", setaffinity),
+    ("sysv-shm", sysv_shm),
+    ("sysv-msg", sysv_msg),
+    ("unshare-user", || {
+        check(call(
+            libc::SYS_unshare,
+            libc::CLONE_NEWUSER.into(),
+            0,
+            0,
+            0,
+            0,
+        ))
+    }),
+    ("unshare-mount", unshare_mount),
+    ("clone-user", clone_user),
+    ("clone3-user", clone3_user),
+    ("setns", setns),
+    ("mount", mount),
+    ("open-tree", open_tree),
+    ("chroot", chroot),
+    ("open-by-handle", || handle(Handle::Open)),
+    ("name-to-handle", || handle(Handle::Name)),
+    ("io-uring", io_uring),
+    ("add-key", add_key),
+    ("keyctl", || check(call(SYS_keyctl, 0, -5, 1, 0, 0))),
+    ("userfaultfd", || {
+        opened(call(libc::SYS_userfaultfd, 1, 0, 0, 0, 0)).map(drop)
+    }),
+    ("bpf", bpf),
+    ("perf", perf),
+    ("fanotify", || {
+        opened(call(libc::SYS_fanotify_init, 0x200, 0, 0, 0, 0)).map(drop)
+    }),
+    ("personality", || {
+        check(call(libc::SYS_personality, 0x0040_0000, 0, 0, 0, 0))
+    }),
+    ("sethostname", sethostname),
+    ("read-disk", read_disk),
+    ("make-cgroup", make_cgroup),
+    ("vsock", || {
+        opened(call(
+            libc::SYS_socket,
+            libc::AF_VSOCK.into(),
+            libc::SOCK_STREAM.into(),
+            0,
+            0,
+            0,
+        ))
+        .map(drop)
+    }),
+    ("syslog", || check(call(libc::SYS_syslog, 10, 0, 0, 0, 0))),
+];
+
+/// A signal takes a moment to do its work.
+fn settle() -> io::Result<()> {
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    Ok(())
+}
+
+fn pidfd_signal() -> io::Result<()> {
+    let process = opened(call(libc::SYS_pidfd_open, victim().into(), 0, 0, 0, 0))?;
+    check(call(
+        libc::SYS_pidfd_send_signal,
+        process.as_raw_fd().into(),
+        libc::SIGKILL.into(),
+        0,
+        0,
+        0,
+    ))?;
+    settle()
+}
+
+fn sigqueue() -> io::Result<()> {
+    // SAFETY: takes a value, no pointer.
+    check(unsafe { libc::sigqueue(victim(), libc::SIGTERM, zeroed()) })?;
+    settle()
+}
+
+fn prlimit() -> io::Result<()> {
+    let limit = libc::rlimit {
+        rlim_cur: 4096,
+        rlim_max: 4096,
+    };
+    // SAFETY: the structure outlives the call.
+    check(unsafe { libc::prlimit(victim(), libc::RLIMIT_CORE, &limit, ptr::null_mut()) })
+}
+
+/// Some address that is mapped in the victim and writable: its stack.
+fn victim_stack() -> io::Result<usize> {
+    let maps = fs::read_to_string(format!("/proc/{}/maps", victim()))?;
+    let line = maps
+        .lines()
+        .find(|line| line.ends_with("[stack]"))
+        .ok_or(io::ErrorKind::NotFound)?;
+    usize::from_str_radix(line.split('-').next().unwrap_or_default(), 16).map_err(io::Error::other)
+}
+
+fn process_vm(number: libc::c_long) -> io::Result<()> {
+    let mut byte = [0u8; 1];
+    let local = libc::iovec {
+        iov_base: byte.as_mut_ptr().cast(),
+        iov_len: 1,
+    };
+    let remote = libc::iovec {
+        iov_base: victim_stack()? as *mut libc::c_void,
+        iov_len: 1,
+    };
+    // SAFETY: the local buffer outlives the call; the remote address is only used in the other process.
+    check(unsafe { syscall(number, victim(), &local, 1usize, &remote, 1usize, 0usize) })
+}
+
+fn pidfd_getfd() -> io::Result<()> {
+    let process = opened(call(libc::SYS_pidfd_open, victim().into(), 0, 0, 0, 0))?;
+    opened(call(
+        libc::SYS_pidfd_getfd,
+        process.as_raw_fd().into(),
+        0,
+        0,
+        0,
+        0,
+    ))
+    .map(drop)
+}
+
+fn setscheduler() -> io::Result<()> {
+    let parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the structure outlives the call.
+    check(unsafe { libc::sched_setscheduler(victim(), libc::SCHED_BATCH, &parameters) })
+}
+
+fn setaffinity() -> io::Result<()> {
+    // SAFETY: the set is initialised and outlives the call.
+    unsafe {
+        let mut set: libc::cpu_set_t = zeroed();
+        libc::CPU_SET(0, &mut set);
+        check(libc::sched_setaffinity(victim(), size_of_val(&set), &set))
+    }
+}
+
+/// A segment made in another process tells one IPC namespace from another: the field has none, so the attempt makes one
+/// with a key and asks the victim's view of /proc/sysvipc for it.
+fn sysv_shm() -> io::Result<()> {
+    let key = 0x7765_0000 + victim();
+    let id = call(
+        libc::SYS_shmget,
+        key.into(),
+        4096,
+        (libc::IPC_CREAT | 0o600).into(),
+        0,
+        0,
+    );
+    check(id)?;
+    let seen = is_in_victims_view("shm", key);
+    check(call(libc::SYS_shmctl, id, libc::IPC_RMID.into(), 0, 0, 0))?;
+    seen
+}
+
+fn sysv_msg() -> io::Result<()> {
+    let key = 0x7766_0000 + victim();
+    let id = call(
+        libc::SYS_msgget,
+        key.into(),
+        (libc::IPC_CREAT | 0o600).into(),
+        0,
+        0,
+        0,
+    );
+    check(id)?;
+    let seen = is_in_victims_view("msg", key);
+    check(call(libc::SYS_msgctl, id, libc::IPC_RMID.into(), 0, 0, 0))?;
+    seen
+}
+
+fn is_in_victims_view(kind: &str, key: i32) -> io::Result<()> {
+    let same =
+        fs::read_link("/proc/self/ns/ipc")? == fs::read_link(format!("/proc/{}/ns/ipc", victim()))?;
+    let table = fs::read_to_string(format!("/proc/sysvipc/{kind}"))?;
+    match same && table.contains(&key.to_string()) {
+        true => Ok(()),
+        false => Err(io::ErrorKind::NotFound.into()),
+    }
+}
+
+fn unshare_mount() -> io::Result<()> {
+    check(call(
+        libc::SYS_unshare,
+        (libc::CLONE_NEWNS | libc::CLONE_NEWUSER).into(),
+        0,
+        0,
+        0,
+        0,
+    ))
+}
+
+/// A child in a new user namespace, which ends at once.
+fn clone_user() -> io::Result<()> {
+    let flags = i64::from(libc::CLONE_NEWUSER | libc::SIGCHLD);
+    match call(libc::SYS_clone, flags, 0, 0, 0, 0) {
+        0 => std::process::exit(0),
+        child => check(child),
+    }
+}
+
+fn clone3_user() -> io::Result<()> {
+    let mut arguments = [0u64; 11];
+    arguments[0] = libc::CLONE_NEWUSER as u64;
+    arguments[4] = libc::SIGCHLD as u64;
+    // SAFETY: the structure outlives the call, and its size is passed with it.
+    match unsafe { syscall(SYS_clone3, arguments.as_ptr(), size_of_val(&arguments)) } {
+        0 => std::process::exit(0),
+        child => check(child),
+    }
+}
+
+fn setns() -> io::Result<()> {
+    let namespace = File::open(format!("/proc/{}/ns/uts", victim()))?;
+    check(call(
+        libc::SYS_setns,
+        namespace.as_raw_fd().into(),
+        0,
+        0,
+        0,
+        0,
+    ))
+}
+
+fn mount() -> io::Result<()> {
+    // In a namespace of its own, so that nothing is left behind where it works.
+    check(call(
+        libc::SYS_unshare,
+        (libc::CLONE_NEWNS | libc::CLONE_NEWUSER).into(),
+        0,
+        0,
+        0,
+        0,
+    ))?;
+    let place = outside_c("dir");
+    // SAFETY: all texts outlive the call.
+    check(unsafe {
+        libc::mount(
+            c"none".as_ptr(),
+            place.as_ptr(),
+            c"tmpfs".as_ptr(),
+            0,
+            ptr::null(),
+        )
+    })
+}
+
+fn open_tree() -> io::Result<()> {
+    check(call(
+        libc::SYS_unshare,
+        (libc::CLONE_NEWNS | libc::CLONE_NEWUSER).into(),
+        0,
+        0,
+        0,
+        0,
+    ))?;
+    let place = outside_c("dir");
+    // SAFETY: the name outlives the call.
+    opened(unsafe {
+        syscall(
+            libc::SYS_open_tree,
+            libc::AT_FDCWD,
+            place.as_ptr(),
+            libc::OPEN_TREE_CLONE,
+        )
+    })
+    .map(drop)
+}
+
+fn chroot() -> io::Result<()> {
+    // SAFETY: the name outlives the call.
+    check(unsafe { libc::chroot(c".".as_ptr()) })
+}
+
+enum Handle {
+    Name,
+    Open,
+}
+
+fn handle(what: Handle) -> io::Result<()> {
+    let file = outside_c("file");
+    let mut room = [0u32; 34];
+    room[0] = 128;
+    let mut mount = 0i32;
+    let directory = File::open(variable("OUT"))?;
+    // SAFETY: the handle's room is as large as its first word says; everything outlives the calls.
+    unsafe {
+        check(syscall(
+            libc::SYS_name_to_handle_at,
+            libc::AT_FDCWD,
+            file.as_ptr(),
+            room.as_mut_ptr(),
+            &mut mount,
+            0,
+        ))?;
+        match what {
+            Handle::Name => Ok(()),
+            Handle::Open => {
+                let fd = syscall(
+                    libc::SYS_open_by_handle_at,
+                    directory.as_raw_fd(),
+                    room.as_ptr(),
+                    libc::O_RDONLY,
+                );
+                opened(fd).map(drop)
+            }
+        }
+    }
+}
+
+fn io_uring() -> io::Result<()> {
+    let mut parameters = [0u32; 30];
+    // SAFETY: the structure has the kernel's size of 120 bytes and outlives the call.
+    opened(unsafe { syscall(SYS_io_uring_setup, 4, parameters.as_mut_ptr()) }).map(drop)
+}
+
+fn add_key() -> io::Result<()> {
+    // SAFETY: texts and payload outlive the call. -5 is the user session's keyring.
+    check(unsafe {
+        syscall(
+            SYS_add_key,
+            c"user".as_ptr(),
+            c"weald".as_ptr(),
+            c"x".as_ptr(),
+            1usize,
+            -4,
+        )
+    })
+}
+
+fn bpf() -> io::Result<()> {
+    // An array map of one element.
+    let attributes = [2u32, 4, 4, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    // SAFETY: the structure outlives the call, and its size is passed with it.
+    opened(unsafe { syscall(SYS_bpf, 0, attributes.as_ptr(), size_of_val(&attributes)) }).map(drop)
+}
+
+fn perf() -> io::Result<()> {
+    let mut attributes = [0u64; 14];
+    // A software counter (type 1, size 112) that leaves kernel and hypervisor out.
+    attributes[0] = 1 | 112 << 32;
+    attributes[5] = 1 << 5 | 1 << 6;
+    // SAFETY: the structure outlives the call.
+    opened(unsafe { syscall(libc::SYS_perf_event_open, attributes.as_ptr(), 0, -1, -1, 0) })
+        .map(drop)
+}
+
+fn sethostname() -> io::Result<()> {
+    let name = CString::new(fs::read_to_string("/proc/sys/kernel/hostname")?.trim())?;
+    // SAFETY: the name outlives the call; it is the one the host has already.
+    check(unsafe { libc::sethostname(name.as_ptr(), name.as_bytes().len()) })
+}
+
+fn read_disk() -> io::Result<()> {
+    let disks = fs::read_to_string("/proc/partitions")?;
+    let names = disks
+        .lines()
+        .skip(2)
+        .filter_map(|line| line.split_ascii_whitespace().nth(3));
+    let mut sector = [0; 512];
+    let read = |name: &str| {
+        File::open(format!("/dev/{name}")).and_then(|mut disk| disk.read_exact(&mut sector))
+    };
+    match names.map(read).any(|read| read.is_ok()) {
+        true => Ok(()),
+        false => Err(io::ErrorKind::PermissionDenied.into()),
+    }
+}
+
+fn make_cgroup() -> io::Result<()> {
+    for base in [
+        "/sys/fs/cgroup",
+        "/sys/fs/cgroup/unified",
+        "/sys/fs/cgroup/memory",
+    ] {
+        let path = format!("{base}/weald-escape-{}", std::process::id());
+        if fs::create_dir(&path).is_ok() {
+            return fs::remove_dir(&path);
+        }
+    }
+    Err(io::ErrorKind::PermissionDenied.into())
+}
