@@ -2,10 +2,12 @@
 
 pub mod control;
 pub mod naive;
+pub mod sandbox;
 pub mod seed;
 pub mod workers;
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -17,6 +19,23 @@ pub fn say(text: &str) {
     let _ = writeln!(io::stdout(), "{text}");
 }
 
+/// Builds the release binary, so that nobody measures yesterday's; answers where it is.
+pub fn release_binary() -> io::Result<PathBuf> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the benchmark builds what it measures"
+    )]
+    let mut cargo = Command::new("cargo");
+    let built = cargo
+        .args(["build", "--release", "-q", "-p", "weald"])
+        .current_dir(crate::tidy::root())
+        .status()?;
+    match built.success() {
+        true => Ok(std::env::current_exe()?.with_file_name("weald")),
+        false => Err(io::Error::other("weald does not build")),
+    }
+}
+
 /// What one run of a command cost.
 #[derive(Debug, Clone, Copy)]
 pub struct Cost {
@@ -24,10 +43,23 @@ pub struct Cost {
     pub wall: Duration,
     /// User and system time of the process.
     pub cpu: Duration,
+    /// How it ended.
+    pub code: i32,
 }
 
 /// Runs a command to its end and says what it cost. It must succeed.
 pub fn measure(command: &mut Command) -> io::Result<Cost> {
+    match measure_any(command)? {
+        cost if cost.code == 0 => Ok(cost),
+        cost => Err(io::Error::other(format!(
+            "{command:?} ended with {}",
+            cost.code
+        ))),
+    }
+}
+
+/// The same for a command that may fail.
+pub fn measure_any(command: &mut Command) -> io::Result<Cost> {
     command
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -44,13 +76,12 @@ pub fn measure(command: &mut Command) -> io::Result<Cost> {
         .next()
         .and_then(|field| field.parse().ok())
         .unwrap_or(0);
-    match child.wait()?.success() {
-        true => Ok(Cost {
-            wall,
-            cpu: Duration::from_nanos(nanoseconds),
-        }),
-        false => Err(io::Error::other(format!("{command:?} failed"))),
-    }
+    let code = child.wait()?.code().unwrap_or(-1);
+    Ok(Cost {
+        wall,
+        cpu: Duration::from_nanos(nanoseconds),
+        code,
+    })
 }
 
 /// The middle value.

@@ -29,6 +29,8 @@ enum Bench {
         #[arg(long, default_value_t = 100_000)]
         tasks: u64,
     },
+    /// What the sandbox costs: starts, and file-heavy work
+    Sandbox,
     /// One worker of the measured claims; started by `control` itself
     #[command(hide = true)]
     ClaimWorker {
@@ -42,6 +44,7 @@ enum Bench {
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Bench(Bench::Control { tasks }) => xtask::bench::control::run(tasks),
+        Command::Bench(Bench::Sandbox) => xtask::bench::sandbox::run(),
         Command::Bench(Bench::ClaimWorker { directory, design }) => {
             xtask::bench::workers::run(&directory, &design)
         }

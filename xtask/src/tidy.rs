@@ -27,7 +27,10 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("weald-testkit", &["weald-core"]),
-    ("xtask", &["weald-core", "weald-engine", "weald-store"]),
+    (
+        "xtask",
+        &["weald-core", "weald-engine", "weald-sandbox", "weald-store"],
+    ),
 ];
 
 /// What may appear in tests of a crate besides its own arrows.

@@ -10,7 +10,10 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 use super::naive::Naive;
-use super::{Cost, measure, median, ms, say, seed, workers};
+use super::{Cost, measure, measure_any, median, ms, release_binary, say, seed, workers};
+
+/// The exit code of a claim that finds nothing.
+const NOTHING_READY: i32 = 4;
 
 /// How often each command is run.
 const RUNS: usize = 41;
@@ -30,20 +33,10 @@ struct Lab {
 }
 
 impl Lab {
-    /// Builds the release binary, so that nobody measures yesterday's.
     fn new() -> io::Result<Self> {
-        let root = crate::tidy::root();
-        let built = command("cargo")
-            .args(["build", "--release", "-q", "-p", "weald"])
-            .current_dir(&root)
-            .status()?;
-        if !built.success() {
-            return Err(io::Error::other("weald does not build"));
-        }
-        let weald = std::env::current_exe()?.with_file_name("weald");
         Ok(Self {
+            weald: release_binary()?,
             directory: TempDir::with_prefix("weald-bench-")?,
-            weald,
         })
     }
 
@@ -222,7 +215,7 @@ impl Lab {
     }
 }
 
-/// 64 threads run 16 commands each; answers what the successful ones cost and how many failed.
+/// 64 threads run 16 commands each; answers what the successful ones cost and how many found nothing.
 fn storm(pause: Duration, make: impl Fn(usize) -> Command + Sync) -> (Vec<Cost>, usize) {
     let costs: Mutex<(Vec<Cost>, usize)> = Mutex::default();
     thread::scope(|scope| {
@@ -231,11 +224,12 @@ fn storm(pause: Duration, make: impl Fn(usize) -> Command + Sync) -> (Vec<Cost>,
             scope.spawn(move || {
                 for _ in 0..16 {
                     thread::sleep(pause);
-                    let measured = measure(&mut make(worker));
+                    let measured = measure_any(&mut make(worker)).expect("it starts");
                     let mut costs = costs.lock().expect("no panic");
-                    match measured {
-                        Ok(cost) => costs.0.push(cost),
-                        Err(_) => costs.1 += 1,
+                    match measured.code {
+                        0 => costs.0.push(measured),
+                        NOTHING_READY => costs.1 += 1,
+                        code => panic!("a claim failed with {code}"),
                     }
                 }
             });

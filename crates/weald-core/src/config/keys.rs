@@ -209,7 +209,7 @@ pub const KEYS: &[Key] = &[
         "sandbox.processes",
         Kind::Number(0, 1_000_000),
         "0",
-        "processes and threads of a run; 0: no limit",
+        "processes and threads of a run; 0: no limit (root is not counted)",
     ),
     key(
         "sandbox.cpu_seconds",

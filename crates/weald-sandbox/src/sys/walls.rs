@@ -125,8 +125,10 @@ pub fn install_filter(program: &[Instruction], listen: bool) -> io::Result<Optio
         len: program.len() as u16,
         filter: program.as_ptr().cast_mut(),
     };
+    // A signal (the Go runtime sends many) must not restart a connect that the launcher is making already.
+    const WAIT_KILLABLE: libc::c_ulong = 1 << 5;
     let flags = if listen {
-        libc::SECCOMP_FILTER_FLAG_NEW_LISTENER
+        libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | WAIT_KILLABLE
     } else {
         0
     };

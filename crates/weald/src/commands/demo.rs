@@ -119,6 +119,9 @@ impl Stage {
             ],
         )?;
 
+        title(out, "An agent tries to leave its directory")?;
+        self.escape(out)?;
+
         title(out, "Agents talk")?;
         self.show(out, &["session", "register", "bob"])?;
         self.show(
@@ -140,6 +143,42 @@ impl Stage {
         title(out, "Nothing happens unseen")?;
         self.show(out, &["events", "--limit", "8"])?;
         self.show(out, &[])?;
+        Ok(())
+    }
+
+    /// What every agent tool allows, and what the kernel says here.
+    fn escape(&self, out: &mut Out) -> Result<(), Failure> {
+        let tree = self.directory.path().join("tree");
+        std::fs::create_dir_all(&tree)?;
+        let (tree, app) = (
+            tree.display().to_string(),
+            self.repo().display().to_string(),
+        );
+        let sandbox = [
+            "sandbox", "exec", "--write", &tree, "--show", &app, "--", "sh", "-c",
+        ];
+        let attempt = format!(
+            "echo mine > notes && echo ok; echo theirs > {app}/README; git -C {app} branch evil"
+        );
+        say(
+            out,
+            "It may write its own directory, and see the rest. The main checkout is an absolute path away:",
+        )?;
+        let succeeded = self.print(out, &[&sandbox[..], &[attempt.as_str()]].concat())?;
+        let started = self.directory.path().join("tree/notes").exists();
+        if succeeded || self.repo().join("README").exists() {
+            return Err(unexpected(&["sandbox", "exec"]));
+        }
+        match started {
+            true => say(
+                out,
+                "Nothing outside changed. `weald sandbox test` tries 160 more ways.",
+            )?,
+            false => say(
+                out,
+                "The sandbox is not available here, so nothing was started at all.",
+            )?,
+        }
         Ok(())
     }
 

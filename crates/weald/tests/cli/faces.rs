@@ -172,7 +172,9 @@ fn the_demo_runs_and_leaves_nothing_behind() {
     assert!(output.status.success(), "{text}");
     assert_eq!(text.matches("got it").count(), 1, "one racer wins: {text}");
     assert!(
-        text.contains("1 -> 4 -> 3 -> 1") && text.contains("task.completed"),
+        text.contains("1 -> 4 -> 3 -> 1")
+            && text.contains("Nothing outside changed")
+            && text.contains("task.completed"),
         "{text}"
     );
     assert_eq!(std::fs::read_dir(&scratch).unwrap().count(), 0);

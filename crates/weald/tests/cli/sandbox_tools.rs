@@ -154,6 +154,20 @@ fn x9_limits_hold() {
         "head -c 200M /dev/zero | tail -c 200M | wc -c",
     );
     assert_ne!(answer.stdout.trim(), "209715200", "{answer:?}");
+    let answer = confined(
+        &env,
+        &tree,
+        &["--max-output", "10K"],
+        "head -c 1M /dev/zero; exit 5",
+    );
+    assert_eq!((answer.code, answer.stdout.len()), (5, 10 * 1024));
+    assert!(answer.stderr.contains("--max-output"), "{answer:?}");
+    let forks = "i=0; while [ $i -lt 200 ]; do sleep 5 & i=$((i + 1)); done; echo all";
+    let answer = confined(&env, &tree, &["--processes", "40"], forks);
+    match rustix::process::geteuid().is_root() {
+        true => say("SKIPPED: the kernel does not count root's processes"),
+        false => assert!(!answer.stdout.contains("all"), "{answer:?}"),
+    }
     env.ok(&["config", "set", "sandbox.file_size", "1M"]);
     confined(&env, &tree, &[], "head -c 5M /dev/zero > big");
     assert!(fs::metadata(Path::new(&tree).join("big")).unwrap().len() <= 1024 * 1024);

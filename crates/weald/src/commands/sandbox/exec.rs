@@ -1,14 +1,17 @@
 //! `weald sandbox exec`
 
 use std::ffi::OsString;
+use std::io;
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::sync::Arc;
+use std::thread::JoinHandle;
 
 use clap::{Args, ValueEnum};
 use weald_core::SignedDuration;
 use weald_core::config::parse_size;
 use weald_engine::{SandboxRequest, sandbox_policy};
-use weald_sandbox::{Ended, Invocation, Level, Network, Policy, launch};
+use weald_sandbox::{Budget, Ended, Invocation, Level, Network, Policy, Running, launch, pass_on};
 
 use crate::cli::duration;
 use crate::context::Context;
@@ -26,6 +29,9 @@ pub struct Exec {
     /// End everything after this time
     #[arg(long, value_name = "60s", value_parser = duration)]
     timeout: Option<SignedDuration>,
+    /// Pass on at most so much output; the rest is dropped, and said
+    #[arg(long, value_name = "1M", value_parser = parse_size)]
+    max_output: Option<u64>,
     /// The command
     #[arg(trailing_var_arg = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
@@ -111,17 +117,31 @@ impl Exec {
             Level::Full => None,
         };
         policy.tmp = tmp.as_ref().map(|tmp| tmp.path().to_owned());
+        let piped = || {
+            if self.max_output.is_some() {
+                Stdio::piped()
+            } else {
+                Stdio::inherit()
+            }
+        };
         let invocation = Invocation {
             helper: std::env::current_exe()?,
             command: self.command,
             directory: self.scope.write[0].clone(),
             environment: context.environment.for_commands(),
-            streams: [Stdio::inherit(), Stdio::inherit(), Stdio::inherit()],
+            streams: [Stdio::inherit(), piped(), piped()],
         };
-        let running = launch(&policy, invocation)?;
+        let mut running = launch(&policy, invocation)?;
+        let bounded = self
+            .max_output
+            .map(|limit| bounded_output(&mut running, limit));
         let limit = self.timeout.map(SignedDuration::unsigned_abs);
         // From here on a Ctrl-C is for the command.
-        match running.wait_through_interrupts(limit)? {
+        let ended = running.wait_through_interrupts(limit)?;
+        if let Some(bounded) = bounded {
+            bounded.finish(context);
+        }
+        match ended {
             Ended::Code(code) => Ok(code as u8),
             Ended::TimedOut => {
                 context
@@ -129,6 +149,37 @@ impl Exec {
                     .warn("the time is over; everything in the run was ended");
                 Ok(exit::TIMED_OUT)
             }
+        }
+    }
+}
+
+/// The threads that pass a run's output on.
+struct Bounded {
+    budget: Arc<Budget>,
+    threads: Vec<JoinHandle<io::Result<()>>>,
+}
+
+fn bounded_output(running: &mut Running, limit: u64) -> Bounded {
+    let budget = Budget::new(limit);
+    let (_, stdout, stderr) = running.streams();
+    let stdout = stdout.map(|stream| pass_on(stream, io::stdout(), &budget));
+    let stderr = stderr.map(|stream| pass_on(stream, io::stderr(), &budget));
+    Bounded {
+        threads: stdout.into_iter().chain(stderr).collect(),
+        budget,
+    }
+}
+
+impl Bounded {
+    fn finish(self, context: &Context<'_>) {
+        for thread in self.threads {
+            // Whoever read our output may have seen enough.
+            let _ = thread.join();
+        }
+        if self.budget.was_cut() {
+            context
+                .ui
+                .warn("the output was longer than --max-output; the rest was dropped");
         }
     }
 }
