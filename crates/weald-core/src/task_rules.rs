@@ -106,7 +106,7 @@ pub struct TaskEdit {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum TaskRefusal {
     /// The status does not allow it.
-    #[error("task {task} is {from} and can't become {to}")]
+    #[error("task {task} is {from}{}", if .from == .to { " already".to_owned() } else { format!(" and can't become {to}") })]
     IllegalMove {
         /// Which task.
         task: TaskId,

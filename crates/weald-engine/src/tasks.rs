@@ -11,6 +11,7 @@ use weald_core::name::SessionName;
 use weald_core::store::{Counter, Durability, Read, StoreError, TaskClass, TaskFilter, Write};
 use weald_core::task::{Lease, PlanApproval, Priority, Task, TaskStatus};
 use weald_core::task_rules::{self, TaskEdit, TaskInput, TaskRefusal};
+use weald_core::tree::TreeStatus;
 
 use crate::engine::Engine;
 
@@ -88,6 +89,8 @@ pub struct TaskDetail {
     /// The task.
     #[serde(flatten)]
     pub task: Task,
+    /// Where its tree stands; null without one.
+    pub worktree_state: Option<TreeStatus>,
     /// True when a claim would succeed without taking over.
     pub ready: bool,
     /// What it waits for.
@@ -158,7 +161,13 @@ impl Engine {
             let task = require_task(tx, id)?;
             let waiting_for = blockers(tx, &task)?;
             let ready = task.is_open() && waiting_for.is_empty();
+            let tree = match &task.worktree {
+                Some(name) => tx.tree(name)?,
+                None => None,
+            };
+            let worktree_state = tree.map(|tree| tree.status);
             Ok(TaskDetail {
+                worktree_state,
                 ready,
                 waiting_for,
                 blocks: tx.dependents(id)?,

@@ -31,6 +31,15 @@ pub(crate) const LAST: RawFd = LISTENER;
 /// The exit code of a helper that reported a failure.
 const FAILED: i32 = 126;
 
+/// What the launcher hands to the helper.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Plan {
+    /// What the run may do.
+    pub policy: Policy,
+    /// The command's environment, as bytes.
+    pub environment: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
 /// What the helper reports when a step fails.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Report {
@@ -53,6 +62,7 @@ pub fn run_if_init() {
 
 struct Helper {
     policy: Policy,
+    environment: Vec<(Vec<u8>, Vec<u8>)>,
     directory: PathBuf,
     status: OwnedFd,
     lifeline: OwnedFd,
@@ -64,14 +74,18 @@ impl Helper {
         let mut text = String::new();
         let read = File::from(sys::inherited(POLICY)).read_to_string(&mut text);
         let status = sys::inherited(STATUS);
-        let policy = read.and_then(|_| Ok(serde_json::from_str(&text)?));
-        let policy = policy.unwrap_or_else(|error| fail(&status, "the policy", &error));
+        let plan = read.and_then(|_| Ok(serde_json::from_str(&text)?));
+        let Plan {
+            policy,
+            environment,
+        } = plan.unwrap_or_else(|error| fail(&status, "the policy", &error));
         let directory =
             std::env::current_dir().unwrap_or_else(|error| fail(&status, "the directory", &error));
         // Nothing that the launcher had open comes along but the three streams.
         sys::close_from(LAST + 1, 0).unwrap_or_else(|error| fail(&status, "descriptors", &error));
         Self {
             policy,
+            environment,
             directory,
             status,
             lifeline: sys::inherited(LIFELINE),
@@ -186,6 +200,7 @@ impl Helper {
 
     fn become_command(self, arguments: &[CString]) -> ! {
         sys::reset_signals();
+        sys::set_environment(&self.environment);
         const CLOSE_ON_EXEC: libc::c_uint = 4;
         self.check("descriptors", sys::close_from(3, CLOSE_ON_EXEC));
         let error = sys::execute(arguments);

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::init::{self, INIT_ARGUMENT, Report};
+use crate::init::{self, INIT_ARGUMENT, Plan, Report};
 use crate::policy::{Level, Policy};
 use crate::{caches, sockets, sys};
 
@@ -79,13 +79,14 @@ pub struct Running {
 /// Starts a run. When this returns without an error the command has been executed, inside.
 pub fn launch(policy: &Policy, invocation: Invocation) -> Result<Running, SandboxError> {
     let policy = &resolved(policy)?;
-    let mut command = command_of(policy, &invocation)?;
+    let environment = environment_of(policy, &invocation)?;
+    let mut command = command_of(&invocation);
     let [stdin, stdout, stderr] = invocation.streams;
     command.stdin(stdin).stdout(stdout).stderr(stderr);
     let (status, status_end) = pipe()?;
     let (lifeline_end, lifeline) = pipe()?;
     let (listener, listener_end) = sys::socket_pair()?;
-    let text = policy_file(policy)?;
+    let text = plan_file(policy, environment)?;
     let handed = [
         (&text, init::POLICY),
         (&status_end, init::STATUS),
@@ -222,7 +223,7 @@ fn resolved(policy: &Policy) -> Result<Policy, SandboxError> {
     Ok(policy)
 }
 
-fn command_of(policy: &Policy, invocation: &Invocation) -> Result<Command, SandboxError> {
+fn command_of(invocation: &Invocation) -> Command {
     #[expect(
         clippy::disallowed_methods,
         reason = "the sandbox launcher starts processes"
@@ -232,21 +233,25 @@ fn command_of(policy: &Policy, invocation: &Invocation) -> Result<Command, Sandb
         .arg(INIT_ARGUMENT)
         .arg("--")
         .args(&invocation.command);
+    // The helper is not confined yet: nothing of the command's environment (LD_PRELOAD …) may steer it.
     command.current_dir(&invocation.directory).env_clear();
-    command.envs(
-        invocation
-            .environment
-            .iter()
-            .map(|(name, value)| (name, value)),
-    );
-    command.envs(caches::prepare(policy)?);
-    command.env("WEALD_SANDBOX", policy.level.as_str());
-    match (&policy.level, &policy.tmp) {
-        (Level::Landlock, Some(tmp)) => command.env("TMPDIR", tmp),
-        (Level::Landlock, None) => &mut command,
-        (Level::Full, _) => command.env("TMPDIR", "/tmp"),
-    };
-    Ok(command)
+    command
+}
+
+/// The command's environment: what the caller gave, and where things are inside.
+fn environment_of(
+    policy: &Policy,
+    invocation: &Invocation,
+) -> io::Result<Vec<(OsString, OsString)>> {
+    let mut all = invocation.environment.clone();
+    all.extend(caches::prepare(policy)?);
+    all.push(("WEALD_SANDBOX".into(), policy.level.as_str().into()));
+    match (policy.level, &policy.tmp) {
+        (Level::Landlock, Some(tmp)) => all.push(("TMPDIR".into(), tmp.into())),
+        (Level::Landlock, None) => {}
+        (Level::Full, _) => all.push(("TMPDIR".into(), "/tmp".into())),
+    }
+    Ok(all)
 }
 
 fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
@@ -254,9 +259,18 @@ fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((reader.into(), writer.into()))
 }
 
-fn policy_file(policy: &Policy) -> io::Result<OwnedFd> {
-    let mut file = File::from(sys::memory_file(c"weald-policy")?);
-    let text = serde_json::to_vec(policy).map_err(|_| {
+fn plan_file(policy: &Policy, environment: Vec<(OsString, OsString)>) -> io::Result<OwnedFd> {
+    let bytes = |text: OsString| text.into_encoded_bytes();
+    let environment = environment
+        .into_iter()
+        .map(|(name, value)| (bytes(name), bytes(value)))
+        .collect();
+    let mut file = File::from(sys::memory_file(c"weald-plan")?);
+    let plan = Plan {
+        policy: policy.clone(),
+        environment,
+    };
+    let text = serde_json::to_vec(&plan).map_err(|_| {
         io::Error::new(
             io::ErrorKind::InvalidInput,
             "a path in the policy is no UTF-8",

@@ -242,6 +242,23 @@ pub fn ids() -> (libc::uid_t, libc::gid_t) {
     unsafe { (libc::geteuid(), libc::getegid()) }
 }
 
+/// Makes this the whole environment.
+pub fn set_environment(variables: &[(Vec<u8>, Vec<u8>)]) {
+    // SAFETY: this process has one thread, so nobody reads the environment meanwhile.
+    unsafe {
+        libc::clearenv();
+        for (name, value) in variables {
+            let usable = !name.is_empty()
+                && !name.contains(&b'=')
+                && !name.contains(&0)
+                && !value.contains(&0);
+            if usable {
+                std::env::set_var(OsStr::from_bytes(name), OsStr::from_bytes(value));
+            }
+        }
+    }
+}
+
 /// `execvp` with the current environment. Returns only if it failed.
 pub fn execute(arguments: &[CString]) -> io::Error {
     let mut pointers: Vec<_> = arguments.iter().map(|argument| argument.as_ptr()).collect();

@@ -71,6 +71,16 @@ impl SqliteStore {
             "SQLite {} corrupts WAL files",
             rusqlite::version()
         );
+        let existing = directory
+            .ancestors()
+            .find(|path| path.exists())
+            .unwrap_or(directory);
+        if let Some(kind) = network_kind(existing) {
+            return Err(StoreError::NetworkFileSystem {
+                path: directory.to_owned(),
+                kind,
+            });
+        }
         let mut builder = fs::DirBuilder::new();
         builder.recursive(true).mode(0o700);
         builder
@@ -79,12 +89,6 @@ impl SqliteStore {
                 path: directory.to_owned(),
                 source,
             })?;
-        if let Some(kind) = network_kind(directory) {
-            return Err(StoreError::NetworkFileSystem {
-                path: directory.to_owned(),
-                kind,
-            });
-        }
         let turn = Turn::new(directory, patience)?;
         let path = directory.join(DATABASE_FILE);
         let connection = match path.exists() {
@@ -109,6 +113,20 @@ impl SqliteStore {
             turn,
             clock,
         })
+    }
+
+    /// What SQLite says of the connection: how it journals, how it flushes, whether it checks references.
+    pub fn settings(&self) -> Result<(String, i64, i64)> {
+        let connection = self.lock();
+        let ask = |name: &str| {
+            connection
+                .pragma_query_value(None, name, |row| row.get(0))
+                .map_err(backend)
+        };
+        let journal = connection
+            .pragma_query_value(None, "journal_mode", |row| row.get(0))
+            .map_err(backend)?;
+        Ok((journal, ask("synchronous")?, ask("foreign_keys")?))
     }
 
     fn lock(&self) -> MutexGuard<'_, Connection> {

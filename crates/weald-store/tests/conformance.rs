@@ -181,12 +181,18 @@ fn a_newer_database_is_refused_and_left_alone() {
 #[test]
 fn the_database_has_the_promised_settings() {
     let directory = tempfile::tempdir().unwrap();
-    drop(SqliteStore::open(directory.path(), FakeClock::new()).unwrap());
-    let raw = rusqlite::Connection::open(directory.path().join("weald.db")).unwrap();
-    let mode: String = raw
-        .pragma_query_value(None, "journal_mode", |row| row.get(0))
-        .unwrap();
-    assert_eq!(mode, "wal");
+    let store = SqliteStore::open(directory.path(), FakeClock::new()).unwrap();
+    assert_eq!(
+        store.settings().unwrap(),
+        ("wal".to_owned(), 1, 1),
+        "WAL, NORMAL, foreign keys"
+    );
+    drop(store.write(Durability::Power).unwrap());
+    assert_eq!(
+        store.settings().unwrap().1,
+        1,
+        "NORMAL again after a transaction that was flushed"
+    );
 }
 
 #[test]

@@ -5,6 +5,7 @@
 use std::io;
 
 use serde_json::{Value, json};
+use weald_core::config::{ConfigError, Origin};
 use weald_core::message::MessageRefusal;
 use weald_core::session::SessionTaken;
 use weald_core::store::StoreError;
@@ -331,10 +332,7 @@ impl From<ConfigFileError> for Failure {
             ConfigFileError::File { path, source } => Self::file(&path, &source),
             ConfigFileError::Syntax { .. } => Self::new("config_syntax", exit::REFUSED, message),
             ConfigFileError::Invalid(error) => Self::new("config_invalid", exit::REFUSED, message)
-                .hint(format!(
-                    "weald config set {} VALUE (or unset it)",
-                    error.key
-                ))
+                .hint(mending(&error))
                 .details(json!({"key": error.key, "origin": error.origin.to_string()})),
             ConfigFileError::BadValue { .. } => Self::new("invalid_value", exit::USAGE, message),
             ConfigFileError::UnknownKey { similar, .. } => {
@@ -345,6 +343,18 @@ impl From<ConfigFileError> for Failure {
                 }
             }
         }
+    }
+}
+
+/// How to mend a value, by where it stands.
+fn mending(error: &ConfigError) -> String {
+    match &error.origin {
+        Origin::Variable(name) => format!("unset {name}"),
+        Origin::User(path) => format!("edit {path}"),
+        _ => format!(
+            "weald config set {0} VALUE, or weald config unset {0}",
+            error.key
+        ),
     }
 }
 

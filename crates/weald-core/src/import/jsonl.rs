@@ -9,7 +9,8 @@ use crate::task::{Priority, Task};
 use crate::task_rules;
 
 /// Fields that belong to the place a task was exported from: who held it there, and what it waited for, means nothing here.
-const LEFT_BEHIND: [&str; 9] = [
+const LEFT_BEHIND: [&str; 10] = [
+    "worktree_state",
     "owner",
     "token",
     "lease",

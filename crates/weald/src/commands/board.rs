@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use serde_json::{Map, Value};
 use weald_core::Timestamp;
+use weald_core::task::TaskStatus;
 use weald_engine::Board;
 
 use crate::context::Context;
@@ -64,6 +65,12 @@ fn print(out: &mut Out, board: &Board, now: Timestamp) -> io::Result<()> {
             paint(DIM, format!("{owner} {lease}"))
         )?;
     }
+    let in_progress = board
+        .counts
+        .iter()
+        .find(|(status, _)| *status == TaskStatus::InProgress)
+        .map_or(0, |(_, count)| *count);
+    more(out, in_progress, board.in_progress.len())?;
     if board.ready_count > 0 {
         writeln!(
             out,
@@ -80,6 +87,7 @@ fn print(out: &mut Out, board: &Board, now: Timestamp) -> io::Result<()> {
             task.subject
         )?;
     }
+    more(out, board.ready_count, board.ready.len())?;
     if !board.sessions.is_empty() {
         writeln!(out, "\n{}", paint(HEADING, "sessions"))?;
     }
@@ -93,4 +101,12 @@ fn print(out: &mut Out, board: &Board, now: Timestamp) -> io::Result<()> {
         )?;
     }
     Ok(())
+}
+
+/// Says how many are not named.
+fn more(out: &mut Out, all: u64, named: usize) -> io::Result<()> {
+    match all.saturating_sub(named as u64) {
+        0 => Ok(()),
+        rest => writeln!(out, "  {}", paint(DIM, format!("and {rest} more"))),
+    }
 }

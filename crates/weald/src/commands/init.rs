@@ -18,9 +18,9 @@ use crate::ui::Fields;
 /// Not needed: everything works without.
 #[derive(Args)]
 pub struct Init {
-    /// The conventions to start from
-    #[arg(long, value_name = "PROFILE", default_value = "default", value_parser = PossibleValuesParser::new(PROFILES))]
-    profile: String,
+    /// The conventions to start from (default: those that hold now)
+    #[arg(long, value_name = "PROFILE", value_parser = PossibleValuesParser::new(PROFILES))]
+    profile: Option<String>,
     /// Write weald.toml for everybody instead of your private file
     #[arg(long)]
     shared: bool,
@@ -44,16 +44,21 @@ impl Init {
         };
         // The first use makes the private directory, with its permissions.
         context.engine()?;
-        edit_file(&path, "profile", &self.profile)?;
+        let profile = match self.profile {
+            Some(profile) => profile,
+            None => context.config(&place)?.config.text("profile").to_owned(),
+        };
+        edit_file(&path, "profile", &profile)?;
         let target = context
             .config(&place)?
             .target
             .map_or_else(|| "the target".to_owned(), |(branch, _)| branch);
-        let init = json!({"profile": self.profile, "file": path.display().to_string(), "shared": self.shared});
+        let init =
+            json!({"profile": profile, "file": path.display().to_string(), "shared": self.shared});
         context.ui.answer(
             || Fields::new().with("init", &init),
             |out| {
-                writeln!(out, "profile {} in {}", self.profile, path.display())?;
+                writeln!(out, "profile {profile} in {}", path.display())?;
                 match self.shared {
                     true => writeln!(out, "it counts once it is committed on {target}: git add {SHARED_FILE} && git commit"),
                     false => writeln!(out, "next: weald task add \"what to do\""),

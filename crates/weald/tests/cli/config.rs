@@ -173,7 +173,12 @@ fn init_writes_the_private_file_or_the_shared_one() {
         value(&env.ok(&["config", "show"]), "name.max"),
         ("40".into(), "profile two-plane".into())
     );
-    env.ok(&["init"]);
+    assert_eq!(
+        env.ok(&["init"])["init"]["profile"],
+        "two-plane",
+        "what holds is kept"
+    );
+    env.ok(&["init", "--profile", "default"]);
     env.ok(&["init"]);
     assert_eq!(
         value(&env.ok(&["config", "show"]), "name.max").0,

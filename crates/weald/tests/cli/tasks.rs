@@ -50,6 +50,7 @@ fn t1_a_task_record_has_its_fields() {
     let shown = env.ok(&["task", "show", "#1"]);
     assert_eq!(shown["task"]["subject"], "Fix it");
     assert_eq!(shown["task"]["ready"], true);
+    assert_eq!(shown["task"]["worktree_state"], json!(null));
     let external = env.ok(&["task", "add", "From elsewhere", "--id", "gh-12"]);
     assert_eq!(external["task"]["id"], "gh-12");
     assert_eq!(env.ok(&["task", "add", "Next"])["task"]["id"], 2);
