@@ -14,7 +14,7 @@ fn tree(status: TreeStatus) -> Tree {
         id: TreeId(1),
         name: "fix".parse().unwrap(),
         kind: TreeKind::Sealed,
-        path: "/work/app.weald/fix".into(),
+        path: "/srv/app.weald/fix".into(),
         branch: "wt/fix".into(),
         base: Base {
             reference: "main".into(),

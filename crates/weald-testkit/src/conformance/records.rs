@@ -181,7 +181,7 @@ fn tree_record(id: u64, now: Timestamp) -> Tree {
         id: TreeId(id),
         name: "fix".parse().expect("a name"),
         kind: TreeKind::Sealed,
-        path: "/work/app.weald/fix".into(),
+        path: "/srv/app.weald/fix".into(),
         branch: "wt/fix".into(),
         base: Base {
             reference: "main".into(),

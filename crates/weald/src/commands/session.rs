@@ -9,10 +9,13 @@ mod register;
 
 use std::io::{self, Write};
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 use weald_core::Timestamp;
-use weald_engine::SessionView;
+use weald_core::name::SessionName;
+use weald_engine::{Engine, SessionView};
 
+use crate::cli::SessionArg;
+use crate::completion;
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::ui::{ACCENT, Fields, Out, ago, paint};
@@ -41,6 +44,22 @@ impl Session {
             Self::Note(command) => command.run(context),
             Self::End(command) => command.run(context),
         }
+    }
+}
+
+/// The session a command is about: by name, or whoever calls.
+#[derive(Args)]
+struct Which {
+    /// The session (default: who you are)
+    #[arg(value_name = "NAME", add = completion::sessions())]
+    name: Option<SessionName>,
+    #[command(flatten)]
+    session: SessionArg,
+}
+
+impl Which {
+    fn resolve(&self, context: &Context<'_>, engine: &Engine) -> Result<SessionName, Failure> {
+        context.session(engine, self.name.as_ref().or(self.session.session.as_ref()))
     }
 }
 

@@ -5,11 +5,9 @@ use std::io::Write;
 use clap::Args;
 use serde_json::json;
 use weald_core::id::TaskId;
-use weald_core::name::SessionName;
 use weald_core::session::Liveness;
 
-use super::print_session;
-use crate::cli::SessionArg;
+use super::{Which, print_session};
 use crate::completion;
 use crate::context::Context;
 use crate::errors::Failure;
@@ -21,24 +19,18 @@ use crate::ui::Fields;
 /// Ask whether a session lives (exit 0: alive, 1: dead or unknown), or whether a task is somebody else's (exit 1).
 #[derive(Args)]
 pub struct Check {
-    /// The session (default: who you are)
-    #[arg(value_name = "NAME", add = completion::sessions())]
-    name: Option<SessionName>,
+    #[command(flatten)]
+    which: Which,
     /// Ask about this task instead
     #[arg(long, value_name = "ID", add = completion::tasks())]
     task: Option<TaskId>,
-    #[command(flatten)]
-    session: SessionArg,
 }
 
 impl Check {
     /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let engine = context.engine()?;
-        let name = context.session(
-            &engine,
-            self.name.as_ref().or(self.session.session.as_ref()),
-        )?;
+        let name = self.which.resolve(context, &engine)?;
         let Some(task) = self.task else {
             let view = engine.session(&name)?;
             print_session(context, &view)?;

@@ -3,11 +3,8 @@
 use std::io::Write;
 
 use clap::Args;
-use weald_core::name::SessionName;
 
-use super::print_line;
-use crate::cli::SessionArg;
-use crate::completion;
+use super::{Which, print_line};
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::ui::Fields;
@@ -17,21 +14,15 @@ use crate::ui::Fields;
 /// End a session: what it holds is given back, its note stays.
 #[derive(Args)]
 pub struct End {
-    /// The session (default: who you are)
-    #[arg(value_name = "NAME", add = completion::sessions())]
-    name: Option<SessionName>,
     #[command(flatten)]
-    session: SessionArg,
+    which: Which,
 }
 
 impl End {
     /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let engine = context.engine()?;
-        let name = context.session(
-            &engine,
-            self.name.as_ref().or(self.session.session.as_ref()),
-        )?;
+        let name = self.which.resolve(context, &engine)?;
         let (view, released) = engine.end(&name)?;
         context.tell(&engine);
         let now = context.now();

@@ -2,10 +2,9 @@
 
 use clap::Args;
 use weald_core::id::TaskId;
-use weald_core::name::{SessionName, TreeName};
+use weald_core::name::TreeName;
 
-use super::print_session;
-use crate::cli::SessionArg;
+use super::{Which, print_session};
 use crate::completion;
 use crate::context::Context;
 use crate::errors::Failure;
@@ -15,27 +14,21 @@ use crate::errors::Failure;
 /// Give a sign of life, and say what you work on.
 #[derive(Args)]
 pub struct Heartbeat {
-    /// The session (default: who you are)
-    #[arg(value_name = "NAME")]
-    name: Option<SessionName>,
+    #[command(flatten)]
+    which: Which,
     /// The task you work on
     #[arg(long, value_name = "ID", add = completion::tasks())]
     task: Option<TaskId>,
     /// The tree you work in
     #[arg(long, value_name = "NAME")]
     tree: Option<TreeName>,
-    #[command(flatten)]
-    session: SessionArg,
 }
 
 impl Heartbeat {
     /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let engine = context.engine()?;
-        let name = context.session(
-            &engine,
-            self.name.as_ref().or(self.session.session.as_ref()),
-        )?;
+        let name = self.which.resolve(context, &engine)?;
         let view = engine.heartbeat(&name, self.task, self.tree)?;
         context.tell(&engine);
         print_session(context, &view)
