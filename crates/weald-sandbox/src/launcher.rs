@@ -119,7 +119,7 @@ pub fn launch(policy: &Policy, invocation: Invocation) -> Result<Running, Sandbo
     if policy.level == Level::Full
         && let Ok(Some(listener)) = sys::receive_descriptor(&listener)
     {
-        sockets::serve(listener, policy);
+        sockets::serve(listener, policy)?;
     }
     let mut report = String::new();
     File::from(status).read_to_string(&mut report)?;

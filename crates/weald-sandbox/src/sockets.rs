@@ -31,7 +31,7 @@ struct Broker {
 }
 
 /// Answers questions until the last process inside is gone.
-pub fn serve(listener: OwnedFd, policy: &Policy) {
+pub fn serve(listener: OwnedFd, policy: &Policy) -> io::Result<()> {
     let mut writable = policy.write.clone();
     writable.extend(["/tmp", "/var/tmp", "/run", "/dev/shm"].map(PathBuf::from));
     let broker = Arc::new(Broker {
@@ -39,17 +39,12 @@ pub fn serve(listener: OwnedFd, policy: &Policy) {
         listed: policy.sockets.clone(),
         writable,
     });
-    thread::spawn(move || {
+    let serving = move || {
         while let Some(question) = broker.next() {
-            // A connect may take its time, and others should not wait for it.
-            if Arc::strong_count(&broker) > AT_ONCE {
-                broker.answer(question);
-                continue;
-            }
-            let broker = Arc::clone(&broker);
-            thread::spawn(move || broker.answer(question));
+            Broker::answer_beside(&broker, question);
         }
-    });
+    };
+    thread::Builder::new().spawn(serving).map(drop)
 }
 
 impl Broker {
@@ -72,6 +67,19 @@ impl Broker {
     /// The kernel says "hang up" when no process with the filter is left.
     fn is_over(&self) -> bool {
         sys::hung_up(self.listener.as_raw_fd())
+    }
+
+    /// Answers in a thread of its own, because a connect may take its time; if there are too many, or none can be had, here.
+    fn answer_beside(broker: &Arc<Self>, question: Question) {
+        let beside = Arc::clone(broker);
+        let crowded = Arc::strong_count(broker) > AT_ONCE;
+        let spawned = !crowded
+            && thread::Builder::new()
+                .spawn(move || beside.answer(question))
+                .is_ok();
+        if !spawned {
+            broker.answer(question);
+        }
     }
 
     fn answer(&self, question: Question) {

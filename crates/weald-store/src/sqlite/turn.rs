@@ -56,11 +56,12 @@ impl Turn {
         }
         // A blocking lock has no time limit of its own, so a thread waits and this one watches the clock.
         let (sender, receiver) = mpsc::channel();
-        thread::spawn(move || {
+        let waiter = move || {
             let locked = file.lock().map(|()| TurnGuard(file));
             // If nobody waits any more the guard is dropped here, and with it the lock.
             let _ = sender.send(locked);
-        });
+        };
+        thread::Builder::new().spawn(waiter).map_err(unexpected)?;
         match receiver.recv_timeout(self.patience) {
             Ok(locked) => locked.map_err(unexpected),
             Err(_) => Err(StoreError::Busy {
