@@ -28,7 +28,10 @@ const TAIL: u64 = 16 * 1024;
 /// How long a command waits for the journal.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-const LOOK_AGAIN: Duration = Duration::from_millis(1);
+/// How often it looks at once before it sleeps between looks: the holder needs less time than a sleep takes.
+const LOOKS: usize = 50;
+
+const LOOK_AGAIN: Duration = Duration::from_micros(100);
 
 /// The journal of one repository.
 pub struct Journal {
@@ -138,16 +141,16 @@ fn is_of(store: &dyn Store, place: &Place) -> Result<bool, StoreError> {
 /// Waits for the journal, but not for ever: a stopped process may have it, and the change itself is committed.
 fn lock(file: &File) -> io::Result<()> {
     let deadline = Instant::now() + PATIENCE;
-    loop {
+    for look in 0.. {
         match file.try_lock() {
             Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) if look < LOOKS => thread::yield_now(),
             Err(TryLockError::WouldBlock) if Instant::now() < deadline => thread::sleep(LOOK_AGAIN),
-            Err(TryLockError::WouldBlock) => {
-                return Err(io::Error::other("another process holds it"));
-            }
+            Err(TryLockError::WouldBlock) => break,
             Err(TryLockError::Error(error)) => return Err(error),
         }
     }
+    Err(io::Error::other("another process holds it"))
 }
 
 /// The place of the last whole line that is an event, and whether the file ends in the middle of a line.

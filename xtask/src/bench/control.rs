@@ -222,6 +222,8 @@ fn storm(pause: Duration, make: impl Fn(usize) -> Command + Sync) -> (Vec<Cost>,
         for worker in 0..64 {
             let (costs, make) = (&costs, &make);
             scope.spawn(move || {
+                // Agents that work don't all finish at the same moment.
+                thread::sleep(pause * worker as u32 / 64);
                 for _ in 0..16 {
                     thread::sleep(pause);
                     let measured = measure_any(&mut make(worker)).expect("it starts");
