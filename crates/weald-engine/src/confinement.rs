@@ -6,19 +6,19 @@ use std::path::{Path, PathBuf};
 use weald_core::config::{Config, parse_size};
 use weald_sandbox::{Level, Limits, Network, Policy};
 
-use crate::place::Place;
-
 /// Who wants to run something, and where.
 pub struct SandboxRequest {
     /// The user's home.
     pub home: Option<PathBuf>,
     /// The directories to be written.
     pub write: Vec<PathBuf>,
+    /// What must not be seen: control planes.
+    pub hidden: Vec<PathBuf>,
 }
 
 /// The policy of a run: the directories asked for, and what the configuration says of the rest. The control plane of the
 /// repository is never seen from inside.
-pub fn sandbox_policy(config: &Config, place: Option<&Place>, request: SandboxRequest) -> Policy {
+pub fn sandbox_policy(config: &Config, request: SandboxRequest) -> Policy {
     let home = request.home.as_deref();
     let paths = |key: &str| {
         config
@@ -30,7 +30,7 @@ pub fn sandbox_policy(config: &Config, place: Option<&Place>, request: SandboxRe
     let mut write = request.write;
     write.extend(paths("sandbox.write"));
     let mut mask = paths("sandbox.read_deny");
-    mask.extend(place.map(|place| place.private().to_owned()));
+    mask.extend(request.hidden);
     let size = |key: &str| parse_size(config.text(key)).ok();
     let count = |key: &str| {
         u64::try_from(config.number(key))

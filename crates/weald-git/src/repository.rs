@@ -202,11 +202,22 @@ fn read_pointer(file: &Path) -> io::Result<PathBuf> {
     read_small(file).map(|bytes| path_of(&bytes))
 }
 
+/// Reads a small regular file; waits on no FIFO, reads no device.
 fn read_small(file: &Path) -> io::Result<Vec<u8>> {
-    match fs::metadata(file)?.len() {
-        size if size > POINTER_LIMIT => Err(io::Error::other("it is too large")),
-        _ => fs::read(file),
+    use std::io::Read;
+    use std::os::unix::fs::OpenOptionsExt;
+    let nonblocking = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+    let opened = fs::OpenOptions::new()
+        .read(true)
+        .custom_flags(nonblocking)
+        .open(file)?;
+    let found = opened.metadata()?;
+    if !found.is_file() || found.len() > POINTER_LIMIT {
+        return Err(io::Error::other("it is no small regular file"));
     }
+    let mut bytes = Vec::new();
+    opened.take(POINTER_LIMIT).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 fn path_of(bytes: &[u8]) -> PathBuf {

@@ -166,7 +166,11 @@ impl Helper {
         match self.check("the command", sys::fork()) {
             Forked::Child => {
                 let tmp: Vec<&Path> = self.policy.tmp.iter().map(PathBuf::as_path).collect();
-                self.confine(&tmp, UnixSockets::Deny);
+                let sockets = match self.policy.network {
+                    Network::On => UnixSockets::Deny,
+                    Network::Off => UnixSockets::DenyAll,
+                };
+                self.confine(&tmp, sockets);
                 self.become_command(arguments)
             }
             Forked::Parent(main) => {
@@ -234,7 +238,8 @@ fn set_limits(limits: &Limits) -> io::Result<()> {
         (libc::RLIMIT_AS, limits.memory),
         (libc::RLIMIT_NPROC, limits.processes),
         (libc::RLIMIT_FSIZE, limits.file_size),
-        (libc::RLIMIT_CORE, Some(0)),
+        // Not 0: at 1 the kernel does not even start a handler that the core pattern names.
+        (libc::RLIMIT_CORE, Some(1)),
     ] {
         if let Some(value) = value {
             sys::limit(resource, value)?;

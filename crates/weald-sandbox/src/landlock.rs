@@ -77,8 +77,6 @@ fn devices(level: Level) -> Vec<&'static str> {
         "/dev/random",
         "/dev/urandom",
         "/dev/tty",
-        "/dev/ptmx",
-        "/dev/pts",
     ];
     match level {
         Level::Full => vec!["/dev"],

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -74,6 +74,7 @@ pub enum Ended {
 pub struct Running {
     child: Child,
     lifeline: Option<OwnedFd>,
+    level: Level,
 }
 
 /// Starts a run. When this returns without an error the command has been executed, inside.
@@ -115,6 +116,7 @@ pub fn launch(policy: &Policy, invocation: Invocation) -> Result<Running, Sandbo
     let running = Running {
         child,
         lifeline: Some(lifeline),
+        level: policy.level,
     };
     if policy.level == Level::Full
         && let Ok(Some(listener)) = sys::receive_descriptor(&listener)
@@ -178,6 +180,10 @@ impl Running {
     pub fn stop(&mut self) -> io::Result<()> {
         // The first process inside (or the reaper) notices, and takes everything with it.
         self.lifeline = None;
+        if self.level == Level::Full {
+            // It may be busy, or kept from the processor; the end of the helper is its end, too, by the kernel.
+            let _ = self.child.kill();
+        }
         self.child.wait().map(drop)
     }
 }
@@ -188,8 +194,21 @@ impl Drop for Running {
     }
 }
 
-/// The same policy with every directory as the kernel names it, so that a link can't lead elsewhere later.
+/// Directories that are never the writable one: they belong to the system.
+const SYSTEM: [&str; 14] = [
+    "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/proc", "/root", "/run", "/sbin", "/sys",
+    "/tmp", "/usr", "/var",
+];
+
+/// The same policy with every path as the kernel names it, so that a link can't lead elsewhere later. What can't be meant
+/// is refused.
 fn resolved(policy: &Policy) -> Result<Policy, SandboxError> {
+    let refused = |path: &Path, why: &str| {
+        Err(SandboxError::Directory {
+            path: path.to_owned(),
+            source: io::Error::other(why.to_owned()),
+        })
+    };
     let resolve = |path: &PathBuf| {
         path.canonicalize()
             .map_err(|source| SandboxError::Directory {
@@ -198,28 +217,65 @@ fn resolved(policy: &Policy) -> Result<Policy, SandboxError> {
             })
     };
     let mut policy = policy.clone();
+    policy.home = policy
+        .home
+        .as_ref()
+        .and_then(|home| home.canonicalize().ok());
+    let given = policy.write.clone();
     policy.write = policy.write.iter().map(resolve).collect::<Result<_, _>>()?;
     policy.show = policy.show.iter().map(resolve).collect::<Result<_, _>>()?;
-    if let Some(path) = policy
-        .write
+    policy.sockets = policy
+        .sockets
         .iter()
-        .find(|path| path.parent().is_none() || !path.is_dir())
-    {
-        let source = io::Error::other("only a directory below the root can be the writable one");
-        return Err(SandboxError::Directory {
-            path: path.clone(),
-            source,
-        });
+        .map(resolve)
+        .collect::<Result<_, _>>()?;
+    for (given, path) in given.iter().zip(&policy.write) {
+        let elsewhere = |other: &&PathBuf| *other != path && given.starts_with(other);
+        if given.is_symlink() || policy.write.iter().any(|other| elsewhere(&other)) {
+            return refused(
+                given,
+                "it is a link, or lies in another writable directory: a run could lead it elsewhere",
+            );
+        }
     }
+    for path in &policy.write {
+        let holds_home = policy
+            .home
+            .as_ref()
+            .is_some_and(|home| home.starts_with(path));
+        if path.parent().is_none()
+            || !path.is_dir()
+            || SYSTEM.iter().any(|system| Path::new(system) == path)
+        {
+            return refused(path, "only a directory of your own can be the writable one");
+        }
+        if holds_home {
+            return refused(
+                path,
+                "it holds your home, with the settings that agents and shells load",
+            );
+        }
+    }
+    let is_written = |path: &Path| {
+        policy
+            .write
+            .iter()
+            .any(|directory| path.starts_with(directory))
+    };
+    if let Some(path) = policy.sockets.iter().find(|path| is_written(path)) {
+        return refused(
+            path,
+            "a listed socket can't lie in a writable directory: it could be replaced",
+        );
+    }
+    // A path that is not there yet stays as it is, but from the caller's directory, not from the run's.
+    let absolute = |path: &PathBuf| path.canonicalize().or_else(|_| std::path::absolute(path));
+    policy.mask = policy.mask.iter().map(absolute).collect::<Result<_, _>>()?;
     // Layers have to exist before they can be resolved; what can't be made is no cache.
     if let Some(layers) = &policy.cache_layers {
         let made = std::fs::create_dir_all(layers).and_then(|()| layers.canonicalize());
         policy.cache_layers = made.ok();
     }
-    policy.home = policy
-        .home
-        .as_ref()
-        .and_then(|home| home.canonicalize().ok());
     Ok(policy)
 }
 

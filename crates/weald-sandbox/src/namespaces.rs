@@ -29,16 +29,23 @@ pub fn enter(policy: &Policy) -> io::Result<()> {
 /// Waits for `main` and takes away whatever else dies; returns main's code, or `None` when the launcher is gone.
 pub fn reap(main: libc::pid_t, signals: &OwnedFd, lifeline: &OwnedFd) -> io::Result<Option<i32>> {
     loop {
-        while let Some((pid, status)) = sys::wait(-1, libc::WNOHANG)? {
+        // The launcher first, and only so many dead at a time: a flood of short-lived processes must not keep it waiting.
+        if sys::poll(&[lifeline.as_raw_fd()], 0)?[0] {
+            return Ok(None);
+        }
+        let mut left = 64;
+        while left > 0
+            && let Some((pid, status)) = sys::wait(-1, libc::WNOHANG)?
+        {
             if pid == main {
                 return Ok(Some(sys::code_of(status)));
             }
+            left -= 1;
         }
-        let ready = sys::poll(&[signals.as_raw_fd(), lifeline.as_raw_fd()], -1)?;
-        if ready[1] {
-            return Ok(None);
+        if left == 0 {
+            continue;
         }
-        if ready[0] {
+        if sys::poll(&[signals.as_raw_fd(), lifeline.as_raw_fd()], -1)?[0] {
             drain(signals);
         }
     }

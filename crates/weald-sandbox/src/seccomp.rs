@@ -14,6 +14,8 @@ pub enum UnixSockets {
     Ask,
     /// None may be made; pairs may.
     Deny,
+    /// Nor may any other that reaches somebody: for a run without network and without a namespace for it.
+    DenyAll,
 }
 
 /// System calls that are refused with EPERM, whatever their arguments.
@@ -83,6 +85,14 @@ const REFUSED: &[c_long] = &[
     libc::SYS_modify_ldt,
 ];
 
+/// Without an ipc namespace these reach the host's.
+const SYSTEM_V: &[c_long] = &[
+    libc::SYS_shmget,
+    libc::SYS_msgget,
+    libc::SYS_semget,
+    libc::SYS_shmat,
+];
+
 /// `ioctl` requests that put text into a terminal, or reach its console.
 const REFUSED_IOCTLS: [u32; 3] = [0x5412, 0x541c, 0x4b3a];
 
@@ -145,7 +155,24 @@ pub fn program(sockets: UnixSockets) -> Vec<Instruction> {
         ],
     ));
     filter.extend(when(libc::SYS_ioctl, refused_ioctls()));
-    filter.extend(when(libc::SYS_socket, unix_sockets(sockets)));
+    filter.extend(when(libc::SYS_socket, sockets_by_family(sockets)));
+    for (number, which) in ONLY_SELF {
+        filter.extend(when(
+            *number,
+            vec![load(argument(*which)), jump_equal(0, 1, 0), answer(EPERM)],
+        ));
+    }
+    let process = vec![
+        load(argument(0)),
+        jump_equal(IOPRIO_PROCESS, 1, 0),
+        answer(EPERM),
+    ];
+    filter.extend(when(libc::SYS_ioprio_set, process));
+    if sockets != UnixSockets::Ask {
+        for number in SYSTEM_V {
+            filter.extend([jump_equal(*number as u32, 0, 1), answer(EPERM)]);
+        }
+    }
     filter.extend(when(
         libc::SYS_socketpair,
         vec![
@@ -167,29 +194,57 @@ pub fn program(sockets: UnixSockets) -> Vec<Instruction> {
 /// The type of a socket without its flags.
 const SOCKET_TYPE: u32 = 0xf;
 
-fn unix_sockets(sockets: UnixSockets) -> Vec<Instruction> {
-    let mut checks = vec![
-        load(argument(0)),
-        // A hypervisor's sockets ignore network namespaces.
-        jump_equal(libc::AF_VSOCK as u32, 0, 1),
-        answer(EACCES),
-    ];
+/// Families that a socket may have; netlink only to ask about interfaces and routes.
+fn sockets_by_family(sockets: UnixSockets) -> Vec<Instruction> {
+    let mut checks = vec![load(argument(0))];
     match sockets {
         UnixSockets::Deny => {
             checks.extend([jump_equal(libc::AF_UNIX as u32, 0, 1), answer(EACCES)])
         }
+        UnixSockets::DenyAll => {
+            for family in [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6] {
+                checks.extend([jump_equal(family as u32, 0, 1), answer(EACCES)]);
+            }
+        }
         UnixSockets::Ask => checks.extend([
-            jump_equal(libc::AF_UNIX as u32, 0, 5),
+            jump_equal(libc::AF_UNIX as u32, 0, 6),
             load(argument(1)),
             mask(SOCKET_TYPE),
-            jump_equal(libc::SOCK_STREAM as u32, 2, 0),
-            jump_equal(libc::SOCK_SEQPACKET as u32, 1, 0),
+            jump_equal(libc::SOCK_STREAM as u32, 1, 0),
+            jump_equal(libc::SOCK_SEQPACKET as u32, 0, 1),
+            answer(ALLOW),
             // A datagram socket (and SOCK_RAW, which is one) needs no connect to send, so nobody would be asked.
             answer(EACCES),
         ]),
     }
+    for family in [libc::AF_INET, libc::AF_INET6] {
+        checks.extend([jump_equal(family as u32, 0, 1), answer(ALLOW)]);
+    }
+    checks.extend([
+        jump_equal(libc::AF_NETLINK as u32, 0, 3),
+        load(argument(2)),
+        jump_equal(libc::NETLINK_ROUTE as u32, 0, 1),
+        answer(ALLOW),
+        answer(EACCES),
+    ]);
     checks
 }
+
+/// Calls that may be aimed at the caller alone: the argument that names a process must be 0. Otherwise a run could keep the
+/// process that ends it from the processor, or touch processes that share its group.
+const ONLY_SELF: &[(c_long, u32)] = &[
+    (libc::SYS_sched_setscheduler, 0),
+    (libc::SYS_sched_setattr, 0),
+    (libc::SYS_sched_setparam, 0),
+    (libc::SYS_sched_setaffinity, 0),
+    (libc::SYS_prlimit64, 0),
+    (libc::SYS_setpriority, 0),
+    (libc::SYS_setpriority, 1),
+    (libc::SYS_ioprio_set, 1),
+];
+
+/// `ioprio_set` names what it is aimed at by number; 1 is a process.
+const IOPRIO_PROCESS: u32 = 1;
 
 fn refused_ioctls() -> Vec<Instruction> {
     let mut checks = vec![load(argument(1))];

@@ -97,7 +97,9 @@ impl Broker {
         }
         match sys::socket_family(&socket)? {
             libc::AF_UNIX => self.connect_unix(question, &socket, &address),
-            _ => sys::connect(&socket, &address),
+            libc::AF_INET | libc::AF_INET6 => sys::connect(&socket, &address),
+            // The launcher may be able to do more than the asker: nothing else is done for it.
+            _ => Err(io::Error::from_raw_os_error(libc::EACCES)),
         }
     }
 

@@ -65,6 +65,7 @@ pub fn build(policy: &Policy) -> Result<Vec<PathBuf>, Problem> {
     }
     // Last, so that nothing is put on top of a mask.
     for path in &policy.mask {
+        pin_ancestors(path, policy).map_err(|error| ("masks", error))?;
         mask(path).map_err(|error| ("masks", error))?;
     }
     writable.extend(caches::own_folders(policy));
@@ -198,6 +199,26 @@ fn mount_private(path: &Path, policy: &Policy) -> io::Result<()> {
         libc::MS_NOSUID | libc::MS_NODEV,
         &format!("mode=1777{size}"),
     )
+}
+
+/// Makes the way to a mask inside a writable directory a chain of mounts: a mount point can't be renamed, so the mask can't
+/// be moved out of its place for the next run.
+fn pin_ancestors(path: &Path, policy: &Policy) -> io::Result<()> {
+    let Some(root) = policy.write.iter().find(|root| path.starts_with(root)) else {
+        return Ok(());
+    };
+    let mut between: Vec<_> = path
+        .ancestors()
+        .skip(1)
+        .take_while(|ancestor| ancestor != root && ancestor.starts_with(root))
+        .collect();
+    between.reverse();
+    for ancestor in between {
+        if ancestor.is_dir() && !ancestor.is_symlink() {
+            sys::attach_mount(&sys::clone_mount(ancestor)?, ancestor)?;
+        }
+    }
+    Ok(())
 }
 
 fn mask(path: &Path) -> io::Result<()> {

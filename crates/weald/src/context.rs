@@ -1,6 +1,6 @@
 //! What a command needs to work: where it is, who calls, and the engine.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use weald_core::Timestamp;
@@ -50,12 +50,25 @@ impl<'a> Context<'a> {
         &self.directory
     }
 
-    /// The configuration for runs, which may also happen outside of any repository.
-    pub fn sandbox_config(&self) -> Result<Config, Failure> {
-        match self.place() {
-            Ok(place) => Ok(self.config(&place)?.config),
-            Err(_) => Ok(load_own_config(&self.sources())?),
+    /// The configuration for runs. What a run can write is not believed: if the current directory or its repository is
+    /// inside one of `writable`, only the user's own file, variables and flags count.
+    pub fn sandbox_config(&self, writable: &[PathBuf]) -> Result<Config, Failure> {
+        let theirs = |path: &Path| writable.iter().any(|directory| path.starts_with(directory));
+        if !theirs(&self.directory)
+            && let Ok(place) = self.place()
+            && !theirs(place.repository().common_dir())
+        {
+            return Ok(self.config(&place)?.config);
         }
+        Ok(load_own_config(&self.sources())?)
+    }
+
+    /// Every control plane that a run in `writable` could see: of the current directory and of each of them.
+    pub fn control_planes(&self, writable: &[PathBuf]) -> Vec<PathBuf> {
+        let home = self.environment.home();
+        let starts = writable.iter().chain([&self.directory]);
+        let found = starts.filter_map(|start| Place::find(start, home.as_deref()).ok());
+        found.map(|place| place.private().to_owned()).collect()
     }
 
     /// The repository's place.

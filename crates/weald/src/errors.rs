@@ -91,6 +91,12 @@ impl Failure {
         .hint("cd to the repository, or name it with -C")
     }
 
+    /// The same as a mistake on the command line.
+    pub fn into_usage(mut self) -> Self {
+        self.exit = exit::USAGE;
+        self
+    }
+
     /// A file that can't be read or written.
     pub fn file(path: &std::path::Path, source: &io::Error) -> Self {
         let exit = if source.kind() == io::ErrorKind::NotFound {

@@ -32,7 +32,40 @@ pub const INHERITED_DIRECTORY: i32 = 19;
 pub struct Field {
     root: PathBuf,
     victim: Child,
+    shared: SystemV,
     _sockets: (UnixListener, UnixDatagram, UnixListener),
+}
+
+/// A segment and a queue of the host's.
+struct SystemV {
+    key: i32,
+    segment: i32,
+    queue: i32,
+}
+
+impl SystemV {
+    fn make() -> Self {
+        let key = 0x7765_0000 + (std::process::id() & 0xffff) as i32;
+        let flags = libc::IPC_CREAT | 0o600;
+        // SAFETY: takes numbers only.
+        unsafe {
+            Self {
+                key,
+                segment: libc::shmget(key, 4096, flags),
+                queue: libc::msgget(key, flags),
+            }
+        }
+    }
+}
+
+impl Drop for SystemV {
+    fn drop(&mut self) {
+        // SAFETY: removal takes no structure.
+        unsafe {
+            libc::shmctl(self.segment, libc::IPC_RMID, std::ptr::null_mut());
+            libc::msgctl(self.queue, libc::IPC_RMID, std::ptr::null_mut());
+        }
+    }
 }
 
 /// What can be seen of a file from outside.
@@ -91,6 +124,7 @@ impl Field {
         Ok(Self {
             root,
             victim,
+            shared: SystemV::make(),
             _sockets: sockets,
         })
     }
@@ -175,6 +209,7 @@ impl Field {
             ("PATH".into(), search),
             ("VICTIM".into(), self.victim.id().to_string().into()),
         ];
+        all.push(("KEY".into(), self.shared.key.to_string().into()));
         for (name, value) in [
             ("ROOT", ""),
             ("TREE", "tree"),

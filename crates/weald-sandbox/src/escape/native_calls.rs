@@ -76,8 +76,13 @@ pub const CALLS: &[Entry] = &[
     }),
     ("setscheduler", setscheduler),
     ("setaffinity", setaffinity),
-    ("sysv-shm", sysv_shm),
-    ("sysv-msg", sysv_msg),
+    ("sysv-shm", || {
+        check(call(libc::SYS_shmget, key(), 0, 0, 0, 0))
+    }),
+    ("sysv-msg", || {
+        check(call(libc::SYS_msgget, key(), 0, 0, 0, 0))
+    }),
+    ("mount-direct", mount_direct),
     ("unshare-user", || {
         check(call(
             libc::SYS_unshare,
@@ -214,47 +219,23 @@ fn setaffinity() -> io::Result<()> {
     }
 }
 
-/// A segment made in another process tells one IPC namespace from another: the field has none, so the attempt makes one
-/// with a key and asks the victim's view of /proc/sysvipc for it.
-fn sysv_shm() -> io::Result<()> {
-    let key = 0x7765_0000 + victim();
-    let id = call(
-        libc::SYS_shmget,
-        key.into(),
-        4096,
-        (libc::IPC_CREAT | 0o600).into(),
-        0,
-        0,
-    );
-    check(id)?;
-    let seen = is_in_victims_view("shm", key);
-    check(call(libc::SYS_shmctl, id, libc::IPC_RMID.into(), 0, 0, 0))?;
-    seen
+/// The field made a segment and a queue under this key.
+fn key() -> i64 {
+    variable("KEY").to_string_lossy().parse().unwrap_or(0)
 }
 
-fn sysv_msg() -> io::Result<()> {
-    let key = 0x7766_0000 + victim();
-    let id = call(
-        libc::SYS_msgget,
-        key.into(),
-        (libc::IPC_CREAT | 0o600).into(),
-        0,
-        0,
-        0,
-    );
-    check(id)?;
-    let seen = is_in_victims_view("msg", key);
-    check(call(libc::SYS_msgctl, id, libc::IPC_RMID.into(), 0, 0, 0))?;
-    seen
-}
-
-fn is_in_victims_view(kind: &str, key: i32) -> io::Result<()> {
-    let same =
-        fs::read_link("/proc/self/ns/ipc")? == fs::read_link(format!("/proc/{}/ns/ipc", victim()))?;
-    let table = fs::read_to_string(format!("/proc/sysvipc/{kind}"))?;
-    match same && table.contains(&key.to_string()) {
-        true => Ok(()),
-        false => Err(io::ErrorKind::NotFound.into()),
+fn mount_direct() -> io::Result<()> {
+    let place = outside_c("dir");
+    // SAFETY: all texts outlive the calls.
+    unsafe {
+        check(libc::mount(
+            c"none".as_ptr(),
+            place.as_ptr(),
+            c"tmpfs".as_ptr(),
+            0,
+            ptr::null(),
+        ))?;
+        check(libc::umount(place.as_ptr()))
     }
 }
 
@@ -394,8 +375,8 @@ fn io_uring() -> io::Result<()> {
 }
 
 fn add_key() -> io::Result<()> {
-    // SAFETY: texts and payload outlive the call. -5 is the user session's keyring.
-    check(unsafe {
+    // SAFETY: texts and payload outlive the call. -4 is the user's keyring.
+    let key = unsafe {
         syscall(
             SYS_add_key,
             c"user".as_ptr(),
@@ -404,7 +385,10 @@ fn add_key() -> io::Result<()> {
             1usize,
             -4,
         )
-    })
+    };
+    check(key)?;
+    // Where it works nothing should be left of it.
+    check(call(SYS_keyctl, 9, key, -4, 0, 0))
 }
 
 fn bpf() -> io::Result<()> {

@@ -10,6 +10,7 @@ mod faces;
 mod malformed;
 mod messages;
 mod sandbox;
+mod sandbox_hardening;
 mod sandbox_tools;
 mod sessions;
 mod tasks;

@@ -315,3 +315,29 @@ fn a_server_inside_can_be_reached_from_inside() {
         );
     }
 }
+
+#[test]
+fn x10_a_run_can_not_slow_its_own_end_or_borrow_the_launchers_rights() {
+    if !has("python3") {
+        return;
+    }
+    let env = env();
+    let tree = tree(&env);
+    let script = "import os,resource,socket\n\
+        tries=[lambda: os.sched_setscheduler(1,os.SCHED_IDLE,os.sched_param(0)), lambda: os.sched_setaffinity(1,{0}),\n\
+        lambda: os.setpriority(os.PRIO_PROCESS,1,5), lambda: os.setpriority(os.PRIO_PGRP,0,5),\n\
+        lambda: resource.prlimit(1,resource.RLIMIT_NOFILE,(1,1)), lambda: socket.socket(socket.AF_NETLINK,socket.SOCK_RAW,15)]\n\
+        for t in tries:\n  try: t(); print('worked')\n  except PermissionError: print('refused')\n\
+        os.sched_setaffinity(0,{0}); os.nice(1); socket.socket(socket.AF_NETLINK,socket.SOCK_RAW,0)\n\
+        resource.setrlimit(resource.RLIMIT_NOFILE,(64,64)); print('own')";
+    for level in ["full", "landlock"] {
+        let answer = env.weald(&[
+            "sandbox", "exec", "--level", level, "--write", &tree, "--", "python3", "-c", script,
+        ]);
+        assert_eq!(
+            answer.stdout,
+            format!("{}own\n", "refused\n".repeat(6)),
+            "{level}: {answer:?}"
+        );
+    }
+}

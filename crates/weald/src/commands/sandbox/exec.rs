@@ -2,12 +2,14 @@
 
 use std::ffi::OsString;
 use std::io;
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use clap::{Args, ValueEnum};
+use rustix::fs::{FileType, fstat};
 use weald_core::SignedDuration;
 use weald_core::config::parse_size;
 use weald_engine::{SandboxRequest, sandbox_policy};
@@ -80,14 +82,49 @@ pub enum LevelArg {
 }
 
 impl Scope {
+    /// Writing one directory, otherwise as configured.
+    pub fn of(directory: PathBuf) -> Self {
+        Self {
+            write: vec![directory],
+            read_only: false,
+            no_network: false,
+            level: None,
+            show: Vec::new(),
+            mask: Vec::new(),
+            socket: Vec::new(),
+            memory: None,
+            simulate_landlock_abi: None,
+            processes: None,
+        }
+    }
+
     /// The policy: the configuration's, with what the flags say on top.
     pub fn policy(&self, context: &Context<'_>) -> Result<Policy, Failure> {
+        if let Some(link) = self.write.iter().find(|path| path.is_symlink()) {
+            let message = format!(
+                "{} is a link, which a run could have put there; name what it leads to",
+                link.display()
+            );
+            return Err(Failure::new("bad_directory", exit::USAGE, message));
+        }
+        let resolve = |path: &PathBuf| {
+            path.canonicalize()
+                .map_err(|source| Failure::file(path, &source))
+        };
+        let write: Vec<_> = self
+            .write
+            .iter()
+            .map(resolve)
+            .collect::<Result<_, _>>()
+            .map_err(Failure::into_usage)?;
+        let config = context.sandbox_config(&write)?;
+        let hidden = context.control_planes(&write);
         let request = SandboxRequest {
             home: context.environment.home(),
-            write: self.write.clone(),
+            write,
+            hidden,
         };
-        let config = context.sandbox_config()?;
-        let mut policy = sandbox_policy(&config, context.place().ok().as_ref(), request);
+        let mut policy = sandbox_policy(&config, request);
         if let Some(level) = self.level {
             policy.level = match level {
                 LevelArg::Full => Level::Full,
@@ -99,6 +136,18 @@ impl Scope {
         }
         policy.read_only = self.read_only;
         policy.show.extend(self.show.clone());
+        if policy.level == Level::Landlock && !self.mask.is_empty() {
+            return Err(Failure::new(
+                "mask_impossible",
+                exit::USAGE,
+                "level landlock can't make anything look empty",
+            ));
+        }
+        if policy.level == Level::Landlock && !config.list("sandbox.read_deny").is_empty() {
+            context
+                .ui
+                .warn("sandbox.read_deny does not hold at level landlock");
+        }
         policy.mask.extend(self.mask.clone());
         policy.sockets.extend(self.socket.clone());
         policy.simulated.landlock_abi = self.simulate_landlock_abi;
@@ -117,24 +166,28 @@ impl Exec {
             Level::Full => None,
         };
         policy.tmp = tmp.as_ref().map(|tmp| tmp.path().to_owned());
-        let piped = || {
-            if self.max_output.is_some() {
-                Stdio::piped()
-            } else {
-                Stdio::inherit()
-            }
+        let relayed =
+            self.max_output.is_some() || must_relay(io::stdout())? || must_relay(io::stderr())?;
+        let relay_input = must_relay(io::stdin())?;
+        let stdin = if relay_input {
+            Stdio::piped()
+        } else {
+            Stdio::inherit()
+        };
+        let output = match relayed {
+            true => (Stdio::piped(), Stdio::piped()),
+            false => (Stdio::inherit(), Stdio::inherit()),
         };
         let invocation = Invocation {
             helper: std::env::current_exe()?,
             command: self.command,
             directory: self.scope.write[0].clone(),
             environment: context.environment.for_commands(),
-            streams: [Stdio::inherit(), piped(), piped()],
+            streams: [stdin, output.0, output.1],
         };
         let mut running = launch(&policy, invocation)?;
-        let bounded = self
-            .max_output
-            .map(|limit| bounded_output(&mut running, limit));
+        let bounded = (relayed || relay_input)
+            .then(|| relay(&mut running, self.max_output.unwrap_or(u64::MAX)));
         let limit = self.timeout.map(SignedDuration::unsigned_abs);
         // From here on a Ctrl-C is for the command.
         let ended = running.wait_through_interrupts(limit)?;
@@ -159,14 +212,35 @@ struct Bounded {
     threads: Vec<JoinHandle<io::Result<()>>>,
 }
 
-fn bounded_output(running: &mut Running, limit: u64) -> Bounded {
+/// Passes the piped streams on: what comes in, and what goes out up to `limit`.
+fn relay(running: &mut Running, limit: u64) -> Bounded {
     let budget = Budget::new(limit);
-    let (_, stdout, stderr) = running.streams();
+    let (stdin, stdout, stderr) = running.streams();
+    if let Some(stdin) = stdin {
+        // Ends with the process: a command that reads no input is not waited for.
+        pass_on(io::stdin(), stdin, &Budget::new(u64::MAX));
+    }
     let stdout = stdout.map(|stream| pass_on(stream, io::stdout(), &budget));
     let stderr = stderr.map(|stream| pass_on(stream, io::stderr(), &budget));
     Bounded {
         threads: stdout.into_iter().chain(stderr).collect(),
         budget,
+    }
+}
+
+/// Whether a stream has to be passed on instead of handed over: a file's mode, times and content could be changed through
+/// its descriptor. Directories and datagram sockets can't be streams at all.
+fn must_relay(stream: impl AsFd) -> Result<bool, Failure> {
+    let stat = fstat(&stream).map_err(io::Error::from)?;
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => Ok(true),
+        FileType::Directory | FileType::BlockDevice => Err(Failure::new(
+            "bad_stream",
+            exit::USAGE,
+            "a standard stream is a directory or a disk; use a pipe",
+        )),
+        FileType::Socket => Ok(true),
+        _ => Ok(false),
     }
 }
 

@@ -1,17 +1,17 @@
 //! `weald sandbox explain`
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::Stdio;
 
 use clap::Args;
 use serde_json::json;
-use weald_sandbox::{Ended, Invocation, Policy, launch};
+use weald_sandbox::{Ended, Invocation, Level, Policy, launch};
 
 use super::exec::Scope;
 use crate::context::Context;
 use crate::errors::Failure;
-use crate::ui::{DIM, Fields, HEADING, paint};
+use crate::ui::{DIM, Fields, HEADING, Out, paint};
 
 /// Say what a run could do, and what the sandbox does not cover
 ///
@@ -27,18 +27,7 @@ impl Explain {
     /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let directory = self.tree.unwrap_or_else(|| context.directory().clone());
-        let scope = Scope {
-            write: vec![directory.clone()],
-            read_only: false,
-            no_network: false,
-            level: None,
-            show: Vec::new(),
-            mask: Vec::new(),
-            socket: Vec::new(),
-            memory: None,
-            simulate_landlock_abi: None,
-            processes: None,
-        };
+        let scope = Scope::of(directory.clone());
         let policy = scope.policy(context)?;
         let missing = probe(&policy, &directory).err();
         let texts = |paths: &[PathBuf]| {
@@ -48,14 +37,22 @@ impl Explain {
                 .collect::<Vec<_>>()
         };
         let not_covered = policy.level.not_covered();
+        // Without namespaces there are neither private directories nor masks.
+        let (private, masked): (&[&str], &[PathBuf]) = match policy.level {
+            Level::Full => (
+                &["/tmp", "/var/tmp", "/run", "/dev/shm", "/dev", "/proc"],
+                &policy.mask,
+            ),
+            Level::Landlock => (&[], &[]),
+        };
         let sandbox = json!({
             "level": policy.level,
             "available": missing.is_none(),
             "missing": missing.as_ref().map(|failure| &failure.message),
             "landlock_abi": weald_sandbox::landlock_abi(),
             "write": texts(&policy.write),
-            "private": ["/tmp", "/var/tmp", "/run", "/dev/shm", "/dev", "/proc"],
-            "masked": texts(&policy.mask),
+            "private": private,
+            "masked": texts(masked),
             "sockets": texts(&policy.sockets),
             "network": policy.network,
             "caches": weald_sandbox::CACHES.iter().map(|cache| format!("~/{}", cache.path)).collect::<Vec<_>>(),
@@ -82,28 +79,30 @@ impl Explain {
                         )?;
                     }
                 }
-                for (name, lines) in [
+                let lists = [
                     ("can write", texts(&policy.write)),
                     (
                         "has for itself",
-                        vec!["/tmp /var/tmp /run /dev/shm, a small /dev, its own /proc".to_owned()],
+                        private.iter().map(|path| (*path).to_owned()).collect(),
                     ),
-                    ("sees empty", texts(&policy.mask)),
+                    ("sees empty", texts(masked)),
                     ("may connect to", texts(&policy.sockets)),
                     (
                         "does not cover",
                         not_covered.iter().map(|text| (*text).to_owned()).collect(),
                     ),
-                ] {
-                    writeln!(out, "{}", paint(HEADING, name))?;
-                    lines
-                        .iter()
-                        .try_for_each(|line| writeln!(out, "  {line}"))?;
-                }
-                Ok(())
+                ];
+                lists
+                    .iter()
+                    .try_for_each(|(name, lines)| print_list(out, name, lines))
             },
         )
     }
+}
+
+fn print_list(out: &mut Out, name: &str, lines: &[String]) -> io::Result<()> {
+    writeln!(out, "{}", paint(HEADING, name))?;
+    lines.iter().try_for_each(|line| writeln!(out, "  {line}"))
 }
 
 /// Tries the policy on a command that does nothing.
