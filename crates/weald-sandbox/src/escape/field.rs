@@ -180,6 +180,9 @@ impl Field {
         policy.level = level;
         policy.home = Some(self.root.join("home"));
         policy.mask = vec![self.root.join("main/.git/weald/private")];
+        // Also where all of it lies below /tmp, which is private inside: what is seen must be refused, not missing.
+        policy.show = vec![self.root.clone()];
+        policy.show.extend(helper.parent().map(Path::to_owned));
         let tmp = self.root.join("tmp");
         fs::create_dir_all(&tmp)?;
         policy.tmp = Some(tmp);

@@ -188,7 +188,14 @@ fn x7_a_missing_layer_is_refused_and_never_replaced_by_less() {
     let weald = env!("CARGO_BIN_EXE_weald");
     let inner =
         |level: &str| format!("{weald} sandbox exec --level {level} --write . -- touch started");
-    let answer = confined(&env, &tree, &[], &inner("full"));
+    let folder = PathBuf::from(weald)
+        .parent()
+        .unwrap()
+        .to_str()
+        .unwrap()
+        .to_owned();
+    let shown = ["--show", folder.as_str()];
+    let answer = confined(&env, &tree, &shown, &inner("full"));
     assert_eq!(answer.code, 6, "{answer:?}");
     assert!(
         answer.stderr.contains("user namespaces") && answer.stderr.contains("--level landlock"),
@@ -218,7 +225,7 @@ fn x7_a_missing_layer_is_refused_and_never_replaced_by_less() {
         (6, "sandbox_unavailable")
     );
     // What was asked for explicitly still works there.
-    assert_eq!(confined(&env, &tree, &[], &inner("landlock")).code, 0);
+    assert_eq!(confined(&env, &tree, &shown, &inner("landlock")).code, 0);
     assert!(PathBuf::from(&tree).join("started").exists());
 }
 
