@@ -70,6 +70,9 @@ pub enum Ended {
     TimedOut,
 }
 
+/// How many milliseconds a run has to end by itself before its helper is killed.
+const GRACE: libc::c_int = 1_500;
+
 /// A run that goes on. Dropping it ends everything in it.
 pub struct Running {
     child: Child,
@@ -180,8 +183,12 @@ impl Running {
     pub fn stop(&mut self) -> io::Result<()> {
         // The first process inside (or the reaper) notices, and takes everything with it.
         self.lifeline = None;
-        if self.level == Level::Full {
-            // It may be busy, or kept from the processor; the end of the helper is its end, too, by the kernel.
+        // The helper ends after the last process inside. If that takes too long, its end is theirs, by the kernel.
+        let process = sys::open_process(self.child.id() as libc::pid_t);
+        let ended = process.is_ok_and(|process| {
+            sys::poll(&[process.as_raw_fd()], GRACE).is_ok_and(|ready| ready[0])
+        });
+        if !ended && self.level == Level::Full {
             let _ = self.child.kill();
         }
         self.child.wait().map(drop)
