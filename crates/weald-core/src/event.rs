@@ -53,6 +53,9 @@ event_kinds! {
     TASK_BLOCKED = "task.blocked",
     TASK_NEEDS_MERGE = "task.needs_merge",
     TASK_REOPENED = "task.reopened",
+    TASK_BOUND = "task.bound",
+    TASK_UNBOUND = "task.unbound",
+    TASK_CLOSEOUT = "task.closeout",
     TREE_CREATE_BEFORE = "tree.create.before",
     TREE_CREATE_AFTER = "tree.create.after",
     TREE_CREATE_FAILED = "tree.create.failed",
@@ -65,6 +68,15 @@ event_kinds! {
     TREE_REMOVE_FAILED = "tree.remove.failed",
     TREE_TRASHED = "tree.trashed",
     TREE_RESTORED = "tree.restored",
+    TREE_LOCKED = "tree.locked",
+    TREE_UNLOCKED = "tree.unlocked",
+    TREE_IMPORTED = "tree.imported",
+    TREE_RUN_BEFORE = "tree.run.before",
+    TREE_RUN_AFTER = "tree.run.after",
+    TREE_RUN_TIMEOUT = "tree.run.timeout",
+    TREE_ENTERED = "tree.entered",
+    TREE_SYNCED = "tree.synced",
+    TREE_CLOSEOUT = "tree.closeout",
     LANDING_QUEUED = "landing.queued",
     LANDING_TESTING = "landing.testing",
     LANDING_LANDED = "landing.landed",
@@ -225,6 +237,13 @@ impl Change {
                 },
             )
         }
+    }
+
+    /// The same with the task it also changed.
+    pub fn and_task(mut self, task: Task) -> Self {
+        self.task = Some(task.id.clone());
+        self.after.task = Some(task);
+        self
     }
 
     /// The same under a claim's token.

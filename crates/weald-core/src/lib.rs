@@ -7,6 +7,7 @@
 //! records and their rules; [`event`] the log; [`store`] the contract of a backend; [`id`], [`name`] and [`naming`] what
 //! things may be called; [`config`] the keys; [`import`] tasks from elsewhere.
 
+pub mod binding;
 pub mod cloud_event;
 pub mod config;
 pub mod dependencies;
@@ -22,5 +23,6 @@ pub mod store;
 pub mod task;
 pub mod task_rules;
 pub mod tree;
+pub mod tree_rules;
 
 pub use jiff::{SignedDuration, Timestamp};

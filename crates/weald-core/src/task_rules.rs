@@ -9,7 +9,7 @@ use crate::dependencies::Blockers;
 use crate::event::{Change, EventKind};
 use crate::id::{MessageId, TaskId, Token};
 use crate::name::SessionName;
-use crate::task::{Lease, MAX_SUBJECT, PlanApproval, Priority, Task, TaskStatus};
+use crate::task::{Closeout, Lease, MAX_SUBJECT, PlanApproval, Priority, Task, TaskStatus};
 
 /// Something that is asked of a task.
 #[derive(Debug, Clone, PartialEq)]
@@ -77,6 +77,8 @@ pub enum TaskInput {
         /// The message that holds it.
         message: MessageId,
     },
+    /// How its tree was dealt with at the end.
+    Closeout(Closeout),
 }
 
 /// New words for a task; what is `None` stays.
@@ -264,6 +266,10 @@ pub fn decide(
             next.plan_approval = Some(state);
             next.plan_message = Some(message);
             EventKind::TASK_PLAN
+        }
+        TaskInput::Closeout(closeout) => {
+            next.closeout = Some(closeout);
+            EventKind::TASK_CLOSEOUT
         }
     };
     let token = next

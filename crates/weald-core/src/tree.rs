@@ -1,16 +1,18 @@
 //! Trees: one managed git worktree each, bound to at most one task.
 //!
-//! The record and its states. An operation on disk is bracketed: `*.before` goes into the log first, and `*.after`
-//! or `*.failed` (with the error) only once git has spoken, because only the matching input produces them.
+//! The record; what may happen to it is decided in [`crate::tree_rules`]. An operation on disk is bracketed: `*.before`
+//! goes into the log first, and `*.after` or `*.failed` (with the error) only once git has spoken, because only the
+//! matching input produces them.
 
 use std::path::PathBuf;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::event::{Change, EventKind};
 use crate::id::{TaskId, TreeId};
-use crate::name::TreeName;
+use crate::name::{SessionName, TreeName};
+use crate::session::ProcessIdentity;
+use crate::task::Closeout;
 
 /// How a tree is made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -41,6 +43,16 @@ pub enum TreeStatus {
     Removed,
     /// Something is wrong with it.
     Broken,
+}
+
+impl TreeKind {
+    /// The name in JSON and on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Sealed => "sealed",
+            Self::Linked => "linked",
+        }
+    }
 }
 
 impl TreeStatus {
@@ -88,6 +100,52 @@ pub struct TreeLock {
     pub reason: String,
 }
 
+/// A directory that can't be mistaken for a later one at the same path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DirectoryIdentity {
+    /// The file system.
+    pub device: u64,
+    /// Its number there.
+    pub inode: u64,
+}
+
+/// A command that runs, or ran, in a tree.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Run {
+    /// Who started it.
+    #[serde(default)]
+    pub session: Option<SessionName>,
+    /// The process that watches it; nothing in it outlives that one.
+    pub process: ProcessIdentity,
+    /// The sandbox's level: `full`, `landlock` or `off`.
+    pub level: String,
+    /// The program.
+    pub program: String,
+    /// When it began.
+    pub started_at: Timestamp,
+}
+
+/// Where a removed tree waits, and what it held.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trash {
+    /// The directory now.
+    pub path: PathBuf,
+    /// When it came here.
+    pub at: Timestamp,
+    /// The last commit of its HEAD, if that could be read.
+    #[serde(default)]
+    pub tip: Option<String>,
+    /// What main's branch held then; `None` if it had none.
+    #[serde(default)]
+    pub branch_tip: Option<String>,
+    /// The commit that holds what was not committed, if a snapshot was taken.
+    #[serde(default)]
+    pub snapshot: Option<String>,
+    /// The task it was bound to.
+    #[serde(default)]
+    pub task: Option<TaskId>,
+}
+
 /// One tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tree {
@@ -120,122 +178,75 @@ pub struct Tree {
     pub created_at: Timestamp,
     /// When anybody last worked in it.
     pub last_used_at: Timestamp,
+    /// The directory itself, to know it again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<DirectoryIdentity>,
+    /// The name of its registration in main's `worktrees/`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub registration: Option<String>,
+    /// What its HEAD held at the last import, and main's branch with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<String>,
+    /// True while main's branch was moved by somebody else.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub diverged: bool,
+    /// What runs in it now.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub runs: Vec<Run>,
+    /// The sandbox's level of the last run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<String>,
+    /// The tree whose branch this short-lived one lands on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scratch_for: Option<TreeName>,
+    /// When somebody last went in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_entered_at: Option<Timestamp>,
+    /// When it was set aside.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept_at: Option<Timestamp>,
+    /// Where it waits after a removal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trash: Option<Trash>,
+    /// How it was dealt with at the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closeout: Option<Closeout>,
 }
 
-/// What happens to a tree.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TreeInput {
-    /// git made it.
-    Created,
-    /// git did not make it.
-    CreateFailed {
-        /// What git said.
-        error: String,
-    },
-    /// A person keeps it.
-    Keep,
-    /// Its work is on the target.
-    Landed,
-    /// A removal begins.
-    RemoveBegins,
-    /// It was renamed into the trash.
-    Trashed,
-    /// Its last traces are gone.
-    Removed,
-    /// The removal did not happen.
-    RemoveFailed {
-        /// Why.
-        error: String,
-    },
-    /// It came back from the trash.
-    Restored,
-    /// It can't be used.
-    Broke {
-        /// Why.
-        error: String,
-    },
-    /// It can be used again.
-    Repaired,
-}
-
-/// A move that the states don't allow.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("tree {name} is {}: it can't take {input:?}", .from.as_str())]
-pub struct TreeRefusal {
-    /// Which tree.
-    pub name: TreeName,
-    /// Its status.
-    pub from: TreeStatus,
-    /// What came.
-    pub input: TreeInput,
-}
-
-/// Announces a tree: the intent that a crash leaves behind.
-pub fn announce(tree: Tree) -> (Tree, Change) {
-    let tree = Tree {
-        status: TreeStatus::Creating,
-        ..tree
-    };
-    (
-        tree.clone(),
-        Change::tree(EventKind::TREE_CREATE_BEFORE, tree),
-    )
-}
-
-/// Decides one input.
-pub fn decide(
-    tree: &Tree,
-    input: TreeInput,
-    now: Timestamp,
-) -> Result<(Tree, Change), TreeRefusal> {
-    use TreeStatus::*;
-    let refused = || TreeRefusal {
-        name: tree.name.clone(),
-        from: tree.status,
-        input: input.clone(),
-    };
-    // The end of a removal comes only after its beginning.
-    let ends_removal = matches!(
-        input,
-        TreeInput::Trashed | TreeInput::Removed | TreeInput::RemoveFailed { .. }
-    );
-    if ends_removal && !tree.removing {
-        return Err(refused());
+impl Tree {
+    /// A tree that is about to be made.
+    pub fn new(id: TreeId, name: TreeName, path: PathBuf, base: Base, now: Timestamp) -> Self {
+        Self {
+            id,
+            branch: format!("wt/{name}"),
+            name,
+            kind: TreeKind::Sealed,
+            path,
+            target: base.reference.clone(),
+            base,
+            task: None,
+            status: TreeStatus::Creating,
+            locked: None,
+            removing: false,
+            created_at: now,
+            last_used_at: now,
+            identity: None,
+            registration: None,
+            head: None,
+            diverged: false,
+            runs: Vec::new(),
+            sandbox: None,
+            scratch_for: None,
+            last_entered_at: None,
+            kept_at: None,
+            trash: None,
+            closeout: None,
+        }
     }
-    let (status, kind, error) = match (&input, tree.status) {
-        (TreeInput::Created, Creating) => (Active, EventKind::TREE_CREATE_AFTER, None),
-        (TreeInput::CreateFailed { error }, Creating) => {
-            (Removed, EventKind::TREE_CREATE_FAILED, Some(error.clone()))
-        }
-        (TreeInput::Keep, Active | Kept | Landed) => (Kept, EventKind::TREE_KEPT, None),
-        (TreeInput::Landed, Active | Kept | Landed) => (Landed, EventKind::TREE_LANDED, None),
-        (TreeInput::RemoveBegins, Active | Kept | Landed | Broken | Trashed) => {
-            (tree.status, EventKind::TREE_REMOVE_BEFORE, None)
-        }
-        (TreeInput::Trashed, Active | Kept | Landed | Broken) => {
-            (Trashed, EventKind::TREE_TRASHED, None)
-        }
-        (TreeInput::Removed, Active | Kept | Landed | Broken | Trashed) => {
-            (Removed, EventKind::TREE_REMOVE_AFTER, None)
-        }
-        (TreeInput::RemoveFailed { error }, Active | Kept | Landed | Broken | Trashed) => (
-            tree.status,
-            EventKind::TREE_REMOVE_FAILED,
-            Some(error.clone()),
-        ),
-        (TreeInput::Restored, Trashed) => (Active, EventKind::TREE_RESTORED, None),
-        (TreeInput::Broke { error }, Creating | Active | Kept | Landed) => {
-            (Broken, EventKind::TREE_BROKEN, Some(error.clone()))
-        }
-        (TreeInput::Repaired, Broken) => (Active, EventKind::TREE_REPAIRED, None),
-        _ => return Err(refused()),
-    };
-    let removing = matches!(input, TreeInput::RemoveBegins) || (tree.removing && !ends_removal);
-    let next = Tree {
-        status,
-        removing,
-        last_used_at: now,
-        ..tree.clone()
-    };
-    Ok((next.clone(), Change::tree(kind, next).with_error(error)))
+
+    /// True while its directory should be there.
+    pub fn is_live(&self) -> bool {
+        use TreeStatus::*;
+        matches!(self.status, Active | Kept | Landed | Broken)
+    }
 }

@@ -5,45 +5,71 @@ use weald_core::Timestamp;
 use weald_core::event::{Change, EventKind};
 use weald_core::id::{LandingId, TreeId};
 use weald_core::landing::{self, Landing, LandingInput, LandingStatus};
-use weald_core::tree::{Base, Tree, TreeInput, TreeKind, TreeStatus, announce, decide};
+use weald_core::tree::{Base, DirectoryIdentity, Trash, Tree, TreeStatus};
+use weald_core::tree_rules::{TreeInput, announce, decide};
 
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
 fn tree(status: TreeStatus) -> Tree {
+    let base = Base {
+        reference: "main".into(),
+        commit: "0".repeat(40),
+    };
     Tree {
-        id: TreeId(1),
-        name: "fix".parse().unwrap(),
-        kind: TreeKind::Sealed,
-        path: "/srv/app.weald/fix".into(),
-        branch: "wt/fix".into(),
-        base: Base {
-            reference: "main".into(),
-            commit: "0".repeat(40),
-        },
-        target: "main".into(),
-        task: None,
         status,
-        locked: None,
-        removing: false,
-        created_at: NOW,
-        last_used_at: NOW,
+        ..Tree::new(
+            TreeId(1),
+            "fix".parse().unwrap(),
+            "/srv/app.weald/fix".into(),
+            base,
+            NOW,
+        )
     }
+}
+
+fn identity() -> DirectoryIdentity {
+    DirectoryIdentity {
+        device: 1,
+        inode: 2,
+    }
+}
+
+fn trash() -> Box<Trash> {
+    Box::new(Trash {
+        path: "/srv/app.weald/.trash/fix".into(),
+        at: NOW,
+        tip: None,
+        branch_tip: None,
+        snapshot: None,
+        task: None,
+    })
 }
 
 fn inputs() -> Vec<TreeInput> {
     let error = || "git said no".to_owned();
     vec![
-        TreeInput::Created,
+        TreeInput::Created {
+            identity: identity(),
+            registration: "fix".into(),
+        },
         TreeInput::CreateFailed { error: error() },
         TreeInput::Keep,
         TreeInput::Landed,
         TreeInput::RemoveBegins,
-        TreeInput::Trashed,
+        TreeInput::Trashed(trash()),
         TreeInput::Removed,
         TreeInput::RemoveFailed { error: error() },
-        TreeInput::Restored,
+        TreeInput::Restored {
+            identity: identity(),
+            registration: "fix".into(),
+            task: None,
+        },
         TreeInput::Broke { error: error() },
-        TreeInput::Repaired,
+        TreeInput::Repaired {
+            identity: identity(),
+            path: "/srv/elsewhere".into(),
+            registration: "fix".into(),
+        },
     ]
 }
 
@@ -53,18 +79,19 @@ fn d18_the_states_of_a_tree_are_the_documented_ones() {
     let there: &[TreeStatus] = &[Active, Kept, Landed, Broken];
     let allowed = |input: &TreeInput| -> (Vec<TreeStatus>, Option<TreeStatus>) {
         match input {
-            TreeInput::Created => (vec![Creating], Some(Active)),
+            TreeInput::Created { .. } => (vec![Creating], Some(Active)),
             TreeInput::CreateFailed { .. } => (vec![Creating], Some(Removed)),
             TreeInput::Keep => (vec![Active, Kept, Landed], Some(Kept)),
             TreeInput::Landed => (vec![Active, Kept, Landed], Some(Landed)),
-            TreeInput::Trashed => (there.to_vec(), Some(Trashed)),
+            TreeInput::Trashed(_) => (there.to_vec(), Some(Trashed)),
             TreeInput::Removed => ([there, &[Trashed]].concat(), Some(Removed)),
             TreeInput::RemoveBegins | TreeInput::RemoveFailed { .. } => {
                 ([there, &[Trashed]].concat(), None)
             }
-            TreeInput::Restored => (vec![Trashed], Some(Active)),
+            TreeInput::Restored { .. } => (vec![Trashed], Some(Active)),
             TreeInput::Broke { .. } => (vec![Creating, Active, Kept, Landed], Some(Broken)),
-            TreeInput::Repaired => (vec![Broken], Some(Active)),
+            TreeInput::Repaired { .. } => (there.to_vec(), None),
+            _ => unreachable!("only what changes the status is listed"),
         }
     };
     for input in inputs() {
@@ -72,7 +99,7 @@ fn d18_the_states_of_a_tree_are_the_documented_ones() {
         for status in TreeStatus::ALL {
             let ends_removal = matches!(
                 input,
-                TreeInput::Trashed | TreeInput::Removed | TreeInput::RemoveFailed { .. }
+                TreeInput::Trashed(_) | TreeInput::Removed | TreeInput::RemoveFailed { .. }
             );
             if ends_removal {
                 assert!(
@@ -87,6 +114,8 @@ fn d18_the_states_of_a_tree_are_the_documented_ones() {
             match decide(&before, input.clone(), NOW) {
                 Ok((next, _)) => {
                     assert!(from.contains(&status), "{status:?} took {input:?}");
+                    let mended = matches!(input, TreeInput::Repaired { .. }) && status == Broken;
+                    let to = if mended { Some(Active) } else { to };
                     assert_eq!(next.status, to.unwrap_or(status));
                 }
                 Err(_) => assert!(!from.contains(&status), "{status:?} refused {input:?}"),

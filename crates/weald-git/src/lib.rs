@@ -1,13 +1,25 @@
-//! git: the process, and what can be read of a repository without one.
+//! git: the process, the worktree registration, the vault, and what can be read of a repository without a process.
 //!
 //! Knows object ids and refs, not tasks. [`Git`] is the one builder and runner of git processes: scrubbed environment,
 //! closed standard input, fixed configuration, a time limit. [`Repository`] finds the common directory and reads refs by
 //! itself, because a process costs more than a whole command may; whatever it does not understand it asks git.
+//! [`Registrations`] reads and writes `worktrees/` without git, [`Vault`] is the repository that trees borrow from,
+//! [`Door`] opens single files in a directory that somebody else may write.
 
+mod door;
+mod packs;
 mod process;
 mod refs;
+mod registration;
 mod repository;
+mod vault;
+mod vault_upkeep;
 
+pub use door::{Door, DoorError};
+pub use packs::{Transfer, receive_checked, transfer};
 pub use process::{Git, GitError, MINIMUM_VERSION, Output, require_version};
-pub use refs::{Commit, Reference, Target};
+pub use refs::{Commit, Expected, MainRef, RefChange, Reference, Target, list_refs, update_refs};
+pub use registration::{NewRegistration, Registration, Registrations};
 pub use repository::{Blob, DiscoverError, Repository};
+pub use vault::{Vault, VaultError};
+pub use vault_upkeep::{GRACE, VaultStatus, VaultUpkeep};

@@ -76,8 +76,16 @@ pub struct Output {
 pub struct Git {
     command: Command,
     name: String,
-    input: Vec<u8>,
+    input: Input,
     limit: Duration,
+    settings: usize,
+}
+
+/// What a git process reads.
+enum Input {
+    Nothing,
+    Bytes(Vec<u8>),
+    Stream(Box<dyn Read + Send>),
 }
 
 impl Git {
@@ -121,8 +129,9 @@ impl Git {
         Self {
             command,
             name: name.to_owned(),
-            input: Vec::new(),
+            input: Input::Nothing,
             limit: TIME_LIMIT,
+            settings: 0,
         }
     }
 
@@ -148,13 +157,42 @@ impl Git {
 
     /// Gives it something to read.
     pub fn input(mut self, input: impl Into<Vec<u8>>) -> Self {
-        self.input = input.into();
+        self.input = Input::Bytes(input.into());
         self
     }
 
-    /// Sets an environment variable, for identities.
-    pub fn env(mut self, name: &str, value: &str) -> Self {
+    /// Gives it a stream to read.
+    pub fn input_from(mut self, stream: impl Read + Send + 'static) -> Self {
+        self.input = Input::Stream(Box::new(stream));
+        self
+    }
+
+    /// Sets an environment variable.
+    pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
         self.command.env(name, value);
+        self
+    }
+
+    /// The files it works on, and its current directory.
+    pub fn work_tree(mut self, path: &Path) -> Self {
+        self.command.env("GIT_WORK_TREE", path).current_dir(path);
+        self
+    }
+
+    /// Another index than the repository's own.
+    pub fn index_file(mut self, path: &Path) -> Self {
+        self.command.env("GIT_INDEX_FILE", path);
+        self
+    }
+
+    /// Sets a configuration key for this command alone.
+    pub fn config(mut self, key: &str, value: impl AsRef<OsStr>) -> Self {
+        let number = self.settings;
+        self.settings += 1;
+        self.command
+            .env(format!("GIT_CONFIG_KEY_{number}"), key)
+            .env(format!("GIT_CONFIG_VALUE_{number}"), value)
+            .env("GIT_CONFIG_COUNT", self.settings.to_string());
         self
     }
 
@@ -189,17 +227,60 @@ impl Git {
 
     /// Runs it and lets the caller judge the exit code.
     pub fn output(mut self) -> Result<Output, GitError> {
-        self.command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+        self.command.stdout(Stdio::piped());
+        let mut child = self.spawn()?;
+        let readers = Readers::start(
+            &mut child,
+            std::mem::replace(&mut self.input, Input::Nothing),
+        );
+        self.finish(child, readers)
+    }
+
+    /// Runs it with its standard output going straight to `stdout`.
+    pub fn output_to(mut self, stdout: impl Into<Stdio>) -> Result<Output, GitError> {
+        self.command.stdout(stdout);
+        let mut child = self.spawn()?;
+        let readers = Readers::start(
+            &mut child,
+            std::mem::replace(&mut self.input, Input::Nothing),
+        );
+        self.finish(child, readers)
+    }
+
+    /// Starts it with its output as what `next` reads, and runs both; anything but success of both is an error.
+    pub fn pipe_into(mut self, next: Self) -> Result<Vec<u8>, GitError> {
+        let (reader, writer) = io::pipe().map_err(|source| GitError::NotStarted { source })?;
+        self.command.stdout(writer);
+        let mut child = self.spawn()?;
+        // The command still holds the pipe's end; without this the reader would never see its end.
+        self.command.stdout(Stdio::null());
+        let readers = Readers::start(
+            &mut child,
+            std::mem::replace(&mut self.input, Input::Nothing),
+        );
+        let received = next.input_from(reader).run();
+        let name = self.name.clone();
+        let output = self.finish(child, readers)?;
+        match output.status.success() {
+            true => received,
+            false => Err(GitError::Failed {
+                command: name,
+                code: output.status.code(),
+                stderr: output.stderr,
+            }),
+        }
+    }
+
+    fn spawn(&mut self) -> Result<Child, GitError> {
+        self.command.stdin(Stdio::piped()).stderr(Stdio::piped());
         // An own process group, so that a time-out also ends what git started.
         self.command.process_group(0);
-        let mut child = self
-            .command
+        self.command
             .spawn()
-            .map_err(|source| GitError::NotStarted { source })?;
-        let readers = Readers::start(&mut child, std::mem::take(&mut self.input));
+            .map_err(|source| GitError::NotStarted { source })
+    }
+
+    fn finish(self, mut child: Child, readers: Readers) -> Result<Output, GitError> {
         match readers.finish(self.limit) {
             Some((stdout, stderr)) => {
                 let status = child
@@ -244,23 +325,25 @@ pub fn require_version() -> Result<String, GitError> {
 struct Readers(mpsc::Receiver<(Vec<u8>, String)>);
 
 impl Readers {
-    fn start(child: &mut Child, input: Vec<u8>) -> Self {
-        let (mut stdin, mut stdout, stderr) = (
-            child.stdin.take().expect("piped"),
-            child.stdout.take().expect("piped"),
-            child.stderr.take().expect("piped"),
-        );
-        if input.is_empty() {
-            drop(stdin);
-        } else {
-            // A git that ends early closes the pipe; its exit code says more than the broken pipe.
-            thread::spawn(move || stdin.write_all(&input));
+    fn start(child: &mut Child, input: Input) -> Self {
+        let mut stdin = child.stdin.take().expect("piped");
+        let stderr = child.stderr.take().expect("piped");
+        // A git that ends early closes the pipe; its exit code says more than the broken pipe.
+        match input {
+            Input::Nothing => drop(stdin),
+            Input::Bytes(bytes) => drop(thread::spawn(move || stdin.write_all(&bytes))),
+            Input::Stream(mut stream) => {
+                drop(thread::spawn(move || io::copy(&mut stream, &mut stdin)));
+            }
         }
         let errors = thread::spawn(move || drain(stderr));
+        let stdout = child.stdout.take();
         let (sender, receiver) = mpsc::channel();
         thread::spawn(move || {
             let mut answer = Vec::new();
-            let _ = stdout.read_to_end(&mut answer);
+            if let Some(mut stdout) = stdout {
+                let _ = stdout.read_to_end(&mut answer);
+            }
             let _ = sender.send((answer, errors.join().unwrap_or_default()));
         });
         Self(receiver)

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::process::GitError;
+use crate::process::{Git, GitError};
 use crate::repository::Repository;
 
 /// An object id in hexadecimal, SHA-1 or SHA-256.
@@ -11,7 +11,8 @@ use crate::repository::Repository;
 pub struct Commit(String);
 
 impl Commit {
-    fn parse(text: &str) -> Option<Self> {
+    /// Reads an id; `None` if it is none.
+    pub fn parse(text: &str) -> Option<Self> {
         let hex =
             matches!(text.len(), 40 | 64) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         hex.then(|| Self(text.to_ascii_lowercase()))
@@ -39,6 +40,21 @@ pub enum Reference {
     Direct(Commit),
     /// Another ref.
     Symbolic(String),
+}
+
+impl Reference {
+    /// Reads what a loose ref or a HEAD says.
+    pub fn parse(text: &str) -> Option<Self> {
+        parse_loose(text)
+    }
+
+    /// The same as such a file says it.
+    pub fn to_text(&self) -> String {
+        match self {
+            Self::Direct(commit) => format!("{}\n", commit.as_str()),
+            Self::Symbolic(name) => format!("ref: {name}\n"),
+        }
+    }
 }
 
 /// How deep symbolic refs may lead; git's own limit.
@@ -160,4 +176,94 @@ fn packed(common_dir: &Path, name: &str) -> Option<Commit> {
         Some((id, known)) if known == name => Commit::parse(id),
         _ => None,
     })
+}
+
+/// A ref as `for-each-ref` tells it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MainRef {
+    /// Its full name.
+    pub name: String,
+    /// What it holds.
+    pub commit: String,
+    /// What the tag in it leads to.
+    pub peeled: Option<String>,
+    /// The ref it stands for.
+    pub symbolic: Option<String>,
+}
+
+/// Lists the refs below `prefixes` of a repository, sorted by name.
+pub fn list_refs(git_dir: &Path, prefixes: &[&str]) -> Result<Vec<MainRef>, GitError> {
+    let answer = Git::new(git_dir, "for-each-ref")
+        .args(["--format=%(objectname) %(*objectname) %(symref) %(refname)"])
+        .args(prefixes)
+        .run()?;
+    let text = String::from_utf8_lossy(&answer);
+    let parse = |line: &str| {
+        let mut fields = line.splitn(4, ' ');
+        let mut next = || fields.next().unwrap_or_default().to_owned();
+        let (commit, peeled, symbolic, name) = (next(), next(), next(), next());
+        Commit::parse(&commit)?;
+        let some = |text: String| Some(text).filter(|text| !text.is_empty());
+        Some(MainRef {
+            name: some(name)?,
+            commit,
+            peeled: some(peeled),
+            symbolic: some(symbolic),
+        })
+    };
+    Ok(text.lines().filter_map(parse).collect())
+}
+
+/// What a ref must hold for a change to happen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Expected {
+    /// Anything.
+    Any,
+    /// No such ref.
+    Absent,
+    /// This object.
+    Holds(String),
+}
+
+/// One change of a ref.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefChange {
+    /// Its full name.
+    pub name: String,
+    /// The new object; `None` deletes it.
+    pub new: Option<String>,
+    /// What it must hold before.
+    pub expected: Expected,
+}
+
+/// Changes refs, all or none of them.
+pub fn update_refs(git_dir: &Path, changes: &[RefChange], message: &str) -> Result<(), GitError> {
+    if changes.is_empty() {
+        return Ok(());
+    }
+    let mut input = Vec::from(&b"start\0"[..]);
+    for change in changes {
+        let (verb, old) = match (&change.new, &change.expected) {
+            (Some(_), Expected::Absent) => ("create", None),
+            (Some(_), Expected::Any) => ("update", Some("")),
+            (Some(_), Expected::Holds(old)) => ("update", Some(old.as_str())),
+            (None, Expected::Holds(old)) => ("delete", Some(old.as_str())),
+            (None, _) => ("delete", Some("")),
+        };
+        input.extend_from_slice(format!("{verb} {}\0", change.name).as_bytes());
+        if let Some(new) = &change.new {
+            input.extend_from_slice(format!("{new}\0").as_bytes());
+        }
+        if let Some(old) = old {
+            input.extend_from_slice(format!("{old}\0").as_bytes());
+        }
+    }
+    input.extend_from_slice(b"prepare\0commit\0");
+    Git::new(git_dir, "update-ref")
+        .args(["-m", message, "--no-deref", "--stdin", "-z"])
+        .env("GIT_COMMITTER_NAME", "weald")
+        .env("GIT_COMMITTER_EMAIL", "weald@localhost")
+        .input(input)
+        .run()
+        .map(drop)
 }

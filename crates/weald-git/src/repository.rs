@@ -203,7 +203,7 @@ fn read_pointer(file: &Path) -> io::Result<PathBuf> {
 }
 
 /// Reads a small regular file; waits on no FIFO, reads no device.
-fn read_small(file: &Path) -> io::Result<Vec<u8>> {
+pub(crate) fn read_small(file: &Path) -> io::Result<Vec<u8>> {
     use std::io::Read;
     use std::os::unix::fs::OpenOptionsExt;
     let nonblocking = rustix::fs::OFlags::NONBLOCK.bits() as i32;
@@ -220,7 +220,7 @@ fn read_small(file: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn path_of(bytes: &[u8]) -> PathBuf {
+pub(crate) fn path_of(bytes: &[u8]) -> PathBuf {
     let end = bytes
         .iter()
         .rposition(|byte| !matches!(byte, b'\n' | b'\r'))

@@ -16,7 +16,8 @@ use weald_core::store::{
     TaskFilter, TaskOrder, Write,
 };
 use weald_core::task::{Lease, Priority, Task, TaskStatus};
-use weald_core::tree::{self, Base, Tree, TreeInput, TreeKind, TreeStatus};
+use weald_core::tree::{Base, DirectoryIdentity, Tree, TreeStatus};
+use weald_core::tree_rules::{self, TreeInput};
 use weald_core::{SignedDuration, Timestamp};
 
 use crate::forged::FakeClock;

@@ -177,39 +177,33 @@ pub fn events_come_in_order_from_either_end(store: &dyn Store, clock: &FakeClock
 }
 
 fn tree_record(id: u64, now: Timestamp) -> Tree {
-    Tree {
-        id: TreeId(id),
-        name: "fix".parse().expect("a name"),
-        kind: TreeKind::Sealed,
-        path: "/srv/app.weald/fix".into(),
-        branch: "wt/fix".into(),
-        base: Base {
-            reference: "main".into(),
-            commit: "0".repeat(40),
-        },
-        target: "main".into(),
-        task: None,
-        status: TreeStatus::Creating,
-        locked: None,
-        removing: false,
-        created_at: now,
-        last_used_at: now,
-    }
+    let base = Base {
+        reference: "main".into(),
+        commit: "0".repeat(40),
+    };
+    let path = "/srv/app.weald/fix".into();
+    Tree::new(TreeId(id), "fix".parse().expect("a name"), path, base, now)
 }
 
 pub fn a_removed_tree_gives_its_name_back(store: &dyn Store, clock: &FakeClock) {
-    let (mut tree, change) = tree::announce(tree_record(1, clock.now()));
+    let (mut tree, change) = tree_rules::announce(tree_record(1, clock.now()));
     let mut changes = vec![change];
     for input in [
-        TreeInput::Created,
+        TreeInput::Created {
+            identity: DirectoryIdentity {
+                device: 1,
+                inode: 1,
+            },
+            registration: "fix".into(),
+        },
         TreeInput::RemoveBegins,
         TreeInput::Removed,
     ] {
-        let (next, change) = tree::decide(&tree, input, clock.now()).expect("legal");
+        let (next, change) = tree_rules::decide(&tree, input, clock.now()).expect("legal");
         tree = next;
         changes.push(change);
     }
-    changes.push(tree::announce(tree_record(2, clock.now())).1);
+    changes.push(tree_rules::announce(tree_record(2, clock.now())).1);
     write(store, |tx| {
         for change in changes {
             tx.record(None, change).expect("recorded");

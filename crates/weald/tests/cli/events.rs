@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use weald_core::id::TreeId;
 use weald_core::store::Clock;
 use weald_core::store::{Durability, Store};
-use weald_core::tree::{self, Base, Tree, TreeInput, TreeKind, TreeStatus};
+use weald_core::tree::{Base, DirectoryIdentity, Trash, Tree};
+use weald_core::tree_rules::{self, TreeInput};
 use weald_engine::SystemClock;
 use weald_store::SqliteStore;
 use weald_testkit::TestEnv;
@@ -169,40 +170,55 @@ fn p8_the_life_of_a_tree_can_be_read_back() {
     env.ok(&["task", "add", "t"]);
     let store = SqliteStore::open(&env.private(), Arc::new(SystemClock)).unwrap();
     let now = SystemClock.now();
-    let record = Tree {
-        id: TreeId(1),
-        name: "fix".parse().unwrap(),
-        kind: TreeKind::Sealed,
-        path: env.root().join("fix"),
-        branch: "wt/fix".into(),
-        base: Base {
-            reference: "main".into(),
-            commit: "0".repeat(40),
-        },
-        target: "main".into(),
-        task: Some("1".parse().unwrap()),
-        status: TreeStatus::Creating,
-        locked: None,
-        removing: false,
-        created_at: now,
-        last_used_at: now,
+    let base = Base {
+        reference: "main".into(),
+        commit: "0".repeat(40),
     };
-    let (mut tree, change) = tree::announce(record);
+    let record = Tree {
+        task: Some("1".parse().unwrap()),
+        ..Tree::new(
+            TreeId(1),
+            "fix".parse().unwrap(),
+            env.root().join("fix"),
+            base,
+            now,
+        )
+    };
+    let identity = DirectoryIdentity {
+        device: 1,
+        inode: 1,
+    };
+    let trash = Trash {
+        path: env.root().join(".trash/fix"),
+        at: now,
+        tip: None,
+        branch_tip: None,
+        snapshot: None,
+        task: None,
+    };
+    let (mut tree, change) = tree_rules::announce(record);
     let mut changes = vec![change];
     let failed = TreeInput::RemoveFailed {
         error: "it is locked".into(),
     };
     let life = [
-        TreeInput::Created,
+        TreeInput::Created {
+            identity,
+            registration: "fix".into(),
+        },
         TreeInput::Keep,
         TreeInput::RemoveBegins,
         failed,
         TreeInput::RemoveBegins,
-        TreeInput::Trashed,
-        TreeInput::Restored,
+        TreeInput::Trashed(Box::new(trash)),
+        TreeInput::Restored {
+            identity,
+            registration: "fix".into(),
+            task: None,
+        },
     ];
     for input in life {
-        let (next, change) = tree::decide(&tree, input, now).unwrap();
+        let (next, change) = tree_rules::decide(&tree, input, now).unwrap();
         tree = next;
         changes.push(change);
     }

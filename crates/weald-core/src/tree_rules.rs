@@ -1,0 +1,399 @@
+//! What may happen to a tree: `(tree, input, now) -> (tree, change)` or a refusal.
+//!
+//! The end of a removal comes only after its beginning, and a creation ends once. Whether a removal is safe is decided
+//! by [`objections`], from facts that the engine gathered.
+
+use jiff::Timestamp;
+
+use crate::event::{Change, EventKind};
+use crate::id::TaskId;
+use crate::name::TreeName;
+use crate::session::ProcessIdentity;
+use crate::task::Closeout;
+use crate::tree::{Base, DirectoryIdentity, Run, Trash, Tree, TreeLock, TreeStatus};
+
+/// What happens to a tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TreeInput {
+    /// It was made.
+    Created {
+        /// The directory.
+        identity: DirectoryIdentity,
+        /// Its registration.
+        registration: String,
+    },
+    /// It was not made.
+    CreateFailed {
+        /// Why.
+        error: String,
+    },
+    /// A person keeps it.
+    Keep,
+    /// Its work is on the target.
+    Landed,
+    /// A removal begins.
+    RemoveBegins,
+    /// It was renamed into the trash.
+    Trashed(Box<Trash>),
+    /// Its last traces are gone.
+    Removed,
+    /// The removal did not happen.
+    RemoveFailed {
+        /// Why.
+        error: String,
+    },
+    /// It came back from the trash.
+    Restored {
+        /// The directory.
+        identity: DirectoryIdentity,
+        /// Its registration.
+        registration: String,
+        /// Its task, if that is free.
+        task: Option<TaskId>,
+    },
+    /// It can't be used.
+    Broke {
+        /// Why.
+        error: String,
+    },
+    /// It can be used again, perhaps elsewhere.
+    Repaired {
+        /// The directory.
+        identity: DirectoryIdentity,
+        /// Where it is.
+        path: std::path::PathBuf,
+        /// Its registration.
+        registration: String,
+    },
+    /// Somebody locks it.
+    Lock(TreeLock),
+    /// Nobody locks it any more.
+    Unlock,
+    /// What its HEAD holds is in the vault.
+    Imported {
+        /// Its HEAD.
+        head: String,
+        /// Whether main's branch was moved by somebody else.
+        diverged: bool,
+    },
+    /// A command begins in it.
+    RunBegins(Box<Run>),
+    /// A command ended.
+    RunEnds {
+        /// Which one.
+        process: ProcessIdentity,
+        /// Whether it took too long.
+        timed_out: bool,
+        /// Its exit code.
+        code: Option<i32>,
+    },
+    /// Somebody goes in.
+    Entered,
+    /// The target was brought into it.
+    Synced(Base),
+    /// A task gets it.
+    Bind(TaskId),
+    /// Its task lets it go.
+    Unbind,
+    /// How it was dealt with at the end.
+    Closeout(Closeout),
+}
+
+/// A move that the states don't allow.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("tree {name} is {}: {}", .from.as_str(), refusal(.input))]
+pub struct TreeRefusal {
+    /// Which tree.
+    pub name: TreeName,
+    /// Its status.
+    pub from: TreeStatus,
+    /// What came.
+    pub input: Box<TreeInput>,
+}
+
+fn refusal(input: &TreeInput) -> &'static str {
+    match input {
+        TreeInput::Keep => "it can't be kept",
+        TreeInput::RemoveBegins => "it can't be removed",
+        TreeInput::Restored { .. } => "there is nothing to restore",
+        TreeInput::RunBegins(_) | TreeInput::Entered => "nobody can work in it",
+        TreeInput::Bind(_) => "it can't be bound",
+        _ => "that can't happen to it now",
+    }
+}
+
+/// Announces a tree: the intent that a crash leaves behind.
+pub fn announce(tree: Tree) -> (Tree, Change) {
+    let tree = Tree {
+        status: TreeStatus::Creating,
+        ..tree
+    };
+    (
+        tree.clone(),
+        Change::tree(EventKind::TREE_CREATE_BEFORE, tree),
+    )
+}
+
+/// Decides one input.
+pub fn decide(
+    tree: &Tree,
+    input: TreeInput,
+    now: Timestamp,
+) -> Result<(Tree, Change), TreeRefusal> {
+    let ends_removal = matches!(
+        input,
+        TreeInput::Trashed(_) | TreeInput::Removed | TreeInput::RemoveFailed { .. }
+    );
+    let next = follows(tree.status, &input).filter(|_| !ends_removal || tree.removing);
+    let Some((status, kind)) = next else {
+        return Err(TreeRefusal {
+            name: tree.name.clone(),
+            from: tree.status,
+            input: Box::new(input),
+        });
+    };
+    let mut next = Tree {
+        status,
+        removing: matches!(input, TreeInput::RemoveBegins) || (tree.removing && !ends_removal),
+        last_used_at: now,
+        ..tree.clone()
+    };
+    let error = apply(&mut next, input, now);
+    Ok((next.clone(), Change::tree(kind, next).with_error(error)))
+}
+
+/// The table: which status and which event follow; `None` where the input makes no sense.
+fn follows(from: TreeStatus, input: &TreeInput) -> Option<(TreeStatus, EventKind)> {
+    use EventKind as Kind;
+    use TreeInput as In;
+    use TreeStatus::*;
+    let stays = |kind: Kind| Some((from, kind));
+    match (input, from) {
+        (In::Created { .. }, Creating) => Some((Active, Kind::TREE_CREATE_AFTER)),
+        (In::CreateFailed { .. }, Creating) => Some((Removed, Kind::TREE_CREATE_FAILED)),
+        (In::Keep, Active | Kept | Landed) => Some((Kept, Kind::TREE_KEPT)),
+        (In::Landed, Active | Kept | Landed) => Some((Landed, Kind::TREE_LANDED)),
+        (In::RemoveBegins, Active | Kept | Landed | Broken | Trashed) => {
+            stays(Kind::TREE_REMOVE_BEFORE)
+        }
+        (In::Trashed(_), Active | Kept | Landed | Broken) => Some((Trashed, Kind::TREE_TRASHED)),
+        (In::Removed, Active | Kept | Landed | Broken | Trashed) => {
+            Some((Removed, Kind::TREE_REMOVE_AFTER))
+        }
+        (In::RemoveFailed { .. }, Active | Kept | Landed | Broken | Trashed) => {
+            stays(Kind::TREE_REMOVE_FAILED)
+        }
+        (In::Restored { .. }, Trashed) => Some((Active, Kind::TREE_RESTORED)),
+        (In::Broke { .. }, Creating | Active | Kept | Landed) => Some((Broken, Kind::TREE_BROKEN)),
+        (In::Repaired { .. }, Broken) => Some((Active, Kind::TREE_REPAIRED)),
+        (In::Repaired { .. }, Active | Kept | Landed) => stays(Kind::TREE_REPAIRED),
+        (In::RunEnds { timed_out, .. }, _) => stays(match timed_out {
+            true => Kind::TREE_RUN_TIMEOUT,
+            false => Kind::TREE_RUN_AFTER,
+        }),
+        (In::Unbind, _) => stays(Kind::TASK_UNBOUND),
+        (In::Closeout(_), _) => stays(Kind::TREE_CLOSEOUT),
+        (_, Creating | Trashed | Removed) => None,
+        (In::Lock(_), _) => stays(Kind::TREE_LOCKED),
+        (In::Unlock, _) => stays(Kind::TREE_UNLOCKED),
+        (In::Imported { .. }, _) => stays(Kind::TREE_IMPORTED),
+        (In::RunBegins(_), Active | Kept | Landed) => stays(Kind::TREE_RUN_BEFORE),
+        (In::Entered, Active | Kept | Landed) => stays(Kind::TREE_ENTERED),
+        (In::Synced(_), _) => stays(Kind::TREE_SYNCED),
+        (In::Bind(_), _) => stays(Kind::TASK_BOUND),
+        _ => None,
+    }
+}
+
+/// Writes what the input says into the record; answers the error it carries.
+fn apply(tree: &mut Tree, input: TreeInput, now: Timestamp) -> Option<String> {
+    match input {
+        TreeInput::Created {
+            identity,
+            registration,
+        } => {
+            tree.identity = Some(identity);
+            tree.registration = Some(registration);
+        }
+        TreeInput::Repaired {
+            identity,
+            path,
+            registration,
+        } => {
+            tree.identity = Some(identity);
+            tree.registration = Some(registration);
+            tree.path = path;
+        }
+        TreeInput::Restored {
+            identity,
+            registration,
+            task,
+        } => {
+            tree.identity = Some(identity);
+            tree.registration = Some(registration);
+            tree.task = task;
+            tree.trash = None;
+        }
+        TreeInput::Trashed(trash) => {
+            tree.trash = Some(*trash);
+            tree.task = None;
+            tree.locked = None;
+            tree.runs.clear();
+        }
+        TreeInput::Removed => {
+            tree.task = None;
+            tree.locked = None;
+            tree.runs.clear();
+        }
+        TreeInput::Keep => tree.kept_at = Some(now),
+        TreeInput::Lock(lock) => tree.locked = Some(lock),
+        TreeInput::Unlock => tree.locked = None,
+        TreeInput::Imported { head, diverged } => {
+            tree.head = Some(head);
+            tree.diverged = diverged;
+        }
+        TreeInput::RunBegins(run) => {
+            tree.sandbox = Some(run.level.clone());
+            tree.runs.push(*run);
+        }
+        TreeInput::RunEnds {
+            process,
+            timed_out,
+            code,
+        } => {
+            tree.runs.retain(|run| run.process != process);
+            return match (timed_out, code) {
+                (true, _) => Some("the time was over".to_owned()),
+                (false, Some(0)) => None,
+                (false, Some(code)) => Some(format!("exit code {code}")),
+                (false, None) => Some("it did not start".to_owned()),
+            };
+        }
+        TreeInput::Entered => tree.last_entered_at = Some(now),
+        TreeInput::Synced(base) => tree.base = base,
+        TreeInput::Bind(task) => tree.task = Some(task),
+        TreeInput::Unbind => tree.task = None,
+        TreeInput::Closeout(closeout) => tree.closeout = Some(closeout),
+        TreeInput::CreateFailed { error } => {
+            tree.task = None;
+            return Some(error);
+        }
+        TreeInput::RemoveFailed { error } | TreeInput::Broke { error } => return Some(error),
+        TreeInput::Landed | TreeInput::RemoveBegins => {}
+    }
+    None
+}
+
+/// How much of a tree's content nobody else has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Contents {
+    /// There is no directory any more.
+    Gone,
+    /// It can't be told, and why.
+    Unknown(String),
+    /// It was looked at.
+    Known {
+        /// Changes that are staged.
+        staged: u64,
+        /// Changes that are not staged.
+        unstaged: u64,
+        /// Files that git does not know.
+        untracked: u64,
+        /// Commits that the target lacks.
+        commits: u64,
+    },
+}
+
+/// What is known of a tree before a removal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemovalFacts {
+    /// What runs in it, or may.
+    pub running: Vec<String>,
+    /// Sessions and trees that refer to it.
+    pub references: Vec<String>,
+    /// A lock that git knows and weald does not.
+    pub foreign_lock: Option<String>,
+    /// What it holds.
+    pub contents: Contents,
+}
+
+/// How far a removal may go.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RemovalConsent {
+    /// Uncommitted changes and commits that nobody else has may go to the trash, too.
+    pub discard: bool,
+    /// Also when it is referenced or locked.
+    pub force: bool,
+}
+
+/// One reason against a removal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Objection {
+    /// Something runs in it; nothing overrules that.
+    Running(Vec<String>),
+    /// It is locked.
+    Locked(TreeLock),
+    /// Others refer to it.
+    Referenced(Vec<String>),
+    /// It can't be told what it holds.
+    Unknown(String),
+    /// Uncommitted changes.
+    Dirty {
+        /// Staged.
+        staged: u64,
+        /// Not staged.
+        unstaged: u64,
+        /// Unknown to git.
+        untracked: u64,
+    },
+    /// Commits that the target lacks.
+    Unlanded {
+        /// How many.
+        commits: u64,
+    },
+}
+
+/// Everything that speaks against a removal, the strongest first.
+pub fn objections(tree: &Tree, facts: RemovalFacts, consent: RemovalConsent) -> Vec<Objection> {
+    let mut found = Vec::new();
+    if !facts.running.is_empty() {
+        found.push(Objection::Running(facts.running));
+    }
+    let foreign = facts.foreign_lock.map(|reason| TreeLock {
+        owner: "git".to_owned(),
+        reason,
+    });
+    if let Some(lock) = tree.locked.clone().or(foreign)
+        && !consent.force
+    {
+        found.push(Objection::Locked(lock));
+    }
+    if !facts.references.is_empty() && !consent.force {
+        found.push(Objection::Referenced(facts.references));
+    }
+    if consent.discard {
+        return found;
+    }
+    match facts.contents {
+        Contents::Gone => {}
+        Contents::Unknown(why) => found.push(Objection::Unknown(why)),
+        Contents::Known {
+            staged,
+            unstaged,
+            untracked,
+            commits,
+        } => {
+            if staged + unstaged + untracked > 0 {
+                found.push(Objection::Dirty {
+                    staged,
+                    unstaged,
+                    untracked,
+                });
+            }
+            if commits > 0 {
+                found.push(Objection::Unlanded { commits });
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,119 @@
+//! Opening files in a directory that somebody else may write.
+//!
+//! Nothing is followed: no link, no mount, no way up. Nothing is waited for: a FIFO or a device is no file here. What is
+//! larger than the caller's limit is refused. All by the kernel (`openat2`), so there is no moment between a check and
+//! the use.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
+
+/// Why a file behind the door was not read.
+#[derive(Debug, thiserror::Error)]
+pub enum DoorError {
+    /// It is not there.
+    #[error("{} is not there", .path.display())]
+    Absent {
+        /// Relative to the door.
+        path: PathBuf,
+    },
+    /// It is a link, a FIFO, a device, a directory, or too large.
+    #[error("{} is not a small regular file: {reason}", .path.display())]
+    Odd {
+        /// Relative to the door.
+        path: PathBuf,
+        /// What it is.
+        reason: String,
+    },
+}
+
+/// A directory of somebody else's.
+#[derive(Debug)]
+pub struct Door {
+    directory: OwnedFd,
+    device: u64,
+    inode: u64,
+}
+
+impl Door {
+    /// Opens the directory itself; a link in its last component is refused.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY;
+        let directory = openat(CWD, path, flags, Mode::empty())?;
+        let found = File::from(directory.try_clone()?).metadata()?;
+        Ok(Self {
+            directory,
+            device: found.dev(),
+            inode: found.ino(),
+        })
+    }
+
+    /// The file system of the directory and its number there.
+    pub fn identity(&self) -> (u64, u64) {
+        (self.device, self.inode)
+    }
+
+    /// Reads a regular file of at most `limit` bytes.
+    pub fn read(&self, path: &str, limit: u64) -> Result<Vec<u8>, DoorError> {
+        let odd = |reason: String| DoorError::Odd {
+            path: path.into(),
+            reason,
+        };
+        let file = self.find(path, OFlags::RDONLY | OFlags::NONBLOCK)?;
+        let found = file.metadata().map_err(|error| odd(error.to_string()))?;
+        if !found.is_file() {
+            return Err(odd("it is no regular file".to_owned()));
+        }
+        if found.len() > limit {
+            return Err(odd(format!("it is larger than {limit} bytes")));
+        }
+        let mut bytes = Vec::new();
+        file.take(limit)
+            .read_to_end(&mut bytes)
+            .map_err(|error| odd(error.to_string()))?;
+        Ok(bytes)
+    }
+
+    /// True when `path` is a directory, reached without a link.
+    pub fn has_directory(&self, path: &str) -> bool {
+        self.find(path, OFlags::PATH | OFlags::DIRECTORY).is_ok()
+    }
+
+    /// How far an existing `path` leads without leaving: true if all of it stays below.
+    pub fn holds(&self, path: &Path) -> io::Result<bool> {
+        let found = openat2(
+            &self.directory,
+            path,
+            OFlags::PATH | OFlags::CLOEXEC,
+            Mode::empty(),
+            ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS,
+        );
+        match found {
+            Ok(_) => Ok(true),
+            Err(rustix::io::Errno::XDEV | rustix::io::Errno::LOOP) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn find(&self, path: &str, flags: OFlags) -> Result<File, DoorError> {
+        let resolve = ResolveFlags::BENEATH
+            | ResolveFlags::NO_SYMLINKS
+            | ResolveFlags::NO_MAGICLINKS
+            | ResolveFlags::NO_XDEV;
+        let flags = flags | OFlags::CLOEXEC;
+        match openat2(&self.directory, path, flags, Mode::empty(), resolve) {
+            Ok(fd) => Ok(File::from(fd)),
+            Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => {
+                Err(DoorError::Absent { path: path.into() })
+            }
+            Err(error) => Err(DoorError::Odd {
+                path: path.into(),
+                reason: io::Error::from(error).to_string(),
+            }),
+        }
+    }
+}

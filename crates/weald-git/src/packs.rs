@@ -1,0 +1,94 @@
+//! Objects on their way from one repository to another, always as one pack.
+//!
+//! What comes from an agent is checked object by object (`index-pack --strict`), and every link has to lead to an object
+//! that is there: together with what the receiving repository had, the result is complete. What goes into the user's own
+//! repository is kept (`.keep`) until a ref holds it, because a running gc drops what no ref holds yet.
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::process::{Git, GitError};
+
+/// How long objects may take to travel.
+const TIME_LIMIT: Duration = Duration::from_secs(1800);
+
+/// Oddities of old histories that harm nobody; everything else that fsck calls an error refuses the pack.
+const FORGIVEN: &str = "zeroPaddedFilemode=warn,missingSpaceBeforeDate=warn,missingSpaceBeforeEmail=warn,\
+                        missingNameBeforeEmail=warn,badTimezone=warn,missingEmail=warn,missingTaggerEntry=ignore";
+
+/// Receives a pack from an untrusted stream: checked, complete, at most `limit` bytes.
+pub fn receive_checked(
+    git_dir: &Path,
+    pack: impl Read + Send + 'static,
+    limit: u64,
+) -> Result<(), GitError> {
+    Git::new(git_dir, "index-pack")
+        .args([
+            "--stdin".to_owned(),
+            "--fix-thin".to_owned(),
+            format!("--strict={FORGIVEN}"),
+            format!("--max-input-size={limit}"),
+        ])
+        .input_from(pack)
+        .limit(TIME_LIMIT)
+        .run()
+        .map(drop)
+}
+
+/// Objects that were put into a repository and are held there until this is dropped.
+#[must_use = "dropping it lets a gc take the objects"]
+pub struct Transfer {
+    keep: Option<PathBuf>,
+}
+
+impl Drop for Transfer {
+    fn drop(&mut self) {
+        if let Some(keep) = &self.keep {
+            let _ = fs::remove_file(keep);
+        }
+    }
+}
+
+/// Brings everything that `tips` need and `haves` lack from one repository into another, which must hold all of `haves`.
+pub fn transfer(
+    from: &Path,
+    to: &Path,
+    tips: &[&str],
+    haves: &[&str],
+) -> Result<Transfer, GitError> {
+    let mut wanted = tips.join("\n");
+    for have in haves {
+        wanted.push_str(&format!("\n^{have}"));
+    }
+    wanted.push('\n');
+    let count = Git::new(from, "rev-list")
+        .args(["--objects", "--count", "--stdin"])
+        .input(wanted.clone())
+        .run()?;
+    if count.trim_ascii() == b"0" {
+        return Ok(Transfer { keep: None });
+    }
+    let said = Git::new(from, "pack-objects")
+        .args(["--revs", "--stdout", "-q", "--delta-base-offset"])
+        .input(wanted)
+        .limit(TIME_LIMIT)
+        .pipe_into(receive_kept(to))?;
+    let said = String::from_utf8_lossy(&said);
+    let hash = said.trim().rsplit('\t').next().unwrap_or_default();
+    let keep = objects_of(to).join(format!("pack/pack-{hash}.keep"));
+    Ok(Transfer {
+        keep: said.starts_with("keep").then_some(keep),
+    })
+}
+
+fn receive_kept(to: &Path) -> Git {
+    Git::new(to, "index-pack")
+        .args(["--stdin", "--keep=weald puts a ref on it"])
+        .limit(TIME_LIMIT)
+}
+
+fn objects_of(git_dir: &Path) -> PathBuf {
+    git_dir.join("objects")
+}

@@ -1,0 +1,229 @@
+//! The registration of worktrees in a repository (`worktrees/<name>/`), read and written without git.
+//!
+//! One broken entry of anybody's must not break the others, so each is read on its own. An entry is built elsewhere and
+//! renamed into place, and renamed away before it is deleted: git never sees half of one.
+
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+
+use crate::refs::Reference;
+use crate::repository::{path_of, read_small};
+
+/// The file in an entry that is weald's own.
+const NOTE: &str = "weald";
+
+/// An entry as it is on disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Registration {
+    /// The entry's name.
+    pub name: String,
+    /// The `.git` of the worktree; `None` if that can't be read.
+    pub dot_git: Option<PathBuf>,
+    /// What its HEAD says; `None` if that can't be read.
+    pub head: Option<Reference>,
+    /// Why it is locked.
+    pub locked: Option<String>,
+    /// What weald wrote down about it.
+    pub note: Option<String>,
+}
+
+impl Registration {
+    /// The worktree's directory.
+    pub fn path(&self) -> Option<&Path> {
+        self.dot_git.as_deref().and_then(Path::parent)
+    }
+}
+
+/// An entry to be made.
+#[derive(Debug, Clone)]
+pub struct NewRegistration<'a> {
+    /// What it should be called; a number is added where that is taken.
+    pub name: &'a str,
+    /// The worktree's directory.
+    pub path: &'a Path,
+    /// Its HEAD.
+    pub head: Reference,
+    /// Why it is locked, if it is.
+    pub locked: Option<&'a str>,
+    /// weald's own note.
+    pub note: &'a str,
+    /// An index to be its own.
+    pub index: Option<&'a Path>,
+}
+
+/// All entries of a repository.
+#[derive(Debug, Clone)]
+pub struct Registrations {
+    common_dir: PathBuf,
+    workshop: PathBuf,
+}
+
+impl Registrations {
+    /// Those of the repository `common_dir`; `workshop` is a directory on the same file system for things in the making.
+    pub fn new(common_dir: &Path, workshop: &Path) -> Self {
+        Self {
+            common_dir: common_dir.to_owned(),
+            workshop: workshop.to_owned(),
+        }
+    }
+
+    /// The directory of an entry.
+    pub fn directory(&self, name: &str) -> PathBuf {
+        self.common_dir.join("worktrees").join(name)
+    }
+
+    /// Every entry, by name.
+    pub fn list(&self) -> io::Result<Vec<Registration>> {
+        let entries = match fs::read_dir(self.common_dir.join("worktrees")) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let mut names: Vec<String> = entries
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+            .collect();
+        names.sort();
+        Ok(names.iter().filter_map(|name| self.read(name)).collect())
+    }
+
+    /// One entry; `None` if there is none.
+    pub fn read(&self, name: &str) -> Option<Registration> {
+        let directory = self.directory(name);
+        if !directory.is_dir() {
+            return None;
+        }
+        let text = |file: &str| read_small(&directory.join(file)).ok();
+        let lossy = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).trim_end().to_owned();
+        let dot_git = text("gitdir").map(|bytes| path_of(&bytes));
+        let head = text("HEAD").and_then(|bytes| Reference::parse(&lossy(bytes)));
+        Some(Registration {
+            name: name.to_owned(),
+            dot_git: dot_git
+                .filter(|path| !path.as_os_str().is_empty())
+                .map(|path| directory.join(path)),
+            head,
+            locked: text("locked").map(lossy),
+            note: text(NOTE).map(lossy),
+        })
+    }
+
+    /// Makes an entry; answers the name it got.
+    pub fn add(&self, new: &NewRegistration<'_>) -> io::Result<String> {
+        fs::create_dir_all(self.common_dir.join("worktrees"))?;
+        fs::create_dir_all(&self.workshop)?;
+        let building =
+            self.workshop
+                .join(format!("registration-{}-{}", std::process::id(), new.name));
+        let _ = fs::remove_dir_all(&building);
+        DirBuilder::new().create(&building)?;
+        let made = self.fill(&building, new).and_then(|()| {
+            (0..1000)
+                .find_map(|attempt| self.place(&building, new.name, attempt))
+                .unwrap_or_else(|| Err(io::Error::other("no name is free in worktrees/")))
+        });
+        made.inspect_err(|_| {
+            let _ = fs::remove_dir_all(&building);
+        })
+    }
+
+    fn fill(&self, building: &Path, new: &NewRegistration<'_>) -> io::Result<()> {
+        let mut dot_git = new.path.join(".git").as_os_str().as_bytes().to_vec();
+        dot_git.push(b'\n');
+        durable(&building.join("gitdir"), &dot_git)?;
+        durable(&building.join("commondir"), b"../..\n")?;
+        durable(&building.join("HEAD"), new.head.to_text().as_bytes())?;
+        durable(&building.join(NOTE), new.note.as_bytes())?;
+        if let Some(reason) = new.locked {
+            durable(&building.join("locked"), format!("{reason}\n").as_bytes())?;
+        }
+        if let Some(index) = new.index {
+            fs::rename(index, building.join("index"))?;
+        }
+        File::open(building)?.sync_all()
+    }
+
+    /// Tries one name; `None` if it is taken.
+    fn place(&self, building: &Path, name: &str, attempt: u32) -> Option<io::Result<String>> {
+        let name = match attempt {
+            0 => name.to_owned(),
+            number => format!("{name}{number}"),
+        };
+        match renameat_with(
+            CWD,
+            building,
+            CWD,
+            self.directory(&name),
+            RenameFlags::NOREPLACE,
+        ) {
+            Ok(()) => Some(sync_directory(&self.common_dir.join("worktrees")).map(|()| name)),
+            Err(rustix::io::Errno::EXIST | rustix::io::Errno::NOTEMPTY) => None,
+            Err(error) => Some(Err(error.into())),
+        }
+    }
+
+    /// Takes an entry away; nothing if there is none.
+    pub fn remove(&self, name: &str) -> io::Result<()> {
+        fs::create_dir_all(&self.workshop)?;
+        let away = self
+            .workshop
+            .join(format!("removed-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&away);
+        match fs::rename(self.directory(name), &away) {
+            Ok(()) => {
+                sync_directory(&self.common_dir.join("worktrees"))?;
+                fs::remove_dir_all(&away)
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Locks or unlocks an entry, as git shows it.
+    pub fn set_locked(&self, name: &str, reason: Option<&str>) -> io::Result<()> {
+        let file = self.directory(name).join("locked");
+        match reason {
+            Some(reason) => replace(&file, format!("{reason}\n").as_bytes()),
+            None => match fs::remove_file(file) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+                _ => Ok(()),
+            },
+        }
+    }
+
+    /// Changes where an entry says its worktree is, its HEAD and weald's note.
+    pub fn point(&self, name: &str, path: &Path, head: &Reference, note: &str) -> io::Result<()> {
+        let directory = self.directory(name);
+        let mut dot_git = path.join(".git").as_os_str().as_bytes().to_vec();
+        dot_git.push(b'\n');
+        replace(&directory.join("gitdir"), &dot_git)?;
+        replace(&directory.join("HEAD"), head.to_text().as_bytes())?;
+        replace(&directory.join(NOTE), note.as_bytes())
+    }
+}
+
+/// Writes a new file that survives a power cut.
+pub(crate) fn durable(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = File::create(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+/// Puts a new file in the place of an old one: others see the old one or the new one.
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{}.new", std::process::id()));
+    let building = PathBuf::from(name);
+    durable(&building, bytes)
+        .and_then(|()| fs::rename(&building, path))
+        .inspect_err(|_| {
+            let _ = fs::remove_file(&building);
+        })
+}
+
+pub(crate) fn sync_directory(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
+}

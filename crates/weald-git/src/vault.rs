@@ -1,0 +1,462 @@
+//! The vault: weald's own bare repository that trees borrow objects from and imports go into.
+//!
+//! Invariants: what a ref in it leads to is complete in it, whatever happens in main; nothing is ever pruned. It is fed
+//! from main under a lock: packs by hard link (copied where links don't work), loose objects as one pack. Feeding trusts
+//! main and checks nothing; what comes from trees is checked (`packs`).
+//!
+//! A pack of main that holds nothing new is not linked, so repacking main does not grow the vault.
+
+use std::collections::BTreeSet;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::process::{Git, GitError};
+use crate::refs::{Commit, Expected, MainRef, RefChange, update_refs};
+use crate::registration::{durable, replace};
+use crate::repository::{path_of, read_small};
+
+/// How often a feed begins again when main is being repacked under it.
+const ATTEMPTS: usize = 8;
+
+/// How long packing loose objects may take.
+const TIME_LIMIT: Duration = Duration::from_secs(1800);
+
+/// Why the vault can't be used.
+#[derive(Debug, thiserror::Error)]
+pub enum VaultError {
+    /// git did not do it.
+    #[error(transparent)]
+    Git(#[from] GitError),
+    /// A file could not be read or written.
+    #[error("{}: {source}", .path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Main itself lacks an object.
+    #[error("the repository lacks {object}, which {name} needs")]
+    Incomplete {
+        /// Which object.
+        object: String,
+        /// What was asked for.
+        name: String,
+    },
+    /// A partial clone whose missing objects are only on the remote.
+    #[error("this is a partial clone: {missing} objects of {name} are only on the remote")]
+    Partial {
+        /// How many, at least.
+        missing: usize,
+        /// What was asked for.
+        name: String,
+    },
+}
+
+/// The vault of one repository.
+#[derive(Debug, Clone)]
+pub struct Vault {
+    pub(crate) path: PathBuf,
+    pub(crate) main: PathBuf,
+    lock: PathBuf,
+}
+
+impl Vault {
+    /// The vault of the repository `common_dir`; nothing is made yet.
+    pub fn of(common_dir: &Path) -> Self {
+        let home = common_dir.join("weald");
+        Self {
+            path: home.join("vault"),
+            main: common_dir.to_owned(),
+            lock: home.join("private").join("vault.lock"),
+        }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its objects, which trees borrow.
+    pub fn objects(&self) -> PathBuf {
+        self.path.join("objects")
+    }
+
+    /// A git command on it.
+    pub fn git(&self, name: &str) -> Git {
+        Git::new(&self.path, name)
+    }
+
+    /// Makes sure that everything main's `refs` and `wanted` need is here; makes the vault on first use. Answers what a
+    /// person should be told once.
+    pub fn require(&self, refs: &[MainRef], wanted: &[&str]) -> Result<Option<String>, VaultError> {
+        if self.has(refs, wanted) {
+            return Ok(None);
+        }
+        self.locked(|| {
+            if self.has(refs, wanted) {
+                return Ok(None);
+            }
+            let first = !self.path.join("HEAD").exists();
+            if first {
+                self.make()?;
+            }
+            self.require_complete_main(wanted)?;
+            let told = self.feed(first)?;
+            self.require_objects(refs, wanted)?;
+            self.pin(wanted)?;
+            self.write(&self.path.join("fed"), stamp(refs).as_bytes())?;
+            Ok(told)
+        })
+    }
+
+    /// Runs `work` while no other process feeds or keeps up the vault.
+    pub(crate) fn locked<T>(
+        &self,
+        work: impl FnOnce() -> Result<T, VaultError>,
+    ) -> Result<T, VaultError> {
+        let failed = |source| VaultError::File {
+            path: self.lock.clone(),
+            source,
+        };
+        if let Some(directory) = self.lock.parent() {
+            use std::os::unix::fs::DirBuilderExt;
+            let mut builder = DirBuilder::new();
+            builder
+                .recursive(true)
+                .mode(0o700)
+                .create(directory)
+                .map_err(failed)?;
+        }
+        let lock = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&self.lock)
+            .map_err(failed)?;
+        lock.lock().map_err(failed)?;
+        work()
+    }
+
+    /// What is known to be complete: the refs of the last feed, and pins.
+    fn has(&self, refs: &[MainRef], wanted: &[&str]) -> bool {
+        let fed = read_text(&self.path.join("fed"));
+        let known = |id: &str| {
+            refs.iter().any(|known| known.commit == id)
+                || self.path.join("refs/main").join(id).is_file()
+        };
+        fed.is_some_and(|fed| fed == stamp(refs)) && wanted.iter().all(|id| known(id))
+    }
+
+    /// An empty bare repository, renamed into place when it is whole.
+    fn make(&self) -> Result<(), VaultError> {
+        let building = self.path.with_extension("new");
+        let _ = fs::remove_dir_all(&building);
+        let made = || -> io::Result<()> {
+            for directory in ["objects/info", "objects/pack", "refs/main"] {
+                fs::create_dir_all(building.join(directory))?;
+            }
+            durable(&building.join("HEAD"), b"ref: refs/heads/none\n")
+        };
+        made().map_err(|source| VaultError::File {
+            path: building.clone(),
+            source,
+        })?;
+        self.write(&building.join("config"), self.config()?.as_bytes())?;
+        fs::rename(&building, &self.path).map_err(|source| VaultError::File {
+            path: self.path.clone(),
+            source,
+        })
+    }
+
+    fn config(&self) -> Result<String, VaultError> {
+        let format = Git::new(&self.main, "rev-parse")
+            .args(["--show-object-format"])
+            .run()?;
+        let (version, extension) = match format.trim_ascii() {
+            b"sha256" => (1, "[extensions]\n\tobjectformat = sha256\n"),
+            _ => (0, ""),
+        };
+        Ok(format!(
+            "[core]\n\trepositoryformatversion = {version}\n\tbare = true\n{extension}\
+             [gc]\n\tauto = 0\n\tpruneExpire = never\n[maintenance]\n\tauto = false\n"
+        ))
+    }
+
+    /// Brings every object of main here. Loose ones are listed before packs, and packs until two listings agree, so an
+    /// object that moves from one to the other meanwhile is not missed.
+    fn feed(&self, first: bool) -> Result<Option<String>, VaultError> {
+        let stores = object_stores(&self.main);
+        let mut told = None;
+        for _ in 0..ATTEMPTS {
+            let loose = self.missing(loose_objects(&stores))?;
+            let copied = self.link_packs(&stores, first)?;
+            told = told.or(copied);
+            let loose = self.missing(loose)?;
+            // Gone meanwhile: a gc packed it, and the next listing finds the pack.
+            if loose.is_empty() || self.pack_loose(&loose).is_ok() {
+                self.copy_shallow()?;
+                return Ok(told);
+            }
+        }
+        Err(VaultError::Incomplete {
+            object: "objects that kept moving".to_owned(),
+            name: "the vault".to_owned(),
+        })
+    }
+
+    /// Those of `ids` that are not here.
+    pub(crate) fn missing(&self, ids: Vec<String>) -> Result<Vec<String>, VaultError> {
+        if ids.is_empty() {
+            return Ok(ids);
+        }
+        let mut asked = ids.join("\n");
+        asked.push('\n');
+        let answer = self
+            .git("cat-file")
+            .args(["--batch-check=%(objectname)"])
+            .input(asked)
+            .limit(TIME_LIMIT)
+            .run()?;
+        let text = String::from_utf8_lossy(&answer);
+        let missing = text
+            .lines()
+            .filter_map(|line| line.strip_suffix(" missing"));
+        Ok(missing.map(str::to_owned).collect())
+    }
+
+    fn pack_loose(&self, ids: &[String]) -> Result<(), VaultError> {
+        let mut list = ids.join("\n");
+        list.push('\n');
+        Git::new(&self.main, "pack-objects")
+            .args(["--stdout", "-q", "--window=0"])
+            .input(list)
+            .limit(TIME_LIMIT)
+            .pipe_into(self.git("index-pack").args(["--stdin"]).limit(TIME_LIMIT))?;
+        Ok(())
+    }
+
+    /// Links packs that hold something new, until two listings of main agree.
+    fn link_packs(&self, stores: &[PathBuf], first: bool) -> Result<Option<String>, VaultError> {
+        let mut told = None;
+        let mut seen = BTreeSet::new();
+        for _ in 0..ATTEMPTS {
+            let listed = packs_of(stores);
+            if listed.iter().all(|pack| seen.contains(pack)) {
+                break;
+            }
+            for pack in listed {
+                if !seen.contains(&pack) && (first || self.holds_news(&pack)?) {
+                    told = told.or(self.link_pack(&pack)?);
+                }
+                seen.insert(pack);
+            }
+        }
+        Ok(told)
+    }
+
+    fn holds_news(&self, pack: &Path) -> Result<bool, VaultError> {
+        let name = pack.file_name().unwrap_or_default();
+        if self.objects().join("pack").join(name).exists() {
+            return Ok(false);
+        }
+        match ids_of_pack(&self.main, pack) {
+            Ok(ids) => Ok(!self.missing(ids)?.is_empty()),
+            // It is gone by now, or can't be read: linking it will tell.
+            Err(_) => Ok(true),
+        }
+    }
+
+    /// Links one pack: the data, then the index by which git finds it.
+    pub(crate) fn link_pack(&self, pack: &Path) -> Result<Option<String>, VaultError> {
+        let target = self.objects().join("pack");
+        let mut told = None;
+        for extension in ["pack", "rev", "idx"] {
+            let from = pack.with_extension(extension);
+            let to = target.join(from.file_name().unwrap_or_default());
+            if to.exists() || (extension == "rev" && !from.exists()) {
+                continue;
+            }
+            match fs::hard_link(&from, &to) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                // A repack took it away; its objects are in a newer pack.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+                Err(refused) => {
+                    let building = to.with_extension("copy");
+                    fs::copy(&from, &building)
+                        .and_then(|_| File::open(&building)?.sync_all())
+                        .and_then(|()| fs::rename(&building, &to))
+                        .map_err(|source| VaultError::File {
+                            path: from.clone(),
+                            source,
+                        })?;
+                    told = Some(format!(
+                        "packs can't be linked into the vault ({refused}), so they are copied"
+                    ));
+                }
+            }
+        }
+        Ok(told)
+    }
+
+    /// Where history ends in a shallow main, it ends here.
+    fn copy_shallow(&self) -> Result<(), VaultError> {
+        match read_small(&self.main.join("shallow")) {
+            Ok(bytes) => self.write(&self.path.join("shallow"), &bytes),
+            Err(_) => {
+                let _ = fs::remove_file(self.path.join("shallow"));
+                Ok(())
+            }
+        }
+    }
+
+    /// Refuses a partial clone that lacks something of what is wanted.
+    fn require_complete_main(&self, wanted: &[&str]) -> Result<(), VaultError> {
+        let is_partial = packs_of(&object_stores(&self.main))
+            .iter()
+            .any(|pack| pack.with_extension("promisor").exists());
+        if !is_partial {
+            return Ok(());
+        }
+        for name in wanted {
+            let answer = Git::new(&self.main, "rev-list")
+                .args(["--objects", "--missing=print", "--end-of-options", name])
+                .limit(TIME_LIMIT)
+                .run()?;
+            let missing = answer
+                .split(|byte| *byte == b'\n')
+                .filter(|line| line.starts_with(b"?"))
+                .count();
+            if missing > 0 {
+                return Err(VaultError::Partial {
+                    missing,
+                    name: (*name).to_owned(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn require_objects(&self, refs: &[MainRef], wanted: &[&str]) -> Result<(), VaultError> {
+        let ids: BTreeSet<String> = refs
+            .iter()
+            .map(|known| known.commit.as_str())
+            .chain(wanted.iter().copied())
+            .map(str::to_owned)
+            .collect();
+        match self.missing(ids.into_iter().collect())?.first() {
+            None => Ok(()),
+            Some(object) => Err(VaultError::Incomplete {
+                object: object.clone(),
+                name: wanted.first().copied().unwrap_or("main").to_owned(),
+            }),
+        }
+    }
+
+    fn pin(&self, wanted: &[&str]) -> Result<(), VaultError> {
+        let pins = wanted.iter().filter(|id| Commit::parse(id).is_some());
+        let changes: Vec<_> = pins
+            .map(|id| RefChange {
+                name: format!("refs/main/{id}"),
+                new: Some((*id).to_owned()),
+                expected: Expected::Any,
+            })
+            .collect();
+        Ok(update_refs(&self.path, &changes, "weald: fed")?)
+    }
+
+    pub(crate) fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), VaultError> {
+        replace(path, bytes).map_err(|source| VaultError::File {
+            path: path.to_owned(),
+            source,
+        })
+    }
+}
+
+/// The refs as one text, to see whether they moved.
+fn stamp(refs: &[MainRef]) -> String {
+    refs.iter()
+        .map(|known| format!("{} {}\n", known.commit, known.name))
+        .collect()
+}
+
+fn read_text(path: &Path) -> Option<String> {
+    fs::read_to_string(path).ok()
+}
+
+/// The object directories of a repository: its own, and those it borrows from.
+pub(crate) fn object_stores(git_dir: &Path) -> Vec<PathBuf> {
+    let mut stores = vec![git_dir.join("objects")];
+    let mut next = 0;
+    while let Some(store) = stores.get(next).cloned() {
+        next += 1;
+        let Ok(text) = read_small(&store.join("info/alternates")) else {
+            continue;
+        };
+        for line in text.split(|byte| *byte == b'\n') {
+            let path = store.join(path_of(line));
+            if !line.is_empty() && !line.starts_with(b"#") && !stores.contains(&path) {
+                stores.push(path);
+            }
+        }
+        if next > 16 {
+            break;
+        }
+    }
+    stores
+}
+
+/// Every pack that has an index.
+pub(crate) fn packs_of(stores: &[PathBuf]) -> Vec<PathBuf> {
+    let mut packs = Vec::new();
+    for store in stores {
+        let Ok(entries) = fs::read_dir(store.join("pack")) else {
+            continue;
+        };
+        for entry in entries.flatten() {
+            let path = entry.path();
+            if path.extension().is_some_and(|extension| extension == "idx") {
+                packs.push(path.with_extension("pack"));
+            }
+        }
+    }
+    packs.sort();
+    packs
+}
+
+/// The ids in a pack.
+pub(crate) fn ids_of_pack(git_dir: &Path, pack: &Path) -> Result<Vec<String>, GitError> {
+    let index =
+        File::open(pack.with_extension("idx")).map_err(|source| GitError::NotStarted { source })?;
+    let answer = Git::new(git_dir, "show-index")
+        .input_from(index)
+        .limit(TIME_LIMIT)
+        .run()?;
+    let text = String::from_utf8_lossy(&answer);
+    let ids = text.lines().filter_map(|line| line.split(' ').nth(1));
+    Ok(ids.map(str::to_owned).collect())
+}
+
+/// The ids of all loose objects.
+fn loose_objects(stores: &[PathBuf]) -> Vec<String> {
+    let mut ids = Vec::new();
+    for store in stores {
+        for first in 0..=255_u8 {
+            let prefix = format!("{first:02x}");
+            let Ok(entries) = fs::read_dir(store.join(&prefix)) else {
+                continue;
+            };
+            for entry in entries.flatten() {
+                let rest = entry.file_name();
+                let id = format!("{prefix}{}", rest.to_string_lossy());
+                if Commit::parse(&id).is_some() {
+                    ids.push(id);
+                }
+            }
+        }
+    }
+    ids
+}
