@@ -127,8 +127,25 @@ fn check_tree_name(text: &str, max: usize) -> Result<(), NameError> {
     }
 }
 
+/// The name of a tree that may exist: parts may have been joined.
+fn check_known_tree_name(text: &str) -> Result<(), NameError> {
+    text.split('+')
+        .try_for_each(|part| check_tree_name(part, MAX_NAME))
+        .and_then(|()| match text.len() <= MAX_NAME {
+            true => Ok(()),
+            false => Err(NameError::TooLong {
+                max: MAX_NAME,
+                length: text.len(),
+            }),
+        })
+}
+
+fn check_session_name(text: &str) -> Result<(), NameError> {
+    check_name(text, MAX_NAME)
+}
+
 macro_rules! checked_name {
-    ($(#[$doc:meta])* $name:ident, $check:path) => {
+    ($(#[$doc:meta])* $name:ident, $check:path, $known:path) => {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[serde(try_from = "String", into = "String")]
@@ -150,7 +167,8 @@ macro_rules! checked_name {
         impl FromStr for $name {
             type Err = NameError;
             fn from_str(text: &str) -> Result<Self, NameError> {
-                Self::with_limit(text, MAX_NAME)
+                $known(text)?;
+                Ok(Self(text.to_owned()))
             }
         }
 
@@ -178,12 +196,32 @@ macro_rules! checked_name {
 checked_name!(
     /// What a tree is called.
     TreeName,
-    check_tree_name
+    check_tree_name,
+    check_known_tree_name
 );
+
+impl TreeName {
+    /// A name given with slashes, each part checked on its own, joined by plus signs.
+    pub fn joined(text: &str, max: usize) -> Result<Self, NameError> {
+        for part in text.split('/') {
+            check_tree_name(part, max)?;
+        }
+        let name = text.replace('/', "+");
+        match name.len() <= max {
+            true => Ok(Self(name)),
+            false => Err(NameError::TooLong {
+                max,
+                length: name.len(),
+            }),
+        }
+    }
+}
+
 checked_name!(
     /// What a session (an agent or a person) is called.
     SessionName,
-    check_name
+    check_name,
+    check_session_name
 );
 
 /// A tree name made from a task's subject: lower case, words joined by dashes, at most `max` characters.

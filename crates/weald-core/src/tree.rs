@@ -190,6 +190,9 @@ pub struct Tree {
     /// True while main's branch was moved by somebody else.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub diverged: bool,
+    /// The process that is making or removing it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<ProcessIdentity>,
     /// What runs in it now.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<Run>,
@@ -234,6 +237,7 @@ impl Tree {
             registration: None,
             head: None,
             diverged: false,
+            worker: None,
             runs: Vec::new(),
             sandbox: None,
             scratch_for: None,

@@ -32,7 +32,10 @@ pub enum TreeInput {
     /// Its work is on the target.
     Landed,
     /// A removal begins.
-    RemoveBegins,
+    RemoveBegins {
+        /// Who does it, to know whether it still goes on.
+        worker: Option<ProcessIdentity>,
+    },
     /// It was renamed into the trash.
     Trashed(Box<Trash>),
     /// Its last traces are gone.
@@ -114,7 +117,7 @@ pub struct TreeRefusal {
 fn refusal(input: &TreeInput) -> &'static str {
     match input {
         TreeInput::Keep => "it can't be kept",
-        TreeInput::RemoveBegins => "it can't be removed",
+        TreeInput::RemoveBegins { .. } => "it can't be removed",
         TreeInput::Restored { .. } => "there is nothing to restore",
         TreeInput::RunBegins(_) | TreeInput::Entered => "nobody can work in it",
         TreeInput::Bind(_) => "it can't be bound",
@@ -154,10 +157,18 @@ pub fn decide(
     };
     let mut next = Tree {
         status,
-        removing: matches!(input, TreeInput::RemoveBegins) || (tree.removing && !ends_removal),
+        removing: matches!(input, TreeInput::RemoveBegins { .. })
+            || (tree.removing && !ends_removal),
         last_used_at: now,
         ..tree.clone()
     };
+    let ends_creation = matches!(
+        input,
+        TreeInput::Created { .. } | TreeInput::CreateFailed { .. }
+    );
+    if ends_removal || ends_creation {
+        next.worker = None;
+    }
     let error = apply(&mut next, input, now);
     Ok((next.clone(), Change::tree(kind, next).with_error(error)))
 }
@@ -173,7 +184,7 @@ fn follows(from: TreeStatus, input: &TreeInput) -> Option<(TreeStatus, EventKind
         (In::CreateFailed { .. }, Creating) => Some((Removed, Kind::TREE_CREATE_FAILED)),
         (In::Keep, Active | Kept | Landed) => Some((Kept, Kind::TREE_KEPT)),
         (In::Landed, Active | Kept | Landed) => Some((Landed, Kind::TREE_LANDED)),
-        (In::RemoveBegins, Active | Kept | Landed | Broken | Trashed) => {
+        (In::RemoveBegins { .. }, Active | Kept | Landed | Broken | Trashed) => {
             stays(Kind::TREE_REMOVE_BEFORE)
         }
         (In::Trashed(_), Active | Kept | Landed | Broken) => Some((Trashed, Kind::TREE_TRASHED)),
@@ -279,7 +290,8 @@ fn apply(tree: &mut Tree, input: TreeInput, now: Timestamp) -> Option<String> {
             return Some(error);
         }
         TreeInput::RemoveFailed { error } | TreeInput::Broke { error } => return Some(error),
-        TreeInput::Landed | TreeInput::RemoveBegins => {}
+        TreeInput::RemoveBegins { worker } => tree.worker = worker,
+        TreeInput::Landed => {}
     }
     None
 }

@@ -55,7 +55,7 @@ fn inputs() -> Vec<TreeInput> {
         TreeInput::CreateFailed { error: error() },
         TreeInput::Keep,
         TreeInput::Landed,
-        TreeInput::RemoveBegins,
+        TreeInput::RemoveBegins { worker: None },
         TreeInput::Trashed(trash()),
         TreeInput::Removed,
         TreeInput::RemoveFailed { error: error() },
@@ -85,7 +85,7 @@ fn d18_the_states_of_a_tree_are_the_documented_ones() {
             TreeInput::Landed => (vec![Active, Kept, Landed], Some(Landed)),
             TreeInput::Trashed(_) => (there.to_vec(), Some(Trashed)),
             TreeInput::Removed => ([there, &[Trashed]].concat(), Some(Removed)),
-            TreeInput::RemoveBegins | TreeInput::RemoveFailed { .. } => {
+            TreeInput::RemoveBegins { .. } | TreeInput::RemoveFailed { .. } => {
                 ([there, &[Trashed]].concat(), None)
             }
             TreeInput::Restored { .. } => (vec![Trashed], Some(Active)),

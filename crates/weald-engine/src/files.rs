@@ -31,6 +31,11 @@ pub fn read_small(path: &Path, limit: u64) -> io::Result<Option<String>> {
 
 /// Writes a file beside its place and renames it there: others see the old one or the new one.
 pub fn replace(path: &Path, text: &str) -> io::Result<()> {
+    replace_bytes(path, text.as_bytes())
+}
+
+/// The same for any bytes.
+pub fn replace_bytes(path: &Path, text: &[u8]) -> io::Result<()> {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{}.new", std::process::id()));
     let building = PathBuf::from(name);

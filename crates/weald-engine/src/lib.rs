@@ -5,7 +5,7 @@
 //!
 //! Code map: [`Engine`] with one file a subject (`tasks`, `task_import`, `sessions`, `messages`, `events`, `board`);
 //! [`Place`] finds where a repository's state lives; [`load_config`] reads the layers; `journal` is the JSONL copy;
-//! [`SystemClock`] and [`SystemProcesses`] are the machine.
+//! [`Trees`] makes, watches and removes trees; [`SystemClock`] and [`SystemProcesses`] are the machine.
 
 mod board;
 mod configuration;
@@ -16,11 +16,13 @@ mod files;
 mod identity;
 mod journal;
 mod machine;
+mod marker;
 mod messages;
 mod place;
 mod sessions;
 mod task_import;
 mod tasks;
+mod trees;
 
 pub use board::Board;
 pub use configuration::{
@@ -34,7 +36,13 @@ pub use identity::{Identity, IdentityError, IdentitySource, identify};
 pub use journal::JOURNAL_FILE;
 pub use machine::{SystemClock, SystemProcesses};
 pub use messages::{InboxQuery, MessageError, ReplyOutcome};
-pub use place::Place;
+pub use place::{Place, PlaceError};
 pub use sessions::{Contest, SessionError, SessionView};
 pub use task_import::Imported;
 pub use tasks::{Claimed, Finished, NewTask, TaskDetail, TaskError};
+pub use trees::{
+    Against, Binding, BranchExists, BranchOutcome, ChangedFile, Created, Diff, DiffStyle, Dirty,
+    Exited, Finding, Host, Look, NewTree, Outcome, Purged, RemoveRequest, Removed, RunRequest,
+    RunSandbox, ScopeError, Severity, SnapshotView, Synced, TrashEntry, TreeError, TreeView, Trees,
+    run_if_inside,
+};

@@ -5,22 +5,66 @@ use std::path::{Path, PathBuf};
 
 use weald_git::{DiscoverError, Repository};
 
+use crate::marker::{self, Found};
+
 /// A repository and weald's place in it.
 #[derive(Debug, Clone)]
 pub struct Place {
     repository: Repository,
     private: PathBuf,
+    inside: Option<PathBuf>,
+}
+
+/// Why no place was found.
+#[derive(Debug, thiserror::Error)]
+pub enum PlaceError {
+    /// No repository.
+    #[error(transparent)]
+    Discover(#[from] DiscoverError),
+    /// A tree whose repository can't be confirmed; nothing of it is opened.
+    #[error("{} is a tree of weald, but {why}", .tree.display())]
+    LostTree {
+        /// The tree.
+        tree: PathBuf,
+        /// What does not fit.
+        why: String,
+        /// Where its repository should be.
+        main: Option<PathBuf>,
+    },
 }
 
 impl Place {
-    /// Finds the place from a directory inside the repository.
-    pub fn find(start: &Path, home: Option<&Path>) -> Result<Self, DiscoverError> {
-        let repository = Repository::discover(start, home)?;
+    /// Finds the place from a directory inside the repository, or inside one of its trees. `state` is the user's own
+    /// index of trees.
+    pub fn find(
+        start: &Path,
+        home: Option<&Path>,
+        state: Option<&Path>,
+    ) -> Result<Self, PlaceError> {
+        let start = start
+            .canonicalize()
+            .map_err(|_| DiscoverError::NotARepository {
+                from: start.to_owned(),
+            })?;
+        match marker::find(&start, state)? {
+            Found::Tree { main, tree } => {
+                Ok(Self::of(Repository::discover(&main, home)?, Some(tree)))
+            }
+            Found::Nothing => {
+                let repository = Repository::discover(&start, home)?;
+                marker::refuse_inner(&repository)?;
+                Ok(Self::of(repository, None))
+            }
+        }
+    }
+
+    fn of(repository: Repository, inside: Option<PathBuf>) -> Self {
         let private = repository.common_dir().join("weald").join("private");
-        Ok(Self {
+        Self {
             repository,
             private,
-        })
+            inside,
+        }
     }
 
     /// The repository.
@@ -31,6 +75,27 @@ impl Place {
     /// The directory that is hidden from agents: database, journal, private configuration.
     pub fn private(&self) -> &Path {
         &self.private
+    }
+
+    /// The tree that the search began in.
+    pub fn inside(&self) -> Option<&Path> {
+        self.inside.as_deref()
+    }
+
+    /// The main checkout, or the folder that stands for it where there is none.
+    pub fn root(&self) -> PathBuf {
+        let common = self.repository.common_dir();
+        match common.file_name().and_then(|name| name.to_str()) {
+            Some(".git" | ".bare") => common.parent().unwrap_or(common).to_owned(),
+            _ => match self.repository.checkout() {
+                Some(checkout) if !self.is_linked() => checkout.to_owned(),
+                _ => common.to_owned(),
+            },
+        }
+    }
+
+    fn is_linked(&self) -> bool {
+        self.repository.git_dir() != self.repository.common_dir()
     }
 
     /// The repository as a URI, for events.

@@ -18,6 +18,16 @@ const TIME_LIMIT: Duration = Duration::from_secs(1800);
 const FORGIVEN: &str = "zeroPaddedFilemode=warn,missingSpaceBeforeDate=warn,missingSpaceBeforeEmail=warn,\
                         missingNameBeforeEmail=warn,badTimezone=warn,missingEmail=warn,missingTaggerEntry=ignore";
 
+/// What a `.keep` of weald's says, before the number of the process that made it.
+const KEEP: &str = "weald import";
+
+/// Whether a `.keep` is weald's, of a process that is gone.
+pub fn is_stale_keep(path: &Path) -> bool {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let pid = text.trim_end().strip_prefix(KEEP).map(str::trim);
+    pid.is_some_and(|pid| !Path::new("/proc").join(pid).exists())
+}
+
 /// Receives a pack from an untrusted stream: checked, complete, at most `limit` bytes.
 pub fn receive_checked(
     git_dir: &Path,
@@ -85,7 +95,10 @@ pub fn transfer(
 
 fn receive_kept(to: &Path) -> Git {
     Git::new(to, "index-pack")
-        .args(["--stdin", "--keep=weald puts a ref on it"])
+        .args([
+            "--stdin".to_owned(),
+            format!("--keep={KEEP} {}", std::process::id()),
+        ])
         .limit(TIME_LIMIT)
 }
 

@@ -99,6 +99,13 @@ impl Git {
         git
     }
 
+    /// The same without weald's own settings, to read what the repository's say.
+    pub fn with_own_config(git_dir: &Path, name: &str) -> Self {
+        let mut git = Self::bare(name);
+        git.command.arg("--git-dir").arg(git_dir).arg(name);
+        git
+    }
+
     /// A git command on no repository (`init`, `--version`), in `directory`.
     pub fn outside(directory: &Path, name: &str) -> Self {
         let mut git = Self::bare(name);

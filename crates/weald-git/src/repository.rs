@@ -145,6 +145,19 @@ impl Repository {
         Git::new(&self.git_dir, name)
     }
 
+    /// Whether an object is here.
+    pub fn has_object(&self, id: &str) -> Result<bool, GitError> {
+        let asked = self.git("cat-file").args(["-e", id]).output()?;
+        Ok(asked.status.success())
+    }
+
+    /// Asks where the user's own configuration wants hooks to be.
+    pub fn git_with_user_hooks(&self, home: Option<&Path>) -> Git {
+        Git::with_own_config(&self.git_dir, "config")
+            .with_user_config(home)
+            .args(["--get", "core.hooksPath"])
+    }
+
     /// A file in a commit. What is larger than `limit` is not read.
     pub fn blob_at(&self, commit: &str, path: &str, limit: u64) -> Result<Blob, GitError> {
         let name = format!("{commit}:{path}\n");

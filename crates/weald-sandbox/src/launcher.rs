@@ -77,7 +77,8 @@ const GRACE: libc::c_int = 1_500;
 pub struct Running {
     child: Child,
     lifeline: Option<OwnedFd>,
-    level: Level,
+    /// `None` without a sandbox.
+    level: Option<Level>,
 }
 
 /// Starts a run. When this returns without an error the command has been executed, inside.
@@ -119,7 +120,7 @@ pub fn launch(policy: &Policy, invocation: Invocation) -> Result<Running, Sandbo
     let running = Running {
         child,
         lifeline: Some(lifeline),
-        level: policy.level,
+        level: Some(policy.level),
     };
     if policy.level == Level::Full
         && let Ok(Some(listener)) = sys::receive_descriptor(&listener)
@@ -132,6 +133,37 @@ pub fn launch(policy: &Policy, invocation: Invocation) -> Result<Running, Sandbo
         true => Ok(running),
         false => Err(failure(policy.level, &report, &invocation.command)),
     }
+}
+
+/// Starts a command without any confinement, because somebody asked for exactly that. It is ended as a process group.
+pub fn launch_unconfined(invocation: Invocation) -> Result<Running, SandboxError> {
+    let program = invocation.command.first().cloned().unwrap_or_default();
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the launcher starts processes, this one on explicit demand without a sandbox"
+    )]
+    let mut command = Command::new(&program);
+    let [stdin, stdout, stderr] = invocation.streams;
+    command
+        .args(invocation.command.iter().skip(1))
+        .current_dir(&invocation.directory)
+        .env_clear()
+        .envs(invocation.environment)
+        .env("WEALD_SANDBOX", "off")
+        .stdin(stdin)
+        .stdout(stdout)
+        .stderr(stderr);
+    let child = command
+        .spawn()
+        .map_err(|source| SandboxError::NotExecutable {
+            program: program.to_string_lossy().into_owned(),
+            source,
+        })?;
+    Ok(Running {
+        child,
+        lifeline: None,
+        level: None,
+    })
 }
 
 impl Running {
@@ -181,6 +213,11 @@ impl Running {
 
     /// Ends everything in the run, and waits until it is gone.
     pub fn stop(&mut self) -> io::Result<()> {
+        if self.level.is_none() {
+            end_descendants_of(self.child.id());
+            let _ = self.child.kill();
+            return self.child.wait().map(drop);
+        }
         // The first process inside (or the reaper) notices, and takes everything with it.
         self.lifeline = None;
         // The helper ends after the last process inside. If that takes too long, its end is theirs, by the kernel.
@@ -188,10 +225,22 @@ impl Running {
         let ended = process.is_ok_and(|process| {
             sys::poll(&[process.as_raw_fd()], GRACE).is_ok_and(|ready| ready[0])
         });
-        if !ended && self.level == Level::Full {
+        if !ended && self.level == Some(Level::Full) {
             let _ = self.child.kill();
         }
         self.child.wait().map(drop)
+    }
+}
+
+/// Ends what came from a process that no sandbox holds, as far as its descendants can still be found.
+fn end_descendants_of(pid: u32) {
+    let children = format!("/proc/{pid}/task/{pid}/children");
+    let found = std::fs::read_to_string(children).unwrap_or_default();
+    for child in found.split_ascii_whitespace() {
+        if let Ok(child) = child.parse::<u32>() {
+            end_descendants_of(child);
+            let _ = sys::kill(child as libc::pid_t, libc::SIGKILL);
+        }
     }
 }
 

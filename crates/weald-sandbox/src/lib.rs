@@ -23,7 +23,7 @@ mod view;
 
 pub use caches::{CACHES, Cache};
 pub use init::{INIT_ARGUMENT, run_if_init};
-pub use launcher::{Ended, Invocation, Running, SandboxError, launch};
+pub use launcher::{Ended, Invocation, Running, SandboxError, launch, launch_unconfined};
 pub use output::{Budget, pass_on};
 pub use policy::{Level, Limits, Network, Policy, Simulated};
 pub use sys::landlock_abi;

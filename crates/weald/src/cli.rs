@@ -7,7 +7,9 @@ use weald_core::SignedDuration;
 use weald_core::name::SessionName;
 
 use crate::commands::{
-    board, completions, config, demo, events, init, man, msg, sandbox, session, task,
+    board, completions, config, demo, diff, doctor, ensure, enter, events, init, keep, list, man,
+    msg, new, path, rm, run, sandbox, session, shell_init, snapshot, status, sync, task, trash,
+    vault,
 };
 use crate::completion;
 use crate::context::Context;
@@ -60,6 +62,35 @@ impl GlobalArgs {
 enum Command {
     Demo(demo::Demo),
     Init(init::Init),
+    #[command(alias = "create")]
+    New(new::New),
+    Ensure(ensure::Ensure),
+    #[command(visible_alias = "ls")]
+    List(list::List),
+    Status(status::Status),
+    Show(status::Show),
+    Path(path::Path),
+    Run(run::Run),
+    Enter(enter::Enter),
+    Exit(enter::Exit),
+    Diff(diff::Diff),
+    Sync(sync::Sync),
+    Keep(keep::Keep),
+    Lock(keep::Lock),
+    Unlock(keep::Unlock),
+    #[command(alias = "remove")]
+    Rm(rm::Rm),
+    Doctor(doctor::Doctor),
+    ShellInit(shell_init::ShellInit),
+    /// See and restore removed trees, or delete them for good
+    #[command(subcommand)]
+    Trash(trash::Trash),
+    /// Keep everything in a tree as it is now, and put it back
+    #[command(subcommand)]
+    Snapshot(snapshot::Snapshot),
+    /// See and keep up the repository that trees borrow objects from
+    #[command(subcommand)]
+    Vault(vault::Vault),
     /// Add, claim and finish tasks
     #[command(subcommand)]
     Task(task::Task),
@@ -87,6 +118,26 @@ impl Cli {
             None => board::run(context),
             Some(Command::Demo(command)) => command.run(context),
             Some(Command::Init(command)) => command.run(context),
+            Some(Command::New(command)) => command.run(context),
+            Some(Command::Ensure(command)) => command.run(context),
+            Some(Command::List(command)) => command.run(context),
+            Some(Command::Status(command)) => command.run(context),
+            Some(Command::Show(command)) => command.run(context),
+            Some(Command::Path(command)) => command.run(context),
+            Some(Command::Run(command)) => command.run(context),
+            Some(Command::Enter(command)) => command.run(context),
+            Some(Command::Exit(command)) => command.run(context),
+            Some(Command::Diff(command)) => command.run(context),
+            Some(Command::Sync(command)) => command.run(context),
+            Some(Command::Keep(command)) => command.run(context),
+            Some(Command::Lock(command)) => command.run(context),
+            Some(Command::Unlock(command)) => command.run(context),
+            Some(Command::Rm(command)) => command.run(context),
+            Some(Command::Doctor(command)) => command.run(context),
+            Some(Command::ShellInit(command)) => command.run(context),
+            Some(Command::Trash(command)) => command.run(context),
+            Some(Command::Snapshot(command)) => command.run(context),
+            Some(Command::Vault(command)) => command.run(context),
             Some(Command::Task(command)) => command.run(context),
             Some(Command::Msg(command)) => command.run(context),
             Some(Command::Session(command)) => command.run(context),

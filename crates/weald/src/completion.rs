@@ -8,6 +8,7 @@ use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use weald_core::config::{KEYS, Key};
 use weald_core::store::{SessionSet, Store, TaskClass, TaskFilter};
 use weald_core::task::TaskStatus;
+use weald_core::tree::Tree;
 use weald_engine::{Place, SystemClock};
 use weald_store::{DATABASE_FILE, SqliteStore};
 
@@ -50,6 +51,18 @@ pub fn sessions() -> ArgValueCandidates {
     })
 }
 
+/// Names of trees, with their tasks.
+pub fn trees() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        let found = store().and_then(|store| store.read().ok()?.trees().ok());
+        let live = found.unwrap_or_default().into_iter().filter(Tree::is_live);
+        live.map(|tree| {
+            CompletionCandidate::new(tree.name.to_string()).help(Some(tree.branch.into()))
+        })
+        .collect()
+    })
+}
+
 /// Configuration keys, with what they are for.
 pub fn keys() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
@@ -60,7 +73,9 @@ pub fn keys() -> ArgValueCandidates {
 
 fn store() -> Option<SqliteStore> {
     let here = std::env::current_dir().ok()?;
-    let place = Place::find(&here, Environment::read().home().as_deref()).ok()?;
+    let environment = Environment::read();
+    let (home, state) = (environment.home(), environment.state());
+    let place = Place::find(&here, home.as_deref(), state.as_deref()).ok()?;
     let known = place.private().join(DATABASE_FILE).exists();
     known
         .then(|| SqliteStore::open(place.private(), Arc::new(SystemClock)).ok())

@@ -9,8 +9,8 @@ use weald_core::id::{TaskId, Token};
 use weald_core::name::SessionName;
 use weald_core::store::Clock;
 use weald_engine::{
-    Engine, Identity, IdentitySource, LoadedConfig, Place, Settings, Sources, SystemClock,
-    SystemProcesses, identify, load_config, load_own_config,
+    Engine, Host, Identity, IdentitySource, LoadedConfig, Place, Settings, Sources, SystemClock,
+    SystemProcesses, Trees, identify, load_config, load_own_config,
 };
 use weald_store::SqliteStore;
 
@@ -65,17 +65,26 @@ impl<'a> Context<'a> {
 
     /// Every control plane that a run in `writable` could see: of the current directory and of each of them.
     pub fn control_planes(&self, writable: &[PathBuf]) -> Vec<PathBuf> {
-        let home = self.environment.home();
+        let (home, state) = (self.environment.home(), self.environment.state());
         let starts = writable.iter().chain([&self.directory]);
-        let found = starts.filter_map(|start| Place::find(start, home.as_deref()).ok());
+        let found =
+            starts.filter_map(|start| Place::find(start, home.as_deref(), state.as_deref()).ok());
         found.map(|place| place.private().to_owned()).collect()
     }
 
     /// The repository's place.
     pub fn place(&self) -> Result<Place, Failure> {
+        if self
+            .environment
+            .get("WEALD_SANDBOX")
+            .is_some_and(|level| level != "off")
+        {
+            return Err(Failure::inside_sandbox());
+        }
         Ok(Place::find(
             &self.directory,
             self.environment.home().as_deref(),
+            self.environment.state().as_deref(),
         )?)
     }
 
@@ -92,17 +101,38 @@ impl<'a> Context<'a> {
         }
     }
 
+    /// This binary, to be started again inside sandboxes.
+    pub fn helper(&self) -> Result<PathBuf, Failure> {
+        Ok(std::env::current_exe()?)
+    }
+
+    /// The repository with its configuration and engine.
+    pub fn ground(&self) -> Result<Ground, Failure> {
+        let place = self.place()?;
+        let loaded = self.config(&place)?;
+        let engine = self.engine_at(&place, &loaded)?;
+        Ok(Ground {
+            engine,
+            place,
+            loaded,
+        })
+    }
+
     /// The engine, on the store of this repository.
     pub fn engine(&self) -> Result<Engine, Failure> {
         let place = self.place()?;
         let loaded = self.config(&place)?;
+        self.engine_at(&place, &loaded)
+    }
+
+    fn engine_at(&self, place: &Place, loaded: &LoadedConfig) -> Result<Engine, Failure> {
         let settings = Settings {
             lease_ttl: loaded.config.duration("lease.ttl"),
             stale_after: loaded.config.duration("session.stale_after"),
         };
         let store = SqliteStore::open(place.private(), Arc::new(SystemClock))?;
         let engine = Engine::new(Box::new(store), Arc::new(SystemProcesses), settings);
-        Ok(engine.with_journal(&place))
+        Ok(engine.with_journal(place))
     }
 
     /// Who calls. An anonymous caller is told how to get a name.
@@ -158,5 +188,42 @@ impl<'a> Context<'a> {
                 .filter(|_| task == *id)
         };
         flag.or_else(ours)
+    }
+}
+
+/// A repository with its configuration and engine.
+pub struct Ground {
+    /// The engine.
+    pub engine: Engine,
+    /// Where everything is.
+    pub place: Place,
+    loaded: LoadedConfig,
+}
+
+impl Ground {
+    /// The trees of the repository, for the caller.
+    pub fn trees(&self, context: &Context<'_>) -> Result<Trees<'_>, Failure> {
+        let directory = context.directory();
+        let host = Host {
+            home: context.environment.home(),
+            cache: context
+                .environment
+                .cache()
+                .unwrap_or_else(|| "/var/tmp/weald".into()),
+            state: context.environment.state(),
+            helper: context.helper()?,
+            environment: context.environment.for_commands(),
+            directory: directory
+                .canonicalize()
+                .unwrap_or_else(|_| directory.clone()),
+            actor: context.actor(&self.engine, None)?,
+        };
+        Ok(Trees::new(
+            &self.engine,
+            &self.place,
+            &self.loaded.config,
+            self.loaded.target.clone(),
+            host,
+        ))
     }
 }

@@ -57,10 +57,26 @@ impl Environment {
 
     /// The user's own configuration file.
     pub fn user_config(&self) -> Option<PathBuf> {
-        let base = match self.get("XDG_CONFIG_HOME").map(PathBuf::from) {
-            Some(path) if path.is_absolute() => path,
-            _ => self.home()?.join(".config"),
-        };
-        Some(base.join("weald/config.toml"))
+        Some(
+            self.base("XDG_CONFIG_HOME", ".config")?
+                .join("weald/config.toml"),
+        )
+    }
+
+    /// Where the user's own index of trees is.
+    pub fn state(&self) -> Option<PathBuf> {
+        Some(self.base("XDG_STATE_HOME", ".local/state")?.join("weald"))
+    }
+
+    /// Where caches go.
+    pub fn cache(&self) -> Option<PathBuf> {
+        Some(self.base("XDG_CACHE_HOME", ".cache")?.join("weald"))
+    }
+
+    fn base(&self, variable: &str, below_home: &str) -> Option<PathBuf> {
+        match self.get(variable).map(PathBuf::from) {
+            Some(path) if path.is_absolute() => Some(path),
+            _ => Some(self.home()?.join(below_home)),
+        }
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! Codes are stable. A hint is a command that can be run, or what to do if no command helps.
 
+mod trees;
+
 use std::io;
 
 use serde_json::{Value, json};
@@ -89,6 +91,16 @@ impl Failure {
             format!("the current directory can't be read: {source}"),
         )
         .hint("cd to the repository, or name it with -C")
+    }
+
+    /// A command inside a sandbox, where the control plane is hidden.
+    pub fn inside_sandbox() -> Self {
+        Self::new(
+            "inside_sandbox",
+            exit::REFUSED,
+            "this is the inside of a sandbox, where weald's state is hidden",
+        )
+        .hint("run weald outside of the tree's sandbox")
     }
 
     /// The same as a mistake on the command line.

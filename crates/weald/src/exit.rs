@@ -6,6 +6,8 @@ pub const DONE: u8 = 0;
 pub const REFUSED: u8 = 1;
 /// The command line makes no sense.
 pub const USAGE: u8 = 2;
+/// Two changes don't go together.
+pub const CONFLICT: u8 = 3;
 /// What was asked for is not there.
 pub const NOT_FOUND: u8 = 4;
 /// Somebody else holds it.
@@ -14,7 +16,9 @@ pub const BUSY: u8 = 5;
 pub const NO_SANDBOX: u8 = 6;
 /// A run took too long.
 pub const TIMED_OUT: u8 = 124;
-/// A command can't be executed.
+/// weald itself failed to run something.
+pub const NOT_RUN: u8 = 125;
+/// A command can't be executed, or its sandbox can't be had.
 pub const NOT_EXECUTABLE: u8 = 126;
 /// A command is not there.
 pub const NO_COMMAND: u8 = 127;

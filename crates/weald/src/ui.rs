@@ -2,11 +2,13 @@
 
 mod fields;
 pub mod help;
+mod progress;
 mod style;
 mod table;
 mod time;
 
 pub use fields::Fields;
+pub use progress::Progress;
 pub use style::{ACCENT, DIM, HEADING, paint, status_style};
 pub use table::Table;
 pub use time::{ago, left};
@@ -84,6 +86,14 @@ impl Ui {
         }
         out.flush()?;
         Ok(exit::DONE)
+    }
+
+    /// Shows on a terminal that something goes on, once it takes longer than half a second.
+    pub fn progress(&self, what: &'static str) -> Progress {
+        Progress::start(
+            what,
+            self.format == Format::Plain && io::stderr().is_terminal(),
+        )
     }
 
     /// Tells something beside the answer.

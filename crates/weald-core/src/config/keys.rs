@@ -128,6 +128,18 @@ pub const KEYS: &[Key] = &[
         "which folders are shared",
     ),
     key(
+        "tree.look_limit",
+        Kind::Duration,
+        "60s",
+        "how long looking into a tree may take",
+    ),
+    key(
+        "tree.import_limit",
+        Kind::Size,
+        "4G",
+        "the most that one import takes from a tree",
+    ),
+    key(
         "bind_advances",
         Kind::Switch,
         "false",
@@ -240,6 +252,18 @@ pub const KEYS: &[Key] = &[
         Kind::Template,
         "{tree_root}/.trash",
         "where removed trees wait",
+    ),
+    key(
+        "snapshot.file_limit",
+        Kind::Size,
+        "100M",
+        "larger files are left out of snapshots",
+    ),
+    key(
+        "snapshot.limit",
+        Kind::Size,
+        "1G",
+        "the most that one snapshot holds",
     ),
     key(
         "clean.requires",

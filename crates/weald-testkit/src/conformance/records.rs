@@ -196,7 +196,7 @@ pub fn a_removed_tree_gives_its_name_back(store: &dyn Store, clock: &FakeClock) 
             },
             registration: "fix".into(),
         },
-        TreeInput::RemoveBegins,
+        TreeInput::RemoveBegins { worker: None },
         TreeInput::Removed,
     ] {
         let (next, change) = tree_rules::decide(&tree, input, clock.now()).expect("legal");

@@ -1,8 +1,10 @@
 //! `weald task …`
 
 mod add;
+mod bind;
 mod cancel;
 mod claim;
+mod closeout;
 mod dep;
 mod done;
 mod edit;
@@ -47,6 +49,9 @@ pub enum Task {
     Cancel(cancel::Cancel),
     Reopen(reopen::Reopen),
     Dep(dep::Dep),
+    Bind(bind::Bind),
+    Unbind(bind::Unbind),
+    Closeout(closeout::Closeout),
     Import(import::Import),
     Export(export::Export),
 }
@@ -69,6 +74,9 @@ impl Task {
             Self::Cancel(command) => command.run(context),
             Self::Reopen(command) => command.run(context),
             Self::Dep(command) => command.run(context),
+            Self::Bind(command) => command.run(context),
+            Self::Unbind(command) => command.run(context),
+            Self::Closeout(command) => command.run(context),
             Self::Import(command) => command.run(context),
             Self::Export(command) => command.run(context),
         }

@@ -8,13 +8,28 @@ use super::{HEADING, paint};
 const GROUPS: &[(&str, &[&str])] = &[
     ("Start here", &["demo", "init"]),
     ("Plan and hand out work", &["task"]),
+    (
+        "Work in trees",
+        &[
+            "new", "ensure", "list", "status", "show", "run", "enter", "exit", "path", "diff",
+            "sync",
+        ],
+    ),
+    (
+        "Lose nothing",
+        &[
+            "keep", "rm", "trash", "snapshot", "lock", "unlock", "doctor", "vault",
+        ],
+    ),
     ("Talk to each other", &["msg", "session"]),
     ("See what happened", &["events"]),
     ("Keep a process in its place", &["sandbox"]),
-    ("Set up", &["config", "completions", "man"]),
+    ("Set up", &["config", "shell-init", "completions", "man"]),
 ];
 
 const EXAMPLE: &str = "  weald task add \"Fix the login\" --priority P1
+  weald new fix-login --task 1
+  weald run fix-login -- sh -c 'echo done > notes && git add . && git commit -m notes'
   weald task claim --session alice
   weald task done 1 --token 1
   weald events --task 1";

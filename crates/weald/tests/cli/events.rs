@@ -207,9 +207,9 @@ fn p8_the_life_of_a_tree_can_be_read_back() {
             registration: "fix".into(),
         },
         TreeInput::Keep,
-        TreeInput::RemoveBegins,
+        TreeInput::RemoveBegins { worker: None },
         failed,
-        TreeInput::RemoveBegins,
+        TreeInput::RemoveBegins { worker: None },
         TreeInput::Trashed(Box::new(trash)),
         TreeInput::Restored {
             identity,

@@ -1,24 +1,19 @@
 //! `weald sandbox exec`
 
 use std::ffi::OsString;
-use std::io;
-use std::os::fd::AsFd;
 use std::path::PathBuf;
-use std::process::Stdio;
-use std::sync::Arc;
-use std::thread::JoinHandle;
 
 use clap::{Args, ValueEnum};
-use rustix::fs::{FileType, fstat};
 use weald_core::SignedDuration;
 use weald_core::config::parse_size;
 use weald_engine::{SandboxRequest, sandbox_policy};
-use weald_sandbox::{Budget, Ended, Invocation, Level, Network, Policy, Running, launch, pass_on};
+use weald_sandbox::{Ended, Level, Network, Policy};
 
 use crate::cli::duration;
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::exit;
+use crate::foreground::Held;
 
 /// Run a command that can write only the directories named
 ///
@@ -160,100 +155,18 @@ impl Scope {
 impl Exec {
     /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let mut policy = self.scope.policy(context)?;
-        let tmp = match policy.level {
-            Level::Landlock => Some(tempfile::TempDir::with_prefix("weald-run-")?),
-            Level::Full => None,
-        };
-        policy.tmp = tmp.as_ref().map(|tmp| tmp.path().to_owned());
-        let relayed =
-            self.max_output.is_some() || must_relay(io::stdout())? || must_relay(io::stderr())?;
-        let relay_input = must_relay(io::stdin())?;
-        let stdin = if relay_input {
-            Stdio::piped()
-        } else {
-            Stdio::inherit()
-        };
-        let output = match relayed {
-            true => (Stdio::piped(), Stdio::piped()),
-            false => (Stdio::inherit(), Stdio::inherit()),
-        };
-        let invocation = Invocation {
-            helper: std::env::current_exe()?,
+        let policy = self.scope.policy(context)?;
+        let held = Held {
+            policy: Some(policy),
             command: self.command,
             directory: self.scope.write[0].clone(),
             environment: context.environment.for_commands(),
-            streams: [stdin, output.0, output.1],
+            timeout: self.timeout,
+            max_output: self.max_output,
         };
-        let mut running = launch(&policy, invocation)?;
-        let bounded = (relayed || relay_input)
-            .then(|| relay(&mut running, self.max_output.unwrap_or(u64::MAX)));
-        let limit = self.timeout.map(SignedDuration::unsigned_abs);
-        // From here on a Ctrl-C is for the command.
-        let ended = running.wait_through_interrupts(limit)?;
-        if let Some(bounded) = bounded {
-            bounded.finish(context);
-        }
-        match ended {
+        match held.start(context)?.wait(context)? {
             Ended::Code(code) => Ok(code as u8),
-            Ended::TimedOut => {
-                context
-                    .ui
-                    .warn("the time is over; everything in the run was ended");
-                Ok(exit::TIMED_OUT)
-            }
-        }
-    }
-}
-
-/// The threads that pass a run's output on.
-struct Bounded {
-    budget: Arc<Budget>,
-    threads: Vec<JoinHandle<io::Result<()>>>,
-}
-
-/// Passes the piped streams on: what comes in, and what goes out up to `limit`.
-fn relay(running: &mut Running, limit: u64) -> Bounded {
-    let budget = Budget::new(limit);
-    let (stdin, stdout, stderr) = running.streams();
-    if let Some(stdin) = stdin {
-        // Ends with the process: a command that reads no input is not waited for.
-        pass_on(io::stdin(), stdin, &Budget::new(u64::MAX));
-    }
-    let stdout = stdout.map(|stream| pass_on(stream, io::stdout(), &budget));
-    let stderr = stderr.map(|stream| pass_on(stream, io::stderr(), &budget));
-    Bounded {
-        threads: stdout.into_iter().chain(stderr).collect(),
-        budget,
-    }
-}
-
-/// Whether a stream has to be passed on instead of handed over: a file's mode, times and content could be changed through
-/// its descriptor. Directories and datagram sockets can't be streams at all.
-fn must_relay(stream: impl AsFd) -> Result<bool, Failure> {
-    let stat = fstat(&stream).map_err(io::Error::from)?;
-    match FileType::from_raw_mode(stat.st_mode) {
-        FileType::RegularFile => Ok(true),
-        FileType::Directory | FileType::BlockDevice => Err(Failure::new(
-            "bad_stream",
-            exit::USAGE,
-            "a standard stream is a directory or a disk; use a pipe",
-        )),
-        FileType::Socket => Ok(true),
-        _ => Ok(false),
-    }
-}
-
-impl Bounded {
-    fn finish(self, context: &Context<'_>) {
-        for thread in self.threads {
-            // Whoever read our output may have seen enough.
-            let _ = thread.join();
-        }
-        if self.budget.was_cut() {
-            context
-                .ui
-                .warn("the output was longer than --max-output; the rest was dropped");
+            Ended::TimedOut => Ok(exit::TIMED_OUT),
         }
     }
 }

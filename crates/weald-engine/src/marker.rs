@@ -1,0 +1,217 @@
+//! Finding main from inside a tree.
+//!
+//! Not by git: inside a sealed tree git answers for the inner repository. A marker beside the trees, or an index in the
+//! user's own state directory, names main; it is believed only if main's registration points back at this very directory
+//! (path, device, inode). The search goes from the top down: what an agent plants lies in its tree, and the tree itself
+//! is found first.
+
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use weald_core::id::TreeId;
+use weald_core::tree::DirectoryIdentity;
+use weald_git::{Registration, Registrations, Repository};
+
+use crate::files;
+use crate::place::PlaceError;
+use crate::trees::hash_of;
+
+/// The file beside trees.
+pub(crate) const MARKER: &str = ".weald";
+
+/// The longest marker.
+const LIMIT: u64 = 16 * 1024;
+
+/// What a registration says about its tree.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct TreeNote {
+    /// The tree.
+    pub tree: TreeId,
+    /// Its directory.
+    #[serde(flatten)]
+    pub identity: DirectoryIdentity,
+}
+
+impl TreeNote {
+    /// As it is written down.
+    pub(crate) fn to_text(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// As it was written down.
+    pub(crate) fn of(registration: &Registration) -> Option<Self> {
+        serde_json::from_str(registration.note.as_deref()?).ok()
+    }
+}
+
+/// What a search found.
+pub(crate) enum Found {
+    /// The start is in a tree of this repository.
+    Tree {
+        /// The repository: a directory that git's own discovery understands.
+        main: PathBuf,
+        /// The tree.
+        tree: PathBuf,
+    },
+    /// No tree.
+    Nothing,
+}
+
+/// Looks at every directory from the top down to `start`.
+pub(crate) fn find(start: &Path, state: Option<&Path>) -> Result<Found, PlaceError> {
+    let mut way: Vec<&Path> = start.ancestors().collect();
+    way.reverse();
+    for pair in way.windows(2) {
+        let (parent, directory) = (pair[0], pair[1]);
+        let named = [
+            marker_of(parent),
+            state.and_then(|state| indexed(state, directory)),
+        ];
+        let Some(common_dir) = named.into_iter().flatten().next() else {
+            continue;
+        };
+        match confirmed(&common_dir, directory) {
+            Confirmed::Yes => {
+                let main = match common_dir.file_name().is_some_and(|name| name == ".git") {
+                    true => common_dir.parent().unwrap_or(&common_dir).to_owned(),
+                    false => common_dir,
+                };
+                return Ok(Found::Tree {
+                    main,
+                    tree: directory.to_owned(),
+                });
+            }
+            // Something else beside the trees: the trash, a plain folder.
+            Confirmed::Unregistered if !has_git(directory) => {}
+            Confirmed::Unregistered => {
+                return Err(lost(
+                    directory,
+                    common_dir,
+                    "its registration does not point back at it",
+                ));
+            }
+            Confirmed::NoRepository => {
+                return Err(lost(
+                    directory,
+                    common_dir,
+                    "its repository is not where it was",
+                ));
+            }
+        }
+    }
+    Ok(Found::Nothing)
+}
+
+fn has_git(directory: &Path) -> bool {
+    directory.join(".git").symlink_metadata().is_ok()
+}
+
+fn lost(tree: &Path, main: PathBuf, why: &str) -> PlaceError {
+    PlaceError::LostTree {
+        tree: tree.to_owned(),
+        why: why.to_owned(),
+        main: Some(main),
+    }
+}
+
+/// A repository that borrows from a vault is the inside of a tree that was moved or lost; its own state is an agent's.
+pub(crate) fn refuse_inner(repository: &Repository) -> Result<(), PlaceError> {
+    let alternates = repository.common_dir().join("objects/info/alternates");
+    let text = files::read_small(&alternates, LIMIT)
+        .ok()
+        .flatten()
+        .unwrap_or_default();
+    let vault = Path::new("weald/vault/objects");
+    let Some(line) = text.lines().find(|line| Path::new(line).ends_with(vault)) else {
+        return Ok(());
+    };
+    let objects = repository.common_dir().join("objects").join(line);
+    let main = objects
+        .ancestors()
+        .nth(3)
+        .and_then(|main| main.canonicalize().ok());
+    Err(PlaceError::LostTree {
+        tree: repository
+            .checkout()
+            .unwrap_or(repository.common_dir())
+            .to_owned(),
+        why: "nothing beside it says so: it was moved or copied".to_owned(),
+        main,
+    })
+}
+
+enum Confirmed {
+    Yes,
+    Unregistered,
+    NoRepository,
+}
+
+/// Whether the repository's registration points back at this very directory.
+fn confirmed(common_dir: &Path, directory: &Path) -> Confirmed {
+    use std::os::unix::fs::MetadataExt;
+    if !common_dir.join("objects").is_dir() {
+        return Confirmed::NoRepository;
+    }
+    let Ok(found) = directory.symlink_metadata() else {
+        return Confirmed::Unregistered;
+    };
+    let registrations = Registrations::new(common_dir, &common_dir.join("weald/workshop"));
+    let fits = |registration: &Registration| {
+        registration.path() == Some(directory)
+            && TreeNote::of(registration).is_some_and(|note| {
+                (note.identity.device, note.identity.inode) == (found.dev(), found.ino())
+            })
+    };
+    let name = directory.file_name().and_then(|name| name.to_str());
+    let by_name = name.and_then(|name| registrations.read(name));
+    if by_name.as_ref().is_some_and(fits) {
+        return Confirmed::Yes;
+    }
+    match registrations.list().unwrap_or_default().iter().any(fits) {
+        true => Confirmed::Yes,
+        false => Confirmed::Unregistered,
+    }
+}
+
+fn marker_of(root: &Path) -> Option<PathBuf> {
+    let text = files::read_small(&root.join(MARKER), LIMIT).ok()??;
+    text.lines().next().map(|line| root.join(line))
+}
+
+fn index_file(state: &Path, tree: &Path) -> PathBuf {
+    state.join("trees").join(format!("{:016x}", hash_of(tree)))
+}
+
+fn indexed(state: &Path, tree: &Path) -> Option<PathBuf> {
+    let text = files::read_small(&index_file(state, tree), LIMIT).ok()??;
+    let mut lines = text.lines();
+    let main = lines.next().map(PathBuf::from);
+    let path = lines.next().map(PathBuf::from);
+    main.filter(|_| path.as_deref() == Some(tree))
+}
+
+/// Writes the marker into a folder that holds nothing but trees.
+pub(crate) fn mark(root: &Path, common_dir: &Path) -> io::Result<()> {
+    let file = root.join(MARKER);
+    let mut text = common_dir.as_os_str().as_bytes().to_vec();
+    text.push(b'\n');
+    if fs::read(&file).is_ok_and(|old| old == text) {
+        return Ok(());
+    }
+    files::replace_bytes(&file, &text)
+}
+
+/// Puts a tree into the user's index.
+pub(crate) fn index(state: &Path, tree: &Path, common_dir: &Path) -> io::Result<()> {
+    fs::create_dir_all(state.join("trees"))?;
+    let text = format!("{}\n{}\n", common_dir.display(), tree.display());
+    files::replace(&index_file(state, tree), &text)
+}
+
+/// Takes a tree out of the user's index.
+pub(crate) fn unindex(state: &Path, tree: &Path) {
+    let _ = fs::remove_file(index_file(state, tree));
+}

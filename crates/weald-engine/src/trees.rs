@@ -1,0 +1,412 @@
+//! Trees: make them, look at them, work in them, set them aside, and never lose a byte of them.
+//!
+//! The host opens nothing in a tree but what [`weald_git::Door`] allows; whatever else has to be read or written in one
+//! runs as a visit: the `inside` half in the tree's sandbox, the `visit` half here. Each operation on disk stands
+//! between two records in the store, so a crash leaves an intent that `doctor` finishes or takes back.
+
+mod binding;
+mod create;
+mod differences;
+mod doctor;
+mod enter;
+mod import;
+mod inner;
+pub(crate) mod inside;
+mod keep;
+mod layout;
+mod remove;
+mod restore;
+mod run;
+mod scope;
+mod snapshots;
+mod sync;
+mod unlanded;
+mod view;
+mod visit;
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use weald_core::binding::BindRefusal;
+use weald_core::config::Config;
+use weald_core::event::Change;
+use weald_core::id::TaskId;
+use weald_core::name::{NameError, SessionName, TreeName};
+use weald_core::naming::TemplateError;
+use weald_core::session::{ProcessIdentity, ProcessState};
+use weald_core::store::{Durability, Read, StoreError, Write};
+use weald_core::tree::{Tree, TreeStatus};
+use weald_core::tree_rules::{self, Objection, TreeInput, TreeRefusal};
+use weald_git::{GitError, Registrations, Vault, VaultError};
+use weald_sandbox::SandboxError;
+
+use crate::engine::Engine;
+use crate::place::Place;
+use crate::tasks::TaskError;
+
+pub use binding::Binding;
+pub use create::{BranchExists, Created, NewTree, Outcome};
+pub use differences::{Against, Diff};
+pub use doctor::{Finding, Severity};
+pub use enter::Exited;
+pub use inside::{ChangedFile, DiffStyle, Look, run_if_inside};
+pub(crate) use layout::hash_of;
+pub use remove::{BranchOutcome, RemoveRequest, Removed};
+pub use restore::{Purged, TrashEntry};
+pub use run::{RunRequest, RunSandbox};
+pub use scope::ScopeError;
+pub use snapshots::SnapshotView;
+pub use sync::Synced;
+pub use view::{Dirty, TreeView};
+
+/// What the machine and the caller have.
+#[derive(Debug, Clone)]
+pub struct Host {
+    /// The user's home.
+    pub home: Option<PathBuf>,
+    /// Where caches go.
+    pub cache: PathBuf,
+    /// Where the user's index of trees is.
+    pub state: Option<PathBuf>,
+    /// This binary, to be started again inside sandboxes.
+    pub helper: PathBuf,
+    /// The caller's environment, without git's own variables.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Where the caller is.
+    pub directory: PathBuf,
+    /// Who calls.
+    pub actor: Option<SessionName>,
+}
+
+/// The trees of one repository.
+pub struct Trees<'a> {
+    pub(crate) engine: &'a Engine,
+    pub(crate) place: &'a Place,
+    pub(crate) config: &'a Config,
+    pub(crate) target: Option<(String, String)>,
+    pub(crate) host: Host,
+}
+
+/// Why something did not happen to a tree.
+#[derive(Debug, thiserror::Error)]
+pub enum TreeError {
+    /// The store did not answer.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// git did not do it.
+    #[error(transparent)]
+    Git(#[from] GitError),
+    /// The vault can't be used.
+    #[error(transparent)]
+    Vault(#[from] VaultError),
+    /// The sandbox did not start.
+    #[error(transparent)]
+    Sandbox(#[from] SandboxError),
+    /// Its task refused.
+    #[error(transparent)]
+    Task(#[from] TaskError),
+    /// Its status does not allow it.
+    #[error(transparent)]
+    Rule(#[from] TreeRefusal),
+    /// Task and tree can't be bound.
+    #[error(transparent)]
+    Bind(#[from] BindRefusal),
+    /// It can't be called that.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// A template of the configuration makes no sense here.
+    #[error(transparent)]
+    Template(#[from] TemplateError),
+    /// Nobody knows it.
+    #[error("there is no tree {name}")]
+    NotFound {
+        /// As given.
+        name: String,
+    },
+    /// Its directory is gone.
+    #[error("tree {name} is gone: {} is not there", .path.display())]
+    Missing {
+        /// Which.
+        name: TreeName,
+        /// Where it was.
+        path: PathBuf,
+    },
+    /// Something else is where it was.
+    #[error("{} is not tree {name} any more: {why}", .path.display())]
+    Replaced {
+        /// Which.
+        name: TreeName,
+        /// Where.
+        path: PathBuf,
+        /// What is there.
+        why: String,
+    },
+    /// Its repository is gone or replaced.
+    #[error("tree {name} is damaged: {why}")]
+    Damaged {
+        /// Which.
+        name: TreeName,
+        /// Where.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// The name is taken.
+    #[error("tree {name} exists already: {}", .path.display())]
+    Exists {
+        /// Which.
+        name: TreeName,
+        /// Where it is.
+        path: PathBuf,
+    },
+    /// Something is where the tree would go.
+    #[error("{} is there already and is no tree of weald; it was left alone", .path.display())]
+    Occupied {
+        /// Where.
+        path: PathBuf,
+    },
+    /// The branch is taken.
+    #[error("branch {branch} exists already")]
+    BranchExists {
+        /// Which.
+        branch: String,
+        /// For which tree it was wanted.
+        name: TreeName,
+    },
+    /// The branch is in use by another worktree.
+    #[error("branch {branch} is checked out in {}", .path.display())]
+    BranchInUse {
+        /// Which.
+        branch: String,
+        /// By whom.
+        path: PathBuf,
+    },
+    /// A branch with the name of a folder, or the other way round.
+    #[error("branch {branch} can't be made while there is a branch {existing}")]
+    BranchClash {
+        /// What was wanted.
+        branch: String,
+        /// What is in the way.
+        existing: String,
+    },
+    /// The repository has no commit.
+    #[error("the repository has no commit yet, so there is nothing to start from")]
+    NoCommit,
+    /// The base is no commit.
+    #[error("{base} is no commit of this repository")]
+    UnknownBase {
+        /// As given.
+        base: String,
+    },
+    /// The main checkout has changes and the configuration wants none.
+    #[error("the main checkout has {count} uncommitted changes, and tree.dirty_main is refuse")]
+    DirtyMain {
+        /// How many.
+        count: usize,
+    },
+    /// Something speaks against a removal.
+    #[error("{}", removal_message(.tree, .objections))]
+    Removal {
+        /// The tree.
+        tree: Box<Tree>,
+        /// What speaks against it, the strongest first.
+        objections: Vec<Objection>,
+    },
+    /// The caller stands in it.
+    #[error("the current directory is in tree {name}")]
+    Standing {
+        /// Which.
+        name: TreeName,
+    },
+    /// It can't be told what is in it.
+    #[error("{name} can't be looked into: {why}")]
+    Unreadable {
+        /// Which.
+        name: String,
+        /// Why.
+        why: String,
+    },
+    /// A file could not be read or written.
+    #[error("{}: {source}", .path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A path that templates can't hold.
+    #[error("{} is no UTF-8, so no tree can be made beside it", .path.display())]
+    OddPath {
+        /// Which.
+        path: PathBuf,
+    },
+    /// Nothing in the trash is called that.
+    #[error("there is nothing called {id} in the trash")]
+    NotInTrash {
+        /// As given.
+        id: String,
+    },
+    /// There is no such snapshot.
+    #[error("tree {name} has no snapshot {id}")]
+    NoSnapshot {
+        /// Which tree.
+        name: TreeName,
+        /// As given.
+        id: u64,
+    },
+    /// No tree was named and the caller is in none.
+    #[error("no tree is named, and the current directory is in none")]
+    NoTree,
+    /// It is not the kind that can do this.
+    #[error("{what}")]
+    Unsupported {
+        /// What can't be done.
+        what: String,
+    },
+}
+
+fn removal_message(tree: &Tree, objections: &[Objection]) -> String {
+    let said: Vec<_> = objections
+        .iter()
+        .map(|objection| said(tree, objection))
+        .collect();
+    format!("{} {}", tree.name, said.join("; it "))
+}
+
+fn said(tree: &Tree, objection: &Objection) -> String {
+    match objection {
+        Objection::Running(what) => format!("is in use: {}", what.join(", ")),
+        Objection::Locked(lock) => format!("is locked by {}: {}", lock.owner, lock.reason),
+        Objection::Referenced(by) => format!("is referred to by {}", by.join(", ")),
+        Objection::Unknown(why) => format!("can't be looked into, so it is kept: {why}"),
+        Objection::Dirty {
+            staged,
+            unstaged,
+            untracked,
+        } => format!(
+            "has uncommitted changes: {staged} staged, {unstaged} unstaged, {untracked} untracked"
+        ),
+        Objection::Unlanded { commits: 1 } => {
+            format!("holds 1 commit that {} does not have", tree.target)
+        }
+        Objection::Unlanded { commits } => {
+            format!("holds {commits} commits that {} does not have", tree.target)
+        }
+    }
+}
+
+impl<'a> Trees<'a> {
+    /// The trees of the repository at `place`. `target` is the branch that work lands on, and its tip.
+    pub fn new(
+        engine: &'a Engine,
+        place: &'a Place,
+        config: &'a Config,
+        target: Option<(String, String)>,
+        host: Host,
+    ) -> Self {
+        Self {
+            engine,
+            place,
+            config,
+            target,
+            host,
+        }
+    }
+
+    /// This process, as others can look it up.
+    pub(crate) fn me(&self) -> Option<ProcessIdentity> {
+        self.engine.processes.identify(std::process::id())
+    }
+
+    /// True when a process may still be at work; only proof of its end counts.
+    pub(crate) fn may_live(&self, process: &ProcessIdentity) -> bool {
+        self.engine.processes.state(process) != ProcessState::Gone
+    }
+
+    pub(crate) fn actor(&self) -> Option<&SessionName> {
+        self.host.actor.as_ref()
+    }
+
+    /// The vault.
+    pub fn vault(&self) -> Vault {
+        Vault::of(self.place.repository().common_dir())
+    }
+
+    pub(crate) fn registrations(&self) -> Registrations {
+        Registrations::new(self.place.repository().common_dir(), &self.workshop())
+    }
+
+    /// Where things in the making are, on the repository's file system.
+    pub(crate) fn workshop(&self) -> PathBuf {
+        self.place.private().join("workshop")
+    }
+
+    pub(crate) fn workshop_directory(&self) -> Result<tempfile::TempDir, TreeError> {
+        let failed = |source| TreeError::File {
+            path: self.workshop(),
+            source,
+        };
+        std::fs::create_dir_all(self.workshop()).map_err(failed)?;
+        tempfile::TempDir::with_prefix_in("visit-", self.workshop()).map_err(failed)
+    }
+
+    /// The live tree of this name, or the one the caller is in.
+    pub fn named(&self, name: Option<&str>) -> Result<Tree, TreeError> {
+        let Some(name) = name else {
+            let inside = self.place.inside().ok_or(TreeError::NoTree)?.to_owned();
+            let found = self.engine.look(|tx| Ok::<_, StoreError>(tx.trees()?))?;
+            return found
+                .into_iter()
+                .find(|tree| tree.is_live() && tree.path == inside)
+                .ok_or(TreeError::NoTree);
+        };
+        let not_found = || TreeError::NotFound {
+            name: name.to_owned(),
+        };
+        let parsed: TreeName = name.parse().map_err(|_| not_found())?;
+        self.engine
+            .look(|tx| Ok::<_, StoreError>(tx.tree(&parsed)?))?
+            .filter(|tree| tree.is_live() || tree.status == TreeStatus::Creating)
+            .ok_or_else(not_found)
+    }
+
+    /// Decides one input on the newest record of a tree, and records it.
+    pub(crate) fn decide(
+        &self,
+        tree: &Tree,
+        durability: Durability,
+        input: TreeInput,
+    ) -> Result<Tree, TreeError> {
+        self.engine.change(self.actor(), durability, |tx| {
+            let (tree, change) = decided(tx, tree, input)?;
+            tx.record(self.actor(), change)?;
+            Ok(tree)
+        })
+    }
+}
+
+/// Decides on the newest record of a tree.
+pub(crate) fn decided(
+    tx: &mut dyn Write,
+    tree: &Tree,
+    input: TreeInput,
+) -> Result<(Tree, Change), TreeError> {
+    let current = tx.tree_by_id(tree.id)?.unwrap_or_else(|| tree.clone());
+    Ok(tree_rules::decide(&current, input, tx.now())?)
+}
+
+pub(crate) fn require_task_record(
+    tx: &(impl Read + ?Sized),
+    id: &TaskId,
+) -> Result<weald_core::task::Task, TreeError> {
+    Ok(crate::tasks::require_task(tx, id)?)
+}
+
+/// Joins a path with what went wrong there.
+pub(crate) fn at(path: &Path) -> impl FnOnce(io::Error) -> TreeError + '_ {
+    move |source| TreeError::File {
+        path: path.to_owned(),
+        source,
+    }
+}

@@ -1,0 +1,68 @@
+//! Binding tasks and trees.
+
+use weald_core::binding::{self, BindStart};
+use weald_core::id::TaskId;
+use weald_core::name::SessionName;
+use weald_core::store::Durability;
+use weald_core::task::Task;
+
+use super::{TreeError, Trees, require_task_record};
+
+/// How to bind.
+#[derive(Debug, Clone, Default)]
+pub struct Binding {
+    /// Whether the task starts.
+    pub start: bool,
+    /// Who works on it then.
+    pub owner: Option<SessionName>,
+    /// Whether older bindings of both are let go.
+    pub rebind: bool,
+}
+
+impl Trees<'_> {
+    /// Binds a task and a tree.
+    pub fn bind(&self, id: &TaskId, tree: &str, how: Binding) -> Result<Task, TreeError> {
+        let tree = self.named(Some(tree))?;
+        let advances =
+            how.start || how.owner.is_some() || self.config.text("bind_advances") == "true";
+        let start = match advances {
+            true => BindStart::Start(how.owner.clone()),
+            false => BindStart::Keep,
+        };
+        self.engine.change(self.actor(), Durability::Process, |tx| {
+            let mut task = require_task_record(tx, id)?;
+            if how.rebind {
+                if let Some(bound) = task.worktree.clone().filter(|bound| *bound != tree.name) {
+                    let old = tx.tree(&bound)?;
+                    let (free, change) = binding::unbind(&task, old.as_ref(), tx.now())?;
+                    tx.record(self.actor(), change)?;
+                    task = free;
+                }
+                let current = tx.tree_by_id(tree.id)?.unwrap_or_else(|| tree.clone());
+                if let Some(other) = current.task.clone().filter(|other| other != id) {
+                    let other = require_task_record(tx, &other)?;
+                    let (_, change) = binding::unbind(&other, Some(&current), tx.now())?;
+                    tx.record(self.actor(), change)?;
+                }
+            }
+            let current = tx.tree_by_id(tree.id)?.unwrap_or_else(|| tree.clone());
+            let (task, _, change) = binding::bind(&task, &current, start, tx.now())?;
+            tx.record(self.actor(), change)?;
+            Ok(task)
+        })
+    }
+
+    /// Lets a task's tree go.
+    pub fn unbind(&self, id: &TaskId) -> Result<Task, TreeError> {
+        self.engine.change(self.actor(), Durability::Process, |tx| {
+            let task = require_task_record(tx, id)?;
+            let tree = match &task.worktree {
+                Some(name) => tx.tree(name)?,
+                None => None,
+            };
+            let (task, change) = binding::unbind(&task, tree.as_ref(), tx.now())?;
+            tx.record(self.actor(), change)?;
+            Ok(task)
+        })
+    }
+}

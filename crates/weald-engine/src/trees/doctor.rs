@@ -1,0 +1,784 @@
+//! Doctor: what create, import, rm and restore can leave behind, and what people move about.
+//!
+//! It repairs only what is weald's own and provably so; everything else is told. A second run finds nothing that the
+//! first one mended.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use weald_core::store::{Durability, StoreError, TaskFilter};
+use weald_core::tree::{Tree, TreeKind, TreeStatus};
+use weald_core::tree_rules::TreeInput;
+use weald_git::{Expected, RefChange, update_refs};
+
+use super::create::{building, identity_of, locked_text};
+use super::inside::Job;
+use super::remove::RemoveRequest;
+use super::visit::{Access, Site};
+use super::{TreeError, Trees};
+use crate::marker::{self, TreeNote};
+
+/// How bad a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// Good to know.
+    Info,
+    /// Something does not fit, nothing is at risk.
+    Warn,
+    /// Something can't be used.
+    Error,
+}
+
+/// One thing that does not fit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// A stable word.
+    pub code: &'static str,
+    /// How bad.
+    pub severity: Severity,
+    /// What is found.
+    pub what: String,
+    /// What a repair does, or what a person can do.
+    pub would: String,
+    /// Whether it was repaired.
+    pub fixed: bool,
+}
+
+/// A round of checks in the making.
+struct Round<'r, 'a> {
+    trees: &'r Trees<'a>,
+    fix: bool,
+    findings: Vec<Finding>,
+}
+
+impl Trees<'_> {
+    /// Looks for everything that does not fit; repairs what can be with `fix`. `places` are further directories in which
+    /// moved trees may be.
+    pub fn doctor(&self, fix: bool, places: &[PathBuf]) -> Result<Vec<Finding>, TreeError> {
+        let mut round = Round {
+            trees: self,
+            fix,
+            findings: Vec::new(),
+        };
+        for tree in self.all()? {
+            round.check(&tree, places)?;
+        }
+        round.check_registrations()?;
+        round.check_bindings()?;
+        round.check_leftovers()?;
+        round.check_branches()?;
+        Ok(round.findings)
+    }
+
+    fn all(&self) -> Result<Vec<Tree>, TreeError> {
+        Ok(self.engine.look(|tx| Ok::<_, StoreError>(tx.trees()?))?)
+    }
+}
+
+impl Round<'_, '_> {
+    /// Notes a finding; repairs it if asked to.
+    fn found(
+        &mut self,
+        code: &'static str,
+        severity: Severity,
+        what: String,
+        would: &str,
+        repair: impl FnOnce() -> Result<(), TreeError>,
+    ) {
+        let repaired = match self.fix {
+            true => Some(repair()),
+            false => None,
+        };
+        let what = match &repaired {
+            Some(Err(error)) => format!("{what}; the repair failed: {error}"),
+            _ => what,
+        };
+        self.findings.push(Finding {
+            code,
+            severity,
+            what,
+            would: would.to_owned(),
+            fixed: matches!(repaired, Some(Ok(()))),
+        });
+    }
+
+    /// Notes what only a person can mend.
+    fn told(&mut self, code: &'static str, severity: Severity, what: String, would: String) {
+        self.findings.push(Finding {
+            code,
+            severity,
+            what,
+            would,
+            fixed: false,
+        });
+    }
+
+    fn check(&mut self, tree: &Tree, places: &[PathBuf]) -> Result<(), TreeError> {
+        let trees = self.trees;
+        let at_work = tree
+            .worker
+            .as_ref()
+            .is_some_and(|worker| trees.may_live(worker));
+        if at_work {
+            return Ok(());
+        }
+        match tree.status {
+            TreeStatus::Creating => self.unfinished_creation(tree),
+            TreeStatus::Trashed => self.check_trashed(tree),
+            TreeStatus::Removed => self.check_removed(tree),
+            _ if tree.removing => self.unfinished_removal(tree),
+            _ => self.check_live(tree, places),
+        }
+        Ok(())
+    }
+
+    /// A creation that was interrupted: finished if everything is there, else taken back.
+    fn unfinished_creation(&mut self, tree: &Tree) {
+        let trees = self.trees;
+        let registered = trees
+            .registrations()
+            .list()
+            .unwrap_or_default()
+            .into_iter()
+            .find_map(|known| {
+                Some((
+                    TreeNote::of(&known).filter(|note| note.tree == tree.id)?,
+                    known,
+                ))
+            });
+        let here = identity_of(&tree.path).ok();
+        if let Some((note, known)) = registered
+            && here == Some(note.identity)
+        {
+            let what = format!("tree {} was made but not recorded", tree.name);
+            self.found(
+                "create_unfinished",
+                Severity::Warn,
+                what,
+                "record it",
+                || {
+                    trees.find_again(tree);
+                    let input = TreeInput::Created {
+                        identity: note.identity,
+                        registration: known.name.clone(),
+                    };
+                    trees.decide(tree, Durability::Process, input).map(drop)
+                },
+            );
+            return;
+        }
+        let what = format!("the creation of tree {} was interrupted", tree.name);
+        self.found(
+            "create_unfinished",
+            Severity::Warn,
+            what,
+            "take it back",
+            || {
+                trees.clear_creation(tree)?;
+                let input = TreeInput::CreateFailed {
+                    error: "interrupted".to_owned(),
+                };
+                trees.decide(tree, Durability::Process, input).map(drop)
+            },
+        );
+    }
+
+    /// A removal that was interrupted: finished if the directory is in the trash, else called off.
+    fn unfinished_removal(&mut self, tree: &Tree) {
+        let trees = self.trees;
+        let what = format!("the removal of tree {} was interrupted", tree.name);
+        match trees.in_trash(tree) {
+            Some(path) if tree.path.symlink_metadata().is_err() => {
+                self.found(
+                    "remove_unfinished",
+                    Severity::Warn,
+                    what,
+                    "finish it",
+                    || trees.finish_removal(tree, path),
+                );
+            }
+            _ => self.found(
+                "remove_unfinished",
+                Severity::Warn,
+                what,
+                "call it off",
+                || {
+                    if let Some(identity) = tree.identity {
+                        trees.reinstate_registration(tree, identity)?;
+                    }
+                    trees.reinstate_missing_branch(tree)?;
+                    let input = TreeInput::RemoveFailed {
+                        error: "interrupted".to_owned(),
+                    };
+                    trees.decide(tree, Durability::Process, input).map(drop)
+                },
+            ),
+        }
+    }
+
+    fn check_trashed(&mut self, tree: &Tree) {
+        let trees = self.trees;
+        let Some(trash) = tree.trash.clone() else {
+            return;
+        };
+        let is_tree =
+            |path: &Path| tree.identity.is_some() && identity_of(path).ok() == tree.identity;
+        if is_tree(&trash.path) {
+            if tree.removing {
+                let what = format!("the purge of tree {} was interrupted", tree.name);
+                self.found(
+                    "purge_unfinished",
+                    Severity::Warn,
+                    what,
+                    "keep it in the trash",
+                    || {
+                        let input = TreeInput::RemoveFailed {
+                            error: "interrupted".to_owned(),
+                        };
+                        trees.decide(tree, Durability::Process, input).map(drop)
+                    },
+                );
+            }
+            return;
+        }
+        if is_tree(&tree.path) {
+            let what = format!(
+                "tree {} is back from the trash, but not on record",
+                tree.name
+            );
+            self.found(
+                "restore_unfinished",
+                Severity::Warn,
+                what,
+                "restore it",
+                || trees.reinstate(tree, &trash).map(drop),
+            );
+        } else if tree.removing {
+            let what = format!("the purge of tree {} was interrupted", tree.name);
+            self.found(
+                "purge_unfinished",
+                Severity::Warn,
+                what,
+                "finish it",
+                || {
+                    trees.unregister(tree)?;
+                    trees
+                        .decide(tree, Durability::Process, TreeInput::Removed)
+                        .map(drop)
+                },
+            );
+        } else {
+            let what = format!("{} is not in the trash any more", trash.path.display());
+            self.told(
+                "trash_missing",
+                Severity::Info,
+                what,
+                "its commits are in the vault; weald trash purge forgets it".to_owned(),
+            );
+        }
+    }
+
+    /// What a failed creation may have left when it could not clear it.
+    fn check_removed(&mut self, tree: &Tree) {
+        let trees = self.trees;
+        if building(tree).symlink_metadata().is_ok() {
+            let what = format!("{} is left from a creation", building(tree).display());
+            self.found("leftover", Severity::Info, what, "delete it", || {
+                trees.clear_creation(tree)
+            });
+        }
+    }
+
+    fn check_live(&mut self, tree: &Tree, places: &[PathBuf]) {
+        let trees = self.trees;
+        for run in tree.runs.iter().filter(|run| !trees.may_live(&run.process)) {
+            let what = format!("a run of {} in {} ended unseen", run.program, tree.name);
+            self.found(
+                "run_unfinished",
+                Severity::Info,
+                what,
+                "record its end",
+                || {
+                    let input = TreeInput::RunEnds {
+                        process: run.process.clone(),
+                        timed_out: false,
+                        code: None,
+                    };
+                    trees.decide(tree, Durability::Process, input).map(drop)
+                },
+            );
+        }
+        match trees.site(tree) {
+            Ok(site) => self.check_present(tree, &site),
+            Err(TreeError::Missing { .. }) => self.check_missing(tree, places),
+            Err(error) => {
+                let would = "look at what is there; weald touches nothing of it".to_owned();
+                self.told("tree_replaced", Severity::Error, error.to_string(), would);
+            }
+        }
+    }
+
+    /// The directory is not where it was: perhaps it was moved.
+    fn check_missing(&mut self, tree: &Tree, places: &[PathBuf]) {
+        let trees = self.trees;
+        let what = format!("tree {} is not at {}", tree.name, tree.path.display());
+        match trees.moved_to(tree, places) {
+            Some(path) => {
+                let what = format!("{what}, but at {}", path.display());
+                self.found(
+                    "tree_moved",
+                    Severity::Warn,
+                    what,
+                    "record the new place",
+                    || trees.accept_move(tree, &path),
+                );
+            }
+            None => self.told(
+                "tree_missing",
+                Severity::Warn,
+                what,
+                format!(
+                    "weald ensure {0} makes it again, weald rm {0} forgets it",
+                    tree.name
+                ),
+            ),
+        }
+    }
+
+    fn check_present(&mut self, tree: &Tree, site: &Site) {
+        let trees = self.trees;
+        let name = tree.registration.as_deref().unwrap_or(tree.name.as_str());
+        let known = trees.registrations().read(name);
+        let points_back = known.as_ref().is_some_and(|known| {
+            known.path() == Some(&tree.path)
+                && TreeNote::of(known).is_some_and(|note| note.tree == tree.id)
+        });
+        if !points_back && let Some(identity) = tree.identity {
+            let what = format!("tree {} is not registered in the repository", tree.name);
+            self.found(
+                "registration_lost",
+                Severity::Warn,
+                what,
+                "register it",
+                || {
+                    let registration = trees.reinstate_registration(tree, identity)?;
+                    let input = TreeInput::Repaired {
+                        identity,
+                        path: tree.path.clone(),
+                        registration,
+                    };
+                    trees.decide(tree, Durability::Process, input).map(drop)
+                },
+            );
+        } else if known.is_some_and(|known| known.locked != locked_text(tree))
+            && tree.kind == TreeKind::Sealed
+        {
+            let what = format!("the lock that git shows for {} is not weald's", tree.name);
+            let would = format!(
+                "if it is not wanted: git worktree unlock {}",
+                tree.path.display()
+            );
+            self.told("foreign_lock", Severity::Info, what, would);
+        }
+        if tree.kind == TreeKind::Sealed && !trees.borrows_from_here(tree) {
+            let what = format!("tree {} borrows from a place that is gone", tree.name);
+            self.found(
+                "alternates_broken",
+                Severity::Warn,
+                what,
+                "point it at the vault",
+                || {
+                    let text = String::from_utf8_lossy(&trees.alternates(&tree.path)).into_owned();
+                    let job = Job::WriteAlternates { text };
+                    trees
+                        .do_inside(tree.name.as_str(), site, Access::Write, job)
+                        .map(drop)
+                },
+            );
+        }
+        if !trees.is_findable(tree) {
+            let what = format!(
+                "commands inside tree {} would not find the repository",
+                tree.name
+            );
+            self.found(
+                "marker_lost",
+                Severity::Warn,
+                what,
+                "write the marker",
+                || {
+                    trees.find_again(tree);
+                    Ok(())
+                },
+            );
+        }
+    }
+
+    /// Entries in `worktrees/`: ours without a tree go, broken ones of others are told.
+    fn check_registrations(&mut self) -> Result<(), TreeError> {
+        let trees = self.trees;
+        let known = trees.all()?;
+        let registrations = trees.registrations();
+        for entry in registrations.list().unwrap_or_default() {
+            let Some(note) = TreeNote::of(&entry) else {
+                if entry.dot_git.is_none() || entry.head.is_none() {
+                    let what = format!("worktrees/{} is broken and not weald's", entry.name);
+                    let would = format!(
+                        "look at it, then delete {}",
+                        registrations.directory(&entry.name).display()
+                    );
+                    self.told("foreign_broken", Severity::Warn, what, would);
+                }
+                continue;
+            };
+            let owner = known.iter().find(|tree| tree.id == note.tree);
+            let wanted = owner.is_some_and(|tree| {
+                let in_trash = tree.status == TreeStatus::Trashed && tree.kind == TreeKind::Linked;
+                let unfinished = tree.status == TreeStatus::Creating || tree.removing;
+                (tree.is_live() && tree.registration.as_deref() == Some(&entry.name))
+                    || in_trash
+                    || unfinished
+            });
+            if !wanted && owner.is_some() {
+                let what = format!("worktrees/{} belongs to a tree that is gone", entry.name);
+                self.found(
+                    "registration_stale",
+                    Severity::Info,
+                    what,
+                    "remove it",
+                    || {
+                        registrations
+                            .remove(&entry.name)
+                            .map_err(super::at(&registrations.directory(&entry.name)))
+                    },
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Tasks and trees that don't agree on each other.
+    fn check_bindings(&mut self) -> Result<(), TreeError> {
+        let trees = self.trees;
+        let known = trees.all()?;
+        let tasks = trees
+            .engine
+            .look(|tx| Ok::<_, StoreError>(tx.tasks(&TaskFilter::default())?))?;
+        for task in tasks.iter().filter(|task| task.worktree.is_some()) {
+            let tree = known
+                .iter()
+                .rev()
+                .find(|tree| Some(&tree.name) == task.worktree.as_ref());
+            if tree.is_some_and(|tree| tree.is_live() && tree.task.as_ref() == Some(&task.id)) {
+                continue;
+            }
+            let what = format!("task {} names a tree that is not its own", task.id);
+            self.found(
+                "binding_dangling",
+                Severity::Warn,
+                what,
+                "unbind it",
+                || trees.unbind(&task.id).map(drop),
+            );
+        }
+        for tree in known
+            .iter()
+            .filter(|tree| tree.is_live() && tree.task.is_some())
+        {
+            let agrees = tasks.iter().any(|task| {
+                Some(&task.id) == tree.task.as_ref() && task.worktree.as_ref() == Some(&tree.name)
+            });
+            if !agrees {
+                let what = format!("tree {} names a task that has another tree", tree.name);
+                self.found(
+                    "binding_dangling",
+                    Severity::Warn,
+                    what,
+                    "unbind it",
+                    || {
+                        trees
+                            .decide(tree, Durability::Process, TreeInput::Unbind)
+                            .map(drop)
+                    },
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Things in the making that nobody makes any more.
+    fn check_leftovers(&mut self) -> Result<(), TreeError> {
+        let trees = self.trees;
+        let workshop = trees.workshop();
+        let old: Vec<PathBuf> = fs::read_dir(&workshop)
+            .map(|entries| entries.flatten().map(|entry| entry.path()).collect())
+            .unwrap_or_default();
+        for path in old.into_iter().filter(|path| is_abandoned(path)) {
+            let what = format!("{} is left from something unfinished", path.display());
+            self.found("leftover", Severity::Info, what, "delete it", || {
+                let gone = match path.is_dir() {
+                    true => fs::remove_dir_all(&path),
+                    false => fs::remove_file(&path),
+                };
+                gone.map_err(super::at(&path))
+            });
+        }
+        let packs = trees.place.repository().common_dir().join("objects/pack");
+        let keeps = fs::read_dir(&packs).into_iter().flatten().flatten();
+        for keep in keeps.map(|entry| entry.path()) {
+            let is_keep = keep.extension().is_some_and(|kind| kind == "keep");
+            if is_keep && weald_git::is_stale_keep(&keep) {
+                let what = format!("{} holds a pack for an import that ended", keep.display());
+                self.found("leftover", Severity::Info, what, "delete it", || {
+                    fs::remove_file(&keep).map_err(super::at(&keep))
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Live trees whose branch in main is gone.
+    fn check_branches(&mut self) -> Result<(), TreeError> {
+        let trees = self.trees;
+        for tree in trees
+            .all()?
+            .iter()
+            .filter(|tree| tree.is_live() && !tree.removing)
+        {
+            let full = format!("refs/heads/{}", tree.branch);
+            if trees.place.repository().resolve(&full)?.is_none() && trees.site(tree).is_ok() {
+                let what = format!("branch {} of tree {} is gone", tree.branch, tree.name);
+                self.found("branch_lost", Severity::Warn, what, "make it again", || {
+                    trees.reinstate_missing_branch(tree)
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Trees<'_> {
+    /// Takes back what a creation left: the building, the registration, and the branch that came with it.
+    fn clear_creation(&self, tree: &Tree) -> Result<(), TreeError> {
+        let building = building(tree);
+        if building.symlink_metadata().is_ok() {
+            fs::remove_dir_all(&building).map_err(super::at(&building))?;
+        }
+        let registrations = self.registrations();
+        for known in registrations.list().unwrap_or_default() {
+            if TreeNote::of(&known).is_none_or(|note| note.tree != tree.id) {
+                continue;
+            }
+            let full = format!("refs/heads/{}", tree.branch);
+            let held = self.place.repository().resolve(&full)?;
+            // At its base it holds nothing of anybody's.
+            if held.is_some_and(|held| held.as_str() == tree.base.commit) {
+                let gone = RefChange {
+                    name: full,
+                    new: None,
+                    expected: Expected::Holds(tree.base.commit.clone()),
+                };
+                update_refs(
+                    self.place.repository().common_dir(),
+                    &[gone],
+                    "weald: not made",
+                )?;
+            }
+            registrations
+                .remove(&known.name)
+                .map_err(super::at(&registrations.directory(&known.name)))?;
+        }
+        Ok(())
+    }
+
+    /// The directory of a tree in the trash, by what it is.
+    fn in_trash(&self, tree: &Tree) -> Option<PathBuf> {
+        let identity = tree.identity?;
+        let directory = self.trash_directory(&tree.path).ok()?;
+        let entries = fs::read_dir(directory).ok()?;
+        entries
+            .flatten()
+            .map(|entry| entry.path())
+            .find(|path| identity_of(path).ok() == Some(identity))
+    }
+
+    fn finish_removal(&self, tree: &Tree, path: PathBuf) -> Result<(), TreeError> {
+        let full = format!("refs/heads/{}", tree.branch);
+        let branch_tip = self.place.repository().resolve(&full)?;
+        let trash = weald_core::tree::Trash {
+            path,
+            at: self.engine.look(|tx| Ok::<_, StoreError>(tx.now()))?,
+            tip: tree.head.clone().or_else(|| Some(tree.base.commit.clone())),
+            branch_tip: branch_tip.map(|tip| tip.as_str().to_owned()),
+            snapshot: None,
+            task: tree.task.clone(),
+        };
+        match tree.kind {
+            TreeKind::Sealed => self.unregister(tree)?,
+            TreeKind::Linked => self.register_in_trash(tree, &trash)?,
+        }
+        self.engine.change(self.actor(), Durability::Power, |tx| {
+            let input = TreeInput::Trashed(Box::new(trash));
+            self.record_end(tx, tree, input, &RemoveRequest::default())
+        })?;
+        Ok(())
+    }
+
+    /// Main's branch of a live tree, where it was.
+    fn reinstate_missing_branch(&self, tree: &Tree) -> Result<(), TreeError> {
+        let full = format!("refs/heads/{}", tree.branch);
+        if self.place.repository().resolve(&full)?.is_some() {
+            return Ok(());
+        }
+        let tip = tree
+            .head
+            .clone()
+            .unwrap_or_else(|| tree.base.commit.clone());
+        let main = self.place.repository().common_dir();
+        let kept = match self.place.repository().has_object(&tip)? {
+            true => None,
+            false => Some(weald_git::transfer(
+                self.vault().path(),
+                main,
+                &[&tip],
+                &[],
+            )?),
+        };
+        let back = RefChange {
+            name: full,
+            new: Some(tip),
+            expected: Expected::Absent,
+        };
+        update_refs(main, &[back], &format!("weald: restore {}", tree.name))?;
+        drop(kept);
+        Ok(())
+    }
+
+    /// Where a tree's directory is now, by what it is.
+    fn moved_to(&self, tree: &Tree, places: &[PathBuf]) -> Option<PathBuf> {
+        let identity = tree.identity?;
+        let is_it = |path: &Path| identity_of(path).ok() == Some(identity);
+        let name = tree.path.file_name()?;
+        let root_name = tree.path.parent()?.file_name()?;
+        let main = self.place.root();
+        let beside = main
+            .parent()
+            .map(|parent| parent.join(root_name).join(name));
+        let inside = Some(main.join(root_name).join(name));
+        let mut candidates: Vec<PathBuf> = beside.into_iter().chain(inside).collect();
+        for place in places {
+            candidates.push(place.clone());
+            candidates.push(place.join(name));
+        }
+        let mut folders: Vec<PathBuf> = tree
+            .path
+            .ancestors()
+            .skip(1)
+            .take(2)
+            .map(Path::to_owned)
+            .collect();
+        folders.extend(main.parent().map(Path::to_owned));
+        folders.extend(main.parent().map(|parent| parent.join(root_name)));
+        for folder in folders {
+            let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+            candidates.extend(entries.map(|entry| entry.path()).take(10_000));
+        }
+        candidates
+            .into_iter()
+            .find(|path| is_it(path))?
+            .canonicalize()
+            .ok()
+    }
+
+    fn accept_move(&self, tree: &Tree, path: &Path) -> Result<(), TreeError> {
+        let moved = Tree {
+            path: path.to_owned(),
+            ..tree.clone()
+        };
+        let identity = identity_of(path)?;
+        let registration = self.reinstate_registration(&moved, identity)?;
+        let input = TreeInput::Repaired {
+            identity,
+            path: path.to_owned(),
+            registration: registration.clone(),
+        };
+        let moved = self.decide(tree, Durability::Process, input)?;
+        if let Some(state) = &self.host.state {
+            marker::unindex(state, &tree.path);
+        }
+        let root = path.parent().unwrap_or(path);
+        if root.join(marker::MARKER).exists() {
+            marker::mark(root, self.place.repository().common_dir()).map_err(super::at(root))?;
+        }
+        self.find_again(&moved);
+        match moved.kind {
+            TreeKind::Sealed => {
+                let site = Site {
+                    path: path.to_owned(),
+                    git_dir: path.join(".git"),
+                    kind: moved.kind,
+                };
+                let text = String::from_utf8_lossy(&self.alternates(path)).into_owned();
+                let job = Job::WriteAlternates { text };
+                self.do_inside(moved.name.as_str(), &site, Access::Write, job)?;
+            }
+            TreeKind::Linked => {
+                let directory = self.registrations().directory(&registration);
+                let text = format!("gitdir: {}\n", directory.display());
+                crate::files::replace(&path.join(".git"), &text).map_err(super::at(path))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a sealed tree's alternates lead to this vault.
+    fn borrows_from_here(&self, tree: &Tree) -> bool {
+        let Ok(door) = weald_git::Door::open(&tree.path) else {
+            return true;
+        };
+        let Ok(text) = door.read(".git/objects/info/alternates", 16 * 1024) else {
+            return false;
+        };
+        let text = String::from_utf8_lossy(&text).into_owned();
+        let objects = tree.path.join(".git/objects");
+        let vault = self.vault().objects().canonicalize().ok();
+        text.lines()
+            .any(|line| vault.is_some() && objects.join(line).canonicalize().ok() == vault)
+    }
+
+    /// Whether a command inside the tree would find this repository.
+    fn is_findable(&self, tree: &Tree) -> bool {
+        match marker::find(&tree.path, self.host.state.as_deref()) {
+            Ok(marker::Found::Tree { main, tree: found }) => {
+                found == tree.path
+                    && self
+                        .place
+                        .repository()
+                        .common_dir()
+                        .starts_with(main.canonicalize().unwrap_or(main))
+            }
+            _ => false,
+        }
+    }
+}
+
+/// A file of the workshop whose maker is gone: names hold the maker's process number, or it is old.
+fn is_abandoned(path: &Path) -> bool {
+    let name = path
+        .file_name()
+        .and_then(|name| name.to_str())
+        .unwrap_or_default();
+    let number = name
+        .split('-')
+        .nth(1)
+        .and_then(|number| number.parse::<u32>().ok());
+    match number {
+        Some(pid) if !name.starts_with("index-") => !Path::new(&format!("/proc/{pid}")).exists(),
+        _ => {
+            let modified = path.symlink_metadata().and_then(|found| found.modified());
+            modified.is_ok_and(|time| time.elapsed().is_ok_and(|age| age.as_secs() > 3600))
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! Import: everything an inner repository holds goes into the vault, and main's branch follows.
+//!
+//! What comes in is a pack that `index-pack --strict` has checked, and names that are checked here. A tip that would be
+//! lost by amend or rebase stays as `old/<n>`. If main's branch was moved by somebody else, both are kept.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, Read};
+
+use weald_core::config::parse_size;
+use weald_core::store::Durability;
+use weald_core::tree::{Tree, TreeKind};
+use weald_core::tree_rules::TreeInput;
+use weald_git::{
+    Commit, Expected, Git, GitError, RefChange, list_refs, receive_checked, transfer, update_refs,
+};
+
+use super::inside::{Job, Look, Tips};
+use super::visit::{Access, Site};
+use super::{TreeError, Trees};
+
+/// How many refs an inner repository may have.
+const REFS: usize = 10_000;
+
+/// The header of a pack that holds nothing: signature, version and a count of zero.
+const PACK_HEADER: usize = 12;
+
+impl Trees<'_> {
+    /// Looks into a tree and takes everything out of it that the vault lacks; main's branch is left alone.
+    pub(crate) fn import(&self, tree: &Tree, site: &Site) -> Result<Look, TreeError> {
+        if tree.kind == TreeKind::Linked {
+            let reply = self.do_inside(
+                tree.name.as_str(),
+                site,
+                Access::Read,
+                Job::Look { haves: None },
+            )?;
+            return reply.look.ok_or_else(|| self.no_answer(tree));
+        }
+        let known = self.known_refs(tree)?;
+        let mut haves: BTreeSet<String> = known.values().cloned().collect();
+        haves.insert(tree.base.commit.clone());
+        haves.extend(self.main_refs()?.into_iter().map(|known| known.commit));
+        let haves = self.present(haves)?;
+        let job = Job::Look { haves: Some(haves) };
+        let mut visit = self.visit(tree.name.as_str(), site, Access::Read, job)?;
+        let (Some(look), Some(tips)) = (visit.reply.look.clone(), visit.reply.tips.clone()) else {
+            visit.finish(tree.name.as_str())?;
+            return Err(self.no_answer(tree));
+        };
+        let mut refused = None;
+        if let Some(mut pack) = visit.pack() {
+            let limit = parse_size(self.config.text("tree.import_limit")).unwrap_or(u64::MAX);
+            if !is_empty_pack(&mut pack) {
+                refused = receive_checked(self.vault().path(), pack.take(limit), limit).err();
+            }
+        }
+        visit.finish(tree.name.as_str())?;
+        if let Some(error) = refused {
+            return Err(TreeError::Unreadable {
+                name: tree.name.to_string(),
+                why: format!("what it holds can't be taken in: {error}"),
+            });
+        }
+        self.keep_tips(tree, &known, &look, &tips)?;
+        Ok(look)
+    }
+
+    /// Imports, and lets main's branch follow. Answers the newest record.
+    pub(crate) fn import_and_follow(
+        &self,
+        tree: &Tree,
+        site: &Site,
+    ) -> Result<(Tree, Look), TreeError> {
+        let look = self.import(tree, site)?;
+        let Some(head) = look.head.clone() else {
+            return Ok((tree.clone(), look));
+        };
+        let diverged = match tree.kind {
+            TreeKind::Sealed => !self.follow(tree, &head)?,
+            TreeKind::Linked => false,
+        };
+        if tree.head.as_deref() == Some(&head) && tree.diverged == diverged {
+            return Ok((tree.clone(), look));
+        }
+        let input = TreeInput::Imported { head, diverged };
+        Ok((self.decide(tree, Durability::Process, input)?, look))
+    }
+
+    fn no_answer(&self, tree: &Tree) -> TreeError {
+        TreeError::Unreadable {
+            name: tree.name.to_string(),
+            why: "it gave no answer".to_owned(),
+        }
+    }
+
+    /// What the vault holds of a tree, by the names inside it.
+    fn known_refs(&self, tree: &Tree) -> Result<BTreeMap<String, String>, TreeError> {
+        let prefix = format!("refs/tree/{}/", tree.id);
+        let listed = list_refs(self.vault().path(), &[&prefix])?;
+        let short = |name: &str| name.strip_prefix(&prefix).map(str::to_owned);
+        let known = listed
+            .into_iter()
+            .filter_map(|known| Some((short(&known.name)?, known.commit)));
+        Ok(known.collect())
+    }
+
+    /// Those that the vault has: a base may be older than the vault.
+    fn present(&self, ids: BTreeSet<String>) -> Result<Vec<String>, TreeError> {
+        let list: Vec<_> = ids.into_iter().collect();
+        let answer = self
+            .vault()
+            .git("cat-file")
+            .args(["--batch-check=%(objectname)"])
+            .input(list.join("\n") + "\n")
+            .run()?;
+        let text = String::from_utf8_lossy(&answer);
+        let there = text.lines().filter(|line| Commit::parse(line).is_some());
+        Ok(there.map(str::to_owned).collect())
+    }
+
+    /// Moves the vault's refs of a tree to what it holds now.
+    fn keep_tips(
+        &self,
+        tree: &Tree,
+        known: &BTreeMap<String, String>,
+        look: &Look,
+        tips: &Tips,
+    ) -> Result<(), TreeError> {
+        let now = wanted_refs(look, tips);
+        let gone =
+            |(name, _): &(&String, &String)| !now.contains_key(*name) && !name.starts_with("old/");
+        let lost = self.lost(known, &now, tips)?;
+        let prefix = format!("refs/tree/{}/", tree.id);
+        let change = |name: &str, new: Option<&String>, expected: Expected| RefChange {
+            name: format!("{prefix}{name}"),
+            new: new.cloned(),
+            expected,
+        };
+        let newest = known
+            .keys()
+            .filter_map(|name| name.strip_prefix("old/")?.parse::<u64>().ok())
+            .max()
+            .unwrap_or(0);
+        let mut first: Vec<_> = lost
+            .iter()
+            .zip(newest + 1..)
+            .map(|(id, number)| change(&format!("old/{number}"), Some(id), Expected::Any))
+            .collect();
+        let deleted = known.iter().filter(gone);
+        first.extend(deleted.map(|(name, old)| change(name, None, Expected::Holds(old.clone()))));
+        let moved = now
+            .iter()
+            .filter(|(name, id)| known.get(*name) != Some(*id));
+        let second: Vec<_> = moved
+            .map(|(name, id)| match known.get(name) {
+                Some(old) => change(name, Some(id), Expected::Holds(old.clone())),
+                None => change(name, Some(id), Expected::Any),
+            })
+            .collect();
+        // What goes, goes first: a branch `a` may have made room for `a/b`. The lost tips are held before that.
+        self.vault_refs(tree, &first)?;
+        self.vault_refs(tree, &second)
+    }
+
+    fn vault_refs(&self, tree: &Tree, changes: &[RefChange]) -> Result<(), TreeError> {
+        match update_refs(self.vault().path(), changes, "weald: import") {
+            Ok(()) => Ok(()),
+            // Another import of the same tree was faster; what it took is there.
+            Err(GitError::Failed { stderr, .. }) if stderr.contains("but expected") => Ok(()),
+            Err(error) => Err(TreeError::Unreadable {
+                name: tree.name.to_string(),
+                why: format!("its refs can't be taken in: {error}"),
+            }),
+        }
+    }
+
+    /// Commits that were held before and are reachable from nothing that is held now.
+    fn lost(
+        &self,
+        known: &BTreeMap<String, String>,
+        now: &BTreeMap<String, String>,
+        tips: &Tips,
+    ) -> Result<Vec<String>, TreeError> {
+        let dropped = known.iter().filter(|(name, id)| {
+            now.get(*name) != Some(*id) && !name.starts_with("old/") && *name != "staged"
+        });
+        let candidates: BTreeSet<&String> = dropped.map(|(_, id)| id).chain(&tips.reflog).collect();
+        if candidates.is_empty() {
+            return Ok(Vec::new());
+        }
+        let held = now.iter().filter(|(name, _)| *name != "staged");
+        let old = known.iter().filter(|(name, _)| name.starts_with("old/"));
+        let mut input = String::new();
+        for id in &candidates {
+            input.push_str(&format!("{id}\n"));
+        }
+        for (_, id) in held.chain(old) {
+            input.push_str(&format!("^{id}\n"));
+        }
+        let answer = self
+            .vault()
+            .git("rev-list")
+            .args(["--ignore-missing", "--stdin"])
+            .input(input)
+            .run()?;
+        let text = String::from_utf8_lossy(&answer);
+        let unreachable: BTreeSet<_> = text.lines().collect();
+        let lost = candidates
+            .into_iter()
+            .filter(|id| unreachable.contains(id.as_str()));
+        Ok(lost.cloned().collect())
+    }
+
+    /// Moves main's branch to `head`; false if somebody else moved it.
+    fn follow(&self, tree: &Tree, head: &str) -> Result<bool, TreeError> {
+        let repository = self.place.repository();
+        let full = format!("refs/heads/{}", tree.branch);
+        let held = repository
+            .resolve(&full)?
+            .map(|held| held.as_str().to_owned());
+        if held.as_deref() == Some(head) {
+            return Ok(true);
+        }
+        let ours = tree.head.as_deref().unwrap_or(&tree.base.commit);
+        if let Some(held) = &held
+            && held != ours
+            && !self.contains(head, held)?
+        {
+            return Ok(false);
+        }
+        let mut haves: Vec<&str> = held.iter().map(String::as_str).collect();
+        haves.extend(self.target.as_ref().map(|(_, tip)| tip.as_str()));
+        let haves = self.present(haves.into_iter().map(str::to_owned).collect())?;
+        let haves: Vec<_> = haves.iter().map(String::as_str).collect();
+        let main = repository.common_dir();
+        let kept = transfer(self.vault().path(), main, &[head], &haves)?;
+        let change = RefChange {
+            name: full,
+            new: Some(head.to_owned()),
+            expected: match held {
+                Some(held) => Expected::Holds(held),
+                None => Expected::Absent,
+            },
+        };
+        let moved = update_refs(main, &[change], &format!("weald: import {}", tree.name));
+        drop(kept);
+        match moved {
+            Ok(()) => Ok(true),
+            // Somebody was faster; the next look tells.
+            Err(GitError::Failed { stderr, .. })
+                if stderr.contains("but expected") || stderr.contains("already exists") =>
+            {
+                Ok(false)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Whether `tip` contains `commit`, as the vault knows them.
+    pub(crate) fn contains(&self, tip: &str, commit: &str) -> Result<bool, TreeError> {
+        let asked = Git::new(self.vault().path(), "merge-base")
+            .args(["--is-ancestor", commit, tip])
+            .output()?;
+        Ok(asked.status.success())
+    }
+}
+
+/// What the vault should hold of a tree: short name and object.
+fn wanted_refs(look: &Look, tips: &Tips) -> BTreeMap<String, String> {
+    let mut wanted = BTreeMap::new();
+    let is_id = |id: &str| Commit::parse(id).is_some();
+    for (name, id) in tips.refs.iter().take(REFS) {
+        let short = name.strip_prefix("refs/").filter(|short| {
+            !short.starts_with("remotes/") && *short != "stash" && is_ref_name(short)
+        });
+        if let Some(short) = short.filter(|_| is_id(id)) {
+            wanted.insert(short.to_owned(), id.clone());
+        }
+    }
+    for (number, id) in tips.stash.iter().enumerate().filter(|(_, id)| is_id(id)) {
+        wanted.insert(format!("stash/{number}"), id.clone());
+    }
+    if let Some(id) = tips.staged.as_ref().filter(|id| is_id(id)) {
+        wanted.insert("staged".to_owned(), id.clone());
+    }
+    if let Some(id) = look.head.as_ref().filter(|id| is_id(id)) {
+        wanted.insert("HEAD".to_owned(), id.clone());
+    }
+    wanted
+}
+
+/// A name that is safe as a file and as a ref; git itself checks the rest.
+fn is_ref_name(name: &str) -> bool {
+    name.len() < 1024
+        && !name.bytes().any(|byte| byte <= b' ' || byte == 0x7f)
+        && name
+            .split('/')
+            .all(|part| !part.is_empty() && !part.starts_with('.') && part.len() < 250)
+}
+
+fn is_empty_pack(pack: &mut impl BufRead) -> bool {
+    match pack.fill_buf() {
+        Ok(start) if start.len() >= PACK_HEADER => start[8..PACK_HEADER] == [0; 4],
+        Ok(start) => start.is_empty(),
+        Err(_) => true,
+    }
+}

@@ -1,0 +1,283 @@
+//! The inside half of a visit: this binary, started again inside a tree's sandbox, to do one job with git there.
+//!
+//! Everything here runs confined, on a directory that an agent wrote: it may lie, hang or break, and the host half
+//! (`visit`) treats every byte of the answer as untrusted. An answer is one line of JSON, then perhaps a pack.
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use weald_git::{Git, GitError};
+
+mod changes;
+mod diff;
+mod look;
+mod snapshot;
+mod sync;
+
+pub use diff::DiffStyle;
+
+/// The argument that makes a weald the inside half.
+pub(crate) const INSIDE_ARGUMENT: &str = "__weald-inside";
+
+/// The host's own limit is shorter; this one only ends what nobody waits for.
+const TIME_LIMIT: Duration = Duration::from_secs(24 * 3600);
+
+/// What to do, and where.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Request {
+    /// The repository.
+    pub git_dir: PathBuf,
+    /// The files.
+    pub work_tree: PathBuf,
+    /// The user's home, for their configuration.
+    pub home: Option<PathBuf>,
+    /// The job.
+    pub job: Job,
+}
+
+/// One job.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum Job {
+    /// Check `commit` out into an empty work tree; with another index than the repository's.
+    Populate {
+        commit: String,
+        index: Option<PathBuf>,
+    },
+    /// Say what is there; with `haves`, send all that the vault lacks.
+    Look { haves: Option<Vec<String>> },
+    /// Change refs: name, new, old.
+    UpdateRefs(Vec<(String, String, Option<String>)>),
+    /// Send a commit that holds everything.
+    Snapshot { limits: SnapshotLimits },
+    /// Put a snapshot back.
+    RestoreSnapshot { commit: String },
+    /// Tell what changed since `base`.
+    Diff {
+        base: String,
+        against: Option<String>,
+        style: DiffStyle,
+        limit: usize,
+    },
+    /// Bring `commit` in.
+    Sync {
+        commit: String,
+        rebase: bool,
+        message: String,
+    },
+    /// Write a small file of the repository's.
+    WriteAlternates { text: String },
+}
+
+/// How much a snapshot may hold.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct SnapshotLimits {
+    /// Bytes of one file; larger ones are left out and named.
+    pub file: u64,
+    /// Bytes in all.
+    pub all: u64,
+}
+
+/// What is in a tree.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Look {
+    /// What HEAD holds; `None` before the first commit.
+    pub head: Option<String>,
+    /// The branch HEAD is on.
+    pub branch: Option<String>,
+    /// Changes that are staged.
+    pub staged: u64,
+    /// Changes that are not staged.
+    pub unstaged: u64,
+    /// Files that git does not know.
+    pub untracked: u64,
+    /// Files in conflict.
+    pub conflicted: u64,
+    /// Files and folders that git ignores.
+    pub ignored: u64,
+    /// What is going on: `merge`, `rebase`, `cherry-pick`, `revert` or `bisect`.
+    pub operation: Option<String>,
+    /// How many stash entries there are.
+    pub stashed: u64,
+}
+
+/// Everything that holds commits in an inner repository.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Tips {
+    /// Refs: name and object.
+    pub refs: Vec<(String, String)>,
+    /// Stash entries, newest first.
+    pub stash: Vec<String>,
+    /// What HEAD held before.
+    pub reflog: Vec<String>,
+    /// A tree of the staged blobs.
+    pub staged: Option<String>,
+}
+
+/// The first line of an answer.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Reply {
+    /// What went wrong.
+    pub error: Option<String>,
+    /// What is there.
+    pub look: Option<Look>,
+    /// What holds commits.
+    pub tips: Option<Tips>,
+    /// The commit of a snapshot.
+    pub snapshot: Option<String>,
+    /// Files that were left out of it, or that conflict.
+    pub paths: Vec<String>,
+    /// Changed files.
+    pub files: Vec<ChangedFile>,
+    /// Text, as for a diff.
+    pub text: Option<String>,
+    /// Whether something was left out.
+    pub truncated: bool,
+    /// How a job ended.
+    pub outcome: Option<String>,
+}
+
+pub use changes::ChangedFile;
+
+/// Becomes the inside half if this process was started as one.
+pub fn run_if_inside() {
+    let mut args = std::env::args_os();
+    if args
+        .nth(1)
+        .is_none_or(|argument| argument != INSIDE_ARGUMENT)
+    {
+        return;
+    }
+    let mut text = String::new();
+    let worked = io::stdin()
+        .read_to_string(&mut text)
+        .map_err(InsideError::from)
+        .and_then(|_| Ok(serde_json::from_str::<Request>(&text)?))
+        .and_then(|request| request.work());
+    let code = match worked {
+        Ok(()) => 0,
+        Err(error) => {
+            let reply = Reply {
+                error: Some(error.to_string()),
+                ..Reply::default()
+            };
+            // With the host gone there is nobody to tell.
+            let _ = say(&reply);
+            1
+        }
+    };
+    std::process::exit(code)
+}
+
+/// Why a job was not done.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum InsideError {
+    #[error(transparent)]
+    Git(#[from] GitError),
+    #[error(transparent)]
+    File(#[from] io::Error),
+    #[error("the request makes no sense: {0}")]
+    Request(#[from] serde_json::Error),
+    #[error("{0}")]
+    Damaged(String),
+}
+
+/// Prints the answer's first line.
+fn say(reply: &Reply) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    serde_json::to_writer(&mut out, reply)?;
+    out.write_all(b"\n")?;
+    out.flush()
+}
+
+impl Request {
+    fn work(&self) -> Result<(), InsideError> {
+        match &self.job {
+            Job::Populate { commit, index } => self.populate(commit, index.as_deref()),
+            Job::Look { haves } => self.look(haves.as_deref()),
+            Job::UpdateRefs(changes) => self.update_refs(changes),
+            Job::Snapshot { limits } => self.snapshot(*limits),
+            Job::RestoreSnapshot { commit } => self.restore_snapshot(commit),
+            Job::Diff {
+                base,
+                against,
+                style,
+                limit,
+            } => self.diff(base, against.as_deref(), *style, *limit),
+            Job::Sync {
+                commit,
+                rebase,
+                message,
+            } => self.sync(commit, *rebase, message),
+            Job::WriteAlternates { text } => {
+                fs::write(self.git_dir.join("objects/info/alternates"), text)?;
+                Ok(say(&Reply::default())?)
+            }
+        }
+    }
+
+    /// A git command on the tree, with the user's own configuration: programs that it names run in here, too.
+    fn git(&self, name: &str) -> Git {
+        Git::new(&self.git_dir, name)
+            .with_user_config(self.home.as_deref())
+            .env("GIT_CONFIG_NOSYSTEM", "0")
+            .work_tree(&self.work_tree)
+            .limit(TIME_LIMIT)
+    }
+
+    /// The object directory: the repository's own, or of the one that a linked worktree belongs to.
+    fn objects(&self) -> PathBuf {
+        let own = self.git_dir.join("objects");
+        match own.is_dir() {
+            true => own,
+            false => self.git_dir.join("../../objects"),
+        }
+    }
+
+    fn populate(&self, commit: &str, index: Option<&Path>) -> Result<(), InsideError> {
+        let read = self
+            .git("read-tree")
+            .args(["--reset", "-u", "--no-recurse-submodules", commit]);
+        let read = match index {
+            Some(index) => read.index_file(index),
+            None => read,
+        };
+        read.run()?;
+        Ok(say(&Reply::default())?)
+    }
+
+    fn update_refs(&self, changes: &[(String, String, Option<String>)]) -> Result<(), InsideError> {
+        let mut input = String::new();
+        for (name, new, old) in changes {
+            input.push_str(&format!(
+                "update {name}\0{new}\0{}\0",
+                old.as_deref().unwrap_or_default()
+            ));
+        }
+        self.git("update-ref")
+            .args(["--stdin", "-z"])
+            .input(input)
+            .run()?;
+        Ok(say(&Reply::default())?)
+    }
+}
+
+/// Reads a file up to a limit; nothing if it is not there.
+fn read_capped(path: &Path, limit: u64) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    fs::File::open(path)
+        .ok()?
+        .take(limit)
+        .read_to_end(&mut bytes)
+        .ok()?;
+    Some(bytes)
+}
+
+/// A private directory for things in the making.
+fn scratch() -> io::Result<PathBuf> {
+    let path = std::env::temp_dir().join("weald-inside");
+    fs::create_dir_all(&path)?;
+    Ok(path)
+}

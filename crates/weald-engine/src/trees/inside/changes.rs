@@ -1,0 +1,109 @@
+//! What `git status` says, parsed.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::{InsideError, Look, Request};
+
+/// One changed file, as `weald diff` tells it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangedFile {
+    /// Relative to the tree.
+    pub path: String,
+    /// `added`, `modified`, `deleted` or `type_changed`.
+    pub status: String,
+    /// `committed`, `staged`, `unstaged` or `untracked`.
+    pub state: String,
+    /// Lines added; `None` for a binary file.
+    pub added: Option<u64>,
+    /// Lines deleted; `None` for a binary file.
+    pub deleted: Option<u64>,
+}
+
+/// The tree against its HEAD.
+#[derive(Debug, Default)]
+pub(super) struct Changes {
+    /// Counts.
+    pub look: Look,
+    /// Objects that are staged: mode and id.
+    pub staged: BTreeSet<(String, String)>,
+    /// Paths of files that differ from HEAD, known to git or not; directories end with a slash.
+    pub paths: Vec<Vec<u8>>,
+    /// The same, only those unknown to git.
+    pub untracked: Vec<Vec<u8>>,
+}
+
+impl Request {
+    /// Asks git what changed.
+    pub(super) fn changes(&self) -> Result<Changes, InsideError> {
+        let answer = self
+            .git("status")
+            .args([
+                "--porcelain=v2",
+                "-z",
+                "--untracked-files=all",
+                "--ignored=matching",
+                "--no-renames",
+                "--ignore-submodules=none",
+            ])
+            .run()?;
+        let mut changes = Changes::default();
+        for line in answer
+            .split(|byte| *byte == 0)
+            .filter(|line| !line.is_empty())
+        {
+            changes.take(line);
+        }
+        Ok(changes)
+    }
+}
+
+impl Changes {
+    fn take(&mut self, line: &[u8]) {
+        let look = &mut self.look;
+        match line[0] {
+            b'1' => {
+                let fields: Vec<_> = line.splitn(9, |byte| *byte == b' ').collect();
+                let [_, xy, .., index_mode, _, _, index_id, path] = fields[..] else {
+                    return;
+                };
+                if xy.first() != Some(&b'.') {
+                    look.staged += 1;
+                    self.note_staged(index_mode, index_id);
+                }
+                if xy.get(1) != Some(&b'.') {
+                    self.look.unstaged += 1;
+                }
+                self.paths.push(path.to_vec());
+            }
+            b'u' => {
+                look.conflicted += 1;
+                look.unstaged += 1;
+                let fields: Vec<_> = line.splitn(11, |byte| *byte == b' ').collect();
+                let [_, _, _, m1, m2, m3, _, h1, h2, h3, path] = fields[..] else {
+                    return;
+                };
+                for (mode, id) in [(m1, h1), (m2, h2), (m3, h3)] {
+                    self.note_staged(mode, id);
+                }
+                self.paths.push(path.to_vec());
+            }
+            b'?' => {
+                look.untracked += 1;
+                self.paths.push(line[2..].to_vec());
+                self.untracked.push(line[2..].to_vec());
+            }
+            b'!' => look.ignored += 1,
+            _ => {}
+        }
+    }
+
+    fn note_staged(&mut self, mode: &[u8], id: &[u8]) {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let is_blob = matches!(mode, b"100644" | b"100755" | b"120000");
+        if is_blob && id.iter().any(|digit| *digit != b'0') {
+            self.staged.insert((text(mode), text(id)));
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Where trees lie and what they and their branches are called, by the configuration.
+
+use std::path::{Path, PathBuf};
+
+use weald_core::id::TreeId;
+use weald_core::name::{TreeName, slug};
+use weald_core::naming::TemplateValues;
+use weald_core::task::Task;
+
+use super::{TreeError, Trees};
+
+/// Where a tree will be.
+#[derive(Debug, Clone)]
+pub(crate) struct Layout {
+    /// Its directory.
+    pub path: PathBuf,
+    /// Its branch.
+    pub branch: String,
+    /// What a person should know about the choice.
+    pub told: Option<String>,
+}
+
+impl Trees<'_> {
+    /// Reads a name as the profile wants it: the length, and what becomes of slashes.
+    pub fn name(&self, text: &str) -> Result<TreeName, TreeError> {
+        let max = usize::try_from(self.config.number("name.max")).unwrap_or(64);
+        if self.config.text("name.slashes") == "plus" && text.contains('/') {
+            for segment in text.split('/') {
+                TreeName::with_limit(segment, max)?;
+            }
+            return Ok(TreeName::joined(text, max)?);
+        }
+        Ok(TreeName::with_limit(text, max)?)
+    }
+
+    /// The name of a task's tree.
+    pub fn name_for(&self, task: &Task) -> Result<TreeName, TreeError> {
+        let max = usize::try_from(self.config.number("name.max")).unwrap_or(64);
+        let values = TemplateValues::default()
+            .with("slug", slug(&task.subject, max).as_str())
+            .with("task", task.id.bare());
+        self.name(&values.expand(self.config.text("tree.task_name"))?)
+    }
+
+    /// Where a tree of this name goes.
+    pub(crate) fn layout(
+        &self,
+        id: TreeId,
+        name: &TreeName,
+        task: Option<&Task>,
+    ) -> Result<Layout, TreeError> {
+        let values = self.values(id, name, task)?;
+        let branch = values.expand(self.config.text("tree.branch"))?;
+        let path = PathBuf::from(values.expand(self.config.text("tree.path"))?);
+        if !is_writable_ancestor(&path) {
+            let template = "{cache}/worktrees/{repo_hash16}/{name}";
+            let fallback = PathBuf::from(values.expand(template)?);
+            let told = Some(format!(
+                "{} can't be written, so the tree lies in {}",
+                path.parent().unwrap_or(&path).display(),
+                fallback.display()
+            ));
+            return Ok(Layout {
+                path: fallback,
+                branch,
+                told,
+            });
+        }
+        Ok(Layout {
+            path,
+            branch,
+            told: None,
+        })
+    }
+
+    /// Where removed trees wait: the configured place if it is on the tree's file system, else beside the tree.
+    pub(crate) fn trash_directory(&self, path: &Path) -> Result<PathBuf, TreeError> {
+        let root = path.parent().unwrap_or(path);
+        let values = TemplateValues::default()
+            .with("tree_root", root.display().to_string())
+            .with("repo", self.place.root().display().to_string())
+            .with(
+                "common_dir",
+                self.place.repository().common_dir().display().to_string(),
+            );
+        let wanted = PathBuf::from(values.expand(self.config.text("trash.path"))?);
+        let device = |path: &Path| {
+            use std::os::unix::fs::MetadataExt;
+            path.ancestors()
+                .find_map(|path| path.metadata().ok())
+                .map(|found| found.dev())
+        };
+        match device(&wanted) == device(root) {
+            true => Ok(wanted),
+            false => Ok(root.join(".trash")),
+        }
+    }
+
+    fn values(
+        &self,
+        id: TreeId,
+        name: &TreeName,
+        task: Option<&Task>,
+    ) -> Result<TemplateValues, TreeError> {
+        let text = |path: &Path| {
+            path.to_str()
+                .map(str::to_owned)
+                .ok_or_else(|| TreeError::OddPath {
+                    path: path.to_owned(),
+                })
+        };
+        let root = self.place.root();
+        let parent = root.parent().unwrap_or(&root);
+        let hash = hash_of(self.place.repository().common_dir());
+        let repo_name = root
+            .file_name()
+            .map(|name| name.to_string_lossy())
+            .unwrap_or_default();
+        let repo_name = repo_name.strip_suffix(".git").unwrap_or(&repo_name);
+        let values = TemplateValues::default()
+            .with("repo", text(&root)?)
+            .with("repo_parent", text(parent)?)
+            .with("repo_name", repo_name)
+            .with("repo_hash16", format!("{hash:016x}"))
+            .with("cache", text(&self.host.cache)?)
+            .with("common_dir", text(self.place.repository().common_dir())?)
+            .with("name", name.as_str())
+            .with("slug", name.as_str())
+            .with("id", format!("{}-{}", name, id.0))
+            .with(
+                "hash8",
+                format!(
+                    "{:08x}",
+                    hash_of(Path::new(&format!("{hash}{name}{id}"))) >> 32
+                ),
+            );
+        Ok(match task {
+            Some(task) => values
+                .with("task", task.id.bare())
+                .with("plan", plan_slug(task)),
+            // A tree without a task stands for itself.
+            None => values.with("task", name.as_str()).with("plan", "none"),
+        })
+    }
+}
+
+fn plan_slug(task: &Task) -> String {
+    task.plan
+        .as_deref()
+        .map_or_else(|| "none".to_owned(), |plan| slug(plan, 40).to_string())
+}
+
+/// Whether the first directory on the way that exists can be written.
+fn is_writable_ancestor(path: &Path) -> bool {
+    let existing = path.ancestors().skip(1).find(|ancestor| ancestor.exists());
+    existing.is_some_and(|directory| {
+        rustix::fs::access(directory, rustix::fs::Access::WRITE_OK).is_ok()
+    })
+}
+
+/// FNV-1a: a name for a folder, not a secret.
+pub(crate) fn hash_of(path: &Path) -> u64 {
+    use std::os::unix::ffi::OsStrExt;
+    path.as_os_str()
+        .as_bytes()
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        })
+}

@@ -1,0 +1,499 @@
+//! Removing a tree: a rename into the trash, when nothing speaks against it.
+//!
+//! Whatever can't be verified refuses. The directory with everything in it (ignored files, inner repository) waits in the
+//! trash; branch tip and vault refs stay. The registration goes last.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use serde::Serialize;
+use weald_core::Timestamp;
+use weald_core::binding::released;
+use weald_core::event::Change;
+use weald_core::session::Liveness;
+use weald_core::store::{Durability, StoreError, Write};
+use weald_core::task::{Closeout, Task};
+use weald_core::task_rules::{self, TaskInput};
+use weald_core::tree::{Trash, Tree, TreeKind};
+use weald_core::tree_rules::{
+    Contents, Objection, RemovalConsent, RemovalFacts, TreeInput, objections,
+};
+use weald_git::{Commit, Expected, RefChange, Reference, list_refs, update_refs};
+
+use super::keep::SEALED;
+use super::{TreeError, Trees, at, decided, require_task_record};
+use crate::marker::{self, TreeNote};
+
+/// How to remove.
+#[derive(Debug, Clone, Default)]
+pub struct RemoveRequest {
+    /// Uncommitted changes and commits that nobody else has may go to the trash, too.
+    pub discard: bool,
+    /// Also when it is referenced or locked.
+    pub force: bool,
+    /// Whether its task is completed by it.
+    pub complete_task: bool,
+    /// Why, for the record.
+    pub reason: Option<String>,
+    /// Whether the caller leaves it by this very step.
+    pub leaving: bool,
+}
+
+/// What became of a branch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BranchOutcome {
+    /// It is gone; its tip is in the vault.
+    Deleted,
+    /// It holds what the target lacks.
+    KeptUnmerged,
+    /// The configuration keeps it.
+    KeptByPolicy,
+    /// There was none.
+    Absent,
+}
+
+/// How a removal ended.
+#[derive(Debug, Clone, Serialize)]
+pub struct Removed {
+    /// The tree.
+    pub tree: Tree,
+    /// `trashed` or `already_gone`.
+    pub outcome: &'static str,
+    /// What became of its branch.
+    pub branch: BranchOutcome,
+    /// Whether its directory was gone before.
+    pub stale_path: bool,
+    /// Ignored files and folders that went to the trash with it.
+    pub ignored: u64,
+    /// How to get it back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restore: Option<String>,
+    /// Its task, if that was completed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task: Option<Task>,
+}
+
+/// What was found out before.
+struct Verdict {
+    tree: Tree,
+    is_gone: bool,
+    ignored: u64,
+    is_dirty: bool,
+    unlanded: u64,
+}
+
+impl Trees<'_> {
+    /// Removes a tree.
+    pub fn remove(
+        &self,
+        name: Option<&str>,
+        request: &RemoveRequest,
+    ) -> Result<Removed, TreeError> {
+        let tree = self.named(name)?;
+        if self.host.directory.starts_with(&tree.path) && !request.leaving {
+            return Err(TreeError::Standing { name: tree.name });
+        }
+        let verdict = self.judge(tree, request)?;
+        let worker = self.me();
+        let begins = TreeInput::RemoveBegins { worker };
+        let tree = self.decide(&verdict.tree, Durability::Process, begins)?;
+        let removed = match verdict.is_gone {
+            true => self.forget(&tree, &verdict, request),
+            false => self.to_trash(&tree, &verdict, request),
+        };
+        removed.inspect_err(|error| {
+            let input = TreeInput::RemoveFailed {
+                error: error.to_string(),
+            };
+            let _ = self.decide(&tree, Durability::Process, input);
+        })
+    }
+
+    /// Gathers the facts and refuses, on record, what they speak against.
+    fn judge(&self, tree: Tree, request: &RemoveRequest) -> Result<Verdict, TreeError> {
+        let mut verdict = Verdict {
+            is_gone: false,
+            ignored: 0,
+            is_dirty: true,
+            unlanded: u64::MAX,
+            tree,
+        };
+        let contents = self.contents(&mut verdict)?;
+        let facts = RemovalFacts {
+            running: self.running(&verdict.tree),
+            references: self.references(&verdict.tree)?,
+            foreign_lock: self.foreign_lock(&verdict.tree),
+            contents,
+        };
+        let consent = RemovalConsent {
+            discard: request.discard,
+            force: request.force,
+        };
+        let found = objections(&verdict.tree, facts, consent);
+        if found.is_empty() {
+            return Ok(verdict);
+        }
+        self.refuse(verdict.tree, found)
+    }
+
+    fn refuse<T>(&self, tree: Tree, objections: Vec<Objection>) -> Result<T, TreeError> {
+        let refusal = TreeError::Removal {
+            tree: Box::new(tree.clone()),
+            objections,
+        };
+        self.engine
+            .change(self.actor(), Durability::Process, |tx| {
+                let begins = TreeInput::RemoveBegins { worker: None };
+                let (begun, change) = decided(tx, &tree, begins)?;
+                tx.record(self.actor(), change)?;
+                let failed = TreeInput::RemoveFailed {
+                    error: refusal.to_string(),
+                };
+                let (_, change) = weald_core::tree_rules::decide(&begun, failed, tx.now())?;
+                tx.record(self.actor(), change)?;
+                Ok::<_, TreeError>(())
+            })?;
+        Err(refusal)
+    }
+
+    /// What a tree holds; everything in it that can be imported is in the vault afterwards.
+    fn contents(&self, verdict: &mut Verdict) -> Result<Contents, TreeError> {
+        let site = match self.site(&verdict.tree) {
+            Ok(site) => site,
+            Err(TreeError::Missing { .. }) => {
+                verdict.is_gone = true;
+                verdict.unlanded = 0;
+                return Ok(Contents::Gone);
+            }
+            Err(TreeError::Damaged { why, .. }) => return Ok(Contents::Unknown(why)),
+            Err(other) => return Err(other),
+        };
+        let (tree, look) = match self.import_and_follow(&verdict.tree, &site) {
+            Ok(looked) => looked,
+            Err(error @ TreeError::Unreadable { .. }) => {
+                return Ok(Contents::Unknown(error.to_string()));
+            }
+            Err(TreeError::Git(error)) => return Ok(Contents::Unknown(error.to_string())),
+            Err(other) => return Err(other),
+        };
+        verdict.tree = tree;
+        verdict.ignored = look.ignored;
+        verdict.unlanded = self.unlanded(&verdict.tree, &self.tips(&verdict.tree, &look.head)?)?;
+        let in_progress = u64::from(look.operation.is_some());
+        verdict.is_dirty = look.staged + look.unstaged + look.untracked + in_progress > 0;
+        Ok(Contents::Known {
+            staged: look.staged,
+            unstaged: look.unstaged.max(in_progress),
+            untracked: look.untracked,
+            commits: verdict.unlanded,
+        })
+    }
+
+    /// Everything in a tree that may hold work: HEAD, its branches, its stash.
+    fn tips(&self, tree: &Tree, head: &Option<String>) -> Result<Vec<String>, TreeError> {
+        let mut tips: Vec<String> = head.iter().cloned().collect();
+        if tree.kind == TreeKind::Sealed {
+            let id = tree.id;
+            let prefixes = [
+                format!("refs/tree/{id}/heads/"),
+                format!("refs/tree/{id}/stash/"),
+            ];
+            let prefixes: Vec<_> = prefixes.iter().map(String::as_str).collect();
+            let own_target = format!("refs/tree/{id}/heads/{}", tree.target);
+            for known in list_refs(self.vault().path(), &prefixes)? {
+                // The target's copy inside may be older than the target, or newer by a push of somebody else.
+                if known.name != own_target || self.unlanded(tree, &[known.commit.clone()])? > 0 {
+                    tips.push(known.commit);
+                }
+            }
+        }
+        tips.sort();
+        tips.dedup();
+        Ok(tips)
+    }
+
+    /// Commands that run in it, or may.
+    fn running(&self, tree: &Tree) -> Vec<String> {
+        let alive = tree.runs.iter().filter(|run| self.may_live(&run.process));
+        alive
+            .map(|run| format!("{} (process {})", run.program, run.process.pid))
+            .collect()
+    }
+
+    /// Sessions that work in it, and short-lived trees that land on it.
+    fn references(&self, tree: &Tree) -> Result<Vec<String>, TreeError> {
+        let mut found = Vec::new();
+        let sessions = self
+            .engine
+            .sessions()
+            .map_err(|error| TreeError::Unreadable {
+                name: "the session registry".to_owned(),
+                why: error.to_string(),
+            })?;
+        for view in sessions {
+            let mine = self.actor() == Some(&view.session.name);
+            let open = view.session.ended_at.is_none() && view.liveness != Liveness::Dead;
+            if open && !mine && view.session.tree.as_ref() == Some(&tree.name) {
+                found.push(format!("session {}", view.session.name));
+            }
+        }
+        let trees = self.engine.look(|tx| Ok::<_, StoreError>(tx.trees()?))?;
+        for other in trees.iter().filter(|other| other.is_live()) {
+            if other.scratch_for.as_ref() == Some(&tree.name) {
+                found.push(format!("tree {}", other.name));
+            }
+        }
+        Ok(found)
+    }
+
+    /// A lock that somebody set with git.
+    fn foreign_lock(&self, tree: &Tree) -> Option<String> {
+        let name = tree.registration.as_deref()?;
+        let reason = self.registrations().read(name)?.locked?;
+        let ours = super::create::locked_text(tree);
+        (reason != SEALED && Some(&reason) != ours.as_ref()).then_some(reason)
+    }
+
+    /// The directory is gone: what is left of the tree goes, too.
+    fn forget(
+        &self,
+        tree: &Tree,
+        verdict: &Verdict,
+        request: &RemoveRequest,
+    ) -> Result<Removed, TreeError> {
+        let branch = self.settle_branch(tree, verdict)?;
+        self.unregister(tree)?;
+        let (tree, task) = self.engine.change(self.actor(), Durability::Power, |tx| {
+            self.record_end(tx, tree, TreeInput::Removed, request)
+        })?;
+        Ok(Removed {
+            tree,
+            outcome: "already_gone",
+            branch,
+            stale_path: true,
+            ignored: 0,
+            restore: None,
+            task,
+        })
+    }
+
+    fn to_trash(
+        &self,
+        tree: &Tree,
+        verdict: &Verdict,
+        request: &RemoveRequest,
+    ) -> Result<Removed, TreeError> {
+        let snapshot = match verdict.is_dirty && request.discard {
+            // The directory itself is kept; a snapshot is one more way back.
+            true => self
+                .site(tree)
+                .and_then(|site| self.snapshot_tree(tree, &site))
+                .ok()
+                .map(|view| view.commit),
+            false => None,
+        };
+        let now = self.engine.look(|tx| Ok::<_, StoreError>(tx.now()))?;
+        let place = self.free_trash_place(tree, now)?;
+        rename(&tree.path, &place)?;
+        let ended = self.after_rename(tree, verdict, request, &place, now, snapshot);
+        ended.inspect_err(|_| {
+            // Nothing was removed: the tree goes back to where it was.
+            let _ = rename(&place, &tree.path);
+        })
+    }
+
+    fn after_rename(
+        &self,
+        tree: &Tree,
+        verdict: &Verdict,
+        request: &RemoveRequest,
+        place: &Path,
+        now: Timestamp,
+        snapshot: Option<String>,
+    ) -> Result<Removed, TreeError> {
+        let full = format!("refs/heads/{}", tree.branch);
+        let branch_tip = self.place.repository().resolve(&full)?;
+        let branch_tip = branch_tip.map(|tip| tip.as_str().to_owned());
+        let branch = self.settle_branch(tree, verdict)?;
+        let trash = Trash {
+            path: place.to_owned(),
+            at: now,
+            tip: tree.head.clone().or_else(|| Some(tree.base.commit.clone())),
+            branch_tip,
+            snapshot,
+            task: tree.task.clone(),
+        };
+        match tree.kind {
+            TreeKind::Sealed => self.unregister(tree)?,
+            TreeKind::Linked => self.register_in_trash(tree, &trash)?,
+        }
+        let (tree, task) = self.engine.change(self.actor(), Durability::Power, |tx| {
+            self.record_end(tx, tree, TreeInput::Trashed(Box::new(trash)), request)
+        })?;
+        Ok(Removed {
+            outcome: "trashed",
+            branch,
+            stale_path: false,
+            ignored: verdict.ignored,
+            restore: Some(format!("weald trash restore {}", tree.id)),
+            tree,
+            task,
+        })
+    }
+
+    /// A place in the trash that nobody has.
+    fn free_trash_place(&self, tree: &Tree, now: Timestamp) -> Result<PathBuf, TreeError> {
+        let directory = self.trash_directory(&tree.path)?;
+        fs::create_dir_all(&directory).map_err(at(&directory))?;
+        self.exclude(&directory)?;
+        let stamp = now.strftime("%Y%m%dT%H%M%SZ");
+        let name = format!("{}-{stamp}", tree.name);
+        let free = (0..1000_u32).map(|number| match number {
+            0 => directory.join(&name),
+            number => directory.join(format!("{name}-{number}")),
+        });
+        free.into_iter()
+            .find(|path| path.symlink_metadata().is_err())
+            .ok_or_else(|| at(&directory)(std::io::Error::other("the trash is full of this name")))
+    }
+
+    /// Deletes the branch in main if the policy says so and nothing is lost by it.
+    fn settle_branch(&self, tree: &Tree, verdict: &Verdict) -> Result<BranchOutcome, TreeError> {
+        let full = format!("refs/heads/{}", tree.branch);
+        let main = self.place.repository();
+        let Some(tip) = main.resolve(&full)?.map(|tip| tip.as_str().to_owned()) else {
+            return Ok(BranchOutcome::Absent);
+        };
+        let landed = match verdict.is_gone || tree.diverged || verdict.unlanded > 0 {
+            true => self.is_landed(tree, &tip)?,
+            false => true,
+        };
+        let goes = match self.config.text("remove.branch") {
+            "keep" => return Ok(BranchOutcome::KeptByPolicy),
+            "always" => true,
+            "if_unchanged" if tip != tree.base.commit => return Ok(BranchOutcome::KeptByPolicy),
+            _ => landed,
+        };
+        if !goes {
+            return Ok(BranchOutcome::KeptUnmerged);
+        }
+        self.vault().require(&self.main_refs()?, &[&tip])?;
+        let kept = RefChange {
+            name: format!("refs/tree/{}/branch", tree.id),
+            new: Some(tip.clone()),
+            expected: Expected::Any,
+        };
+        update_refs(
+            self.vault().path(),
+            &[kept],
+            "weald: branch of a removed tree",
+        )?;
+        let gone = RefChange {
+            name: full,
+            new: None,
+            expected: Expected::Holds(tip),
+        };
+        let why = format!("weald: rm {}", tree.name);
+        update_refs(main.common_dir(), &[gone], &why)?;
+        Ok(BranchOutcome::Deleted)
+    }
+
+    fn is_landed(&self, tree: &Tree, tip: &str) -> Result<bool, TreeError> {
+        if tree.kind == TreeKind::Sealed {
+            self.vault().require(&self.main_refs()?, &[tip])?;
+        }
+        Ok(self.unlanded(tree, &[tip.to_owned()])? == 0)
+    }
+
+    pub(crate) fn unregister(&self, tree: &Tree) -> Result<(), TreeError> {
+        let registrations = self.registrations();
+        let name = tree.registration.as_deref().unwrap_or(tree.name.as_str());
+        let is_ours = registrations
+            .read(name)
+            .and_then(|known| TreeNote::of(&known))
+            .is_some_and(|note| note.tree == tree.id);
+        if is_ours {
+            registrations
+                .remove(name)
+                .map_err(at(&registrations.directory(name)))?;
+        }
+        if let Some(state) = &self.host.state {
+            marker::unindex(state, &tree.path);
+        }
+        Ok(())
+    }
+
+    /// A linked tree's index and HEAD are in its registration, so that stays, detached and locked.
+    pub(crate) fn register_in_trash(&self, tree: &Tree, trash: &Trash) -> Result<(), TreeError> {
+        let registrations = self.registrations();
+        let name = tree.registration.as_deref().unwrap_or(tree.name.as_str());
+        let head = trash.tip.as_deref().and_then(Commit::parse);
+        let (Some(head), Some(identity)) = (head, tree.identity) else {
+            return Ok(());
+        };
+        let note = TreeNote {
+            tree: tree.id,
+            identity,
+        };
+        registrations
+            .point(name, &trash.path, &Reference::Direct(head), &note.to_text())
+            .and_then(|()| registrations.set_locked(name, Some("in weald's trash")))
+            .map_err(at(&registrations.directory(name)))
+    }
+
+    /// The end of a removal: the tree, its task's binding, and what was asked of the task.
+    pub(crate) fn record_end(
+        &self,
+        tx: &mut dyn Write,
+        tree: &Tree,
+        input: TreeInput,
+        request: &RemoveRequest,
+    ) -> Result<(Tree, Option<Task>), TreeError> {
+        let current = tx.tree_by_id(tree.id)?.unwrap_or_else(|| tree.clone());
+        let (ended, change) = decided(tx, tree, input)?;
+        let bound = match &current.task {
+            Some(id) => Some(require_task_record(tx, id)?),
+            None => None,
+        };
+        let Some(task) = bound else {
+            tx.record(self.actor(), change)?;
+            return Ok((ended, None));
+        };
+        let mut task = released(&task, tx.now());
+        if let Some(reason) = &request.reason {
+            task.closeout = Some(Closeout {
+                action: "remove".to_owned(),
+                reason: reason.clone(),
+                at: tx.now(),
+            });
+        }
+        tx.record(self.actor(), change.and_task(task.clone()))?;
+        if !request.complete_task {
+            return Ok((ended, None));
+        }
+        let complete = TaskInput::Complete {
+            token: task.lease.as_ref().map(|lease| lease.token),
+            report: request.reason.clone(),
+        };
+        let (task, change): (Task, Change) =
+            task_rules::decide(&task, complete, tx.now()).map_err(crate::tasks::TaskError::from)?;
+        tx.record(self.actor(), change)?;
+        Ok((ended, Some(task)))
+    }
+}
+
+/// A rename that replaces nothing, durable on both sides.
+pub(crate) fn rename(from: &Path, to: &Path) -> Result<(), TreeError> {
+    renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE)
+        .map_err(|error| at(to)(error.into()))?;
+    for side in [from, to] {
+        if let Some(parent) = side.parent() {
+            fs::File::open(parent)
+                .and_then(|directory| directory.sync_all())
+                .map_err(at(parent))?;
+        }
+    }
+    Ok(())
+}

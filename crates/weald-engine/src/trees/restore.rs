@@ -1,0 +1,425 @@
+//! The trash: what is in it, bringing a tree back, and emptying it on explicit command.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use serde::Serialize;
+use weald_core::SignedDuration;
+use weald_core::Timestamp;
+use weald_core::binding;
+use weald_core::id::{TaskId, TreeId};
+use weald_core::store::{Durability, StoreError};
+use weald_core::tree::{DirectoryIdentity, Trash, Tree, TreeKind, TreeStatus};
+use weald_core::tree_rules::TreeInput;
+use weald_git::{Expected, RefChange, Reference, transfer, update_refs};
+
+use super::create::{building, identity_of};
+use super::inner::Inner;
+use super::inside::Job;
+use super::remove::{RemoveRequest, rename};
+use super::visit::{Access, Site};
+use super::{Created, Outcome, TreeError, TreeView, Trees, at, decided};
+use crate::marker::{self, TreeNote};
+
+/// One thing in the trash.
+#[derive(Debug, Clone, Serialize)]
+pub struct TrashEntry {
+    /// What `restore` wants to hear.
+    pub id: TreeId,
+    /// What it was called.
+    pub name: String,
+    /// Where it is.
+    pub path: std::path::PathBuf,
+    /// Its branch.
+    pub branch: String,
+    /// The last commit of its HEAD.
+    pub tip: Option<String>,
+    /// When it came here.
+    pub trashed_at: Timestamp,
+    /// How large it is, without what links lead to.
+    pub bytes: u64,
+    /// Whether it is still there.
+    pub exists: bool,
+}
+
+/// What a purge took, or would take.
+#[derive(Debug, Clone, Serialize)]
+pub struct Purged {
+    /// What is old enough.
+    pub trash: Vec<TrashEntry>,
+    /// Whether it was taken.
+    pub applied: bool,
+}
+
+impl Trees<'_> {
+    /// What is in the trash, oldest first.
+    pub fn trash(&self) -> Result<Vec<TrashEntry>, TreeError> {
+        Ok(self.trashed()?.iter().filter_map(entry).collect())
+    }
+
+    fn trashed(&self) -> Result<Vec<Tree>, TreeError> {
+        let trees = self.engine.look(|tx| Ok::<_, StoreError>(tx.trees()?))?;
+        let trashed = trees
+            .into_iter()
+            .filter(|tree| tree.status == TreeStatus::Trashed);
+        Ok(trashed.collect())
+    }
+
+    /// Brings a tree back, by its number or its name (the newest of that name).
+    pub fn restore(&self, id: &str) -> Result<TreeView, TreeError> {
+        let number = id.trim_start_matches('#').parse::<u64>().ok();
+        let tree = self
+            .trashed()?
+            .into_iter()
+            .rev()
+            .find(|tree| Some(tree.id.0) == number || tree.name.as_str() == id)
+            .ok_or_else(|| TreeError::NotInTrash { id: id.to_owned() })?;
+        let trash = tree
+            .trash
+            .clone()
+            .ok_or_else(|| TreeError::NotInTrash { id: id.to_owned() })?;
+        self.refuse_name_taken(&tree)?;
+        if tree.path.symlink_metadata().is_ok() {
+            return Err(TreeError::Occupied { path: tree.path });
+        }
+        if identity_of(&trash.path).ok() != tree.identity {
+            return Err(TreeError::Missing {
+                name: tree.name,
+                path: trash.path,
+            });
+        }
+        if let Some(root) = tree.path.parent() {
+            fs::create_dir_all(root).map_err(at(root))?;
+        }
+        rename(&trash.path, &tree.path)?;
+        let restored = self.reinstate(&tree, &trash).inspect_err(|_| {
+            let _ = rename(&tree.path, &trash.path);
+        })?;
+        self.look_at(restored)
+    }
+
+    fn refuse_name_taken(&self, tree: &Tree) -> Result<(), TreeError> {
+        let trees = self.engine.look(|tx| Ok::<_, StoreError>(tx.trees()?))?;
+        let taken = |other: &&Tree| {
+            (other.is_live() || other.status == TreeStatus::Creating)
+                && (other.name == tree.name || other.branch == tree.branch)
+        };
+        match trees.iter().find(taken) {
+            Some(other) => Err(TreeError::Exists {
+                name: other.name.clone(),
+                path: other.path.clone(),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// A tree whose directory is back: branch, registration, record, binding.
+    pub(crate) fn reinstate(&self, tree: &Tree, trash: &Trash) -> Result<Tree, TreeError> {
+        let identity = identity_of(&tree.path)?;
+        self.reinstate_branch(tree, trash)?;
+        let registration = self.reinstate_registration(tree, identity)?;
+        self.find_again(tree);
+        let wanted = trash.task.clone();
+        self.engine.change(self.actor(), Durability::Power, |tx| {
+            let task = match &wanted {
+                Some(id) => tx.task(id)?.filter(|task| task.worktree.is_none()),
+                None => None,
+            };
+            let input = TreeInput::Restored {
+                identity,
+                registration,
+                task: None,
+            };
+            let (mut restored, change) = decided(tx, tree, input)?;
+            tx.record(self.actor(), change)?;
+            if let Some(task) = task {
+                let start = binding::BindStart::Keep;
+                let (_, bound, change) = binding::bind(&task, &restored, start, tx.now())?;
+                tx.record(self.actor(), change)?;
+                restored = bound;
+            }
+            Ok(restored)
+        })
+    }
+
+    /// Markers by which commands inside the tree find main.
+    pub(crate) fn find_again(&self, tree: &Tree) {
+        let common_dir = self.place.repository().common_dir();
+        if let Some(root) = tree.path.parent()
+            && root.join(marker::MARKER).is_file()
+        {
+            let _ = marker::mark(root, common_dir);
+        }
+        if let Some(state) = &self.host.state {
+            let _ = marker::index(state, &tree.path, common_dir);
+        }
+    }
+
+    /// The branch, if its name is free.
+    fn reinstate_branch(&self, tree: &Tree, trash: &Trash) -> Result<(), TreeError> {
+        let main = self.place.repository();
+        let full = format!("refs/heads/{}", tree.branch);
+        let Some(tip) = trash.branch_tip.as_deref().or(trash.tip.as_deref()) else {
+            return Ok(());
+        };
+        if main.resolve(&full)?.is_some() {
+            return Ok(());
+        }
+        let haves: Vec<_> = self.target.iter().map(|(_, tip)| tip.as_str()).collect();
+        let kept = match tree.kind == TreeKind::Sealed || !main.has_object(tip)? {
+            true => Some(transfer(
+                self.vault().path(),
+                main.common_dir(),
+                &[tip],
+                &haves,
+            )?),
+            false => None,
+        };
+        let change = RefChange {
+            name: full,
+            new: Some(tip.to_owned()),
+            expected: Expected::Absent,
+        };
+        update_refs(
+            main.common_dir(),
+            &[change],
+            &format!("weald: restore {}", tree.name),
+        )?;
+        drop(kept);
+        Ok(())
+    }
+
+    /// The registration: made again, or pointed at the tree again.
+    pub(crate) fn reinstate_registration(
+        &self,
+        tree: &Tree,
+        identity: DirectoryIdentity,
+    ) -> Result<String, TreeError> {
+        let registrations = self.registrations();
+        let name = tree.registration.as_deref().unwrap_or(tree.name.as_str());
+        let ours = registrations
+            .read(name)
+            .filter(|known| TreeNote::of(known).is_some_and(|note| note.tree == tree.id));
+        if ours.is_none() {
+            return self.register(tree, identity, None);
+        }
+        let note = TreeNote {
+            tree: tree.id,
+            identity,
+        };
+        let head = Reference::Symbolic(format!("refs/heads/{}", tree.branch));
+        let directory = registrations.directory(name);
+        registrations
+            .point(name, &tree.path, &head, &note.to_text())
+            .and_then(|()| {
+                registrations.set_locked(name, super::create::locked_text(tree).as_deref())
+            })
+            .map_err(at(&directory))?;
+        Ok(name.to_owned())
+    }
+
+    /// Empties the trash of what is older; only with `apply`.
+    pub fn purge(&self, older_than: SignedDuration, apply: bool) -> Result<Purged, TreeError> {
+        let now = self.engine.look(|tx| Ok::<_, StoreError>(tx.now()))?;
+        let mut taken = Vec::new();
+        for tree in self.trashed()? {
+            let Some(found) = entry(&tree) else {
+                continue;
+            };
+            if now.duration_since(found.trashed_at) < older_than {
+                continue;
+            }
+            if apply {
+                self.purge_one(&tree, &found)?;
+            }
+            taken.push(found);
+        }
+        Ok(Purged {
+            trash: taken,
+            applied: apply,
+        })
+    }
+
+    fn purge_one(&self, tree: &Tree, found: &TrashEntry) -> Result<(), TreeError> {
+        // What is there now must be what was put there.
+        if found.exists && identity_of(&found.path).ok() != tree.identity {
+            return Err(TreeError::Replaced {
+                name: tree.name.clone(),
+                path: found.path.clone(),
+                why: "another directory took its place in the trash".to_owned(),
+            });
+        }
+        let begins = TreeInput::RemoveBegins { worker: self.me() };
+        let tree = self.decide(tree, Durability::Process, begins)?;
+        if found.exists {
+            delete(&found.path).map_err(at(&found.path))?;
+        }
+        self.unregister(&tree)?;
+        self.engine.change(self.actor(), Durability::Power, |tx| {
+            self.record_end(tx, &tree, TreeInput::Removed, &RemoveRequest::default())
+        })?;
+        Ok(())
+    }
+
+    /// A tree whose directory was deleted is made again from what main and the vault have.
+    pub(crate) fn recreate(&self, tree: &Tree) -> Result<Created, TreeError> {
+        let main = self.place.repository();
+        let held = main.resolve(&format!("refs/heads/{}", tree.branch))?;
+        let start = held
+            .map(|held| held.as_str().to_owned())
+            .or_else(|| tree.head.clone())
+            .unwrap_or_else(|| tree.base.commit.clone());
+        let building = building(tree);
+        let _ = fs::remove_dir_all(&building);
+        if let Some(root) = building.parent() {
+            fs::create_dir_all(root).map_err(at(root))?;
+        }
+        fs::create_dir(&building).map_err(at(&building))?;
+        let registrations = self.registrations();
+        let registration = match tree.kind {
+            TreeKind::Sealed => {
+                let refs = self.main_refs()?;
+                let target = self.target_tip(tree)?;
+                let mut wanted = vec![start.as_str()];
+                wanted.extend(target.as_deref());
+                self.vault().require(&refs, &wanted)?;
+                let inner = Inner {
+                    branch: &tree.branch,
+                    commit: &start,
+                    target: target.as_deref().map(|tip| (tree.target.as_str(), tip)),
+                    refs: &refs,
+                    path: &tree.path,
+                };
+                let git_dir = building.join(".git");
+                fs::create_dir(&git_dir).map_err(at(&git_dir))?;
+                self.write_inner(&git_dir, &inner)?;
+                self.populate_again(tree, &building, git_dir, &start)?;
+                self.reinstate_registration(tree, identity_of(&building)?)?
+            }
+            TreeKind::Linked => {
+                // Its index and HEAD are still in the registration, but speak of files that are gone.
+                let name = self.reinstate_registration(tree, identity_of(&building)?)?;
+                let git_dir = registrations.directory(&name);
+                let pointer = format!("gitdir: {}\n", git_dir.display());
+                fs::write(building.join(".git"), pointer).map_err(at(&building))?;
+                self.populate_again(tree, &building, git_dir, &start)?;
+                name
+            }
+        };
+        let identity = identity_of(&building)?;
+        rename(&building, &tree.path)?;
+        self.find_again(tree);
+        let input = TreeInput::Repaired {
+            identity,
+            path: tree.path.clone(),
+            registration,
+        };
+        let tree = self.decide(tree, Durability::Process, input)?;
+        let note = format!(
+            "the directory was gone and was made again from {}; what was never imported is not in it",
+            &start[..12.min(start.len())]
+        );
+        Ok(Created {
+            tree,
+            outcome: Outcome::Recreated,
+            notes: vec![note],
+        })
+    }
+
+    fn populate_again(
+        &self,
+        tree: &Tree,
+        building: &Path,
+        git_dir: std::path::PathBuf,
+        commit: &str,
+    ) -> Result<(), TreeError> {
+        let site = Site {
+            path: building.canonicalize().map_err(at(building))?,
+            git_dir,
+            kind: tree.kind,
+        };
+        let job = Job::Populate {
+            commit: commit.to_owned(),
+            index: None,
+        };
+        self.do_inside(tree.name.as_str(), &site, Access::Write, job)?;
+        Ok(())
+    }
+
+    /// How a task's tree was dealt with at the end, on both records.
+    pub fn closeout(&self, id: &TaskId, action: &str, reason: &str) -> Result<(), TreeError> {
+        self.engine.change(self.actor(), Durability::Process, |tx| {
+            let task = super::require_task_record(tx, id)?;
+            let closeout = weald_core::task::Closeout {
+                action: action.to_owned(),
+                reason: reason.to_owned(),
+                at: tx.now(),
+            };
+            let name = task.worktree.clone().or(task.last_worktree.clone());
+            let input = weald_core::task_rules::TaskInput::Closeout(closeout.clone());
+            let (_, change) = weald_core::task_rules::decide(&task, input, tx.now())
+                .map_err(crate::tasks::TaskError::from)?;
+            tx.record(self.actor(), change)?;
+            let tree = match name {
+                Some(name) => tx.tree(&name)?,
+                None => None,
+            };
+            if let Some(tree) = tree {
+                let (_, change) = decided(tx, &tree, TreeInput::Closeout(closeout))?;
+                tx.record(self.actor(), change)?;
+            }
+            Ok(())
+        })
+    }
+}
+
+fn entry(tree: &Tree) -> Option<TrashEntry> {
+    let trash = tree.trash.as_ref()?;
+    let exists = trash.path.symlink_metadata().is_ok();
+    Some(TrashEntry {
+        id: tree.id,
+        name: tree.name.to_string(),
+        path: trash.path.clone(),
+        branch: tree.branch.clone(),
+        tip: trash.tip.clone(),
+        trashed_at: trash.at,
+        bytes: size_of(&trash.path),
+        exists,
+    })
+}
+
+/// How much is in a directory; links are not followed.
+fn size_of(path: &Path) -> u64 {
+    let Ok(found) = path.symlink_metadata() else {
+        return 0;
+    };
+    if !found.is_dir() {
+        return found.len();
+    }
+    let Ok(entries) = fs::read_dir(path) else {
+        return 0;
+    };
+    entries.flatten().map(|entry| size_of(&entry.path())).sum()
+}
+
+/// Deletes a directory; links are not followed, and directories that can't be entered are opened up first.
+fn delete(path: &Path) -> std::io::Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+            open_up(path)?;
+            fs::remove_dir_all(path)
+        }
+        done => done,
+    }
+}
+
+fn open_up(path: &Path) -> std::io::Result<()> {
+    if path.symlink_metadata()?.is_dir() {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o700))?;
+        for entry in fs::read_dir(path)?.flatten() {
+            open_up(&entry.path())?;
+        }
+    }
+    Ok(())
+}

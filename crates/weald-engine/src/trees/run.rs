@@ -1,0 +1,171 @@
+//! Running a command in a tree: what it may do, and the records around it.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use weald_core::store::{Durability, StoreError};
+use weald_core::tree::{Run, Tree, TreeKind};
+use weald_core::tree_rules::TreeInput;
+use weald_sandbox::{Ended, Level, Policy};
+
+use super::{TreeError, Trees};
+use crate::confinement::{SandboxRequest, sandbox_policy};
+
+/// How strongly a run is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunSandbox {
+    /// A level of the sandbox.
+    Level(Level),
+    /// Not at all; somebody said so.
+    Off,
+}
+
+impl RunSandbox {
+    /// The name in records.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Level(level) => level.as_str(),
+            Self::Off => "off",
+        }
+    }
+}
+
+/// A run that is about to begin.
+pub struct RunRequest {
+    /// The tree.
+    pub tree: Tree,
+    /// How it is held; `None` is not at all.
+    pub policy: Option<Policy>,
+    /// Where it starts.
+    pub directory: PathBuf,
+    /// Its environment.
+    pub environment: Vec<(OsString, OsString)>,
+    /// What should be known about it.
+    pub notes: Vec<String>,
+}
+
+impl Trees<'_> {
+    /// Prepares a run: the tree is checked and its target refreshed.
+    pub fn prepare_run(
+        &self,
+        name: Option<&str>,
+        sandbox: Option<RunSandbox>,
+    ) -> Result<RunRequest, TreeError> {
+        let tree = self.named(name)?;
+        let site = self.site(&tree)?;
+        let refreshed = self
+            .import_and_follow(&tree, &site)
+            .and_then(|(tree, look)| self.refresh_target(&tree, &site, &look).map(|()| tree));
+        let mut notes = Vec::new();
+        let tree = refreshed.unwrap_or_else(|error| {
+            notes.push(format!(
+                "the tree could not be looked into before the run: {error}"
+            ));
+            tree
+        });
+        let common_dir = self.place.repository().common_dir().to_owned();
+        let (mut write, mut hidden) = (
+            vec![tree.path.clone()],
+            vec![self.place.private().to_owned()],
+        );
+        if tree.kind == TreeKind::Linked {
+            notes.push(format!(
+                "{} is a linked tree: the run can write the repository's shared .git",
+                tree.name
+            ));
+            hidden = vec![common_dir.join("weald")];
+            write.push(common_dir);
+        }
+        let mut policy = sandbox_policy(
+            self.config,
+            SandboxRequest {
+                home: self.host.home.clone(),
+                write,
+                hidden,
+            },
+        );
+        policy.show.extend(self.shown(&tree.path));
+        let policy = match sandbox {
+            Some(RunSandbox::Off) => None,
+            Some(RunSandbox::Level(level)) => {
+                policy.level = level;
+                Some(policy)
+            }
+            None => Some(policy),
+        };
+        Ok(RunRequest {
+            environment: self.run_environment(&tree),
+            directory: tree.path.clone(),
+            policy,
+            tree,
+            notes,
+        })
+    }
+
+    /// What a command in a tree sees: no variable of git's leads it elsewhere, and git looks no further up.
+    fn run_environment(&self, tree: &Tree) -> Vec<(OsString, OsString)> {
+        let mut all = self.host.environment.clone();
+        let main = self.place.root();
+        let ceiling = tree.path.parent().unwrap_or(&tree.path);
+        let task = tree
+            .task
+            .as_ref()
+            .map(ToString::to_string)
+            .unwrap_or_default();
+        let own: [(&str, OsString); 5] = [
+            ("WEALD_TREE", tree.name.as_str().into()),
+            ("WEALD_TREE_PATH", tree.path.clone().into()),
+            ("WEALD_TASK", task.into()),
+            ("WEALD_MAIN", main.into()),
+            ("GIT_CEILING_DIRECTORIES", ceiling.into()),
+        ];
+        all.retain(|(name, _)| own.iter().all(|(own, _)| name != own));
+        let given = own.into_iter().filter(|(_, value)| !value.is_empty());
+        all.extend(given.map(|(name, value)| (name.into(), value)));
+        all
+    }
+
+    /// Records that a run begins.
+    pub fn begin_run(&self, request: &RunRequest, program: &str) -> Result<Tree, TreeError> {
+        let level = match &request.policy {
+            Some(policy) => RunSandbox::Level(policy.level),
+            None => RunSandbox::Off,
+        };
+        let process = self.me().ok_or_else(|| TreeError::Unreadable {
+            name: "/proc".to_owned(),
+            why: "this process can't be identified".to_owned(),
+        })?;
+        let run = Run {
+            session: self.actor().cloned(),
+            process,
+            level: level.as_str().to_owned(),
+            program: program.to_owned(),
+            started_at: self.engine.look(|tx| Ok::<_, StoreError>(tx.now()))?,
+        };
+        let input = TreeInput::RunBegins(Box::new(run));
+        self.decide(&request.tree, Durability::Process, input)
+    }
+
+    /// Records how a run ended, and imports what it did.
+    pub fn end_run(&self, tree: &Tree, ended: Option<Ended>) -> Result<Tree, TreeError> {
+        let (timed_out, code) = match ended {
+            Some(Ended::TimedOut) => (true, None),
+            Some(Ended::Code(code)) => (false, Some(code)),
+            None => (false, None),
+        };
+        let Some(process) = self.me() else {
+            return Ok(tree.clone());
+        };
+        let input = TreeInput::RunEnds {
+            process,
+            timed_out,
+            code,
+        };
+        let tree = self.decide(tree, Durability::Process, input)?;
+        match self.look_at(tree.clone()) {
+            Ok(view) => Ok(view.tree),
+            // The run is over; what can't be imported now is told by the next look.
+            Err(_) => Ok(tree),
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Whether a path is in a tree, and what it is called there.
+//!
+//! A path of the main checkout is told as the tree's own; what would leave the tree, by `..` or by a link, is refused;
+//! a tree that is gone refuses everything.
+
+use std::path::{Component, Path, PathBuf};
+
+use weald_git::Door;
+
+use super::{TreeError, Trees, at};
+
+/// Why a path is not in the tree.
+#[derive(Debug, thiserror::Error)]
+pub enum ScopeError {
+    /// The tree itself can't be used.
+    #[error(transparent)]
+    Tree(#[from] TreeError),
+    /// It leads outside.
+    #[error("{} is outside of tree {tree}: {why}", .path.display())]
+    Outside {
+        /// As given.
+        path: PathBuf,
+        /// Which tree.
+        tree: String,
+        /// How it leaves.
+        why: &'static str,
+    },
+}
+
+impl Trees<'_> {
+    /// The path in the tree that `path` means.
+    pub fn scoped(&self, name: Option<&str>, path: &Path) -> Result<PathBuf, ScopeError> {
+        let tree = self.named(name)?;
+        let site = self.site(&tree)?;
+        let outside = |why| ScopeError::Outside {
+            path: path.to_owned(),
+            tree: tree.name.to_string(),
+            why,
+        };
+        let main = self.place.root();
+        let relative = match path.strip_prefix(&site.path) {
+            Ok(inside) => inside,
+            Err(_) if path.is_relative() => path,
+            Err(_) => {
+                let inside = path
+                    .strip_prefix(&main)
+                    .map_err(|_| outside("it is neither in the tree nor in the main checkout"))?;
+                if self
+                    .list()?
+                    .iter()
+                    .any(|other| path.starts_with(&other.tree.path))
+                {
+                    return Err(outside("it is in another tree"));
+                }
+                inside
+            }
+        };
+        if relative.components().next() == Some(Component::Normal(".git".as_ref()))
+            && path.strip_prefix(&site.path).is_err()
+            && path.is_absolute()
+        {
+            return Err(outside("it is in the main repository's .git"));
+        }
+        let door = Door::open(&site.path).map_err(at(&site.path))?;
+        let mut existing = relative;
+        loop {
+            if existing.as_os_str().is_empty() {
+                break;
+            }
+            match door.holds(existing) {
+                Ok(true) => break,
+                Ok(false) => return Err(outside("it leaves the tree")),
+                Err(_) => existing = existing.parent().unwrap_or(Path::new("")),
+            }
+        }
+        let rest = relative.strip_prefix(existing).unwrap_or(relative);
+        let plain = rest
+            .components()
+            .all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+        match plain {
+            true => Ok(site.path.join(relative)),
+            false => Err(outside("it leaves the tree")),
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! `weald sync`: the target, and what somebody else put on main's branch, come into the tree.
+
+use serde::Serialize;
+use weald_core::store::Durability;
+use weald_core::tree::{Base, Tree};
+use weald_core::tree_rules::TreeInput;
+
+use super::inside::Job;
+use super::visit::{Access, Site};
+use super::{TreeError, Trees};
+
+/// How a sync ended.
+#[derive(Debug, Clone, Serialize)]
+pub struct Synced {
+    /// The tree.
+    pub tree: Tree,
+    /// `up_to_date`, `merged` or `conflict`.
+    pub outcome: String,
+    /// What conflicts, left in the tree.
+    pub conflicts: Vec<String>,
+}
+
+impl Trees<'_> {
+    /// Brings the target in.
+    pub fn sync(&self, name: Option<&str>, rebase: bool) -> Result<Synced, TreeError> {
+        let view = self.look(name)?;
+        let (tree, look) = (view.tree, view.look.unwrap_or_default());
+        let site = self.site(&tree)?;
+        if let Some(operation) = look.operation {
+            return Err(TreeError::Unsupported {
+                what: format!(
+                    "a {operation} is going on in {}; finish it first",
+                    tree.name
+                ),
+            });
+        }
+        self.snapshot_tree(&tree, &site)?;
+        let mut outcome = "up_to_date".to_owned();
+        if tree.diverged
+            && let Some(held) = self
+                .place
+                .repository()
+                .resolve(&format!("refs/heads/{}", tree.branch))?
+        {
+            let held = held.as_str().to_owned();
+            self.vault().require(&self.main_refs()?, &[&held])?;
+            let done = self.bring_in(&tree, &site, &held, &tree.branch, false)?;
+            if done.1.is_empty() {
+                outcome = done.0;
+            } else {
+                return self.synced(tree, &site, "conflict", done.1, None);
+            }
+        }
+        let Some(tip) = self.target_tip(&tree)? else {
+            return self.synced(tree, &site, &outcome, Vec::new(), None);
+        };
+        let (second, conflicts) = self.bring_in(&tree, &site, &tip, &tree.target, rebase)?;
+        if second != "up_to_date" {
+            outcome = second;
+        }
+        self.synced(tree, &site, &outcome, conflicts, Some(tip))
+    }
+
+    fn bring_in(
+        &self,
+        tree: &Tree,
+        site: &Site,
+        commit: &str,
+        called: &str,
+        rebase: bool,
+    ) -> Result<(String, Vec<String>), TreeError> {
+        let job = Job::Sync {
+            commit: commit.to_owned(),
+            rebase,
+            message: format!("Merge {called} into {}", tree.branch),
+        };
+        let reply = self.do_inside(tree.name.as_str(), site, Access::Write, job)?;
+        Ok((reply.outcome.unwrap_or_default(), reply.paths))
+    }
+
+    fn synced(
+        &self,
+        tree: Tree,
+        site: &Site,
+        outcome: &str,
+        conflicts: Vec<String>,
+        tip: Option<String>,
+    ) -> Result<Synced, TreeError> {
+        let (mut tree, _) = self.import_and_follow(&tree, site)?;
+        if let Some(commit) = tip.filter(|_| conflicts.is_empty()) {
+            let base = Base {
+                reference: tree.target.clone(),
+                commit,
+            };
+            if base != tree.base {
+                tree = self.decide(&tree, Durability::Process, TreeInput::Synced(base))?;
+            }
+        }
+        Ok(Synced {
+            tree: self.look_at(tree)?.tree,
+            outcome: outcome.to_owned(),
+            conflicts,
+        })
+    }
+}

@@ -1,0 +1,288 @@
+//! The host half of a visit: starts the inside half in a tree's sandbox and reads its answer as untrusted.
+//!
+//! A visit has no network, a time limit, and writes the tree only when its job must. Level full where it can be had, else
+//! Landlock: looking needs no namespaces, running somebody's command does.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{ChildStdout, Stdio};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use weald_core::tree::{Tree, TreeKind};
+use weald_sandbox::{Ended, Invocation, Level, Network, Policy, SandboxError, launch};
+
+use super::inside::{INSIDE_ARGUMENT, Job, Reply, Request};
+use super::{TreeError, Trees};
+
+/// The longest first line of an answer.
+const REPLY_LIMIT: u64 = 64 << 20;
+
+/// How much of what went wrong is kept.
+const ERROR_LIMIT: u64 = 4096;
+
+/// Whether a visit may write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// It looks.
+    Read,
+    /// It writes the tree.
+    Write,
+}
+
+/// A tree's directory and repository, as the host's own record has them.
+#[derive(Debug, Clone)]
+pub(crate) struct Site {
+    /// The directory.
+    pub path: PathBuf,
+    /// The repository in it, or its registration in main.
+    pub git_dir: PathBuf,
+    /// Sealed or linked.
+    pub kind: TreeKind,
+}
+
+/// An answer, and what comes after its first line.
+pub(crate) struct Visit {
+    /// The first line.
+    pub reply: Reply,
+    rest: Option<BufReader<ChildStdout>>,
+    watcher: JoinHandle<std::io::Result<Ended>>,
+}
+
+impl Visit {
+    /// The pack behind the first line, to be read by somebody else.
+    pub(crate) fn pack(&mut self) -> Option<BufReader<ChildStdout>> {
+        self.rest.take()
+    }
+
+    /// Waits for the end; anything but a good one is an error.
+    pub(crate) fn finish(mut self, name: &str) -> Result<Reply, TreeError> {
+        if let Some(mut rest) = self.rest.take() {
+            // Nobody wants it, but its writer has to be able to end.
+            let _ = std::io::copy(&mut rest, &mut std::io::sink());
+        }
+        let unreadable = |why: String| TreeError::Unreadable {
+            name: name.to_owned(),
+            why,
+        };
+        let ended = self
+            .watcher
+            .join()
+            .map_err(|_| unreadable("the visit was lost".to_owned()))?
+            .map_err(|error| unreadable(error.to_string()))?;
+        match (ended, &self.reply.error) {
+            (Ended::TimedOut, _) => Err(unreadable("looking at it took too long".to_owned())),
+            (_, Some(error)) => Err(unreadable(error.clone())),
+            (Ended::Code(0), None) => Ok(self.reply),
+            (Ended::Code(code), None) => Err(unreadable(format!("git ended with code {code}"))),
+        }
+    }
+}
+
+impl Trees<'_> {
+    /// Does a job and waits for its end.
+    pub(crate) fn do_inside(
+        &self,
+        name: &str,
+        site: &Site,
+        access: Access,
+        job: Job,
+    ) -> Result<Reply, TreeError> {
+        self.visit(name, site, access, job)?.finish(name)
+    }
+
+    /// Starts a job and reads the first line of its answer.
+    pub(crate) fn visit(
+        &self,
+        name: &str,
+        site: &Site,
+        access: Access,
+        job: Job,
+    ) -> Result<Visit, TreeError> {
+        let request = Request {
+            git_dir: site.git_dir.clone(),
+            work_tree: site.path.clone(),
+            home: self.host.home.clone(),
+            job,
+        };
+        let limit = self.config.duration("tree.look_limit").unsigned_abs();
+        match self.visit_at(Level::Full, name, site, access, &request, limit) {
+            Err(TreeError::Sandbox(SandboxError::Unavailable { .. })) => {
+                self.visit_at(Level::Landlock, name, site, access, &request, limit)
+            }
+            answered => answered,
+        }
+    }
+
+    fn visit_at(
+        &self,
+        level: Level,
+        name: &str,
+        site: &Site,
+        access: Access,
+        request: &Request,
+        limit: Duration,
+    ) -> Result<Visit, TreeError> {
+        let mut policy = self.visit_policy(site, access);
+        policy.level = level;
+        let tmp = match level {
+            Level::Full => None,
+            Level::Landlock => Some(self.workshop_directory()?),
+        };
+        policy.tmp = tmp.as_ref().map(|tmp| tmp.path().to_owned());
+        let invocation = Invocation {
+            helper: self.host.helper.clone(),
+            command: vec!["/proc/self/exe".into(), INSIDE_ARGUMENT.into()],
+            directory: site.path.clone(),
+            environment: self.visit_environment(),
+            streams: [Stdio::piped(), Stdio::piped(), Stdio::piped()],
+        };
+        let mut running = launch(&policy, invocation)?;
+        let (stdin, stdout, stderr) = running.streams();
+        let text = serde_json::to_vec(request).map_err(|error| TreeError::Unreadable {
+            name: name.to_owned(),
+            why: error.to_string(),
+        })?;
+        if let Some(mut stdin) = stdin {
+            // One that ends early says why in its answer.
+            thread::spawn(move || stdin.write_all(&text));
+        }
+        let errors = stderr.map(|stderr| thread::spawn(move || capped_text(stderr)));
+        let watcher = thread::spawn(move || {
+            let ended = running.wait(Some(limit));
+            drop(tmp);
+            ended
+        });
+        let mut rest = BufReader::new(stdout.expect("piped"));
+        let mut line = Vec::new();
+        let read = (&mut rest).take(REPLY_LIMIT).read_until(b'\n', &mut line);
+        match read.ok().and_then(|_| serde_json::from_slice(&line).ok()) {
+            Some(reply) => Ok(Visit {
+                reply,
+                rest: Some(rest),
+                watcher,
+            }),
+            None => {
+                drop(rest);
+                let ended = watcher.join();
+                let said = errors
+                    .and_then(|errors| errors.join().ok())
+                    .unwrap_or_default();
+                let why = match ended {
+                    Ok(Ok(Ended::TimedOut)) => "looking at it took too long".to_owned(),
+                    _ => format!("it gave no answer: {said}"),
+                };
+                Err(TreeError::Unreadable {
+                    name: name.to_owned(),
+                    why,
+                })
+            }
+        }
+    }
+
+    fn visit_policy(&self, site: &Site, access: Access) -> Policy {
+        let mut policy = Policy::new(&site.path);
+        // A linked tree's index, HEAD and refs are main's.
+        if site.kind == TreeKind::Linked && access == Access::Write {
+            policy
+                .write
+                .push(self.place.repository().common_dir().to_owned());
+        }
+        policy.read_only = access == Access::Read;
+        policy.network = Network::Off;
+        policy.home = self.host.home.clone();
+        policy.mask = vec![self.place.private().to_owned()];
+        policy.show = self.shown(&site.path);
+        policy.limits.memory = Some(16 << 30);
+        policy
+    }
+
+    /// What a run has to see though it may lie below a directory that is private inside.
+    pub(crate) fn shown(&self, tree: &Path) -> Vec<PathBuf> {
+        let common = self.place.repository().common_dir().to_owned();
+        let main = self.place.root();
+        let private = ["/tmp", "/var/tmp", "/run"];
+        let hidden = |path: &PathBuf| private.iter().any(|top| path.starts_with(top));
+        let mut shown = vec![main, common];
+        shown.extend(self.host.home.clone());
+        shown.retain(|path| hidden(path) && path.is_dir() && !path.starts_with(tree));
+        shown
+    }
+
+    /// What git inside needs to know, and nothing else of the caller's.
+    fn visit_environment(&self) -> Vec<(std::ffi::OsString, std::ffi::OsString)> {
+        let wanted = ["PATH", "HOME", "USER", "LOGNAME", "LANG", "XDG_CONFIG_HOME"];
+        let passed = self.host.environment.iter().filter(|(name, _)| {
+            wanted
+                .iter()
+                .any(|wanted| name.as_os_str() == std::ffi::OsStr::new(wanted))
+        });
+        passed.cloned().collect()
+    }
+
+    /// The tree's directory, if it is still the one that was made; a replaced or vanished one is refused.
+    pub(crate) fn site(&self, tree: &Tree) -> Result<Site, TreeError> {
+        let found = match weald_git::Door::open(&tree.path) {
+            Ok(door) => door,
+            Err(_) if tree.path.symlink_metadata().is_err() => {
+                return Err(TreeError::Missing {
+                    name: tree.name.clone(),
+                    path: tree.path.clone(),
+                });
+            }
+            Err(error) => {
+                return Err(TreeError::Replaced {
+                    name: tree.name.clone(),
+                    path: tree.path.clone(),
+                    why: format!("it is no directory ({error})"),
+                });
+            }
+        };
+        let replaced = |why: &str| TreeError::Replaced {
+            name: tree.name.clone(),
+            path: tree.path.clone(),
+            why: why.to_owned(),
+        };
+        let damaged = || TreeError::Damaged {
+            name: tree.name.clone(),
+            path: tree.path.clone(),
+            why: "its .git is missing or replaced".to_owned(),
+        };
+        if let Some(identity) = tree.identity
+            && found.identity() != (identity.device, identity.inode)
+        {
+            return Err(replaced("another directory took its place"));
+        }
+        match tree.kind {
+            TreeKind::Sealed => {
+                if !found.has_directory(".git") || !found.has_directory(".git/objects") {
+                    return Err(damaged());
+                }
+                Ok(Site {
+                    path: tree.path.clone(),
+                    git_dir: tree.path.join(".git"),
+                    kind: tree.kind,
+                })
+            }
+            TreeKind::Linked => {
+                if found.read(".git", 64 * 1024).is_err() {
+                    return Err(damaged());
+                }
+                let registration = tree.registration.as_deref().unwrap_or(tree.name.as_str());
+                Ok(Site {
+                    path: tree.path.clone(),
+                    git_dir: self.registrations().directory(registration),
+                    kind: tree.kind,
+                })
+            }
+        }
+    }
+}
+
+fn capped_text(from: impl Read) -> String {
+    let mut bytes = Vec::new();
+    let mut from = from;
+    let _ = (&mut from).take(ERROR_LIMIT).read_to_end(&mut bytes);
+    let _ = std::io::copy(&mut from, &mut std::io::sink());
+    String::from_utf8_lossy(&bytes).trim().to_owned()
+}

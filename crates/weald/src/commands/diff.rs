@@ -1,0 +1,72 @@
+//! `weald diff`
+
+use std::io::Write;
+
+use clap::{Args, ValueEnum};
+use weald_engine::{Against, DiffStyle};
+
+use crate::completion;
+use crate::context::Context;
+use crate::errors::Failure;
+use crate::ui::{Fields, clean};
+
+/// Show what changed in a tree: committed, staged, unstaged, untracked
+#[derive(Args)]
+pub struct Diff {
+    /// Which tree (default: the one you are in)
+    #[arg(value_name = "NAME", add = completion::trees())]
+    name: Option<String>,
+    /// How much changed in which file
+    #[arg(long)]
+    stat: bool,
+    /// Only the names
+    #[arg(long, conflicts_with = "stat")]
+    name_only: bool,
+    /// Where to start: the commit the tree started from, or where it left the target
+    #[arg(long, value_name = "WHAT", default_value = "base")]
+    against: AgainstArg,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum AgainstArg {
+    Base,
+    Target,
+}
+
+impl Diff {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let ground = context.ground()?;
+        let trees = ground.trees(context)?;
+        let against = match self.against {
+            AgainstArg::Base => Against::Base,
+            AgainstArg::Target => Against::Target,
+        };
+        let style = match (context.ui.is_json(), self.stat, self.name_only) {
+            (true, ..) => DiffStyle::Files,
+            (_, true, _) => DiffStyle::Stat,
+            (_, _, true) => DiffStyle::Names,
+            _ => DiffStyle::Patch,
+        };
+        let progress = context.ui.progress("looking");
+        let diff = trees.diff(self.name.as_deref(), against, style)?;
+        drop(progress);
+        if diff.truncated {
+            context.ui.warn("there is more; the rest was left out");
+        }
+        context.ui.answer(
+            || {
+                Fields::new()
+                    .with("files", &diff.files)
+                    .with("truncated", &diff.truncated)
+            },
+            |out| {
+                write!(out, "{}", clean(diff.text.as_deref().unwrap_or_default()))?;
+                match diff.truncated {
+                    true => writeln!(out, "[… truncated]"),
+                    false => Ok(()),
+                }
+            },
+        )
+    }
+}

@@ -1,0 +1,88 @@
+//! `weald ensure`
+
+use clap::Args;
+use serde_json::Value;
+use weald_engine::{Created, Outcome, TreeError};
+
+use super::new::{NewOptions, print};
+use crate::context::Context;
+use crate::errors::Failure;
+use crate::ui::Fields;
+
+/// The tree of this name or task: as it is, or made
+///
+/// Inside a tree nothing is made: that tree is the answer. WEALD_DEFER_CLAUDE=0 switches this off.
+#[derive(Args)]
+pub struct Ensure {
+    /// Its name (default: after its task)
+    #[arg(value_name = "NAME", required_unless_present = "task")]
+    name: Option<String>,
+    #[command(flatten)]
+    options: NewOptions,
+}
+
+impl Ensure {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let ground = context.ground()?;
+        let trees = ground.trees(context)?;
+        if context.environment.get("WEALD_DEFER_CLAUDE").as_deref() != Some("0") {
+            if ground.place.inside().is_some() {
+                let tree = trees.named(None)?;
+                context.ui.note(&format!("already in tree {}", tree.name));
+                let created = Created {
+                    tree,
+                    outcome: Outcome::Skipped,
+                    notes: Vec::new(),
+                };
+                return print(context, &created);
+            }
+            if is_foreign_tree(context) {
+                return skipped(context);
+            }
+        }
+        let progress = context.ui.progress("making the tree");
+        let created = match trees.ensure(&self.options.request(self.name, None)) {
+            // Another process was faster: its tree is the answer.
+            Err(TreeError::Exists { name, .. }) => Created {
+                tree: trees.named(Some(name.as_str()))?,
+                outcome: Outcome::Reused,
+                notes: Vec::new(),
+            },
+            created => created?,
+        };
+        drop(progress);
+        context.tell(&ground.engine);
+        print(context, &created)
+    }
+}
+
+/// A worktree that another system made for its own agents.
+fn is_foreign_tree(context: &Context<'_>) -> bool {
+    let path = context.directory().display().to_string();
+    path.contains("/.claude/worktrees/")
+        || context.directory().ancestors().any(|ancestor| {
+            let name = ancestor.file_name().and_then(|name| name.to_str());
+            name.is_some_and(|name| name.starts_with("jkz-worktree-"))
+        })
+}
+
+fn skipped(context: &Context<'_>) -> Result<u8, Failure> {
+    let path = context.directory();
+    context.ui.answer(
+        || {
+            Fields::new()
+                .with("tree", &Value::Null)
+                .with("outcome", &Outcome::Skipped)
+                .with("path", path)
+        },
+        |out| {
+            use std::io::Write;
+            writeln!(
+                out,
+                "{} is a worktree already; nothing was made",
+                path.display()
+            )
+        },
+    )
+}

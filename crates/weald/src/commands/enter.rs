@@ -1,0 +1,157 @@
+//! `weald enter` and `weald exit`: shell code that changes the directory.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::Args;
+use weald_engine::{Exited, RemoveRequest};
+
+use crate::completion;
+use crate::context::Context;
+use crate::errors::Failure;
+use crate::ui::Fields;
+
+/// Go into a tree: prints shell code to eval
+///
+/// With `weald shell-init` in place, `weald enter NAME` does it by itself.
+#[derive(Args)]
+pub struct Enter {
+    /// Which tree
+    #[arg(value_name = "NAME", add = completion::trees())]
+    name: String,
+}
+
+/// Leave the tree you are in: prints shell code to eval
+///
+/// Goes back to where `weald enter` was called. A scratch tree without changes is removed.
+#[derive(Args)]
+pub struct Exit {
+    /// Set the tree aside: no clean-up takes it
+    #[arg(long)]
+    keep: bool,
+    /// Put the tree into the trash
+    #[arg(long, conflicts_with = "keep")]
+    remove: bool,
+    /// Also with uncommitted changes, or commits that nobody else has
+    #[arg(long, requires = "remove")]
+    discard: bool,
+}
+
+impl Enter {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let ground = context.ground()?;
+        let trees = ground.trees(context)?;
+        let view = trees.enter(Some(&self.name))?;
+        context.tell(&ground.engine);
+        let tree = &view.tree;
+        let back = match context.environment.get("WEALD_BACK") {
+            Some(back) if ground.place.inside().is_some() => back,
+            _ => context.directory().display().to_string(),
+        };
+        let task = tree
+            .task
+            .as_ref()
+            .map(ToString::to_string)
+            .unwrap_or_default();
+        let variables = [
+            ("WEALD_TREE", tree.name.to_string()),
+            ("WEALD_TREE_PATH", tree.path.display().to_string()),
+            ("WEALD_TASK", task),
+            ("WEALD_MAIN", ground.place.root().display().to_string()),
+            ("WEALD_BACK", back),
+        ];
+        context.ui.answer(
+            || {
+                let env: serde_json::Map<_, _> = variables
+                    .iter()
+                    .map(|(name, value)| ((*name).to_owned(), value.clone().into()))
+                    .collect();
+                Fields::new()
+                    .with("tree", &view)
+                    .with("path", &tree.path)
+                    .with("env", &env)
+            },
+            |out| {
+                for (name, value) in &variables {
+                    writeln!(out, "export {name}={};", quoted(value))?;
+                }
+                writeln!(out, "cd {};", quoted(&tree.path.display().to_string()))
+            },
+        )
+    }
+}
+
+impl Exit {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let ground = context.ground()?;
+        let trees = ground.trees(context)?;
+        let named = context
+            .environment
+            .get("WEALD_TREE")
+            .filter(|name| !name.is_empty());
+        let name = match ground.place.inside() {
+            Some(_) => None,
+            None => named.as_deref(),
+        };
+        let exited = match (self.keep, self.remove) {
+            (true, _) => trees.leave_and_keep(name)?,
+            (_, true) => {
+                let request = RemoveRequest {
+                    discard: self.discard,
+                    ..RemoveRequest::default()
+                };
+                trees.leave_and_remove(name, request)?
+            }
+            _ => trees.leave(name)?,
+        };
+        context.tell(&ground.engine);
+        let back = context
+            .environment
+            .get("WEALD_BACK")
+            .map(PathBuf::from)
+            .filter(|back| back.is_dir() && !back.starts_with(&exited.tree.path))
+            .unwrap_or_else(|| ground.place.root());
+        narrate(context, &exited);
+        context.ui.answer(
+            || {
+                Fields::new()
+                    .with("tree", &exited.tree)
+                    .with("outcome", &exited.outcome)
+                    .with("branch", &exited.tree.branch)
+                    .with("path", &exited.tree.path)
+                    .with("back", &back)
+            },
+            |out| {
+                writeln!(out, "cd {};", quoted(&back.display().to_string()))?;
+                writeln!(
+                    out,
+                    "unset WEALD_TREE WEALD_TREE_PATH WEALD_TASK WEALD_MAIN WEALD_BACK;"
+                )
+            },
+        )
+    }
+}
+
+fn narrate(context: &Context<'_>, exited: &Exited) {
+    let tree = &exited.tree;
+    match exited.outcome {
+        "removed" => context.ui.note(&format!(
+            "{} is in the trash: weald trash restore {}",
+            tree.name, tree.id
+        )),
+        "kept" => context.ui.note(&format!("{} is kept", tree.name)),
+        _ => context.ui.note(&format!(
+            "{} stays: {} (branch {})",
+            tree.name,
+            tree.path.display(),
+            tree.branch
+        )),
+    }
+}
+
+/// A word that any shell takes as it is.
+pub fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "'\\''"))
+}

@@ -1,0 +1,93 @@
+//! `weald keep`, `weald lock`, `weald unlock`
+
+use std::io::Write;
+
+use clap::Args;
+
+use crate::completion;
+use crate::context::Context;
+use crate::errors::Failure;
+use crate::ui::{ACCENT, Fields, paint};
+
+/// Set a tree aside: no clean-up takes it
+#[derive(Args)]
+pub struct Keep {
+    /// Which tree (default: the one you are in)
+    #[arg(value_name = "NAME", add = completion::trees())]
+    name: Option<String>,
+}
+
+/// Lock a tree: nobody removes it
+#[derive(Args)]
+pub struct Lock {
+    /// Which tree (default: the one you are in)
+    #[arg(value_name = "NAME", add = completion::trees())]
+    name: Option<String>,
+    /// Why
+    #[arg(long, value_name = "TEXT", default_value = "locked")]
+    reason: String,
+}
+
+/// Unlock a tree
+#[derive(Args)]
+pub struct Unlock {
+    /// Which tree (default: the one you are in)
+    #[arg(value_name = "NAME", add = completion::trees())]
+    name: Option<String>,
+}
+
+impl Keep {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let ground = context.ground()?;
+        let view = ground.trees(context)?.keep(self.name.as_deref())?;
+        context.tell(&ground.engine);
+        context.ui.answer(
+            || Fields::new().with("tree", &view).with("outcome", &"kept"),
+            |out| {
+                let tree = &view.tree;
+                writeln!(
+                    out,
+                    "{} is kept: {}",
+                    paint(ACCENT, &tree.name),
+                    tree.path.display()
+                )
+            },
+        )
+    }
+}
+
+impl Lock {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let ground = context.ground()?;
+        let tree = ground
+            .trees(context)?
+            .lock(self.name.as_deref(), &self.reason)?;
+        context.tell(&ground.engine);
+        context.ui.answer(
+            || Fields::new().with("tree", &tree),
+            |out| {
+                writeln!(
+                    out,
+                    "{} is locked: {}",
+                    paint(ACCENT, &tree.name),
+                    self.reason
+                )
+            },
+        )
+    }
+}
+
+impl Unlock {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let ground = context.ground()?;
+        let tree = ground.trees(context)?.unlock(self.name.as_deref())?;
+        context.tell(&ground.engine);
+        context.ui.answer(
+            || Fields::new().with("tree", &tree),
+            |out| writeln!(out, "{} is not locked", paint(ACCENT, &tree.name)),
+        )
+    }
+}

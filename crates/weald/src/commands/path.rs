@@ -1,0 +1,42 @@
+//! `weald path`
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::completion;
+use crate::context::Context;
+use crate::errors::Failure;
+use crate::ui::Fields;
+
+/// Print where a tree is, or where a path is in it
+///
+/// With --check: a path of the main checkout is told as the tree's own; one that leaves the tree is refused.
+#[derive(Args)]
+pub struct Path {
+    /// Which tree (default: the one you are in)
+    #[arg(value_name = "NAME", add = completion::trees())]
+    name: Option<String>,
+    /// Say where this path is in the tree, or refuse
+    #[arg(long, value_name = "PATH")]
+    check: Option<PathBuf>,
+}
+
+impl Path {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let ground = context.ground()?;
+        let trees = ground.trees(context)?;
+        let path = match &self.check {
+            Some(path) => trees.scoped(self.name.as_deref(), path)?,
+            None => trees.scoped(self.name.as_deref(), std::path::Path::new(""))?,
+        };
+        let text = path.display().to_string();
+        let text = text.strip_suffix('/').unwrap_or(&text).to_owned();
+        context.ui.answer(
+            || Fields::new().with("path", &text),
+            |out| writeln!(out, "{text}"),
+        )
+    }
+}

@@ -1,0 +1,104 @@
+//! `weald rm`
+
+use std::io::{self, Write};
+
+use clap::Args;
+use weald_engine::{BranchOutcome, RemoveRequest, Removed};
+
+use crate::completion;
+use crate::context::Context;
+use crate::errors::Failure;
+use crate::ui::{ACCENT, Fields, Out, paint};
+
+/// Put a tree into the trash
+///
+/// Refused with uncommitted changes, with commits that the target lacks, and when neither can be told. Nothing is deleted:
+/// `weald trash restore` brings it back.
+#[derive(Args)]
+pub struct Rm {
+    /// Which tree
+    #[arg(value_name = "NAME", add = completion::trees())]
+    name: String,
+    /// Also with uncommitted changes, or commits that nobody else has
+    #[arg(long)]
+    discard: bool,
+    /// Also when it is referred to or locked; never while something runs in it
+    #[arg(long)]
+    force: bool,
+    /// Complete its task
+    #[arg(long)]
+    complete_task: bool,
+    /// Why, for the record
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+}
+
+impl Rm {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let ground = context.ground()?;
+        let trees = ground.trees(context)?;
+        let request = RemoveRequest {
+            discard: self.discard,
+            force: self.force,
+            complete_task: self.complete_task,
+            reason: self.reason,
+            leaving: false,
+        };
+        let progress = context.ui.progress("looking");
+        let removed = trees.remove(Some(&self.name), &request)?;
+        drop(progress);
+        context.tell(&ground.engine);
+        context.ui.answer(
+            || {
+                Fields::new()
+                    .with("tree", &removed.tree)
+                    .with("outcome", &removed.outcome)
+                    .with("branch", &removed.branch)
+                    .with("stale_path", &removed.stale_path)
+                    .with("ignored", &removed.ignored)
+                    .with("restore", &removed.restore)
+                    .with("task", &removed.task)
+            },
+            |out| told(out, &removed),
+        )
+    }
+}
+
+fn told(out: &mut Out, removed: &Removed) -> io::Result<()> {
+    let tree = &removed.tree;
+    match &tree.trash {
+        Some(trash) => writeln!(
+            out,
+            "{} is in the trash: {}",
+            paint(ACCENT, &tree.name),
+            trash.path.display()
+        )?,
+        None => writeln!(
+            out,
+            "{} was gone already; it is forgotten",
+            paint(ACCENT, &tree.name)
+        )?,
+    }
+    if removed.ignored > 0 {
+        writeln!(out, "  with {} ignored files or folders", removed.ignored)?;
+    }
+    match removed.branch {
+        BranchOutcome::Deleted => writeln!(
+            out,
+            "  branch {} is deleted; its tip is in the vault",
+            tree.branch
+        )?,
+        BranchOutcome::KeptUnmerged => writeln!(
+            out,
+            "  branch {} is kept: {} lacks its commits",
+            tree.branch, tree.target
+        )?,
+        BranchOutcome::KeptByPolicy => writeln!(out, "  branch {} is kept", tree.branch)?,
+        BranchOutcome::Absent => {}
+    }
+    match &removed.restore {
+        Some(restore) => writeln!(out, "  bring it back: {restore}"),
+        None => Ok(()),
+    }
+}

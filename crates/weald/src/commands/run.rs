@@ -1,0 +1,114 @@
+//! `weald run`
+
+use std::ffi::OsString;
+
+use clap::{Args, ValueEnum};
+use weald_core::SignedDuration;
+use weald_core::config::parse_size;
+use weald_engine::RunSandbox;
+use weald_sandbox::{Ended, Level};
+
+use crate::cli::duration;
+use crate::completion;
+use crate::context::Context;
+use crate::errors::Failure;
+use crate::exit;
+use crate::foreground::Held;
+
+/// Run a command in a tree, held there by the kernel
+///
+/// Exits as the command does; 124 time-out, 125 weald's own failure, 126 no sandbox. Afterwards what was committed is
+/// taken in.
+#[derive(Args)]
+pub struct Run {
+    /// Which tree
+    #[arg(value_name = "NAME", add = completion::trees())]
+    name: String,
+    /// End everything after this time
+    #[arg(long, value_name = "60s", value_parser = duration)]
+    timeout: Option<SignedDuration>,
+    /// How strongly it is held (default: sandbox.level)
+    #[arg(long, value_name = "LEVEL")]
+    sandbox: Option<SandboxArg>,
+    /// Pass on at most so much output; the rest is dropped, and said
+    #[arg(long, value_name = "1M", value_parser = parse_size)]
+    max_output: Option<u64>,
+    /// The command
+    #[arg(trailing_var_arg = true, required = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum SandboxArg {
+    Full,
+    Landlock,
+    /// Not at all
+    Off,
+}
+
+impl Run {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        self.attempt(context).map_err(as_run_failure)
+    }
+
+    fn attempt(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let ground = context.ground()?;
+        let trees = ground.trees(context)?;
+        let sandbox = self.sandbox.map(|sandbox| match sandbox {
+            SandboxArg::Full => RunSandbox::Level(Level::Full),
+            SandboxArg::Landlock => RunSandbox::Level(Level::Landlock),
+            SandboxArg::Off => RunSandbox::Off,
+        });
+        let request = trees.prepare_run(Some(&self.name), sandbox)?;
+        for note in &request.notes {
+            context.ui.warn(note);
+        }
+        match request.policy.as_ref().map(|policy| policy.level) {
+            Some(Level::Full) => {}
+            Some(level) => context.ui.warn(&format!(
+                "level {} does not cover: {}",
+                level.as_str(),
+                level.not_covered().join("; ")
+            )),
+            None => context
+                .ui
+                .warn("there is no sandbox: the command can write everything that you can"),
+        }
+        let program = self.command[0].to_string_lossy().into_owned();
+        let tree = trees.begin_run(&request, &program)?;
+        let held = Held {
+            policy: request.policy,
+            command: self.command,
+            directory: request.directory,
+            environment: request.environment,
+            timeout: self.timeout,
+            max_output: self.max_output,
+        };
+        let ended = held
+            .start(context)
+            .and_then(|started| started.wait(context));
+        let after = trees.end_run(&tree, ended.as_ref().ok().copied())?;
+        if after.diverged {
+            context.ui.warn(&format!(
+                "branch {} was moved by somebody else; weald sync {} brings both together",
+                after.branch, after.name
+            ));
+        }
+        context.tell(&ground.engine);
+        match ended? {
+            Ended::Code(code) => Ok(code as u8),
+            Ended::TimedOut => Ok(exit::TIMED_OUT),
+        }
+    }
+}
+
+/// A run's exit code is the command's; what is weald's own has codes that commands rarely use.
+fn as_run_failure(mut failure: Failure) -> Failure {
+    failure.exit = match failure.code {
+        "sandbox_unavailable" => exit::NOT_EXECUTABLE,
+        "not_executable" => failure.exit,
+        _ => exit::NOT_RUN,
+    };
+    failure
+}

@@ -1,0 +1,175 @@
+//! `weald status` and `weald show`: look into a tree now.
+
+use std::io::{self, Write};
+
+use clap::Args;
+use weald_core::Timestamp;
+use weald_engine::{Dirty, TreeView};
+
+use super::list;
+use crate::completion;
+use crate::context::Context;
+use crate::errors::Failure;
+use crate::ui::{ACCENT, DIM, Fields, Out, ago, clean, paint};
+
+/// Look into a tree now (default: the one you are in, else all)
+///
+/// Takes in what was committed there and lets the branch in the main repository follow.
+#[derive(Args)]
+pub struct Status {
+    /// Which tree
+    #[arg(value_name = "NAME", add = completion::trees())]
+    name: Option<String>,
+    /// All of them
+    #[arg(long, conflicts_with = "name")]
+    all: bool,
+}
+
+/// Show everything about a tree
+#[derive(Args)]
+pub struct Show {
+    /// Which tree (default: the one you are in)
+    #[arg(value_name = "NAME", add = completion::trees())]
+    name: Option<String>,
+}
+
+impl Status {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let ground = context.ground()?;
+        let trees = ground.trees(context)?;
+        let progress = context.ui.progress("looking");
+        if self.all || (self.name.is_none() && ground.place.inside().is_none()) {
+            let views = trees.list_fresh()?;
+            drop(progress);
+            return list::print(context, &views);
+        }
+        let view = trees.look(self.name.as_deref())?;
+        drop(progress);
+        context.tell(&ground.engine);
+        print(context, &view)
+    }
+}
+
+impl Show {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let ground = context.ground()?;
+        let trees = ground.trees(context)?;
+        let progress = context.ui.progress("looking");
+        let view = trees.look(self.name.as_deref())?;
+        drop(progress);
+        context.tell(&ground.engine);
+        let now = context.now();
+        context.ui.answer(
+            || Fields::new().with("tree", &view),
+            |out| {
+                told(out, &view, now)?;
+                details(out, &view, now)
+            },
+        )
+    }
+}
+
+/// The answer: one tree.
+pub fn print(context: &Context<'_>, view: &TreeView) -> Result<u8, Failure> {
+    let now = context.now();
+    context.ui.answer(
+        || Fields::new().with("tree", view),
+        |out| told(out, view, now),
+    )
+}
+
+fn told(out: &mut Out, view: &TreeView, now: Timestamp) -> io::Result<()> {
+    let tree = &view.tree;
+    writeln!(
+        out,
+        "{} {} {}",
+        paint(ACCENT, &tree.name),
+        tree.status.as_str(),
+        paint(DIM, tree.path.display())
+    )?;
+    if let Some(problem) = &view.problem {
+        writeln!(out, "  {}", clean(problem))?;
+        return writeln!(out, "  whether it is dirty is unknown");
+    }
+    writeln!(
+        out,
+        "  branch {}, {} ahead of {}, {} behind {}",
+        tree.branch,
+        view.ahead.unwrap_or(0),
+        tree.base.reference,
+        view.behind.unwrap_or(0),
+        tree.target
+    )?;
+    let Some(look) = &view.look else {
+        return Ok(());
+    };
+    match view.dirty {
+        Dirty::Known(false) => writeln!(out, "  clean")?,
+        _ => writeln!(
+            out,
+            "  {} staged, {} unstaged, {} untracked, {} conflicted",
+            look.staged, look.unstaged, look.untracked, look.conflicted
+        )?,
+    }
+    if let Some(operation) = &look.operation {
+        writeln!(out, "  a {} is going on", clean(operation))?;
+    }
+    if tree.diverged {
+        writeln!(
+            out,
+            "  diverged: branch {} was moved by somebody else; both are kept",
+            tree.branch
+        )?;
+        writeln!(out, "  bring both together: weald sync {}", tree.name)?;
+    }
+    match view.status_at {
+        Some(at) if ago(at, now) != "now" => writeln!(
+            out,
+            "  {}",
+            paint(DIM, format!("looked at {} ago", ago(at, now)))
+        ),
+        _ => Ok(()),
+    }
+}
+
+fn details(out: &mut Out, view: &TreeView, now: Timestamp) -> io::Result<()> {
+    let tree = &view.tree;
+    let task = tree.task.as_ref().map(|task| format!("#{task}"));
+    let lock = tree
+        .locked
+        .as_ref()
+        .map(|lock| format!("by {}: {}", lock.owner, lock.reason));
+    let runs: Vec<_> = tree
+        .runs
+        .iter()
+        .map(|run| format!("{} ({})", run.program, run.process.pid))
+        .collect();
+    for (name, value) in [
+        ("kind", Some(tree.kind.as_str().to_owned())),
+        ("base", Some(tree.base.commit.clone())),
+        ("head", tree.head.clone()),
+        ("task", task),
+        ("locked", lock),
+        (
+            "running",
+            Some(runs.join(", ")).filter(|text| !text.is_empty()),
+        ),
+        ("sandbox", tree.sandbox.clone()),
+        (
+            "scratch for",
+            tree.scratch_for.as_ref().map(ToString::to_string),
+        ),
+        ("made", Some(format!("{} ago", ago(tree.created_at, now)))),
+        (
+            "last used",
+            Some(format!("{} ago", ago(tree.last_used_at, now))),
+        ),
+    ] {
+        if let Some(value) = value {
+            writeln!(out, "  {name:<12} {}", clean(&value))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,71 @@
+//! `weald sync`
+
+use std::io::Write;
+
+use clap::Args;
+
+use crate::completion;
+use crate::context::Context;
+use crate::errors::Failure;
+use crate::exit;
+use crate::ui::{ACCENT, Fields, clean, paint};
+
+/// Bring the target into a tree
+///
+/// Also brings together what diverged. A conflict is left in the tree to be resolved there: exit 3.
+#[derive(Args)]
+pub struct Sync {
+    /// Which tree (default: the one you are in)
+    #[arg(value_name = "NAME", add = completion::trees())]
+    name: Option<String>,
+    /// Rebase the tree's commits instead of merging
+    #[arg(long)]
+    rebase: bool,
+}
+
+impl Sync {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let ground = context.ground()?;
+        let trees = ground.trees(context)?;
+        let progress = context.ui.progress("bringing the target in");
+        let synced = trees.sync(self.name.as_deref(), self.rebase)?;
+        drop(progress);
+        context.tell(&ground.engine);
+        let tree = &synced.tree;
+        context.ui.answer(
+            || {
+                Fields::new()
+                    .with("tree", tree)
+                    .with("outcome", &synced.outcome)
+                    .with("conflicts", &synced.conflicts)
+            },
+            |out| {
+                let name = paint(ACCENT, &tree.name);
+                match synced.outcome.as_str() {
+                    "up_to_date" => writeln!(out, "{name} has all of {} already", tree.target),
+                    "conflict" => {
+                        writeln!(
+                            out,
+                            "{name} conflicts with {}; resolve and commit in the tree:",
+                            tree.target
+                        )?;
+                        for path in &synced.conflicts {
+                            writeln!(out, "  {}", clean(path))?;
+                        }
+                        writeln!(
+                            out,
+                            "  weald run {} -- git merge --abort   (or: take it back)",
+                            tree.name
+                        )
+                    }
+                    _ => writeln!(out, "{name} has all of {} now", tree.target),
+                }
+            },
+        )?;
+        Ok(match synced.conflicts.is_empty() {
+            true => exit::DONE,
+            false => exit::CONFLICT,
+        })
+    }
+}

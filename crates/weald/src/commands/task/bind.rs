@@ -1,0 +1,66 @@
+//! `weald task bind` and `weald task unbind`
+
+use clap::Args;
+use weald_core::id::TaskId;
+use weald_core::name::SessionName;
+use weald_engine::Binding;
+
+use super::print_task;
+use crate::completion;
+use crate::context::Context;
+use crate::errors::Failure;
+
+/// Bind a task and a tree to each other
+///
+/// The status stays, unless --start, --owner or bind_advances says otherwise.
+#[derive(Args)]
+pub struct Bind {
+    /// The task
+    #[arg(value_name = "ID", add = completion::tasks())]
+    id: TaskId,
+    /// The tree
+    #[arg(value_name = "TREE", add = completion::trees())]
+    tree: String,
+    /// Start the task if it is pending
+    #[arg(long)]
+    start: bool,
+    /// Start it for this session
+    #[arg(long, value_name = "SESSION", add = completion::sessions())]
+    owner: Option<SessionName>,
+    /// Let older bindings of both go
+    #[arg(long)]
+    rebind: bool,
+}
+
+/// Let a task's tree go
+#[derive(Args)]
+pub struct Unbind {
+    /// The task
+    #[arg(value_name = "ID", add = completion::tasks())]
+    id: TaskId,
+}
+
+impl Bind {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let ground = context.ground()?;
+        let how = Binding {
+            start: self.start,
+            owner: self.owner,
+            rebind: self.rebind,
+        };
+        let task = ground.trees(context)?.bind(&self.id, &self.tree, how)?;
+        context.tell(&ground.engine);
+        print_task(context, &task)
+    }
+}
+
+impl Unbind {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let ground = context.ground()?;
+        let task = ground.trees(context)?.unbind(&self.id)?;
+        context.tell(&ground.engine);
+        print_task(context, &task)
+    }
+}

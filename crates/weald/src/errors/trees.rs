@@ -1,0 +1,240 @@
+//! Errors of trees.
+
+use serde_json::json;
+use weald_core::binding::BindRefusal;
+use weald_core::tree::{Tree, TreeStatus};
+use weald_core::tree_rules::{Objection, TreeInput, TreeRefusal};
+use weald_engine::{PlaceError, ScopeError, TreeError};
+use weald_git::VaultError;
+
+use super::Failure;
+use crate::exit;
+
+impl From<PlaceError> for Failure {
+    fn from(error: PlaceError) -> Self {
+        let message = error.to_string();
+        match error {
+            PlaceError::Discover(error) => error.into(),
+            PlaceError::LostTree { tree, main, .. } => {
+                let failure = Self::new("tree_lost", exit::REFUSED, message)
+                    .details(json!({"tree": tree, "main": main}));
+                match main {
+                    Some(main) => failure.hint(format!(
+                        "weald -C {} doctor --fix {}",
+                        main.parent().unwrap_or(&main).display(),
+                        tree.display()
+                    )),
+                    None => failure.hint(format!(
+                        "in the repository it belongs to: weald doctor --fix {}",
+                        tree.display()
+                    )),
+                }
+            }
+        }
+    }
+}
+
+impl From<TreeError> for Failure {
+    fn from(error: TreeError) -> Self {
+        let message = error.to_string();
+        let refused = |code| Self::new(code, exit::REFUSED, message.clone());
+        match error {
+            TreeError::Store(error) => error.into(),
+            TreeError::Git(error) => error.into(),
+            TreeError::Vault(error) => error.into(),
+            TreeError::Sandbox(error) => error.into(),
+            TreeError::Task(error) => error.into(),
+            TreeError::Rule(refusal) => refusal.into(),
+            TreeError::Bind(refusal) => refusal.into(),
+            TreeError::Name(_) => Self::new("invalid_name", exit::USAGE, message),
+            TreeError::Template(_) => refused("config_invalid").hint("weald config show"),
+            TreeError::NotFound { name } => Self::new("tree_not_found", exit::NOT_FOUND, message)
+                .hint("weald list")
+                .details(json!({"tree": name})),
+            TreeError::Missing { name, path } => {
+                Self::new("tree_missing", exit::NOT_FOUND, message)
+                    .hint(format!(
+                        "weald ensure {name} makes it again; moved: weald doctor --fix NEW_PLACE"
+                    ))
+                    .details(json!({"tree": name, "path": path}))
+            }
+            TreeError::Replaced { name, path, .. } => refused("tree_replaced")
+                .hint(format!("nothing was touched; look at {}", path.display()))
+                .details(json!({"tree": name, "path": path})),
+            TreeError::Damaged { name, path, .. } => refused("tree_damaged")
+                .hint(format!(
+                    "weald rm {name} --discard puts it into the trash as it is"
+                ))
+                .details(json!({"tree": name, "path": path})),
+            TreeError::Exists { name, path } => refused("tree_exists")
+                .hint(format!("weald ensure {name}, or choose another name"))
+                .details(json!({"tree": name, "path": path})),
+            TreeError::Occupied { path } => refused("path_occupied")
+                .hint(format!(
+                    "move {} away, or choose another name",
+                    path.display()
+                ))
+                .details(json!({"path": path})),
+            TreeError::BranchExists { branch, name } => refused("branch_exists")
+                .hint(format!(
+                    "weald new {name} --on-branch-exists reuse (or recreate)"
+                ))
+                .details(json!({"branch": branch})),
+            TreeError::BranchInUse { branch, path } => refused("branch_in_use")
+                .hint("choose another name")
+                .details(json!({"branch": branch, "path": path})),
+            TreeError::BranchClash { branch, existing } => refused("branch_clash")
+                .hint(format!(
+                    "git branch -m {existing} OTHER, or set tree.branch"
+                ))
+                .details(json!({"branch": branch, "existing": existing})),
+            TreeError::NoCommit => refused("no_commit").hint("git commit --allow-empty -m first"),
+            TreeError::UnknownBase { base } => {
+                Self::new("unknown_base", exit::NOT_FOUND, message).details(json!({"base": base}))
+            }
+            TreeError::DirtyMain { count } => refused("main_dirty")
+                .hint("commit or stash them, or --set tree.dirty_main=warn")
+                .details(json!({"count": count})),
+            TreeError::Removal { tree, objections } => removal(&tree, &objections, message),
+            TreeError::Standing { name } => refused("standing_inside")
+                .hint(format!(
+                    "cd elsewhere first, or: weald exit --remove (tree {name})"
+                ))
+                .details(json!({"tree": name})),
+            TreeError::Unreadable { name, .. } => refused("tree_unreadable")
+                .hint("weald doctor")
+                .details(json!({"tree": name})),
+            TreeError::File { path, source } => Self::file(&path, &source),
+            TreeError::OddPath { .. } => refused("odd_path").hint("set tree.path"),
+            TreeError::NotInTrash { id } => Self::new("not_in_trash", exit::NOT_FOUND, message)
+                .hint("weald trash list")
+                .details(json!({"id": id})),
+            TreeError::NoSnapshot { name, id } => {
+                Self::new("no_snapshot", exit::NOT_FOUND, message)
+                    .hint(format!("weald snapshot list {name}"))
+                    .details(json!({"tree": name, "snapshot": id}))
+            }
+            TreeError::NoTree => Self::new("no_tree", exit::USAGE, message).hint("weald list"),
+            TreeError::Unsupported { .. } => refused("unsupported"),
+        }
+    }
+}
+
+/// A refusal that says what was kept, and how to go on.
+fn removal(tree: &Tree, objections: &[Objection], message: String) -> Failure {
+    let name = &tree.name;
+    let (code, hint) = match &objections[0] {
+        Objection::Running(_) => ("tree_running", "wait for it, or end it".to_owned()),
+        Objection::Locked(_) => (
+            "tree_locked",
+            format!("weald unlock {name}, or weald rm {name} --force"),
+        ),
+        Objection::Referenced(_) => ("tree_referenced", format!("weald rm {name} --force")),
+        Objection::Unknown(_) => (
+            "tree_unknown",
+            format!("weald rm {name} --discard puts it into the trash as it is"),
+        ),
+        Objection::Dirty { .. } => (
+            "tree_dirty",
+            format!("weald keep {name}, or weald rm {name} --discard (can be restored)"),
+        ),
+        Objection::Unlanded { .. } => (
+            "tree_unlanded",
+            format!("weald keep {name}, or weald rm {name} --discard (can be restored)"),
+        ),
+    };
+    let reasons: Vec<_> = objections.iter().map(reason).collect();
+    let kept = format!(
+        "{message}\n  kept: {} (branch {})",
+        tree.path.display(),
+        tree.branch
+    );
+    Failure::new(code, exit::REFUSED, kept).hint(hint).details(
+        json!({"tree": name, "path": tree.path, "branch": tree.branch, "reasons": reasons}),
+    )
+}
+
+fn reason(objection: &Objection) -> serde_json::Value {
+    match objection {
+        Objection::Running(what) => json!({"reason": "running", "what": what}),
+        Objection::Locked(lock) => json!({"reason": "locked", "lock": lock}),
+        Objection::Referenced(by) => json!({"reason": "referenced", "by": by}),
+        Objection::Unknown(why) => json!({"reason": "unknown", "why": why}),
+        Objection::Dirty {
+            staged,
+            unstaged,
+            untracked,
+        } => {
+            json!({"reason": "dirty", "staged": staged, "unstaged": unstaged, "untracked": untracked})
+        }
+        Objection::Unlanded { commits } => json!({"reason": "unlanded", "commits": commits}),
+    }
+}
+
+impl From<TreeRefusal> for Failure {
+    fn from(refusal: TreeRefusal) -> Self {
+        let hint = match (refusal.from, refusal.input.as_ref()) {
+            (TreeStatus::Trashed, _) => format!("weald trash restore {}", refusal.name),
+            (_, TreeInput::Restored { .. }) => "weald trash list".to_owned(),
+            (TreeStatus::Creating, _) => {
+                "wait for it, or after a crash: weald doctor --fix".to_owned()
+            }
+            (TreeStatus::Broken, _) => "weald doctor --fix".to_owned(),
+            _ => format!("weald show {}", refusal.name),
+        };
+        Self::new("illegal_move", exit::REFUSED, refusal.to_string())
+            .hint(hint)
+            .details(json!({"tree": refusal.name, "from": refusal.from}))
+    }
+}
+
+impl From<BindRefusal> for Failure {
+    fn from(refusal: BindRefusal) -> Self {
+        let message = refusal.to_string();
+        match refusal {
+            BindRefusal::Tree(refusal) => refusal.into(),
+            BindRefusal::Task(refusal) => refusal.into(),
+            BindRefusal::TaskBound { task, tree } => {
+                Self::new("task_bound", exit::REFUSED, message)
+                    .hint(format!("weald task unbind {task}, or --rebind"))
+                    .details(json!({"task": task, "tree": tree}))
+            }
+            BindRefusal::TreeBound { tree, task } => {
+                Self::new("tree_bound", exit::REFUSED, message)
+                    .hint(format!("weald task unbind {task}, or --rebind"))
+                    .details(json!({"task": task, "tree": tree}))
+            }
+            BindRefusal::NotBound { task } => Self::new("not_bound", exit::REFUSED, message)
+                .hint(format!("weald task bind {task} TREE"))
+                .details(json!({"task": task})),
+        }
+    }
+}
+
+impl From<VaultError> for Failure {
+    fn from(error: VaultError) -> Self {
+        let message = error.to_string();
+        match error {
+            VaultError::Git(error) => error.into(),
+            VaultError::File { path, source } => Self::file(&path, &source),
+            VaultError::Incomplete { .. } => Self::new("objects_missing", exit::REFUSED, message)
+                .hint("git fsck --connectivity-only"),
+            VaultError::Partial { .. } => Self::new("partial_clone", exit::REFUSED, message)
+                .hint("git fetch --refetch --no-filter completes it; or --kind linked"),
+        }
+    }
+}
+
+impl From<ScopeError> for Failure {
+    fn from(error: ScopeError) -> Self {
+        let message = error.to_string();
+        match error {
+            ScopeError::Tree(error) => error.into(),
+            ScopeError::Outside { path, tree, .. } => {
+                Self::new("outside_tree", exit::REFUSED, message)
+                    .hint(format!("weald path {tree}"))
+                    .details(json!({"path": path, "tree": tree}))
+            }
+        }
+    }
+}
