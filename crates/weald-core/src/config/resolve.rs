@@ -172,6 +172,14 @@ impl Config {
         }
     }
 
+    /// A switch.
+    pub fn switch(&self, key: &str) -> bool {
+        match self.get(key).0 {
+            Value::Switch(on) => *on,
+            other => unreachable!("{key} is no switch: {other:?}"),
+        }
+    }
+
     /// A number.
     pub fn number(&self, key: &str) -> i64 {
         match self.get(key).0 {

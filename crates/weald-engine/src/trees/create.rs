@@ -601,9 +601,9 @@ impl Trees<'_> {
         identity: DirectoryIdentity,
         registration: String,
     ) -> Result<Tree, TreeError> {
-        let start = match self.config.text("bind_advances") {
-            "true" => BindStart::Start(None),
-            _ => BindStart::Keep,
+        let start = match self.config.switch("bind_advances") {
+            true => BindStart::Start(None),
+            false => BindStart::Keep,
         };
         let locks = self.config.text("tree.lock") == "create";
         let made = self

@@ -165,6 +165,7 @@ pub fn run_if_inside() {
             };
             // With the host gone there is nobody to tell.
             let _ = say(&reply);
+            let _ = writeln!(io::stderr(), "{error}");
             1
         }
     };
@@ -278,6 +279,6 @@ fn read_capped(path: &Path, limit: u64) -> Option<Vec<u8>> {
 /// A private directory for things in the making.
 fn scratch() -> io::Result<PathBuf> {
     let path = std::env::temp_dir().join("weald-inside");
-    fs::create_dir_all(&path)?;
+    fs::create_dir_all(path.join("objects"))?;
     Ok(path)
 }

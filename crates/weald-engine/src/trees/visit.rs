@@ -47,6 +47,7 @@ pub(crate) struct Visit {
     pub reply: Reply,
     rest: Option<BufReader<ChildStdout>>,
     watcher: JoinHandle<std::io::Result<Ended>>,
+    errors: Option<JoinHandle<String>>,
 }
 
 impl Visit {
@@ -74,7 +75,10 @@ impl Visit {
             (Ended::TimedOut, _) => Err(unreadable("looking at it took too long".to_owned())),
             (_, Some(error)) => Err(unreadable(error.clone())),
             (Ended::Code(0), None) => Ok(self.reply),
-            (Ended::Code(code), None) => Err(unreadable(format!("git ended with code {code}"))),
+            (Ended::Code(_), None) => {
+                let said = self.errors.and_then(|errors| errors.join().ok());
+                Err(unreadable(said.unwrap_or_default()))
+            }
         }
     }
 }
@@ -161,6 +165,7 @@ impl Trees<'_> {
                 reply,
                 rest: Some(rest),
                 watcher,
+                errors,
             }),
             None => {
                 drop(rest);

@@ -147,7 +147,6 @@ impl Request {
             return Ok(None);
         }
         let objects = scratch()?.join("objects");
-        fs::create_dir_all(&objects)?;
         let list: String = changes
             .staged
             .iter()
