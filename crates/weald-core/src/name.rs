@@ -130,14 +130,14 @@ fn check_tree_name(text: &str, max: usize) -> Result<(), NameError> {
 /// The name of a tree that may exist: parts may have been joined.
 fn check_known_tree_name(text: &str) -> Result<(), NameError> {
     text.split('+')
-        .try_for_each(|part| check_tree_name(part, MAX_NAME))
-        .and_then(|()| match text.len() <= MAX_NAME {
-            true => Ok(()),
-            false => Err(NameError::TooLong {
-                max: MAX_NAME,
-                length: text.len(),
-            }),
-        })
+        .try_for_each(|part| check_tree_name(part, MAX_NAME))?;
+    match text.len() <= MAX_NAME {
+        true => Ok(()),
+        false => Err(NameError::TooLong {
+            max: MAX_NAME,
+            length: text.len(),
+        }),
+    }
 }
 
 fn check_session_name(text: &str) -> Result<(), NameError> {

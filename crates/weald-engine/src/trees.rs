@@ -5,6 +5,7 @@
 //! between two records in the store, so a crash leaves an intent that `doctor` finishes or takes back.
 
 mod binding;
+mod building;
 mod create;
 mod differences;
 mod doctor;
@@ -14,7 +15,9 @@ mod inner;
 pub(crate) mod inside;
 mod keep;
 mod layout;
+mod planning;
 mod remove;
+mod repairs;
 mod restore;
 mod run;
 mod scope;
@@ -28,6 +31,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use weald_core::Timestamp;
 use weald_core::binding::BindRefusal;
 use weald_core::config::Config;
 use weald_core::event::Change;
@@ -351,11 +355,25 @@ impl<'a> Trees<'a> {
         tempfile::TempDir::with_prefix_in("visit-", self.workshop()).map_err(failed)
     }
 
+    /// Every record, by number.
+    pub(crate) fn records(&self) -> Result<Vec<Tree>, TreeError> {
+        Ok(self.engine.look(|tx| tx.trees())?)
+    }
+
+    /// The record that has or last had this name.
+    pub(crate) fn record(&self, name: &TreeName) -> Result<Option<Tree>, TreeError> {
+        Ok(self.engine.look(|tx| tx.tree(name))?)
+    }
+
+    pub(crate) fn now(&self) -> Result<Timestamp, TreeError> {
+        Ok(self.engine.look(|tx| Ok::<_, StoreError>(tx.now()))?)
+    }
+
     /// The live tree of this name, or the one the caller is in.
     pub fn named(&self, name: Option<&str>) -> Result<Tree, TreeError> {
         let Some(name) = name else {
             let inside = self.place.inside().ok_or(TreeError::NoTree)?.to_owned();
-            let found = self.engine.look(|tx| Ok::<_, StoreError>(tx.trees()?))?;
+            let found = self.records()?;
             return found
                 .into_iter()
                 .find(|tree| tree.is_live() && tree.path == inside)
@@ -365,8 +383,7 @@ impl<'a> Trees<'a> {
             name: name.to_owned(),
         };
         let parsed: TreeName = name.parse().map_err(|_| not_found())?;
-        self.engine
-            .look(|tx| Ok::<_, StoreError>(tx.tree(&parsed)?))?
+        self.record(&parsed)?
             .filter(|tree| tree.is_live() || tree.status == TreeStatus::Creating)
             .ok_or_else(not_found)
     }

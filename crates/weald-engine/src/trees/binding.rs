@@ -23,8 +23,7 @@ impl Trees<'_> {
     /// Binds a task and a tree.
     pub fn bind(&self, id: &TaskId, tree: &str, how: Binding) -> Result<Task, TreeError> {
         let tree = self.named(Some(tree))?;
-        let advances =
-            how.start || how.owner.is_some() || self.config.switch("bind_advances");
+        let advances = how.start || how.owner.is_some() || self.config.switch("bind_advances");
         let start = match advances {
             true => BindStart::Start(how.owner.clone()),
             false => BindStart::Keep,

@@ -4,7 +4,7 @@ use weald_core::store::Durability;
 use weald_core::tree::{Tree, TreeLock};
 use weald_core::tree_rules::TreeInput;
 
-use super::create::locked_text;
+use super::building::locked_text;
 use super::{TreeError, TreeView, Trees, at};
 
 /// What git shows as the reason of the lock that every sealed tree has.

@@ -12,7 +12,7 @@ use weald_core::Timestamp;
 use weald_core::binding::released;
 use weald_core::event::Change;
 use weald_core::session::Liveness;
-use weald_core::store::{Durability, StoreError, Write};
+use weald_core::store::{Durability, Write};
 use weald_core::task::{Closeout, Task};
 use weald_core::task_rules::{self, TaskInput};
 use weald_core::tree::{Trash, Tree, TreeKind};
@@ -204,7 +204,9 @@ impl Trees<'_> {
             let own_target = format!("refs/tree/{id}/heads/{}", tree.target);
             for known in list_refs(self.vault().path(), &prefixes)? {
                 // The target's copy inside may be older than the target, or newer by a push of somebody else.
-                if known.name != own_target || self.unlanded(tree, &[known.commit.clone()])? > 0 {
+                if known.name != own_target
+                    || self.unlanded(tree, std::slice::from_ref(&known.commit))? > 0
+                {
                     tips.push(known.commit);
                 }
             }
@@ -239,7 +241,7 @@ impl Trees<'_> {
                 found.push(format!("session {}", view.session.name));
             }
         }
-        let trees = self.engine.look(|tx| Ok::<_, StoreError>(tx.trees()?))?;
+        let trees = self.records()?;
         for other in trees.iter().filter(|other| other.is_live()) {
             if other.scratch_for.as_ref() == Some(&tree.name) {
                 found.push(format!("tree {}", other.name));
@@ -252,7 +254,7 @@ impl Trees<'_> {
     fn foreign_lock(&self, tree: &Tree) -> Option<String> {
         let name = tree.registration.as_deref()?;
         let reason = self.registrations().read(name)?.locked?;
-        let ours = super::create::locked_text(tree);
+        let ours = super::building::locked_text(tree);
         (reason != SEALED && Some(&reason) != ours.as_ref()).then_some(reason)
     }
 
@@ -294,7 +296,7 @@ impl Trees<'_> {
                 .map(|view| view.commit),
             false => None,
         };
-        let now = self.engine.look(|tx| Ok::<_, StoreError>(tx.now()))?;
+        let now = self.now()?;
         let place = self.free_trash_place(tree, now)?;
         rename(&tree.path, &place)?;
         let ended = self.after_rename(tree, verdict, request, &place, now, snapshot);

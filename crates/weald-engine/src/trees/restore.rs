@@ -9,12 +9,12 @@ use weald_core::SignedDuration;
 use weald_core::Timestamp;
 use weald_core::binding;
 use weald_core::id::{TaskId, TreeId};
-use weald_core::store::{Durability, StoreError};
+use weald_core::store::Durability;
 use weald_core::tree::{DirectoryIdentity, Trash, Tree, TreeKind, TreeStatus};
 use weald_core::tree_rules::TreeInput;
 use weald_git::{Expected, RefChange, Reference, transfer, update_refs};
 
-use super::create::{building, identity_of};
+use super::building::{building, identity_of};
 use super::inner::Inner;
 use super::inside::Job;
 use super::remove::{RemoveRequest, rename};
@@ -59,7 +59,7 @@ impl Trees<'_> {
     }
 
     fn trashed(&self) -> Result<Vec<Tree>, TreeError> {
-        let trees = self.engine.look(|tx| Ok::<_, StoreError>(tx.trees()?))?;
+        let trees = self.records()?;
         let trashed = trees
             .into_iter()
             .filter(|tree| tree.status == TreeStatus::Trashed);
@@ -100,7 +100,7 @@ impl Trees<'_> {
     }
 
     fn refuse_name_taken(&self, tree: &Tree) -> Result<(), TreeError> {
-        let trees = self.engine.look(|tx| Ok::<_, StoreError>(tx.trees()?))?;
+        let trees = self.records()?;
         let taken = |other: &&Tree| {
             (other.is_live() || other.status == TreeStatus::Creating)
                 && (other.name == tree.name || other.branch == tree.branch)
@@ -213,7 +213,7 @@ impl Trees<'_> {
         registrations
             .point(name, &tree.path, &head, &note.to_text())
             .and_then(|()| {
-                registrations.set_locked(name, super::create::locked_text(tree).as_deref())
+                registrations.set_locked(name, super::building::locked_text(tree).as_deref())
             })
             .map_err(at(&directory))?;
         Ok(name.to_owned())
@@ -221,7 +221,7 @@ impl Trees<'_> {
 
     /// Empties the trash of what is older; only with `apply`.
     pub fn purge(&self, older_than: SignedDuration, apply: bool) -> Result<Purged, TreeError> {
-        let now = self.engine.look(|tx| Ok::<_, StoreError>(tx.now()))?;
+        let now = self.now()?;
         let mut taken = Vec::new();
         for tree in self.trashed()? {
             let Some(found) = entry(&tree) else {

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use weald_core::store::{Durability, StoreError};
+use weald_core::store::Durability;
 use weald_core::tree::{Run, Tree, TreeKind};
 use weald_core::tree_rules::TreeInput;
 use weald_sandbox::{Ended, Level, Policy};
@@ -140,7 +140,7 @@ impl Trees<'_> {
             process,
             level: level.as_str().to_owned(),
             program: program.to_owned(),
-            started_at: self.engine.look(|tx| Ok::<_, StoreError>(tx.now()))?,
+            started_at: self.now()?,
         };
         let input = TreeInput::RunBegins(Box::new(run));
         self.decide(&request.tree, Durability::Process, input)

@@ -115,9 +115,7 @@ impl Trees<'_> {
             expected: Expected::Absent,
         };
         update_refs(self.vault().path(), &[change], "weald: snapshot")?;
-        let taken_at = self
-            .engine
-            .look(|tx| Ok::<_, weald_core::store::StoreError>(tx.now()))?;
+        let taken_at = self.now()?;
         Ok(SnapshotView {
             id,
             commit,

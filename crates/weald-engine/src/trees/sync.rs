@@ -75,7 +75,17 @@ impl Trees<'_> {
             message: format!("Merge {called} into {}", tree.branch),
         };
         let reply = self.do_inside(tree.name.as_str(), site, Access::Write, job)?;
-        Ok((reply.outcome.unwrap_or_default(), reply.paths))
+        let outcome = reply.outcome.unwrap_or_default();
+        match outcome.as_str() {
+            "refused" => Err(TreeError::Unsupported {
+                what: format!(
+                    "{called} can't be brought into {}: {}",
+                    tree.name,
+                    reply.text.unwrap_or_default()
+                ),
+            }),
+            _ => Ok((outcome, reply.paths)),
+        }
     }
 
     fn synced(

@@ -7,7 +7,6 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use weald_core::Timestamp;
-use weald_core::store::StoreError;
 use weald_core::tree::{Tree, TreeKind, TreeStatus};
 use weald_git::{Commit, Door, Reference};
 
@@ -84,7 +83,7 @@ pub struct TreeView {
 impl Trees<'_> {
     /// Every tree that is there or should be, by number, from what is known.
     pub fn list(&self) -> Result<Vec<TreeView>, TreeError> {
-        let trees = self.engine.look(|tx| Ok::<_, StoreError>(tx.trees()?))?;
+        let trees = self.records()?;
         let shown = trees
             .into_iter()
             .filter(|tree| tree.is_live() || tree.status == TreeStatus::Creating);
@@ -149,7 +148,7 @@ impl Trees<'_> {
             look,
             ahead,
             behind,
-            status_at: self.engine.look(|tx| Ok::<_, StoreError>(tx.now()))?,
+            status_at: self.now()?,
             problem: None,
         };
         let file = self.seen_file(&tree);

@@ -75,26 +75,12 @@ impl From<TreeError> for Failure {
                     path.display()
                 ))
                 .details(json!({"path": path})),
-            TreeError::BranchExists { branch, name } => refused("branch_exists")
-                .hint(format!(
-                    "weald new {name} --on-branch-exists reuse (or recreate)"
-                ))
-                .details(json!({"branch": branch})),
-            TreeError::BranchInUse { branch, path } => refused("branch_in_use")
-                .hint("choose another name")
-                .details(json!({"branch": branch, "path": path})),
-            TreeError::BranchClash { branch, existing } => refused("branch_clash")
-                .hint(format!(
-                    "git branch -m {existing} OTHER, or set tree.branch"
-                ))
-                .details(json!({"branch": branch, "existing": existing})),
-            TreeError::NoCommit => refused("no_commit").hint("git commit --allow-empty -m first"),
-            TreeError::UnknownBase { base } => {
-                Self::new("unknown_base", exit::NOT_FOUND, message).details(json!({"base": base}))
-            }
-            TreeError::DirtyMain { count } => refused("main_dirty")
-                .hint("commit or stash them, or --set tree.dirty_main=warn")
-                .details(json!({"count": count})),
+            error @ (TreeError::BranchExists { .. }
+            | TreeError::BranchInUse { .. }
+            | TreeError::BranchClash { .. }
+            | TreeError::NoCommit
+            | TreeError::UnknownBase { .. }
+            | TreeError::DirtyMain { .. }) => start(error, message),
             TreeError::Removal { tree, objections } => removal(&tree, &objections, message),
             TreeError::Standing { name } => refused("standing_inside")
                 .hint(format!(
@@ -117,6 +103,34 @@ impl From<TreeError> for Failure {
             TreeError::NoTree => Self::new("no_tree", exit::USAGE, message).hint("weald list"),
             TreeError::Unsupported { .. } => refused("unsupported"),
         }
+    }
+}
+
+/// What a tree would have started from.
+fn start(error: TreeError, message: String) -> Failure {
+    let refused = |code| Failure::new(code, exit::REFUSED, message.clone());
+    match error {
+        TreeError::BranchExists { branch, name } => refused("branch_exists")
+            .hint(format!(
+                "weald new {name} --on-branch-exists reuse (or recreate)"
+            ))
+            .details(json!({"branch": branch})),
+        TreeError::BranchInUse { branch, path } => refused("branch_in_use")
+            .hint("choose another name")
+            .details(json!({"branch": branch, "path": path})),
+        TreeError::BranchClash { branch, existing } => refused("branch_clash")
+            .hint(format!(
+                "git branch -m {existing} OTHER, or set tree.branch"
+            ))
+            .details(json!({"branch": branch, "existing": existing})),
+        TreeError::NoCommit => refused("no_commit").hint("git commit --allow-empty -m first"),
+        TreeError::UnknownBase { base } => {
+            Failure::new("unknown_base", exit::NOT_FOUND, message).details(json!({"base": base}))
+        }
+        TreeError::DirtyMain { count } => refused("main_dirty")
+            .hint("commit or stash them, or --set tree.dirty_main=warn")
+            .details(json!({"count": count})),
+        _ => refused("tree_error"),
     }
 }
 

@@ -48,7 +48,11 @@ impl Request {
             .map(|path| String::from_utf8_lossy(path).into_owned())
             .collect();
         match paths.is_empty() {
-            true => Err(InsideError::Damaged(done.stderr)),
+            true => Ok(say(&Reply {
+                outcome: Some("refused".to_owned()),
+                text: Some(done.stderr),
+                ..Reply::default()
+            })?),
             false => self.synced("conflict", paths),
         }
     }

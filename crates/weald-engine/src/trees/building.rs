@@ -1,0 +1,299 @@
+//! Making a tree on disk: vault, build beside its place, register, branch, rename. What fails is taken back.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use weald_core::tree::{DirectoryIdentity, Tree, TreeKind};
+use weald_git::{Expected, NewRegistration, RefChange, Reference, update_refs};
+
+use super::inner::Inner;
+use super::inside::Job;
+use super::planning::Plan;
+use super::visit::{Access, Site};
+use super::{TreeError, Trees, at};
+use crate::files;
+use crate::marker::{self, TreeNote};
+
+impl Trees<'_> {
+    /// Everything on disk, then the record.
+    pub(super) fn build(&self, plan: &Plan, tree: &Tree) -> Result<(Tree, Vec<String>), TreeError> {
+        let mut notes = plan.notes.clone();
+        let root = tree.path.parent().unwrap_or(&tree.path);
+        fs::create_dir_all(root).map_err(at(root))?;
+        if plan.dedicated {
+            marker::mark(root, self.place.repository().common_dir()).map_err(at(root))?;
+        }
+        self.exclude(root)?;
+        let building = building(tree);
+        let _ = fs::remove_dir_all(&building);
+        fs::create_dir(&building).map_err(at(&building))?;
+        let building = building.canonicalize().map_err(at(&building))?;
+        let index = self.workshop().join(format!("index-{}", tree.id));
+        match tree.kind {
+            TreeKind::Sealed => {
+                notes.extend(self.feed(plan)?);
+                let inner = Inner {
+                    branch: &tree.branch,
+                    commit: &plan.start,
+                    target: plan
+                        .target_tip
+                        .as_deref()
+                        .map(|tip| (tree.target.as_str(), tip)),
+                    refs: &plan.refs,
+                    path: &tree.path,
+                };
+                let git_dir = building.join(".git");
+                fs::create_dir(&git_dir).map_err(at(&git_dir))?;
+                self.write_inner(&git_dir, &inner)?;
+                self.populate(tree, &building, git_dir, &plan.start, None)?;
+            }
+            TreeKind::Linked => {
+                let git_dir = self.place.repository().common_dir().to_owned();
+                self.populate(tree, &building, git_dir, &plan.start, Some(&index))?;
+            }
+        }
+        sync_file_system(&building)?;
+        let identity = identity_of(&building)?;
+        self.keep_replaced(plan, tree)?;
+        let registration = self.register(tree, identity, Some(&index))?;
+        self.make_branch(plan, tree).inspect_err(|_| {
+            // Without the registration nobody takes somebody else's branch for this call's.
+            let _ = self.registrations().remove(&registration);
+        })?;
+        if tree.kind == TreeKind::Linked {
+            self.write_pointer(&building, &registration)?;
+        }
+        renameat_with(CWD, &building, CWD, &tree.path, RenameFlags::NOREPLACE).map_err(
+            |error| match error {
+                rustix::io::Errno::EXIST | rustix::io::Errno::NOTEMPTY => TreeError::Occupied {
+                    path: tree.path.clone(),
+                },
+                error => at(&tree.path)(error.into()),
+            },
+        )?;
+        if let Some(state) = &self.host.state {
+            // An index that can't be written leaves the marker.
+            let _ = marker::index(state, &tree.path, self.place.repository().common_dir());
+        }
+        let tree = self.activate(tree, identity, registration)?;
+        Ok((tree, notes))
+    }
+
+    /// The branch in main: made, or left where it is reused.
+    fn make_branch(&self, plan: &Plan, tree: &Tree) -> Result<(), TreeError> {
+        if plan.replaced.is_none() && self.branch_holds(tree, &plan.start)? {
+            return Ok(());
+        }
+        let branch = RefChange {
+            name: format!("refs/heads/{}", tree.branch),
+            new: Some(plan.start.clone()),
+            expected: match &plan.replaced {
+                Some(old) => Expected::Holds(old.clone()),
+                None => Expected::Absent,
+            },
+        };
+        let git_dir = self.place.repository().common_dir();
+        Ok(update_refs(
+            git_dir,
+            &[branch],
+            &format!("weald: tree {}", tree.name),
+        )?)
+    }
+
+    fn branch_holds(&self, tree: &Tree, commit: &str) -> Result<bool, TreeError> {
+        let full = format!("refs/heads/{}", tree.branch);
+        let held = self.place.repository().resolve(&full)?;
+        Ok(held.is_some_and(|held| held.as_str() == commit))
+    }
+
+    /// A branch that is made anew: its old tip stays in the vault.
+    fn keep_replaced(&self, plan: &Plan, tree: &Tree) -> Result<(), TreeError> {
+        let Some(old) = &plan.replaced else {
+            return Ok(());
+        };
+        self.vault().require(&plan.refs, &[old])?;
+        let kept = RefChange {
+            name: format!("refs/tree/{}/old/1", tree.id),
+            new: Some(old.clone()),
+            expected: Expected::Any,
+        };
+        Ok(update_refs(self.vault().path(), &[kept], "weald: kept")?)
+    }
+
+    fn feed(&self, plan: &Plan) -> Result<Option<String>, TreeError> {
+        let mut wanted = vec![plan.start.as_str(), plan.tree.base.commit.as_str()];
+        wanted.extend(plan.target_tip.as_deref());
+        wanted.sort_unstable();
+        wanted.dedup();
+        Ok(self.vault().require(&plan.refs, &wanted)?)
+    }
+
+    /// The files, by git in the new directory's sandbox.
+    fn populate(
+        &self,
+        tree: &Tree,
+        building: &Path,
+        git_dir: PathBuf,
+        commit: &str,
+        index: Option<&Path>,
+    ) -> Result<(), TreeError> {
+        let site = Site {
+            path: building.to_owned(),
+            git_dir,
+            kind: TreeKind::Sealed,
+        };
+        // A linked tree's index is written beside its files, and moved to main's registration afterwards.
+        let beside = building.join(".weald-index");
+        let job = Job::Populate {
+            commit: commit.to_owned(),
+            index: index.map(|_| beside.clone()),
+        };
+        self.do_inside(tree.name.as_str(), &site, Access::Write, job)?;
+        if let Some(index) = index {
+            fs::create_dir_all(self.workshop()).map_err(at(&self.workshop()))?;
+            fs::rename(&beside, index)
+                .or_else(|_| fs::copy(&beside, index).and_then(|_| fs::remove_file(&beside)))
+                .map_err(at(index))?;
+        }
+        Ok(())
+    }
+
+    /// Puts the tree into main's `worktrees/`.
+    pub(crate) fn register(
+        &self,
+        tree: &Tree,
+        identity: DirectoryIdentity,
+        index: Option<&Path>,
+    ) -> Result<String, TreeError> {
+        let note = TreeNote {
+            tree: tree.id,
+            identity,
+        };
+        let locked = locked_text(tree);
+        let new = NewRegistration {
+            name: tree.name.as_str(),
+            path: &tree.path,
+            head: Reference::Symbolic(format!("refs/heads/{}", tree.branch)),
+            locked: locked.as_deref(),
+            note: &note.to_text(),
+            index: index.filter(|index| index.is_file()),
+        };
+        let registrations = self.registrations();
+        registrations
+            .add(&new)
+            .map_err(at(&registrations.directory(tree.name.as_str())))
+    }
+
+    fn write_pointer(&self, building: &Path, registration: &str) -> Result<(), TreeError> {
+        let directory = self.registrations().directory(registration);
+        let text = format!("gitdir: {}\n", directory.display());
+        let file = building.join(".git");
+        fs::write(&file, text).map_err(at(&file))
+    }
+
+    /// A creation that failed leaves nothing: not the directory, not the registration, not a branch of this call's.
+    pub(super) fn take_back(&self, plan: &Plan, tree: &Tree) {
+        let _ = fs::remove_dir_all(building(tree));
+        let registrations = self.registrations();
+        let mine = |note: TreeNote| note.tree == tree.id;
+        for known in registrations.list().unwrap_or_default() {
+            if TreeNote::of(&known).is_some_and(mine) {
+                let _ = registrations.remove(&known.name);
+                let name = format!("refs/heads/{}", tree.branch);
+                let back = RefChange {
+                    name,
+                    new: plan.replaced.clone(),
+                    expected: Expected::Holds(plan.start.clone()),
+                };
+                if !plan.reused {
+                    let git_dir = self.place.repository().common_dir();
+                    let _ = update_refs(git_dir, &[back], "weald: tree not made");
+                }
+            }
+        }
+        let root = tree.path.parent().unwrap_or(&tree.path);
+        // Only where it holds nothing but the marker.
+        if plan.dedicated && fs::read_dir(root).is_ok_and(|entries| entries.count() <= 1) {
+            let _ = fs::remove_file(root.join(marker::MARKER));
+            let _ = fs::remove_dir(root);
+        }
+    }
+
+    /// Roots inside the repository are told to git's own exclude file, never to a tracked one.
+    pub(crate) fn exclude(&self, root: &Path) -> Result<(), TreeError> {
+        let repo = self.place.root();
+        let Ok(inside) = root.strip_prefix(&repo) else {
+            return Ok(());
+        };
+        if inside.starts_with(".git") || inside.as_os_str().is_empty() {
+            return Ok(());
+        }
+        let line = format!("/{}/", inside.display());
+        let file = self.place.repository().common_dir().join("info/exclude");
+        files::edit_alone(&self.place.private().join("exclude"), || {
+            let text = fs::read_to_string(&file).unwrap_or_default();
+            if text.lines().any(|known| known == line) {
+                return Ok(());
+            }
+            if let Some(parent) = file.parent() {
+                fs::create_dir_all(parent)?;
+            }
+            let ending = if text.is_empty() || text.ends_with('\n') {
+                ""
+            } else {
+                "\n"
+            };
+            files::replace(&file, &format!("{text}{ending}{line}\n"))
+        })
+        .and_then(|done| done)
+        .map_err(at(&file))
+    }
+}
+
+/// What `git worktree list` shows as the reason.
+pub(crate) fn locked_text(tree: &Tree) -> Option<String> {
+    match (&tree.locked, tree.kind) {
+        (Some(lock), _) => Some(format!("{}: {}", lock.owner, lock.reason)),
+        (None, TreeKind::Sealed) => Some(super::keep::SEALED.to_owned()),
+        (None, TreeKind::Linked) => None,
+    }
+}
+
+/// Where a tree is built: beside its place, so that the rename is one step.
+pub(crate) fn building(tree: &Tree) -> PathBuf {
+    tree.path.with_file_name(format!(".weald-new-{}", tree.id))
+}
+
+/// A directory, to know it again.
+pub(crate) fn identity_of(path: &Path) -> Result<DirectoryIdentity, TreeError> {
+    let found = path.symlink_metadata().map_err(at(path))?;
+    Ok(DirectoryIdentity {
+        device: found.dev(),
+        inode: found.ino(),
+    })
+}
+
+/// Everything on the file system of `path` is on disk afterwards.
+fn sync_file_system(path: &Path) -> Result<(), TreeError> {
+    // Small files of the inner repository; the work tree's files can be made again from the vault.
+    let git_dir = path.join(".git");
+    for name in [
+        "HEAD",
+        "config",
+        "packed-refs",
+        "objects/info/alternates",
+        "index",
+    ] {
+        let file = git_dir.join(name);
+        if git_dir.is_dir() && file.is_file() {
+            fs::File::open(&file)
+                .and_then(|file| file.sync_all())
+                .map_err(at(&file))?;
+        }
+    }
+    fs::File::open(path)
+        .and_then(|directory| directory.sync_all())
+        .map_err(at(path))
+}

@@ -1,0 +1,245 @@
+//! What a tree will be made from, decided before anything is written.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use weald_core::id::TreeId;
+use weald_core::name::TreeName;
+use weald_core::store::{Counter, Durability, StoreError};
+use weald_core::task::Task;
+use weald_core::tree::{Base, Tree};
+use weald_git::{Commit, Git, MainRef, Reference, list_refs};
+
+use super::create::{BranchExists, NewTree};
+use super::layout::Layout;
+use super::{TreeError, Trees, at};
+use crate::marker;
+
+/// What a tree is made from, decided before anything is written.
+pub(super) struct Plan {
+    pub tree: Tree,
+    pub start: String,
+    pub refs: Vec<MainRef>,
+    pub target_tip: Option<String>,
+    pub replaced: Option<String>,
+    pub reused: bool,
+    pub dedicated: bool,
+    pub notes: Vec<String>,
+}
+
+impl Trees<'_> {
+    pub(super) fn plan(
+        &self,
+        new: &NewTree,
+        name: TreeName,
+        task: Option<&Task>,
+    ) -> Result<Plan, TreeError> {
+        let mut notes = Vec::new();
+        let parent = match &new.scratch_for {
+            Some(name) => Some(self.look(Some(name))?.tree),
+            None => None,
+        };
+        let target = match (&new.target, &parent, &self.target) {
+            (Some(target), ..) => target.clone(),
+            (None, Some(parent), _) => parent.branch.clone(),
+            (None, None, Some((branch, _))) => branch.clone(),
+            (None, None, None) => return Err(TreeError::NoCommit),
+        };
+        let base = match &parent {
+            Some(parent) if new.base.is_none() => Base {
+                reference: parent.branch.clone(),
+                commit: parent
+                    .head
+                    .clone()
+                    .unwrap_or_else(|| parent.base.commit.clone()),
+            },
+            _ => self.base(new.base.as_deref(), &target)?,
+        };
+        notes.extend(self.judge_dirty_main()?);
+        let id = self.engine.change(None, Durability::Process, |tx| {
+            Ok::<_, StoreError>(TreeId(tx.next_number(Counter::Tree)?))
+        })?;
+        let layout = self.layout(id, &name, task)?;
+        notes.extend(layout.told.clone());
+        let (start, replaced) = self.branch_start(new, &name, &layout, &base)?;
+        let full = format!("refs/heads/{}", layout.branch);
+        let reused = replaced.is_none() && self.place.repository().resolve(&full)?.is_some();
+        if layout.path.symlink_metadata().is_ok() {
+            return Err(TreeError::Occupied { path: layout.path });
+        }
+        let root = layout.path.parent().unwrap_or(&layout.path).to_owned();
+        let dedicated = !root.exists() || root.join(marker::MARKER).is_file();
+        let now = self.now()?;
+        let tree = Tree {
+            kind: new.kind,
+            branch: layout.branch,
+            target: target.clone(),
+            task: task.map(|task| task.id.clone()),
+            scratch_for: parent.map(|parent| parent.name),
+            ..Tree::new(id, name, layout.path, base, now)
+        };
+        let target_tip = self.place.repository().target(&target)?;
+        Ok(Plan {
+            tree,
+            start,
+            refs: self.main_refs()?,
+            target_tip: target_tip.map(|target| target.tip.as_str().to_owned()),
+            replaced,
+            reused,
+            dedicated,
+            notes,
+        })
+    }
+
+    /// Refs of main that a tree sees.
+    pub(crate) fn main_refs(&self) -> Result<Vec<MainRef>, TreeError> {
+        let git_dir = self.place.repository().common_dir();
+        Ok(list_refs(git_dir, &["refs/remotes/", "refs/tags/"])?)
+    }
+
+    /// What a tree starts from: as named, or as the configuration says.
+    fn base(&self, named: Option<&str>, target: &str) -> Result<Base, TreeError> {
+        let repository = self.place.repository();
+        let policy = self.config.text("tree.base");
+        let reference = match (named, policy) {
+            (Some(named), _) => named.to_owned(),
+            (None, "head") => "HEAD".to_owned(),
+            (None, "remote_default") => match repository.resolve("refs/remotes/origin/HEAD")? {
+                Some(_) => "origin/HEAD".to_owned(),
+                None => "HEAD".to_owned(),
+            },
+            (None, _) => target.to_owned(),
+        };
+        let unknown = || TreeError::UnknownBase {
+            base: reference.clone(),
+        };
+        // The named commit as the main checkout sees it, wherever the caller stands.
+        let spelled = format!("{reference}^{{commit}}");
+        let asked = Git::new(repository.common_dir(), "rev-parse")
+            .args(["-q", "--verify", "--end-of-options", &spelled])
+            .output()?;
+        let text = String::from_utf8_lossy(&asked.stdout).trim_end().to_owned();
+        let text = text.lines().last().unwrap_or_default().to_owned();
+        match Commit::parse(&text).filter(|_| asked.status.success()) {
+            Some(commit) => Ok(Base {
+                reference,
+                commit: commit.as_str().to_owned(),
+            }),
+            None => match repository.target(&reference)? {
+                Some(target) if named.is_none() => Ok(Base {
+                    reference,
+                    commit: target.tip.as_str().to_owned(),
+                }),
+                _ if self.target.is_none() => Err(TreeError::NoCommit),
+                _ => Err(unknown()),
+            },
+        }
+    }
+
+    /// What to say or refuse about uncommitted changes in main; they never come along.
+    fn judge_dirty_main(&self) -> Result<Option<String>, TreeError> {
+        let policy = self.config.text("tree.dirty_main");
+        let root = self.place.root();
+        if policy == "ignore" || !root.join(".git").exists() {
+            return Ok(None);
+        }
+        let status = Git::new(self.place.repository().common_dir(), "status")
+            .work_tree(&root)
+            .args([
+                "--porcelain",
+                "-z",
+                "--untracked-files=no",
+                "--ignore-submodules=all",
+            ])
+            .run()?;
+        let count = status
+            .split(|byte| *byte == 0)
+            .filter(|line| !line.is_empty())
+            .count();
+        match (count, policy) {
+            (0, _) => Ok(None),
+            (count, "refuse") => Err(TreeError::DirtyMain { count }),
+            (count, _) => Ok(Some(format!(
+                "the main checkout has {count} uncommitted changes; they are not in the tree"
+            ))),
+        }
+    }
+
+    /// What the branch will start with, and what it held if it is made anew.
+    fn branch_start(
+        &self,
+        new: &NewTree,
+        name: &TreeName,
+        layout: &Layout,
+        base: &Base,
+    ) -> Result<(String, Option<String>), TreeError> {
+        let repository = self.place.repository();
+        let full = format!("refs/heads/{}", layout.branch);
+        if let Some(user) = self.user_of_branch(&full)? {
+            return Err(TreeError::BranchInUse {
+                branch: layout.branch.clone(),
+                path: user,
+            });
+        }
+        let existing = repository
+            .resolve(&full)?
+            .map(|commit| commit.as_str().to_owned());
+        match (existing, new.branch_exists) {
+            (None, _) => {
+                self.refuse_clash(&layout.branch)?;
+                Ok((base.commit.clone(), None))
+            }
+            (Some(tip), BranchExists::Reuse) => Ok((tip, None)),
+            (Some(tip), BranchExists::Recreate) => Ok((base.commit.clone(), Some(tip))),
+            (Some(_), BranchExists::Error) => Err(TreeError::BranchExists {
+                branch: layout.branch.clone(),
+                name: name.clone(),
+            }),
+        }
+    }
+
+    /// The worktree that has a branch checked out.
+    fn user_of_branch(&self, full: &str) -> Result<Option<PathBuf>, TreeError> {
+        let head = Reference::Symbolic(full.to_owned());
+        let registrations = self.registrations();
+        let listed = registrations
+            .list()
+            .map_err(at(&registrations.directory("")))?;
+        let user = listed
+            .iter()
+            .find(|known| known.head.as_ref() == Some(&head));
+        if let Some(user) = user {
+            return Ok(user.path().map(Path::to_owned));
+        }
+        let root = self.place.root();
+        let main = fs::read_to_string(self.place.repository().common_dir().join("HEAD"));
+        let in_main = main.ok().and_then(|text| Reference::parse(text.trim_end())) == Some(head);
+        Ok(in_main.then_some(root))
+    }
+
+    /// `wt` and `wt/x` can't both be branches.
+    fn refuse_clash(&self, branch: &str) -> Result<(), TreeError> {
+        let repository = self.place.repository();
+        let parts: Vec<_> = branch.split('/').collect();
+        for end in 1..parts.len() {
+            let above = parts[..end].join("/");
+            if repository
+                .resolve(&format!("refs/heads/{above}"))?
+                .is_some()
+            {
+                return Err(TreeError::BranchClash {
+                    branch: branch.to_owned(),
+                    existing: above,
+                });
+            }
+        }
+        let below = list_refs(repository.common_dir(), &[&format!("refs/heads/{branch}/")])?;
+        match below.first() {
+            Some(existing) => Err(TreeError::BranchClash {
+                branch: branch.to_owned(),
+                existing: existing.name.trim_start_matches("refs/heads/").to_owned(),
+            }),
+            None => Ok(()),
+        }
+    }
+}
