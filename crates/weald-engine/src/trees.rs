@@ -18,6 +18,7 @@ mod layout;
 mod planning;
 mod remove;
 mod repairs;
+mod reserve;
 mod restore;
 mod run;
 mod scope;

@@ -75,11 +75,14 @@ impl Trees<'_> {
         let plan = self.plan(new, name, task.as_ref())?;
         let tree = self.announce(&plan)?;
         match self.build(&plan, &tree) {
-            Ok((tree, notes)) => Ok(Created {
-                tree,
-                outcome: Outcome::Created,
-                notes,
-            }),
+            Ok((tree, notes)) => {
+                self.hold_reserve();
+                Ok(Created {
+                    tree,
+                    outcome: Outcome::Created,
+                    notes,
+                })
+            }
             Err(error) => {
                 self.take_back(&plan, &tree);
                 let input = TreeInput::CreateFailed {

@@ -4,7 +4,7 @@
 //! lost by amend or rebase stays as `old/<n>`. If main's branch was moved by somebody else, both are kept.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufRead, Read};
+use std::io::{self, BufRead, Read};
 
 use weald_core::config::parse_size;
 use weald_core::store::Durability;
@@ -50,17 +50,22 @@ impl Trees<'_> {
         let mut refused = None;
         if let Some(mut pack) = visit.pack() {
             let limit = parse_size(self.config.text("tree.import_limit")).unwrap_or(u64::MAX);
-            if !is_empty_pack(&mut pack) {
-                refused = receive_checked(self.vault().path(), pack.take(limit), limit).err();
+            match is_empty_pack(&mut pack) {
+                // Its end has to be read all the same: its writer would fail otherwise.
+                true => drop(io::copy(&mut pack, &mut io::sink())),
+                false => {
+                    refused = receive_checked(self.vault().path(), pack.take(limit), limit).err();
+                }
             }
         }
-        visit.finish(tree.name.as_str())?;
+        let finished = visit.finish(tree.name.as_str());
         if let Some(error) = refused {
             return Err(TreeError::Unreadable {
                 name: tree.name.to_string(),
                 why: format!("what it holds can't be taken in: {error}"),
             });
         }
+        finished?;
         self.keep_tips(tree, &known, &look, &tips)?;
         Ok(look)
     }

@@ -84,8 +84,10 @@ pub(crate) struct SnapshotLimits {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Look {
     /// What HEAD holds; `None` before the first commit.
+    #[serde(rename = "inner_head")]
     pub head: Option<String>,
     /// The branch HEAD is on.
+    #[serde(rename = "inner_branch")]
     pub branch: Option<String>,
     /// Changes that are staged.
     pub staged: u64,

@@ -53,7 +53,7 @@ impl Trees<'_> {
                     .clone()
                     .unwrap_or_else(|| parent.base.commit.clone()),
             },
-            _ => self.base(new.base.as_deref(), &target)?,
+            _ => self.base(new.base.as_deref(), &target, task)?,
         };
         notes.extend(self.judge_dirty_main()?);
         let id = self.engine.change(None, Durability::Process, |tx| {
@@ -98,7 +98,12 @@ impl Trees<'_> {
     }
 
     /// What a tree starts from: as named, or as the configuration says.
-    fn base(&self, named: Option<&str>, target: &str) -> Result<Base, TreeError> {
+    fn base(
+        &self,
+        named: Option<&str>,
+        target: &str,
+        task: Option<&Task>,
+    ) -> Result<Base, TreeError> {
         let repository = self.place.repository();
         let policy = self.config.text("tree.base");
         let reference = match (named, policy) {
@@ -108,6 +113,8 @@ impl Trees<'_> {
                 Some(_) => "origin/HEAD".to_owned(),
                 None => "HEAD".to_owned(),
             },
+            (None, "main") => self.main_branch(target)?,
+            (None, "task") => base_of(task).unwrap_or_else(|| target.to_owned()),
             (None, _) => target.to_owned(),
         };
         let unknown = || TreeError::UnknownBase {
@@ -134,6 +141,16 @@ impl Trees<'_> {
                 _ => Err(unknown()),
             },
         }
+    }
+
+    /// The branch that is called so, wherever work lands.
+    fn main_branch(&self, target: &str) -> Result<String, TreeError> {
+        for name in ["main", "master"] {
+            if self.place.repository().target(name)?.is_some() {
+                return Ok(name.to_owned());
+            }
+        }
+        Ok(target.to_owned())
     }
 
     /// What to say or refuse about uncommitted changes in main; they never come along.
@@ -242,4 +259,12 @@ impl Trees<'_> {
             None => Ok(()),
         }
     }
+}
+
+/// The base that a task of another system brought along.
+fn base_of(task: Option<&Task>) -> Option<String> {
+    let extra = &task?.extra;
+    let named = ["base_branch", "base_ref", "base"];
+    let value = named.iter().find_map(|key| extra.get(*key)?.as_str())?;
+    Some(value.to_owned()).filter(|value| !value.is_empty())
 }

@@ -95,6 +95,7 @@ impl Trees<'_> {
         if self.host.directory.starts_with(&tree.path) && !request.leaving {
             return Err(TreeError::Standing { name: tree.name });
         }
+        self.release_reserve();
         let verdict = self.judge(tree, request)?;
         let worker = self.me();
         let begins = TreeInput::RemoveBegins { worker };

@@ -221,6 +221,7 @@ impl Trees<'_> {
 
     /// Empties the trash of what is older; only with `apply`.
     pub fn purge(&self, older_than: SignedDuration, apply: bool) -> Result<Purged, TreeError> {
+        self.release_reserve();
         let now = self.now()?;
         let mut taken = Vec::new();
         for tree in self.trashed()? {

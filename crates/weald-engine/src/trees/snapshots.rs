@@ -99,8 +99,9 @@ impl Trees<'_> {
         {
             taken = receive_checked(self.vault().path(), pack, limits.all.saturating_mul(2));
         }
-        let reply = visit.finish(tree.name.as_str())?;
+        let finished = visit.finish(tree.name.as_str());
         taken?;
+        let reply = finished?;
         let commit = reply.snapshot.ok_or_else(|| TreeError::Unreadable {
             name: tree.name.to_string(),
             why: "it gave no snapshot".to_owned(),

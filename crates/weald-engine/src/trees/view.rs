@@ -100,6 +100,11 @@ impl Trees<'_> {
         looked.collect()
     }
 
+    /// A tree with what is known about it.
+    pub fn view(&self, tree: Tree) -> TreeView {
+        self.known(tree)
+    }
+
     /// Looks at one tree: imports, lets main's branch follow, refreshes the target inside.
     pub fn look(&self, name: Option<&str>) -> Result<TreeView, TreeError> {
         self.look_at(self.named(name)?)

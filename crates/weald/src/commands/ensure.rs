@@ -35,7 +35,7 @@ impl Ensure {
                     outcome: Outcome::Skipped,
                     notes: Vec::new(),
                 };
-                return print(context, &created);
+                return print(context, &trees, &created);
             }
             if is_foreign_tree(context) {
                 return skipped(context);
@@ -53,7 +53,7 @@ impl Ensure {
         };
         drop(progress);
         context.tell(&ground.engine);
-        print(context, &created)
+        print(context, &trees, &created)
     }
 }
 

@@ -61,12 +61,11 @@ impl Lock {
     /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
-        let tree = ground
-            .trees(context)?
-            .lock(self.name.as_deref(), &self.reason)?;
+        let trees = ground.trees(context)?;
+        let tree = trees.lock(self.name.as_deref(), &self.reason)?;
         context.tell(&ground.engine);
         context.ui.answer(
-            || Fields::new().with("tree", &tree),
+            || Fields::new().with("tree", &trees.view(tree.clone())),
             |out| {
                 writeln!(
                     out,
@@ -83,10 +82,11 @@ impl Unlock {
     /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
-        let tree = ground.trees(context)?.unlock(self.name.as_deref())?;
+        let trees = ground.trees(context)?;
+        let tree = trees.unlock(self.name.as_deref())?;
         context.tell(&ground.engine);
         context.ui.answer(
-            || Fields::new().with("tree", &tree),
+            || Fields::new().with("tree", &trees.view(tree.clone())),
             |out| writeln!(out, "{} is not locked", paint(ACCENT, &tree.name)),
         )
     }

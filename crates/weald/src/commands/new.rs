@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use clap::{Args, ValueEnum};
 use weald_core::id::TaskId;
 use weald_core::tree::TreeKind;
-use weald_engine::{BranchExists, Created, NewTree, Outcome};
+use weald_engine::{BranchExists, Created, NewTree, Outcome, Trees};
 
 use crate::completion;
 use crate::context::Context;
@@ -104,19 +104,19 @@ impl New {
         let created = trees.create(&self.options.request(self.name, self.parent))?;
         drop(progress);
         context.tell(&ground.engine);
-        print(context, &created)
+        print(context, &trees, &created)
     }
 }
 
 /// The answer of `new` and `ensure`.
-pub fn print(context: &Context<'_>, created: &Created) -> Result<u8, Failure> {
+pub fn print(context: &Context<'_>, trees: &Trees<'_>, created: &Created) -> Result<u8, Failure> {
     for note in &created.notes {
         context.ui.warn(note);
     }
     context.ui.answer(
         || {
             Fields::new()
-                .with("tree", &created.tree)
+                .with("tree", &trees.view(created.tree.clone()))
                 .with("outcome", &created.outcome)
         },
         |out| told(out, created),

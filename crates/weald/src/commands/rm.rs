@@ -52,7 +52,7 @@ impl Rm {
         context.ui.answer(
             || {
                 Fields::new()
-                    .with("tree", &removed.tree)
+                    .with("tree", &trees.view(removed.tree.clone()))
                     .with("outcome", &removed.outcome)
                     .with("branch", &removed.branch)
                     .with("stale_path", &removed.stale_path)

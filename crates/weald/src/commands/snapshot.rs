@@ -109,7 +109,7 @@ impl Restore {
         context.ui.answer(
             || {
                 Fields::new()
-                    .with("tree", &tree)
+                    .with("tree", &trees.view(tree.clone()))
                     .with("snapshot", &restored)
                     .with("before", &before)
             },

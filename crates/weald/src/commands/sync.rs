@@ -36,7 +36,7 @@ impl Sync {
         context.ui.answer(
             || {
                 Fields::new()
-                    .with("tree", tree)
+                    .with("tree", &trees.view(tree.clone()))
                     .with("outcome", &synced.outcome)
                     .with("conflicts", &synced.conflicts)
             },
