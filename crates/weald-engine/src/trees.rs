@@ -383,7 +383,11 @@ impl<'a> Trees<'a> {
         let not_found = || TreeError::NotFound {
             name: name.to_owned(),
         };
-        let parsed: TreeName = name.parse().map_err(|_| not_found())?;
+        let joined = match self.config.text("name.slashes") {
+            "plus" => name.replace('/', "+"),
+            _ => name.to_owned(),
+        };
+        let parsed: TreeName = joined.parse().map_err(|_| not_found())?;
         self.record(&parsed)?
             .filter(|tree| tree.is_live() || tree.status == TreeStatus::Creating)
             .ok_or_else(not_found)

@@ -89,6 +89,12 @@ impl Vault {
         Git::new(&self.path, name)
     }
 
+    /// Whether an object is here.
+    pub fn has_object(&self, id: &str) -> Result<bool, GitError> {
+        let asked = self.git("cat-file").args(["-e", id]).output()?;
+        Ok(asked.status.success())
+    }
+
     /// Makes sure that everything main's `refs` and `wanted` need is here; makes the vault on first use. Answers what a
     /// person should be told once.
     pub fn require(&self, refs: &[MainRef], wanted: &[&str]) -> Result<Option<String>, VaultError> {
@@ -168,7 +174,12 @@ impl Vault {
         fs::rename(&building, &self.path).map_err(|source| VaultError::File {
             path: self.path.clone(),
             source,
-        })
+        })?;
+        // git takes it for given everywhere but in its own checks, so no feed would bring it.
+        self.git("hash-object")
+            .args(["-w", "-t", "tree", "/dev/null"])
+            .run()?;
+        Ok(())
     }
 
     fn config(&self) -> Result<String, VaultError> {

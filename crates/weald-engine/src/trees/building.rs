@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use weald_core::tree::{DirectoryIdentity, Tree, TreeKind};
-use weald_git::{Expected, NewRegistration, RefChange, Reference, update_refs};
+use weald_git::{Expected, NewRegistration, RefChange, Reference, transfer, update_refs};
 
 use super::inner::Inner;
 use super::inside::Job;
@@ -95,11 +95,16 @@ impl Trees<'_> {
             },
         };
         let git_dir = self.place.repository().common_dir();
-        Ok(update_refs(
-            git_dir,
-            &[branch],
-            &format!("weald: tree {}", tree.name),
-        )?)
+        let why = format!("weald: tree {}", tree.name);
+        let is_here = self.place.repository().has_object(&plan.start)?;
+        // A gc in main may have taken what no ref held; the vault has it.
+        let kept = match is_here || tree.kind == TreeKind::Linked {
+            true => None,
+            false => Some(transfer(self.vault().path(), git_dir, &[&plan.start], &[])?),
+        };
+        update_refs(git_dir, &[branch], &why)?;
+        drop(kept);
+        Ok(())
     }
 
     fn branch_holds(&self, tree: &Tree, commit: &str) -> Result<bool, TreeError> {
@@ -197,9 +202,12 @@ impl Trees<'_> {
     pub(super) fn take_back(&self, plan: &Plan, tree: &Tree) {
         let _ = fs::remove_dir_all(building(tree));
         let registrations = self.registrations();
-        let mine = |note: TreeNote| note.tree == tree.id;
         for known in registrations.list().unwrap_or_default() {
-            if TreeNote::of(&known).is_some_and(mine) {
+            if let Some(note) = TreeNote::of(&known).filter(|note| note.tree == tree.id) {
+                // Renamed already: nobody has worked in it yet.
+                if identity_of(&tree.path).ok() == Some(note.identity) {
+                    let _ = fs::remove_dir_all(&tree.path);
+                }
                 let _ = registrations.remove(&known.name);
                 let name = format!("refs/heads/{}", tree.branch);
                 let back = RefChange {
@@ -212,6 +220,9 @@ impl Trees<'_> {
                     let _ = update_refs(git_dir, &[back], "weald: tree not made");
                 }
             }
+        }
+        if let Some(state) = &self.host.state {
+            marker::unindex(state, &tree.path);
         }
         let root = tree.path.parent().unwrap_or(&tree.path);
         // Only where it holds nothing but the marker.

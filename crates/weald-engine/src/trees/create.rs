@@ -8,6 +8,8 @@ use weald_core::task::Task;
 use weald_core::tree::{DirectoryIdentity, Tree, TreeKind, TreeLock, TreeStatus};
 use weald_core::tree_rules::{self, TreeInput};
 
+use weald_git::Reference;
+
 use super::planning::Plan;
 use super::{TreeError, Trees, decided, require_task_record};
 
@@ -112,12 +114,36 @@ impl Trees<'_> {
         }
         match self.site(&tree) {
             Ok(_) => Ok(Created {
-                tree,
+                tree: self.on_its_branch(tree)?,
                 outcome: Outcome::Reused,
                 notes: Vec::new(),
             }),
             Err(TreeError::Missing { .. }) => self.recreate(&tree),
             Err(other) => Err(other),
+        }
+    }
+
+    /// A linked tree that somebody switched to another branch is not the one that was asked for. What a sealed tree calls
+    /// its branches inside does not matter.
+    fn on_its_branch(&self, tree: Tree) -> Result<Tree, TreeError> {
+        let name = tree.registration.as_deref().unwrap_or(tree.name.as_str());
+        let head = self.registrations().read(name).and_then(|known| known.head);
+        let wanted = Reference::Symbolic(format!("refs/heads/{}", tree.branch));
+        match head {
+            Some(head) if tree.kind == TreeKind::Linked && head != wanted => {
+                Err(TreeError::Replaced {
+                    why: format!(
+                        "it is on {}, not on branch {}",
+                        head.to_text()
+                            .trim_end()
+                            .trim_start_matches("ref: refs/heads/"),
+                        tree.branch
+                    ),
+                    name: tree.name,
+                    path: tree.path,
+                })
+            }
+            _ => Ok(tree),
         }
     }
 

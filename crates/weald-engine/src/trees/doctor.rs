@@ -307,6 +307,21 @@ impl Round<'_, '_> {
         match trees.site(tree) {
             Ok(site) => self.check_present(tree, &site),
             Err(TreeError::Missing { .. }) => self.check_missing(tree, places),
+            Err(TreeError::Damaged { .. }) if tree.kind == TreeKind::Linked => {
+                let what = format!("the .git of tree {} leads elsewhere", tree.name);
+                self.found(
+                    "pointer_wrong",
+                    Severity::Warn,
+                    what,
+                    "write it again",
+                    || trees.write_linked_pointer(tree),
+                );
+                if self.fix
+                    && let Ok(site) = trees.site(tree)
+                {
+                    self.check_present(tree, &site);
+                }
+            }
             Err(error) => {
                 let would = "look at what is there; weald touches nothing of it".to_owned();
                 self.told("tree_replaced", Severity::Error, error.to_string(), would);

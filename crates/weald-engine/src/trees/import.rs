@@ -279,7 +279,10 @@ fn wanted_refs(look: &Look, tips: &Tips) -> BTreeMap<String, String> {
             !short.starts_with("remotes/") && *short != "stash" && is_ref_name(short)
         });
         if let Some(short) = short.filter(|_| is_id(id)) {
-            wanted.insert(short.to_owned(), id.clone());
+            // Only these have a place of their own beside what weald itself keeps (`old`, `stash`, `HEAD` …).
+            let known = short.starts_with("heads/") || short.starts_with("tags/");
+            let prefix = if known { "" } else { "other/" };
+            wanted.insert(format!("{prefix}{short}"), id.clone());
         }
     }
     for (number, id) in tips.stash.iter().enumerate().filter(|(_, id)| is_id(id)) {
@@ -303,7 +306,7 @@ fn is_ref_name(name: &str) -> bool {
             .all(|part| !part.is_empty() && !part.starts_with('.') && part.len() < 250)
 }
 
-fn is_empty_pack(pack: &mut impl BufRead) -> bool {
+pub(super) fn is_empty_pack(pack: &mut impl BufRead) -> bool {
     match pack.fill_buf() {
         Ok(start) if start.len() >= PACK_HEADER => start[8..PACK_HEADER] == [0; 4],
         Ok(start) => start.is_empty(),

@@ -256,7 +256,10 @@ impl Trees<'_> {
         let name = tree.registration.as_deref()?;
         let reason = self.registrations().read(name)?.locked?;
         let ours = super::building::locked_text(tree);
-        (reason != SEALED && Some(&reason) != ours.as_ref()).then_some(reason)
+        let is_own = reason == SEALED
+            || Some(&reason) == ours.as_ref()
+            || reason.ends_with(super::run::RUNS);
+        (!is_own).then_some(reason)
     }
 
     /// The directory is gone: what is left of the tree goes, too.

@@ -11,7 +11,7 @@ use weald_git::{Door, Expected, RefChange, transfer, update_refs};
 use super::building::{building, identity_of};
 use super::inside::Job;
 use super::remove::RemoveRequest;
-use super::visit::{Access, Site};
+use super::visit::{Access, Site, pointer_text};
 use super::{TreeError, Trees, at};
 use crate::marker::{self, TreeNote};
 
@@ -175,13 +175,16 @@ impl Trees<'_> {
                 let job = Job::WriteAlternates { text };
                 self.do_inside(moved.name.as_str(), &site, Access::Write, job)?;
             }
-            TreeKind::Linked => {
-                let directory = self.registrations().directory(&registration);
-                let text = format!("gitdir: {}\n", directory.display());
-                crate::files::replace(&path.join(".git"), &text).map_err(at(path))?;
-            }
+            TreeKind::Linked => self.write_linked_pointer(&moved)?,
         }
         Ok(())
+    }
+
+    /// The `.git` of a linked tree, as it should be.
+    pub(super) fn write_linked_pointer(&self, tree: &Tree) -> Result<(), TreeError> {
+        let name = tree.registration.as_deref().unwrap_or(tree.name.as_str());
+        let text = pointer_text(&self.registrations().directory(name));
+        crate::files::replace(&tree.path.join(".git"), &text).map_err(at(&tree.path))
     }
 
     /// Whether a sealed tree's alternates lead to this vault.

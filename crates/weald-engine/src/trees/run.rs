@@ -8,8 +8,11 @@ use weald_core::tree::{Run, Tree, TreeKind};
 use weald_core::tree_rules::TreeInput;
 use weald_sandbox::{Ended, Level, Policy};
 
-use super::{TreeError, Trees};
+use super::{TreeError, Trees, at};
 use crate::confinement::{SandboxRequest, sandbox_policy};
+
+/// How the reason of a lock ends that only a run holds.
+pub(crate) const RUNS: &str = " runs in it";
 
 /// How strongly a run is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -143,7 +146,22 @@ impl Trees<'_> {
             started_at: self.now()?,
         };
         let input = TreeInput::RunBegins(Box::new(run));
-        self.decide(&request.tree, Durability::Process, input)
+        let tree = self.decide(&request.tree, Durability::Process, input)?;
+        if self.locks_runs(&tree) {
+            let who = self.actor().map_or("weald".to_owned(), ToString::to_string);
+            let name = tree.registration.as_deref().unwrap_or(tree.name.as_str());
+            let reason = format!("{who}: {program}{RUNS}");
+            let registrations = self.registrations();
+            registrations
+                .set_locked(name, Some(&reason))
+                .map_err(at(&registrations.directory(name)))?;
+        }
+        Ok(tree)
+    }
+
+    /// Whether git shall show that something runs in it; a lock of somebody's stays as it is.
+    fn locks_runs(&self, tree: &Tree) -> bool {
+        self.config.text("tree.lock") == "run" && tree.locked.is_none()
     }
 
     /// Records how a run ended, and imports what it did.
@@ -162,6 +180,9 @@ impl Trees<'_> {
             code,
         };
         let tree = self.decide(tree, Durability::Process, input)?;
+        if self.locks_runs(&tree) && tree.runs.is_empty() {
+            self.show_lock(&tree)?;
+        }
         match self.look_at(tree.clone()) {
             Ok(view) => Ok(view.tree),
             // The run is over; what can't be imported now is told by the next look.

@@ -6,6 +6,7 @@ use weald_core::config::parse_size;
 use weald_core::tree::{Tree, TreeKind};
 use weald_git::{Expected, RefChange, list_refs, receive_checked, transfer, update_refs};
 
+use super::import::is_empty_pack;
 use super::inside::{Job, SnapshotLimits};
 use super::visit::{Access, Site};
 use super::{TreeError, Trees};
@@ -95,7 +96,9 @@ impl Trees<'_> {
         )?;
         let mut taken = Ok(());
         if visit.reply.error.is_none()
-            && let Some(pack) = visit.pack()
+            && let Some(mut pack) = visit.pack()
+            // Nothing new: the same content in the same second is the same commit.
+            && !is_empty_pack(&mut pack)
         {
             taken = receive_checked(self.vault().path(), pack, limits.all.saturating_mul(2));
         }
@@ -106,6 +109,12 @@ impl Trees<'_> {
             name: tree.name.to_string(),
             why: "it gave no snapshot".to_owned(),
         })?;
+        if !self.vault().has_object(&commit)? {
+            return Err(TreeError::Unreadable {
+                name: tree.name.to_string(),
+                why: "its snapshot did not arrive".to_owned(),
+            });
+        }
         let id = self
             .snapshots_of(tree)?
             .last()

@@ -270,18 +270,25 @@ impl Trees<'_> {
                 })
             }
             TreeKind::Linked => {
-                if found.read(".git", 64 * 1024).is_err() {
+                let registration = tree.registration.as_deref().unwrap_or(tree.name.as_str());
+                let git_dir = self.registrations().directory(registration);
+                let pointer = found.read(".git", 64 * 1024).unwrap_or_default();
+                if pointer.trim_ascii_end() != pointer_text(&git_dir).trim_ascii_end().as_bytes() {
                     return Err(damaged());
                 }
-                let registration = tree.registration.as_deref().unwrap_or(tree.name.as_str());
                 Ok(Site {
                     path: tree.path.clone(),
-                    git_dir: self.registrations().directory(registration),
+                    git_dir,
                     kind: tree.kind,
                 })
             }
         }
     }
+}
+
+/// What the `.git` of a linked tree says.
+pub(crate) fn pointer_text(git_dir: &Path) -> String {
+    format!("gitdir: {}\n", git_dir.display())
 }
 
 fn capped_text(from: impl Read) -> String {

@@ -18,7 +18,7 @@ impl From<PlaceError> for Failure {
             PlaceError::LostTree { tree, main, .. } => {
                 let failure = Self::new("tree_lost", exit::REFUSED, message)
                     .details(json!({"tree": tree, "main": main}));
-                match main {
+                match main.filter(|main| main.is_dir()) {
                     Some(main) => failure.hint(format!(
                         "weald -C {} doctor --fix {}",
                         main.parent().unwrap_or(&main).display(),

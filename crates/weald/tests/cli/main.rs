@@ -14,6 +14,7 @@ mod sandbox_hardening;
 mod sandbox_tools;
 mod sessions;
 mod tasks;
+mod trees_crash;
 
 use weald_testkit::TestEnv;
 
