@@ -14,6 +14,9 @@ use crate::process::{Git, GitError};
 /// How long objects may take to travel.
 const TIME_LIMIT: Duration = Duration::from_secs(1800);
 
+/// How often a pack is sent.
+const ATTEMPTS: u32 = 4;
+
 /// Oddities of old histories that harm nobody; everything else that fsck calls an error refuses the pack.
 const FORGIVEN: &str = "zeroPaddedFilemode=warn,missingSpaceBeforeDate=warn,missingSpaceBeforeEmail=warn,\
                         missingNameBeforeEmail=warn,badTimezone=warn,missingEmail=warn,missingTaggerEntry=ignore";
@@ -80,17 +83,52 @@ pub fn transfer(
     if count.trim_ascii() == b"0" {
         return Ok(Transfer { keep: None });
     }
-    let said = Git::new(from, "pack-objects")
-        .args(["--revs", "--stdout", "-q", "--delta-base-offset"])
-        .input(wanted)
-        .limit(TIME_LIMIT)
-        .pipe_into(receive_kept(to))?;
+    let said = received(from, to, &wanted)?;
     let said = String::from_utf8_lossy(&said);
     let hash = said.trim().rsplit('\t').next().unwrap_or_default();
     let keep = objects_of(to).join(format!("pack/pack-{hash}.keep"));
     Ok(Transfer {
         keep: said.starts_with("keep").then_some(keep),
     })
+}
+
+/// A `gc --prune=now` in the receiving repository may take a pack away while it is being written; then it is sent again.
+fn received(from: &Path, to: &Path, wanted: &str) -> Result<Vec<u8>, GitError> {
+    let mut attempt = 0;
+    loop {
+        attempt += 1;
+        let sent = Git::new(from, "pack-objects")
+            .args(["--revs", "--stdout", "-q", "--delta-base-offset"])
+            .input(wanted)
+            .limit(TIME_LIMIT)
+            .pipe_into(receive_kept(to));
+        match sent {
+            Ok(said) => return Ok(said),
+            Err(error) => {
+                drop_own_keeps(to);
+                if attempt == ATTEMPTS {
+                    return Err(error);
+                }
+            }
+        }
+    }
+}
+
+/// What a receiver that failed may have left.
+fn drop_own_keeps(to: &Path) {
+    let own = format!("{KEEP} {}", std::process::id());
+    let entries = fs::read_dir(objects_of(to).join("pack"));
+    for path in entries
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+    {
+        let is_keep = path.extension().is_some_and(|kind| kind == "keep");
+        if is_keep && fs::read_to_string(&path).is_ok_and(|text| text.trim_end() == own) {
+            let _ = fs::remove_file(path);
+        }
+    }
 }
 
 fn receive_kept(to: &Path) -> Git {
