@@ -144,6 +144,9 @@ pub struct Trash {
     /// The task it was bound to.
     #[serde(default)]
     pub task: Option<TaskId>,
+    /// What the HEAD of a linked tree said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<String>,
 }
 
 /// One tree.

@@ -42,6 +42,7 @@ fn trash() -> Box<Trash> {
         branch_tip: None,
         snapshot: None,
         task: None,
+        head: None,
     })
 }
 

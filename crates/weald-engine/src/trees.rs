@@ -363,7 +363,7 @@ impl<'a> Trees<'a> {
 
     /// The record that has or last had this name.
     pub(crate) fn record(&self, name: &TreeName) -> Result<Option<Tree>, TreeError> {
-        Ok(self.engine.look(|tx| tx.tree(name))?)
+        Ok(self.engine.look(|tx| called(tx, name))?)
     }
 
     pub(crate) fn now(&self) -> Result<Timestamp, TreeError> {
@@ -406,6 +406,24 @@ impl<'a> Trees<'a> {
             Ok(tree)
         })
     }
+}
+
+/// The record of a name: the one that has it, else the newest that had it.
+pub(crate) fn called(
+    tx: &(impl Read + ?Sized),
+    name: &TreeName,
+) -> Result<Option<Tree>, StoreError> {
+    let newest = tx.tree(name)?;
+    let has = |tree: &Tree| tree.is_live() || tree.status == TreeStatus::Creating;
+    if newest.as_ref().is_none_or(has) {
+        return Ok(newest);
+    }
+    // An older one may have come back from the trash.
+    let back = tx
+        .trees()?
+        .into_iter()
+        .find(|tree| tree.name == *name && has(tree));
+    Ok(back.or(newest))
 }
 
 /// Decides on the newest record of a tree.

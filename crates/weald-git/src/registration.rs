@@ -125,6 +125,14 @@ impl Registrations {
                 .find_map(|attempt| self.place(&building, new.name, attempt))
                 .unwrap_or_else(|| Err(io::Error::other("no name is free in worktrees/")))
         });
+        // A gc takes an empty worktrees/ away, perhaps just now.
+        let made = match made {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                fs::create_dir_all(self.common_dir.join("worktrees"))?;
+                self.place(&building, new.name, 0).unwrap_or(Err(error))
+            }
+            made => made,
+        };
         made.inspect_err(|_| {
             let _ = fs::remove_dir_all(&building);
         })

@@ -6,7 +6,7 @@ use weald_core::name::SessionName;
 use weald_core::store::Durability;
 use weald_core::task::Task;
 
-use super::{TreeError, Trees, require_task_record};
+use super::{TreeError, Trees, called, require_task_record};
 
 /// How to bind.
 #[derive(Debug, Clone, Default)]
@@ -32,7 +32,7 @@ impl Trees<'_> {
             let mut task = require_task_record(tx, id)?;
             if how.rebind {
                 if let Some(bound) = task.worktree.clone().filter(|bound| *bound != tree.name) {
-                    let old = tx.tree(&bound)?;
+                    let old = called(tx, &bound)?;
                     let (free, change) = binding::unbind(&task, old.as_ref(), tx.now())?;
                     tx.record(self.actor(), change)?;
                     task = free;
@@ -56,7 +56,7 @@ impl Trees<'_> {
         self.engine.change(self.actor(), Durability::Process, |tx| {
             let task = require_task_record(tx, id)?;
             let tree = match &task.worktree {
-                Some(name) => tx.tree(name)?,
+                Some(name) => called(tx, name)?,
                 None => None,
             };
             let (task, change) = binding::unbind(&task, tree.as_ref(), tx.now())?;

@@ -1,5 +1,7 @@
 //! Making a tree: intent, vault, build beside its place, rename, register, done.
 
+use std::time::Duration;
+
 use weald_core::binding::{self, BindStart};
 use weald_core::id::TaskId;
 use weald_core::name::TreeName;
@@ -99,9 +101,17 @@ impl Trees<'_> {
     /// The tree of this name or task: as it is, made, or made again where its directory is gone.
     pub fn ensure(&self, new: &NewTree) -> Result<Created, TreeError> {
         let (name, _) = self.wanted(new)?;
-        let known = self.record(&name)?;
-        let Some(tree) = known.filter(Tree::is_live) else {
-            return self.create(new);
+        let Some(tree) = self.settled(&name)?.filter(Tree::is_live) else {
+            return match self.create(new) {
+                // Another process was faster: its tree is the answer, once it is there.
+                Err(error @ TreeError::Exists { .. }) => {
+                    match self.settled(&name)?.filter(Tree::is_live) {
+                        Some(_) => self.ensure(new),
+                        None => Err(error),
+                    }
+                }
+                created => created,
+            };
         };
         if let (Some(wanted), Some(bound)) = (&new.task, &tree.task)
             && wanted != bound
@@ -120,6 +130,23 @@ impl Trees<'_> {
             }),
             Err(TreeError::Missing { .. }) => self.recreate(&tree),
             Err(other) => Err(other),
+        }
+    }
+
+    /// The record of a name, once nobody is making it any more.
+    fn settled(&self, name: &TreeName) -> Result<Option<Tree>, TreeError> {
+        loop {
+            let seen = self.engine.look(|tx| tx.last_seq())?;
+            let known = self.record(name)?;
+            let in_the_making = known.as_ref().is_some_and(|tree| {
+                let worker = tree.worker.as_ref();
+                tree.status == TreeStatus::Creating
+                    && worker.is_some_and(|worker| self.may_live(worker))
+            });
+            if !in_the_making {
+                return Ok(known);
+            }
+            self.engine.store().wait(seen, Duration::from_secs(1))?;
         }
     }
 

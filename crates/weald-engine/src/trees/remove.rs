@@ -95,6 +95,7 @@ impl Trees<'_> {
         if self.host.directory.starts_with(&tree.path) && !request.leaving {
             return Err(TreeError::Standing { name: tree.name });
         }
+        self.refuse_completion(&tree, request)?;
         self.release_reserve();
         let verdict = self.judge(tree, request)?;
         let worker = self.me();
@@ -109,6 +110,19 @@ impl Trees<'_> {
                 error: error.to_string(),
             };
             let _ = self.decide(&tree, Durability::Process, input);
+        })
+    }
+
+    /// A task that can't be completed refuses before anything is touched.
+    fn refuse_completion(&self, tree: &Tree, request: &RemoveRequest) -> Result<(), TreeError> {
+        let Some(id) = tree.task.as_ref().filter(|_| request.complete_task) else {
+            return Ok(());
+        };
+        self.engine.look(|tx| {
+            let task = require_task_record(tx, id)?;
+            task_rules::decide(&task, completion(&task, request), tx.now())
+                .map_err(crate::tasks::TaskError::from)?;
+            Ok(())
         })
     }
 
@@ -307,6 +321,11 @@ impl Trees<'_> {
         ended.inspect_err(|_| {
             // Nothing was removed: the tree goes back to where it was.
             let _ = rename(&place, &tree.path);
+            let _ = self.reinstate_missing_branch(tree);
+            if let Some(identity) = tree.identity {
+                let _ = self.reinstate_registration(tree, identity);
+            }
+            self.find_again(tree);
         })
     }
 
@@ -330,6 +349,7 @@ impl Trees<'_> {
             branch_tip,
             snapshot,
             task: tree.task.clone(),
+            head: self.registered_head(tree),
         };
         match tree.kind {
             TreeKind::Sealed => self.unregister(tree)?,
@@ -413,6 +433,16 @@ impl Trees<'_> {
         Ok(self.unlanded(tree, &[tip.to_owned()])? == 0)
     }
 
+    /// What a linked tree's HEAD says, word for word.
+    pub(crate) fn registered_head(&self, tree: &Tree) -> Option<String> {
+        let name = tree
+            .registration
+            .as_deref()
+            .filter(|_| tree.kind == TreeKind::Linked)?;
+        let head = self.registrations().read(name)?.head?;
+        Some(head.to_text())
+    }
+
     pub(crate) fn unregister(&self, tree: &Tree) -> Result<(), TreeError> {
         let registrations = self.registrations();
         let name = tree.registration.as_deref().unwrap_or(tree.name.as_str());
@@ -479,14 +509,18 @@ impl Trees<'_> {
         if !request.complete_task {
             return Ok((ended, None));
         }
-        let complete = TaskInput::Complete {
-            token: task.lease.as_ref().map(|lease| lease.token),
-            report: request.reason.clone(),
-        };
+        let complete = completion(&task, request);
         let (task, change): (Task, Change) =
             task_rules::decide(&task, complete, tx.now()).map_err(crate::tasks::TaskError::from)?;
         tx.record(self.actor(), change)?;
         Ok((ended, Some(task)))
+    }
+}
+
+fn completion(task: &Task, request: &RemoveRequest) -> TaskInput {
+    TaskInput::Complete {
+        token: task.lease.as_ref().map(|lease| lease.token),
+        report: request.reason.clone(),
     }
 }
 

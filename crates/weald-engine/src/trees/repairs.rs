@@ -70,6 +70,7 @@ impl Trees<'_> {
             branch_tip: branch_tip.map(|tip| tip.as_str().to_owned()),
             snapshot: None,
             task: tree.task.clone(),
+            head: self.registered_head(tree),
         };
         match tree.kind {
             TreeKind::Sealed => self.unregister(tree)?,
@@ -83,7 +84,7 @@ impl Trees<'_> {
     }
 
     /// Main's branch of a live tree, where it was.
-    pub(super) fn reinstate_missing_branch(&self, tree: &Tree) -> Result<(), TreeError> {
+    pub(crate) fn reinstate_missing_branch(&self, tree: &Tree) -> Result<(), TreeError> {
         let full = format!("refs/heads/{}", tree.branch);
         if self.place.repository().resolve(&full)?.is_some() {
             return Ok(());

@@ -201,14 +201,22 @@ impl Trees<'_> {
         let ours = registrations
             .read(name)
             .filter(|known| TreeNote::of(known).is_some_and(|note| note.tree == tree.id));
-        if ours.is_none() {
+        let Some(ours) = ours else {
             return self.register(tree, identity, None);
-        }
+        };
         let note = TreeNote {
             tree: tree.id,
             identity,
         };
-        let head = Reference::Symbolic(format!("refs/heads/{}", tree.branch));
+        // A linked tree's HEAD is the person's own: as it was before the trash, or as it is.
+        let before = tree.trash.as_ref().and_then(|trash| trash.head.as_deref());
+        let own = match (tree.kind, before) {
+            (TreeKind::Linked, Some(text)) => Reference::parse(text.trim_end()),
+            (TreeKind::Linked, None) => ours.head,
+            (TreeKind::Sealed, _) => None,
+        };
+        let head =
+            own.unwrap_or_else(|| Reference::Symbolic(format!("refs/heads/{}", tree.branch)));
         let directory = registrations.directory(name);
         registrations
             .point(name, &tree.path, &head, &note.to_text())
@@ -363,7 +371,7 @@ impl Trees<'_> {
                 .map_err(crate::tasks::TaskError::from)?;
             tx.record(self.actor(), change)?;
             let tree = match name {
-                Some(name) => tx.tree(&name)?,
+                Some(name) => super::called(tx, &name)?,
                 None => None,
             };
             if let Some(tree) = tree {

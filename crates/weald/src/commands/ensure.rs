@@ -2,7 +2,7 @@
 
 use clap::Args;
 use serde_json::Value;
-use weald_engine::{Created, Outcome, TreeError};
+use weald_engine::{Created, Outcome};
 
 use super::new::{NewOptions, print};
 use crate::context::Context;
@@ -42,15 +42,7 @@ impl Ensure {
             }
         }
         let progress = context.ui.progress("making the tree");
-        let created = match trees.ensure(&self.options.request(self.name, None)) {
-            // Another process was faster: its tree is the answer.
-            Err(TreeError::Exists { name, .. }) => Created {
-                tree: trees.named(Some(name.as_str()))?,
-                outcome: Outcome::Reused,
-                notes: Vec::new(),
-            },
-            created => created?,
-        };
+        let created = trees.ensure(&self.options.request(self.name, None))?;
         drop(progress);
         context.tell(&ground.engine);
         print(context, &trees, &created)

@@ -195,6 +195,7 @@ fn p8_the_life_of_a_tree_can_be_read_back() {
         branch_tip: None,
         snapshot: None,
         task: None,
+        head: None,
     };
     let (mut tree, change) = tree_rules::announce(record);
     let mut changes = vec![change];
