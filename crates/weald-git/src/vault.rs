@@ -4,7 +4,7 @@
 //! from main under a lock: packs by hard link (copied where links don't work), loose objects as one pack. Feeding trusts
 //! main and checks nothing; what comes from trees is checked (`packs`).
 //!
-//! A pack of main that holds nothing new is not linked, so repacking main does not grow the vault.
+//! Of a pack that holds little news only the news is copied, so repacking main does not grow the vault.
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -53,6 +53,15 @@ pub enum VaultError {
         /// What was asked for.
         name: String,
     },
+}
+
+/// What of a pack of main is not in the vault.
+enum News {
+    Nothing,
+    /// A small part: it is copied, because the rest is here.
+    Few(Vec<String>),
+    /// Most of it: the pack is linked.
+    Much,
 }
 
 /// The vault of one repository.
@@ -207,7 +216,7 @@ impl Vault {
             told = told.or(copied);
             let loose = self.missing(loose)?;
             // Gone meanwhile: a gc packed it, and the next listing finds the pack.
-            if loose.is_empty() || self.pack_loose(&loose).is_ok() {
+            if loose.is_empty() || self.pack_objects(&loose).is_ok() {
                 self.copy_shallow()?;
                 return Ok(told);
             }
@@ -238,7 +247,8 @@ impl Vault {
         Ok(missing.map(str::to_owned).collect())
     }
 
-    fn pack_loose(&self, ids: &[String]) -> Result<(), VaultError> {
+    /// Copies objects of main into one pack here.
+    fn pack_objects(&self, ids: &[String]) -> Result<(), VaultError> {
         let mut list = ids.join("\n");
         list.push('\n');
         Git::new(&self.main, "pack-objects")
@@ -259,8 +269,14 @@ impl Vault {
                 break;
             }
             for pack in listed {
-                if !seen.contains(&pack) && (first || self.holds_news(&pack)?) {
-                    told = told.or(self.link_pack(&pack)?);
+                if seen.contains(&pack) {
+                    continue;
+                }
+                let news = if first { News::Much } else { self.news(&pack)? };
+                match news {
+                    News::Nothing => {}
+                    News::Few(ids) => self.pack_objects(&ids)?,
+                    News::Much => told = told.or(self.link_pack(&pack)?),
                 }
                 seen.insert(pack);
             }
@@ -268,16 +284,23 @@ impl Vault {
         Ok(told)
     }
 
-    fn holds_news(&self, pack: &Path) -> Result<bool, VaultError> {
+    /// What of a pack is not here.
+    fn news(&self, pack: &Path) -> Result<News, VaultError> {
         let name = pack.file_name().unwrap_or_default();
         if self.objects().join("pack").join(name).exists() {
-            return Ok(false);
+            return Ok(News::Nothing);
         }
-        match ids_of_pack(&self.main, pack) {
-            Ok(ids) => Ok(!self.missing(ids)?.is_empty()),
+        let Ok(ids) = ids_of_pack(&self.main, pack) else {
             // It is gone by now, or can't be read: linking it will tell.
-            Err(_) => Ok(true),
-        }
+            return Ok(News::Much);
+        };
+        let all = ids.len();
+        let missing = self.missing(ids)?;
+        Ok(match missing.len() {
+            0 => News::Nothing,
+            few if few * 2 < all => News::Few(missing),
+            _ => News::Much,
+        })
     }
 
     /// Links one pack: the data, then the index by which git finds it.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use weald_core::tree::{DirectoryIdentity, Tree, TreeKind};
-use weald_git::{Expected, NewRegistration, RefChange, Reference, transfer, update_refs};
+use weald_git::{Expected, GRACE, NewRegistration, RefChange, Reference, transfer, update_refs};
 
 use super::inner::Inner;
 use super::inside::Job;
@@ -132,7 +132,13 @@ impl Trees<'_> {
         wanted.extend(plan.target_tip.as_deref());
         wanted.sort_unstable();
         wanted.dedup();
-        Ok(self.vault().require(&plan.refs, &wanted)?)
+        let told = self.vault().require(&plan.refs, &wanted)?;
+        if self.vault().wants_upkeep() {
+            let now = std::time::SystemTime::from(self.now()?);
+            // Upkeep that fails costs room, nothing else.
+            let _ = self.vault().maintain(now, GRACE);
+        }
+        Ok(told)
     }
 
     /// The files, by git in the new directory's sandbox.

@@ -6,6 +6,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use weald_core::Timestamp;
 use weald_core::id::TreeId;
 use weald_core::store::Clock;
 use weald_core::store::{Durability, Store};
@@ -163,13 +164,7 @@ fn events_can_be_followed() {
     child.wait().unwrap();
 }
 
-/// The whole life of a tree, recorded as the engine records it, read back on the command line.
-#[test]
-fn p8_the_life_of_a_tree_can_be_read_back() {
-    let env = env();
-    env.ok(&["task", "add", "t"]);
-    let store = SqliteStore::open(&env.private(), Arc::new(SystemClock)).unwrap();
-    let now = SystemClock.now();
+fn records(env: &TestEnv, now: Timestamp) -> (Tree, DirectoryIdentity, Trash) {
     let base = Base {
         reference: "main".into(),
         commit: "0".repeat(40),
@@ -197,6 +192,17 @@ fn p8_the_life_of_a_tree_can_be_read_back() {
         task: None,
         head: None,
     };
+    (record, identity, trash)
+}
+
+/// The whole life of a tree, recorded as the engine records it, read back on the command line.
+#[test]
+fn p8_the_life_of_a_tree_can_be_read_back() {
+    let env = env();
+    env.ok(&["task", "add", "t"]);
+    let store = SqliteStore::open(&env.private(), Arc::new(SystemClock)).unwrap();
+    let now = SystemClock.now();
+    let (record, identity, trash) = records(&env, now);
     let (mut tree, change) = tree_rules::announce(record);
     let mut changes = vec![change];
     let failed = TreeInput::RemoveFailed {
