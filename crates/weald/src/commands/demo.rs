@@ -122,6 +122,9 @@ impl Stage {
         title(out, "An agent tries to leave its directory")?;
         self.escape(out)?;
 
+        title(out, "Two trees and main, one file")?;
+        self.trees(out)?;
+
         title(out, "Agents talk")?;
         self.show(out, &["session", "register", "bob"])?;
         self.show(
@@ -179,6 +182,38 @@ impl Stage {
                 "The sandbox is not available here, so nothing was started at all.",
             )?,
         }
+        Ok(())
+    }
+
+    /// The same file in two trees and in main: three contents, and nothing of one in another.
+    fn trees(&self, out: &mut Out) -> Result<(), Failure> {
+        std::fs::write(self.repo().join("config.py"), "DEBUG = 'main'\n")?;
+        self.show(out, &["new", "server", "--task", "2"])?;
+        self.show(out, &["new", "client", "--task", "3"])?;
+        let write =
+            |name: &str| format!("echo \"DEBUG = '{name}'\" > config.py && git add config.py");
+        let held = ["server", "client"].iter().all(|name| {
+            let args = ["run", name, "--", "sh", "-c", &write(name)];
+            self.print(out, &args).unwrap_or(false)
+        });
+        if !held {
+            return Ok(say(
+                out,
+                "Runs need the sandbox, and it is not available here.",
+            )?);
+        }
+        say(out, "The three of them:")?;
+        let trees = self.directory.path().join("app.weald");
+        for place in [self.repo(), trees.join("server"), trees.join("client")] {
+            let text = std::fs::read_to_string(place.join("config.py"))?;
+            let name = place.file_name().unwrap_or_default().to_string_lossy();
+            writeln!(out, "  {:<8} {}", name, text.trim_end())?;
+        }
+        self.show(out, &["status"])?;
+        say(out, "Uncommitted work is never thrown away:")?;
+        self.show_refusal(out, &["rm", "client"])?;
+        self.show(out, &["rm", "client", "--discard"])?;
+        self.show(out, &["trash", "restore", "client"])?;
         Ok(())
     }
 
