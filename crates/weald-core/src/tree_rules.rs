@@ -334,8 +334,10 @@ pub struct RemovalFacts {
 pub struct RemovalConsent {
     /// Uncommitted changes and commits that nobody else has may go to the trash, too.
     pub discard: bool,
-    /// Also when it is referenced or locked.
-    pub force: bool,
+    /// Also when it is referenced.
+    pub referenced: bool,
+    /// Also when it is locked.
+    pub locked: bool,
 }
 
 /// One reason against a removal.
@@ -376,11 +378,11 @@ pub fn objections(tree: &Tree, facts: RemovalFacts, consent: RemovalConsent) -> 
         reason,
     });
     if let Some(lock) = tree.locked.clone().or(foreign)
-        && !consent.force
+        && !consent.locked
     {
         found.push(Objection::Locked(lock));
     }
-    if !facts.references.is_empty() && !consent.force {
+    if !facts.references.is_empty() && !consent.referenced {
         found.push(Objection::Referenced(facts.references));
     }
     if consent.discard {

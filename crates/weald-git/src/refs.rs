@@ -139,7 +139,8 @@ impl Repository {
         }
     }
 
-    fn has_reftable(&self) -> bool {
+    /// Whether refs are kept in tables instead of files.
+    pub fn has_reftable(&self) -> bool {
         self.common_dir().join("reftable").is_dir()
     }
 

@@ -50,6 +50,8 @@ impl Trees<'_> {
                 self.populate(tree, &building, git_dir, &plan.start, None)?;
             }
             TreeKind::Linked => {
+                self.vault()
+                    .complete_checkout(&plan.start, self.host.home.as_deref())?;
                 let git_dir = self.place.repository().common_dir().to_owned();
                 self.populate(tree, &building, git_dir, &plan.start, Some(&index))?;
             }

@@ -171,7 +171,7 @@ impl Trees<'_> {
             let entry = String::from_utf8_lossy(entry);
             let (key, value) = entry.split_once('\n').unwrap_or((&entry, "true"));
             if is_copied(key, value) {
-                text.push_str(&line_of(key, value));
+                text.push_str(&line_of(key, &from_here(key, value, &self.place.root())));
             }
         }
         Ok(text)
@@ -206,6 +206,19 @@ fn is_copied(key: &str, value: &str) -> bool {
             .iter()
             .any(|section| key.starts_with(section))
         && !runs
+}
+
+/// A remote's address as it reads from inside: a path relative to main is told in full.
+fn from_here(key: &str, value: &str, root: &Path) -> String {
+    let is_address =
+        key.starts_with("remote.") && (key.ends_with(".url") || key.ends_with(".pushurl"));
+    match is_address && (value.starts_with("./") || value.starts_with("../")) {
+        true => {
+            let path = root.join(value);
+            path.canonicalize().unwrap_or(path).display().to_string()
+        }
+        false => value.to_owned(),
+    }
 }
 
 /// One key as a configuration file says it.

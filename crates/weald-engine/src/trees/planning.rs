@@ -34,6 +34,13 @@ impl Trees<'_> {
         name: TreeName,
         task: Option<&Task>,
     ) -> Result<Plan, TreeError> {
+        if self.place.repository().has_reftable() {
+            return Err(TreeError::Unsupported {
+                what: "refs of this repository are stored as reftable, in which trees can't be registered yet; \
+                       `git refs migrate --ref-format=files` changes that"
+                    .to_owned(),
+            });
+        }
         let mut notes = Vec::new();
         let parent = match &new.scratch_for {
             Some(name) => Some(self.look(Some(name))?.tree),

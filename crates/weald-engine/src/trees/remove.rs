@@ -28,8 +28,8 @@ use crate::marker::{self, TreeNote};
 pub struct RemoveRequest {
     /// Uncommitted changes and commits that nobody else has may go to the trash, too.
     pub discard: bool,
-    /// Also when it is referenced or locked.
-    pub force: bool,
+    /// Once: also when it is referenced. Twice: also when it is locked.
+    pub force: u8,
     /// Whether its task is completed by it.
     pub complete_task: bool,
     /// Why, for the record.
@@ -142,7 +142,8 @@ impl Trees<'_> {
         };
         let consent = RemovalConsent {
             discard: request.discard,
-            force: request.force,
+            referenced: request.force > 0,
+            locked: request.force > 1,
         };
         let found = objections(&verdict.tree, facts, consent);
         if found.is_empty() {
@@ -364,6 +365,13 @@ impl Trees<'_> {
         let (Some(head), Some(identity)) = (head, tree.identity) else {
             return Ok(());
         };
+        self.vault().require(&self.main_refs()?, &[head.as_str()])?;
+        let kept = RefChange {
+            name: format!("refs/tree/{}/HEAD", tree.id),
+            new: Some(head.as_str().to_owned()),
+            expected: Expected::Any,
+        };
+        update_refs(self.vault().path(), &[kept], "weald: trash")?;
         let note = TreeNote {
             tree: tree.id,
             identity,

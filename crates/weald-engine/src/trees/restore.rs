@@ -12,7 +12,7 @@ use weald_core::id::{TaskId, TreeId};
 use weald_core::store::Durability;
 use weald_core::tree::{DirectoryIdentity, Trash, Tree, TreeKind, TreeStatus};
 use weald_core::tree_rules::TreeInput;
-use weald_git::{Expected, RefChange, Reference, transfer, update_refs};
+use weald_git::{Commit, Expected, RefChange, Reference, transfer, update_refs};
 
 use super::building::{building, identity_of};
 use super::inner::Inner;
@@ -211,7 +211,7 @@ impl Trees<'_> {
         // A linked tree's HEAD is the person's own: as it was before the trash, or as it is.
         let before = tree.trash.as_ref().and_then(|trash| trash.head.as_deref());
         let own = match (tree.kind, before) {
-            (TreeKind::Linked, Some(text)) => Reference::parse(text.trim_end()),
+            (TreeKind::Linked, Some(text)) => self.head_again(tree, text)?,
             (TreeKind::Linked, None) => ours.head,
             (TreeKind::Sealed, _) => None,
         };
@@ -225,6 +225,20 @@ impl Trees<'_> {
             })
             .map_err(at(&directory))?;
         Ok(name.to_owned())
+    }
+
+    /// A linked tree's HEAD from before the trash; detached if its branch holds something else by now.
+    fn head_again(&self, tree: &Tree, text: &str) -> Result<Option<Reference>, TreeError> {
+        let head = Reference::parse(text.trim_end());
+        let (Some(Reference::Symbolic(name)), Some(trash)) = (&head, &tree.trash) else {
+            return Ok(head);
+        };
+        let held = self.place.repository().resolve(name)?;
+        let tip = trash.tip.as_deref().and_then(Commit::parse);
+        match (held, tip) {
+            (Some(held), Some(tip)) if held != tip => Ok(Some(Reference::Direct(tip))),
+            _ => Ok(head),
+        }
     }
 
     /// Empties the trash of what is older; only with `apply`.

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use clap::Args;
+use clap::{ArgAction, Args};
 use weald_engine::{BranchOutcome, RemoveRequest, Removed};
 
 use crate::completion;
@@ -22,9 +22,9 @@ pub struct Rm {
     /// Also with uncommitted changes, or commits that nobody else has
     #[arg(long)]
     discard: bool,
-    /// Also when it is referred to or locked; never while something runs in it
-    #[arg(long)]
-    force: bool,
+    /// Also when it is referred to; twice: also when it is locked; never while something runs in it
+    #[arg(long, action = ArgAction::Count)]
+    force: u8,
     /// Complete its task
     #[arg(long)]
     complete_task: bool,

@@ -141,7 +141,7 @@ fn removal(tree: &Tree, objections: &[Objection], message: String) -> Failure {
         Objection::Running(_) => ("tree_running", "wait for it, or end it".to_owned()),
         Objection::Locked(_) => (
             "tree_locked",
-            format!("weald unlock {name}, or weald rm {name} --force"),
+            format!("weald unlock {name}, or weald rm {name} --force --force"),
         ),
         Objection::Referenced(_) => ("tree_referenced", format!("weald rm {name} --force")),
         Objection::Unknown(_) => (

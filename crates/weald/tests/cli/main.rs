@@ -14,7 +14,16 @@ mod sandbox_hardening;
 mod sandbox_tools;
 mod sessions;
 mod tasks;
+mod trees_control;
 mod trees_crash;
+mod trees_create;
+mod trees_found;
+mod trees_look;
+mod trees_refuse;
+mod trees_remove;
+mod trees_states;
+mod trees_trash;
+mod trees_work;
 
 use weald_testkit::TestEnv;
 
