@@ -18,11 +18,17 @@ mod trees_control;
 mod trees_crash;
 mod trees_create;
 mod trees_found;
+mod trees_gc;
+mod trees_hostile;
+mod trees_import;
 mod trees_look;
+mod trees_odd_files;
 mod trees_refuse;
 mod trees_remove;
+mod trees_sealed;
 mod trees_states;
 mod trees_trash;
+mod trees_vectors;
 mod trees_work;
 
 use weald_testkit::TestEnv;
