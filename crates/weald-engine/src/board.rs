@@ -3,6 +3,7 @@
 use serde::Serialize;
 use weald_core::store::{StoreError, TaskClass, TaskFilter, TaskOrder};
 use weald_core::task::{Task, TaskStatus};
+use weald_core::tree::Tree;
 
 use crate::engine::Engine;
 use crate::sessions::{SessionError, SessionView};
@@ -21,6 +22,8 @@ pub struct Board {
     pub ready: Vec<Task>,
     /// What is being worked on.
     pub in_progress: Vec<Task>,
+    /// Trees that are there or should be.
+    pub trees: Vec<Tree>,
     /// Who has not said goodbye.
     pub sessions: Vec<SessionView>,
 }
@@ -47,6 +50,7 @@ impl Engine {
                 ready_count: tx.count_tasks(&filter(TaskClass::Ready))?,
                 ready: tx.tasks(&filter(TaskClass::Ready))?,
                 in_progress: tx.tasks(&filter(TaskClass::Status(TaskStatus::InProgress)))?,
+                trees: tx.trees()?.into_iter().filter(Tree::is_live).collect(),
                 sessions: Vec::new(),
             })
         })?;

@@ -157,7 +157,11 @@ impl Trees<'_> {
             text.push_str("[extensions]\n\tobjectformat = sha256\n");
         }
         text.push_str("[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n");
-        text.push_str("[commit]\n\tgpgsign = false\n[tag]\n\tgpgsign = false\n");
+        // Signing needs an agent's socket or a key; without the one it would only fail.
+        let signs = !self.config.list("sandbox.sockets").is_empty();
+        if !signs {
+            text.push_str("[commit]\n\tgpgsign = false\n[tag]\n\tgpgsign = false\n");
+        }
         let listed = self
             .place
             .repository()
@@ -170,7 +174,8 @@ impl Trees<'_> {
         {
             let entry = String::from_utf8_lossy(entry);
             let (key, value) = entry.split_once('\n').unwrap_or((&entry, "true"));
-            if is_copied(key, value) {
+            let is_signing = signs && matches!(key, "commit.gpgsign" | "tag.gpgsign");
+            if is_copied(key, value) || is_signing {
                 text.push_str(&line_of(key, &from_here(key, value, &self.place.root())));
             }
         }

@@ -66,16 +66,35 @@ impl Trees<'_> {
             ));
             tree
         });
+        let policy = self.run_policy(&tree);
+        if tree.kind == TreeKind::Linked {
+            notes.push(format!(
+                "{} is a linked tree: the run can write the repository's shared .git",
+                tree.name
+            ));
+        }
+        let policy = match sandbox {
+            Some(RunSandbox::Off) => None,
+            Some(RunSandbox::Level(level)) => Some(Policy { level, ..policy }),
+            None => Some(policy),
+        };
+        Ok(RunRequest {
+            environment: self.run_environment(&tree),
+            directory: tree.path.clone(),
+            policy,
+            tree,
+            notes,
+        })
+    }
+
+    /// What a run in a tree may do, from the host's own record.
+    pub fn run_policy(&self, tree: &Tree) -> Policy {
         let common_dir = self.place.repository().common_dir().to_owned();
         let (mut write, mut hidden) = (
             vec![tree.path.clone()],
             vec![self.place.private().to_owned()],
         );
         if tree.kind == TreeKind::Linked {
-            notes.push(format!(
-                "{} is a linked tree: the run can write the repository's shared .git",
-                tree.name
-            ));
             hidden = vec![common_dir.join("weald")];
             write.push(common_dir);
         }
@@ -88,21 +107,7 @@ impl Trees<'_> {
             },
         );
         policy.show.extend(self.shown(&tree.path));
-        let policy = match sandbox {
-            Some(RunSandbox::Off) => None,
-            Some(RunSandbox::Level(level)) => {
-                policy.level = level;
-                Some(policy)
-            }
-            None => Some(policy),
-        };
-        Ok(RunRequest {
-            environment: self.run_environment(&tree),
-            directory: tree.path.clone(),
-            policy,
-            tree,
-            notes,
-        })
+        policy
     }
 
     /// What a command in a tree sees: no variable of git's leads it elsewhere, and git looks no further up.

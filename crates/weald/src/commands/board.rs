@@ -31,11 +31,12 @@ fn fields(board: &Board) -> Fields {
         .with("ready_count", &board.ready_count)
         .with("ready", &board.ready)
         .with("in_progress", &board.in_progress)
+        .with("trees", &board.trees)
         .with("sessions", &board.sessions)
 }
 
 fn print(out: &mut Out, board: &Board, now: Timestamp) -> io::Result<()> {
-    if board.counts.is_empty() {
+    if board.counts.is_empty() && board.trees.is_empty() {
         writeln!(
             out,
             "No tasks yet. Begin with: weald task add \"what to do\""
@@ -88,6 +89,7 @@ fn print(out: &mut Out, board: &Board, now: Timestamp) -> io::Result<()> {
         )?;
     }
     more(out, board.ready_count, board.ready.len())?;
+    print_trees(out, board, now)?;
     if !board.sessions.is_empty() {
         writeln!(out, "\n{}", paint(HEADING, "sessions"))?;
     }
@@ -101,6 +103,32 @@ fn print(out: &mut Out, board: &Board, now: Timestamp) -> io::Result<()> {
         )?;
     }
     Ok(())
+}
+
+/// How many trees are named.
+const TREES: usize = 12;
+
+fn print_trees(out: &mut Out, board: &Board, now: Timestamp) -> io::Result<()> {
+    if board.trees.is_empty() {
+        return Ok(());
+    }
+    let title = format!("trees ({})", board.trees.len());
+    writeln!(out, "\n{}", paint(HEADING, title))?;
+    for tree in board.trees.iter().take(TREES) {
+        let task = tree
+            .task
+            .as_ref()
+            .map_or_else(String::new, |task| format!("#{task} "));
+        let running = if tree.runs.is_empty() {
+            ""
+        } else {
+            ", running"
+        };
+        let used = ago(tree.last_used_at, now);
+        let state = format!("{task}{}{running}, used {used} ago", tree.status.as_str());
+        writeln!(out, "  {} {}", paint(ACCENT, &tree.name), paint(DIM, state))?;
+    }
+    more(out, board.trees.len() as u64, board.trees.len().min(TREES))
 }
 
 /// Says how many are not named.

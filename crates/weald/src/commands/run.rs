@@ -21,9 +21,9 @@ use crate::foreground::Held;
 /// taken in.
 #[derive(Args)]
 pub struct Run {
-    /// Which tree
+    /// Which tree (default: the one you are in)
     #[arg(value_name = "NAME", add = completion::trees())]
-    name: String,
+    name: Option<String>,
     /// End everything after this time
     #[arg(long, value_name = "60s", value_parser = duration)]
     timeout: Option<SignedDuration>,
@@ -34,7 +34,7 @@ pub struct Run {
     #[arg(long, value_name = "1M", value_parser = parse_size)]
     max_output: Option<u64>,
     /// The command
-    #[arg(trailing_var_arg = true, required = true, value_name = "CMD")]
+    #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
 }
 
@@ -60,7 +60,7 @@ impl Run {
             SandboxArg::Landlock => RunSandbox::Level(Level::Landlock),
             SandboxArg::Off => RunSandbox::Off,
         });
-        let request = trees.prepare_run(Some(&self.name), sandbox)?;
+        let request = trees.prepare_run(self.name.as_deref(), sandbox)?;
         for note in &request.notes {
             context.ui.warn(note);
         }
@@ -105,6 +105,9 @@ impl Run {
 
 /// A run's exit code is the command's; what is weald's own has codes that commands rarely use.
 fn as_run_failure(mut failure: Failure) -> Failure {
+    failure.hint = failure
+        .hint
+        .map(|hint| hint.replace("--level landlock", "--sandbox landlock"));
     failure.exit = match failure.code {
         "sandbox_unavailable" => exit::NOT_EXECUTABLE,
         "not_executable" => failure.exit,

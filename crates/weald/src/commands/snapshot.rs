@@ -60,7 +60,9 @@ impl Snapshot {
 impl Create {
     fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
+        let progress = context.ui.progress("taking the snapshot");
         let taken = ground.trees(context)?.snapshot(self.name.as_deref())?;
+        drop(progress);
         for path in &taken.left_out {
             context
                 .ui

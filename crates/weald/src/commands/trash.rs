@@ -90,7 +90,9 @@ fn print(out: &mut Out, entries: &[TrashEntry], context: &Context<'_>) -> io::Re
 impl Restore {
     fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
+        let progress = context.ui.progress("bringing it back");
         let view = ground.trees(context)?.restore(&self.id)?;
+        drop(progress);
         context.tell(&ground.engine);
         status::print(context, &view)
     }

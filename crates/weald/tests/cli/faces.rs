@@ -174,7 +174,10 @@ fn the_demo_runs_and_leaves_nothing_behind() {
     assert!(
         text.contains("1 -> 4 -> 3 -> 1")
             && text.contains("Nothing outside changed")
-            && text.contains("task.completed"),
+            && text.contains("app      DEBUG = 'main'")
+            && text.contains("server   DEBUG = 'server'")
+            && text.contains("client   DEBUG = 'client'")
+            && text.contains("tree.restored"),
         "{text}"
     );
     assert_eq!(std::fs::read_dir(&scratch).unwrap().count(), 0);

@@ -1,7 +1,7 @@
 //! `weald sandbox explain`
 
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use clap::Args;
@@ -9,26 +9,36 @@ use serde_json::json;
 use weald_sandbox::{Ended, Invocation, Level, Policy, launch};
 
 use super::exec::Scope;
+use crate::completion;
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::ui::{DIM, Fields, HEADING, Out, paint};
 
 /// Say what a run could do, and what the sandbox does not cover
 ///
-/// Say what a run that writes DIR could do, whether the sandbox works here, and what it does not cover.
+/// Say what a run in a tree, or one that writes DIR, could do, whether the sandbox works here, and what it does not cover.
 #[derive(Args)]
 pub struct Explain {
-    /// The writable directory (default: the current one)
-    #[arg(value_name = "DIR")]
+    /// A tree, or the writable directory (default: the current one)
+    #[arg(value_name = "NAME|DIR", add = completion::trees())]
     tree: Option<PathBuf>,
 }
 
 impl Explain {
     /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let directory = self.tree.unwrap_or_else(|| context.directory().clone());
-        let scope = Scope::of(directory.clone());
-        let policy = scope.policy(context)?;
+        let policy = match self.tree.as_deref().and_then(Path::to_str) {
+            Some(name) if !Path::new(name).is_dir() => {
+                let ground = context.ground()?;
+                let trees = ground.trees(context)?;
+                trees.run_policy(&trees.named(Some(name))?)
+            }
+            _ => {
+                let directory = self.tree.unwrap_or_else(|| context.directory().clone());
+                Scope::of(directory).policy(context)?
+            }
+        };
+        let directory = policy.write[0].clone();
         let missing = probe(&policy, &directory).err();
         let texts = |paths: &[PathBuf]| {
             paths
@@ -106,7 +116,7 @@ fn print_list(out: &mut Out, name: &str, lines: &[String]) -> io::Result<()> {
 }
 
 /// Tries the policy on a command that does nothing.
-fn probe(policy: &Policy, directory: &std::path::Path) -> Result<(), Failure> {
+fn probe(policy: &Policy, directory: &Path) -> Result<(), Failure> {
     // A probe needs no caches, and should leave none behind.
     let policy = &Policy {
         cache_layers: None,
