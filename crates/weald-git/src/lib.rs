@@ -7,6 +7,7 @@
 //! [`Door`] opens single files in a directory that somebody else may write.
 
 mod door;
+mod object_stores;
 mod packs;
 mod process;
 mod refs;

@@ -8,7 +8,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use crate::vault::{Vault, VaultError, ids_of_pack, object_stores, packs_of};
+use crate::object_stores::{ids_of_pack, object_stores, packs_of};
+use crate::vault::{Vault, VaultError};
 
 /// How long a redundant pack stays.
 pub const GRACE: Duration = Duration::from_secs(600);

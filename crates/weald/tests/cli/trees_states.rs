@@ -299,7 +299,7 @@ fn d18_a_tree_that_is_not_there_yet_or_is_broken_takes_no_work() {
         for args in [
             &["keep", name][..],
             &["enter", name],
-            &["run", name, "true"],
+            &["run", name, "--", "true"],
         ] {
             let answer = env.weald(&[&["--json"], args].concat());
             assert_ne!(answer.code, 0, "{args:?}: {answer:#?}");

@@ -25,19 +25,24 @@ pub struct Explain {
 }
 
 impl Explain {
-    /// Does it.
-    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let policy = match self.tree.as_deref().and_then(Path::to_str) {
+    /// Of a tree by its name, else of a directory.
+    fn policy(&self, context: &Context<'_>) -> Result<Policy, Failure> {
+        match self.tree.as_deref().and_then(Path::to_str) {
             Some(name) if !Path::new(name).is_dir() => {
                 let ground = context.ground()?;
                 let trees = ground.trees(context)?;
-                trees.run_policy(&trees.named(Some(name))?)
+                Ok(trees.run_policy(&trees.named(Some(name))?))
             }
             _ => {
-                let directory = self.tree.unwrap_or_else(|| context.directory().clone());
-                Scope::of(directory).policy(context)?
+                let here = context.directory();
+                Scope::of(self.tree.as_ref().unwrap_or(here).clone()).policy(context)
             }
-        };
+        }
+    }
+
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let policy = self.policy(context)?;
         let directory = policy.write[0].clone();
         let missing = probe(&policy, &directory).err();
         let texts = |paths: &[PathBuf]| {
