@@ -147,7 +147,10 @@ pub fn decide(
         input,
         TreeInput::Trashed(_) | TreeInput::Removed | TreeInput::RemoveFailed { .. }
     );
-    let next = follows(tree.status, &input).filter(|_| !ends_removal || tree.removing);
+    let enters = matches!(input, TreeInput::RunBegins(_) | TreeInput::Entered);
+    let next = follows(tree.status, &input)
+        .filter(|_| !ends_removal || tree.removing)
+        .filter(|_| !(enters && tree.removing));
     let Some((status, kind)) = next else {
         return Err(TreeRefusal {
             name: tree.name.clone(),

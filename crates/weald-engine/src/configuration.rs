@@ -146,7 +146,9 @@ fn own_layers(place: Option<&Place>, sources: &Sources) -> Result<Vec<Layer>, Co
         )?);
     }
     for key in KEYS {
-        let name = variable_of(key);
+        let Some(name) = variable_of(key) else {
+            continue;
+        };
         if let Some((_, value)) = sources
             .variables
             .iter()

@@ -39,7 +39,15 @@ pub fn replace_bytes(path: &Path, text: &[u8]) -> io::Result<()> {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{}.new", std::process::id()));
     let building = PathBuf::from(name);
-    let written = fs::write(&building, text).and_then(|()| fs::rename(&building, path));
+    // A new file only: whatever lies there, a link too, is not written through.
+    let _ = fs::remove_file(&building);
+    let made = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(&building);
+    let written = made
+        .and_then(|mut file| file.write_all(text))
+        .and_then(|()| fs::rename(&building, path));
     written.inspect_err(|_| {
         let _ = fs::remove_file(&building);
     })

@@ -71,6 +71,10 @@ pub(crate) fn find(start: &Path, state: Option<&Path>) -> Result<Found, PlaceErr
             state.and_then(|state| indexed(state, directory)),
         ];
         let Some(common_dir) = named.into_iter().flatten().next() else {
+            // A tree that was moved is still a tree, whatever its own files say.
+            if let Some(common_dir) = state.and_then(|state| moved(state, directory)) {
+                return Err(lost(directory, common_dir, "it was moved"));
+            }
             continue;
         };
         match confirmed(&common_dir, directory) {
@@ -193,6 +197,19 @@ fn indexed(state: &Path, tree: &Path) -> Option<PathBuf> {
     main.filter(|_| path.as_deref() == Some(tree))
 }
 
+/// The repository of a directory that is a tree, wherever it is now.
+fn moved(state: &Path, directory: &Path) -> Option<PathBuf> {
+    let text = files::read_small(&identity_file(state, directory)?, LIMIT).ok()??;
+    text.lines().next().map(PathBuf::from)
+}
+
+fn identity_file(state: &Path, directory: &Path) -> Option<PathBuf> {
+    use std::os::unix::fs::MetadataExt;
+    let found = directory.symlink_metadata().ok()?;
+    let name = format!("{:x}-{:x}", found.dev(), found.ino());
+    Some(state.join("directories").join(name))
+}
+
 /// Writes the marker into a folder that holds nothing but trees.
 pub(crate) fn mark(root: &Path, common_dir: &Path) -> io::Result<()> {
     let file = root.join(MARKER);
@@ -208,10 +225,34 @@ pub(crate) fn mark(root: &Path, common_dir: &Path) -> io::Result<()> {
 pub(crate) fn index(state: &Path, tree: &Path, common_dir: &Path) -> io::Result<()> {
     fs::create_dir_all(state.join("trees"))?;
     let text = format!("{}\n{}\n", common_dir.display(), tree.display());
-    files::replace(&index_file(state, tree), &text)
+    files::replace(&index_file(state, tree), &text)?;
+    let Some(file) = identity_file(state, tree) else {
+        return Ok(());
+    };
+    fs::create_dir_all(state.join("directories"))?;
+    files::replace(&file, &text)
 }
 
 /// Takes a tree out of the user's index.
 pub(crate) fn unindex(state: &Path, tree: &Path) {
     let _ = fs::remove_file(index_file(state, tree));
+}
+
+/// Takes a directory out of it that is about to be deleted: its number will be another's.
+pub(crate) fn forget(state: &Path, directory: &Path) {
+    if let Some(file) = identity_file(state, directory) {
+        let _ = fs::remove_file(file);
+    }
+}
+
+/// weald's own folders in a repository are real: a link would lead the state elsewhere.
+pub(crate) fn refuse_links(repository: &Repository) -> Result<(), PlaceError> {
+    let home = repository.common_dir().join("weald");
+    match [home.clone(), home.join("private")]
+        .iter()
+        .find(|path| path.is_symlink())
+    {
+        None => Ok(()),
+        Some(path) => Err(PlaceError::LinkedState { path: path.clone() }),
+    }
 }

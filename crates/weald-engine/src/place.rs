@@ -21,6 +21,12 @@ pub enum PlaceError {
     /// No repository.
     #[error(transparent)]
     Discover(#[from] DiscoverError),
+    /// weald's own folder in the repository is a link.
+    #[error("{} is a link; weald's state is never kept behind one", .path.display())]
+    LinkedState {
+        /// Which.
+        path: PathBuf,
+    },
     /// A tree whose repository can't be confirmed; nothing of it is opened.
     #[error("{} is a tree of weald, but {why}", .tree.display())]
     LostTree {
@@ -53,6 +59,7 @@ impl Place {
             Found::Nothing => {
                 let repository = Repository::discover(&start, home)?;
                 marker::refuse_inner(&repository)?;
+                marker::refuse_links(&repository)?;
                 Ok(Self::of(repository, None))
             }
         }

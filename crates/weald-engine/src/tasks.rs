@@ -241,6 +241,15 @@ impl Engine {
         })
     }
 
+    /// Says whether an input would be refused; nothing is written.
+    pub fn try_task(&self, id: &TaskId, input: TaskInput) -> Result<(), TaskError> {
+        self.look(|tx| {
+            let task = require_task(tx, id)?;
+            task_rules::decide(&task, input, tx.now())?;
+            Ok(())
+        })
+    }
+
     /// Changes a task's words.
     pub fn edit_task(
         &self,

@@ -25,6 +25,7 @@ mod scope;
 mod snapshots;
 mod sync;
 mod unlanded;
+mod untrusted;
 mod view;
 mod visit;
 
@@ -36,12 +37,12 @@ use weald_core::Timestamp;
 use weald_core::binding::BindRefusal;
 use weald_core::config::Config;
 use weald_core::event::Change;
-use weald_core::id::TaskId;
+use weald_core::id::{TaskId, TreeId};
 use weald_core::name::{NameError, SessionName, TreeName};
 use weald_core::naming::TemplateError;
 use weald_core::session::{ProcessIdentity, ProcessState};
 use weald_core::store::{Durability, Read, StoreError, Write};
-use weald_core::tree::{Tree, TreeStatus};
+use weald_core::tree::{Tree, TreeLock, TreeStatus};
 use weald_core::tree_rules::{self, Objection, TreeInput, TreeRefusal};
 use weald_git::{GitError, Registrations, Vault, VaultError};
 use weald_sandbox::SandboxError;
@@ -156,6 +157,30 @@ pub enum TreeError {
         path: PathBuf,
         /// What is wrong.
         why: String,
+    },
+    /// Somebody else locked it.
+    #[error("tree {name} is locked by {}: {}", .lock.owner, .lock.reason)]
+    Locked {
+        /// Which.
+        name: TreeName,
+        /// By whom.
+        lock: TreeLock,
+    },
+    /// It waits in the trash.
+    #[error("tree {name} is in the trash")]
+    InTrash {
+        /// Which.
+        name: TreeName,
+        /// Its number.
+        id: TreeId,
+    },
+    /// Something runs in it.
+    #[error("tree {name} is in use: {}", .running.join(", "))]
+    Busy {
+        /// Which.
+        name: TreeName,
+        /// What runs.
+        running: Vec<String>,
     },
     /// The name is taken.
     #[error("tree {name} exists already: {}", .path.display())]
@@ -388,9 +413,14 @@ impl<'a> Trees<'a> {
             _ => name.to_owned(),
         };
         let parsed: TreeName = joined.parse().map_err(|_| not_found())?;
-        self.record(&parsed)?
-            .filter(|tree| tree.is_live() || tree.status == TreeStatus::Creating)
-            .ok_or_else(not_found)
+        match self.record(&parsed)? {
+            Some(tree) if tree.is_live() || tree.status == TreeStatus::Creating => Ok(tree),
+            Some(tree) if tree.status == TreeStatus::Trashed => Err(TreeError::InTrash {
+                name: tree.name,
+                id: tree.id,
+            }),
+            _ => Err(not_found()),
+        }
     }
 
     /// Decides one input on the newest record of a tree, and records it.

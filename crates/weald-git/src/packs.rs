@@ -14,6 +14,10 @@ use crate::process::{Git, GitError};
 /// How long objects may take to travel.
 const TIME_LIMIT: Duration = Duration::from_secs(1800);
 
+/// How long, and with how much memory, a pack of somebody else's is checked: a few bytes can stand for gigabytes.
+const CHECK_LIMIT: Duration = Duration::from_secs(300);
+const CHECK_MEMORY: u64 = 2 << 30;
+
 /// How often a pack is sent.
 const ATTEMPTS: u32 = 4;
 
@@ -45,7 +49,8 @@ pub fn receive_checked(
             format!("--max-input-size={limit}"),
         ])
         .input_from(pack)
-        .limit(TIME_LIMIT)
+        .limit(CHECK_LIMIT)
+        .bounded(CHECK_MEMORY, CHECK_LIMIT)
         .run()
         .map(drop)
 }

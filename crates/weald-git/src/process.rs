@@ -7,13 +7,18 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process_group, prlimit};
 
 /// The oldest git that works: 2.40 brought `merge-tree --merge-base`, and with it merging without a checkout.
 pub const MINIMUM_VERSION: (u32, u32) = (2, 40);
 
 /// How long a git process may take unless told otherwise.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
+
+/// How long a git that took too long may take to clear up.
+const GRACE: Duration = Duration::from_secs(2);
 
 /// How much of standard error is kept for a message.
 const KEPT_STDERR: usize = 4096;
@@ -79,6 +84,7 @@ pub struct Git {
     input: Input,
     limit: Duration,
     settings: usize,
+    bounds: Option<(u64, Duration)>,
 }
 
 /// What a git process reads.
@@ -139,6 +145,7 @@ impl Git {
             input: Input::Nothing,
             limit: TIME_LIMIT,
             settings: 0,
+            bounds: None,
         }
     }
 
@@ -212,6 +219,12 @@ impl Git {
         self
     }
 
+    /// Bounds its memory and processor time: for work on what somebody else made.
+    pub fn bounded(mut self, memory: u64, cpu: Duration) -> Self {
+        self.bounds = Some((memory, cpu));
+        self
+    }
+
     /// Changes the time limit.
     pub fn limit(mut self, limit: Duration) -> Self {
         self.limit = limit;
@@ -282,9 +295,21 @@ impl Git {
         self.command.stdin(Stdio::piped()).stderr(Stdio::piped());
         // An own process group, so that a time-out also ends what git started.
         self.command.process_group(0);
-        self.command
+        let child = self
+            .command
             .spawn()
-            .map_err(|source| GitError::NotStarted { source })
+            .map_err(|source| GitError::NotStarted { source })?;
+        if let (Some((memory, cpu)), Some(pid)) = (self.bounds, pid_of(&child)) {
+            for (resource, value) in [(Resource::As, memory), (Resource::Cpu, cpu.as_secs())] {
+                let limit = Rlimit {
+                    current: Some(value),
+                    maximum: Some(value),
+                };
+                // One that has ended already needs no bounds.
+                let _ = prlimit(Some(pid), resource, limit);
+            }
+        }
+        Ok(child)
     }
 
     fn finish(self, mut child: Child, readers: Readers) -> Result<Output, GitError> {
@@ -372,11 +397,22 @@ fn drain(mut from: impl Read) -> String {
     String::from_utf8_lossy(&kept).trim().to_owned()
 }
 
+/// Ends a git and what it started. A git that is asked to end takes its lock files away.
 fn stop(child: &mut Child) {
-    if let Some(group) = rustix::process::Pid::from_raw(child.id() as i32) {
-        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+    let Some(group) = pid_of(child) else {
+        return;
+    };
+    let _ = kill_process_group(group, Signal::TERM);
+    let deadline = Instant::now() + GRACE;
+    while Instant::now() < deadline && matches!(child.try_wait(), Ok(None)) {
+        thread::sleep(Duration::from_millis(5));
     }
+    let _ = kill_process_group(group, Signal::KILL);
     let _ = child.wait();
+}
+
+fn pid_of(child: &Child) -> Option<Pid> {
+    Pid::from_raw(i32::try_from(child.id()).ok()?)
 }
 
 #[cfg(test)]
@@ -409,7 +445,7 @@ mod tests {
             .args(["-q", "--bare", "."])
             .run()
             .unwrap();
-        let started = std::time::Instant::now();
+        let started = Instant::now();
         let alias = "-c";
         let error = Git::outside(directory.path(), alias)
             .args(["alias.hang=!sleep 60", "hang"])

@@ -237,6 +237,23 @@ pub struct RefChange {
     pub expected: Expected,
 }
 
+/// Refuses what could end a field of the request, or be read as nothing.
+fn require_plain(change: &RefChange) -> Result<(), GitError> {
+    let is_id = |id: &String| Commit::parse(id).is_some();
+    let old = match &change.expected {
+        Expected::Holds(old) => is_id(old),
+        _ => true,
+    };
+    let name = change.name.starts_with("refs/") && !change.name.contains(char::is_control);
+    match name && old && change.new.as_ref().is_none_or(is_id) {
+        true => Ok(()),
+        false => Err(GitError::Unexpected {
+            command: "update-ref".to_owned(),
+            answer: format!("{change:?}"),
+        }),
+    }
+}
+
 /// Changes refs, all or none of them.
 pub fn update_refs(git_dir: &Path, changes: &[RefChange], message: &str) -> Result<(), GitError> {
     if changes.is_empty() {
@@ -244,6 +261,7 @@ pub fn update_refs(git_dir: &Path, changes: &[RefChange], message: &str) -> Resu
     }
     let mut input = Vec::from(&b"start\0"[..]);
     for change in changes {
+        require_plain(change)?;
         let (verb, old) = match (&change.new, &change.expected) {
             (Some(_), Expected::Absent) => ("create", None),
             (Some(_), Expected::Any) => ("update", Some("")),

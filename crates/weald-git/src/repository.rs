@@ -147,7 +147,10 @@ impl Repository {
 
     /// Whether an object is here.
     pub fn has_object(&self, id: &str) -> Result<bool, GitError> {
-        let asked = self.git("cat-file").args(["-e", id]).output()?;
+        let asked = self
+            .git("cat-file")
+            .args(["-e", "--end-of-options", id])
+            .output()?;
         Ok(asked.status.success())
     }
 

@@ -24,6 +24,9 @@ const ATTEMPTS: usize = 8;
 /// How long packing loose objects may take.
 const TIME_LIMIT: Duration = Duration::from_secs(1800);
 
+/// After so long a lock file is nobody's.
+const STALE: Duration = Duration::from_secs(600);
+
 /// Why the vault can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum VaultError {
@@ -99,9 +102,36 @@ impl Vault {
         Git::new(&self.path, name)
     }
 
+    /// Lock files of refs in the vault that no git holds any more: none takes so long.
+    pub fn stale_locks(&self) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        let mut open = vec![self.path.join("refs")];
+        let mut files = vec![self.path.join("packed-refs.lock")];
+        while let Some(directory) = open.pop() {
+            for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+                match entry.file_type() {
+                    Ok(kind) if kind.is_dir() => open.push(entry.path()),
+                    _ => files.push(entry.path()),
+                }
+            }
+        }
+        for file in files {
+            let is_lock = file.extension().is_some_and(|kind| kind == "lock");
+            let age = file.metadata().and_then(|found| found.modified());
+            let is_old = age.is_ok_and(|time| time.elapsed().is_ok_and(|age| age > STALE));
+            if is_lock && is_old {
+                found.push(file);
+            }
+        }
+        found
+    }
+
     /// Whether an object is here.
     pub fn has_object(&self, id: &str) -> Result<bool, GitError> {
-        let asked = self.git("cat-file").args(["-e", id]).output()?;
+        let asked = self
+            .git("cat-file")
+            .args(["-e", "--end-of-options", id])
+            .output()?;
         Ok(asked.status.success())
     }
 
@@ -120,7 +150,7 @@ impl Vault {
                 self.make()?;
             }
             self.require_complete_main(wanted)?;
-            let told = self.feed(first)?;
+            let told = self.feed(first, refs, wanted)?;
             self.require_objects(refs, wanted)?;
             self.pin(wanted)?;
             self.write(&self.path.join("fed"), stamp(refs).as_bytes())?;
@@ -208,7 +238,12 @@ impl Vault {
 
     /// Brings every object of main here. Loose ones are listed before packs, and packs until two listings agree, so an
     /// object that moves from one to the other meanwhile is not missed.
-    fn feed(&self, first: bool) -> Result<Option<String>, VaultError> {
+    fn feed(
+        &self,
+        first: bool,
+        refs: &[MainRef],
+        wanted: &[&str],
+    ) -> Result<Option<String>, VaultError> {
         let stores = object_stores(&self.main);
         let mut told = None;
         for _ in 0..ATTEMPTS {
@@ -222,10 +257,28 @@ impl Vault {
                 return Ok(told);
             }
         }
-        Err(VaultError::Incomplete {
-            object: "objects that kept moving".to_owned(),
-            name: "the vault".to_owned(),
-        })
+        // A gc prunes loose objects as fast as they are listed. What refs lead to can't be pruned, only moved.
+        self.feed_reachable(refs, wanted)?;
+        self.copy_shallow()?;
+        Ok(told)
+    }
+
+    /// Brings what `refs` and `wanted` lead to, and nothing else of main.
+    fn feed_reachable(&self, refs: &[MainRef], wanted: &[&str]) -> Result<(), VaultError> {
+        let named = refs.iter().map(|known| known.commit.as_str());
+        let tips: BTreeSet<&str> = named.chain(wanted.iter().copied()).collect();
+        let list: Vec<_> = tips.into_iter().collect();
+        let answer = Git::new(&self.main, "rev-list")
+            .args(["--objects", "--no-object-names", "--stdin"])
+            .input(list.join("\n") + "\n")
+            .limit(TIME_LIMIT)
+            .run()?;
+        let text = String::from_utf8_lossy(&answer);
+        let missing = self.missing(text.lines().map(str::to_owned).collect())?;
+        match missing.is_empty() {
+            true => Ok(()),
+            false => self.pack_objects(&missing),
+        }
     }
 
     /// Those of `ids` that are not here.

@@ -118,6 +118,19 @@ impl<'a> Context<'a> {
         })
     }
 
+    /// The same for another directory.
+    pub fn ground_at(&self, directory: &Path) -> Result<Ground, Failure> {
+        let (home, state) = (self.environment.home(), self.environment.state());
+        let place = Place::find(directory, home.as_deref(), state.as_deref())?;
+        let loaded = self.config(&place)?;
+        let engine = self.engine_at(&place, &loaded)?;
+        Ok(Ground {
+            engine,
+            place,
+            loaded,
+        })
+    }
+
     /// The engine, on the store of this repository.
     pub fn engine(&self) -> Result<Engine, Failure> {
         let place = self.place()?;

@@ -109,7 +109,7 @@ impl Ui {
     fn narrate(&self, prefix: &str, text: &str) {
         let mut err = AutoStream::new(io::stderr().lock(), self.color);
         // With stderr closed there is nobody to tell.
-        let _ = writeln!(err, "{}{text}", paint(style::WARNING, prefix));
+        let _ = writeln!(err, "{}{}", paint(style::WARNING, prefix), clean(text));
     }
 
     /// Prints an error and gives its exit code.
@@ -131,9 +131,10 @@ impl Ui {
 
     fn plain_failure(&self, failure: &Failure) -> io::Result<()> {
         let mut err = AutoStream::new(io::stderr().lock(), self.color);
-        writeln!(err, "{} {}", paint(style::ERROR, "error:"), failure.message)?;
+        let message = clean(&failure.message);
+        writeln!(err, "{} {message}", paint(style::ERROR, "error:"))?;
         match &failure.hint {
-            Some(hint) => writeln!(err, "  {} {hint}", paint(DIM, "hint:")),
+            Some(hint) => writeln!(err, "  {} {}", paint(DIM, "hint:"), clean(hint)),
             None => Ok(()),
         }
     }

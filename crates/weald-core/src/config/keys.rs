@@ -308,7 +308,22 @@ pub fn find_key(name: &str) -> Option<&'static Key> {
     KEYS.iter().find(|key| key.name == name)
 }
 
-/// The variable that sets a key: `landing.strategy` is `WEALD_LANDING_STRATEGY`.
-pub fn variable_of(key: &Key) -> String {
-    format!("WEALD_{}", key.name.replace('.', "_").to_ascii_uppercase())
+/// Variables that tell a command in a tree where it is; they set no key.
+const TOLD: [&str; 9] = [
+    "WEALD_TREE",
+    "WEALD_TREE_PATH",
+    "WEALD_TASK",
+    "WEALD_TASK_SUBJECT",
+    "WEALD_PROMPT_FILE",
+    "WEALD_TOKEN",
+    "WEALD_SESSION",
+    "WEALD_MAIN",
+    "WEALD_PORT",
+];
+
+/// The variable that sets a key: `landing.strategy` is `WEALD_LANDING_STRATEGY`. `tree.path` has none: its name tells a
+/// command where its tree is.
+pub fn variable_of(key: &Key) -> Option<String> {
+    let name = format!("WEALD_{}", key.name.replace('.', "_").to_ascii_uppercase());
+    (!TOLD.contains(&name.as_str())).then_some(name)
 }

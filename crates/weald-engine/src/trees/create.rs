@@ -186,9 +186,27 @@ impl Trees<'_> {
                 Some(bound) => bound.clone(),
                 None => self.name_for(task)?,
             },
-            (None, None) => return Err(TreeError::NoTree),
+            (None, None) => match &new.scratch_for {
+                Some(parent) => self.scratch_name(parent)?,
+                None => return Err(TreeError::NoTree),
+            },
         };
         Ok((name, task))
+    }
+
+    /// The first free name for a short-lived tree of `parent`.
+    fn scratch_name(&self, parent: &str) -> Result<TreeName, TreeError> {
+        let parent = self.named(Some(parent))?.name;
+        for number in 1..10_000_u32 {
+            let name: TreeName = format!("{parent}-s{number}").parse()?;
+            let taken = self.record(&name)?.is_some_and(|tree| {
+                tree.is_live() || matches!(tree.status, TreeStatus::Creating | TreeStatus::Trashed)
+            });
+            if !taken {
+                return Ok(name);
+            }
+        }
+        Err(TreeError::NoTree)
     }
 
     fn refuse_taken(&self, name: &TreeName) -> Result<(), TreeError> {
@@ -215,11 +233,10 @@ impl Trees<'_> {
                 }
             }
             let bare = Tree {
-                task: None,
                 worker: self.me(),
                 ..plan.tree.clone()
             };
-            let (mut tree, change) = tree_rules::announce(bare);
+            let (tree, change) = tree_rules::announce(bare);
             tx.record(self.actor(), change)?;
             if let Some(id) = &plan.tree.task {
                 let task = require_task_record(tx, id)?;
@@ -232,7 +249,6 @@ impl Trees<'_> {
                     }
                     .into());
                 }
-                tree.task = Some(id.clone());
             }
             Ok(tree)
         })

@@ -14,6 +14,7 @@ use weald_core::tree_rules::TreeInput;
 
 use super::building::{building, identity_of, locked_text};
 use super::inside::Job;
+use super::restore::{delete, going};
 use super::visit::{Access, Site};
 use super::{TreeError, Trees};
 use crate::marker::TreeNote;
@@ -155,11 +156,9 @@ impl Round<'_, '_> {
                 "record it",
                 || {
                     trees.find_again(tree);
-                    let input = TreeInput::Created {
-                        identity: note.identity,
-                        registration: known.name.clone(),
-                    };
-                    trees.decide(tree, Durability::Process, input).map(drop)
+                    trees
+                        .activate(tree, note.identity, known.name.clone())
+                        .map(drop)
                 },
             );
             return;
@@ -218,6 +217,23 @@ impl Round<'_, '_> {
         let Some(trash) = tree.trash.clone() else {
             return;
         };
+        let going = going(tree, &trash.path);
+        if going.exists() {
+            let what = format!("the purge of tree {} was interrupted", tree.name);
+            self.found(
+                "purge_unfinished",
+                Severity::Warn,
+                what,
+                "finish it",
+                || {
+                    delete(&going).map_err(super::at(&going))?;
+                    trees.unregister(tree)?;
+                    let input = TreeInput::Removed;
+                    trees.decide(tree, Durability::Process, input).map(drop)
+                },
+            );
+            return;
+        }
         let is_tree =
             |path: &Path| tree.identity.is_some() && identity_of(path).ok() == tree.identity;
         if is_tree(&trash.path) {

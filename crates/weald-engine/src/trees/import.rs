@@ -15,11 +15,15 @@ use weald_git::{
 };
 
 use super::inside::{Job, Look, Tips};
+use super::untrusted::is_ref_name;
 use super::visit::{Access, Site};
 use super::{TreeError, Trees};
 
 /// How many refs an inner repository may have.
 const REFS: usize = 10_000;
+
+/// How often an import begins again when another one came in between.
+const IMPORT_ATTEMPTS: usize = 5;
 
 /// The header of a pack that holds nothing: signature, version and a count of zero.
 const PACK_HEADER: usize = 12;
@@ -39,11 +43,13 @@ impl Trees<'_> {
         let known = self.known_refs(tree)?;
         let mut haves: BTreeSet<String> = known.values().cloned().collect();
         haves.insert(tree.base.commit.clone());
-        haves.extend(self.main_refs()?.into_iter().map(|known| known.commit));
+        let mains = self.main_refs()?;
+        haves.extend(mains.iter().map(|known| known.commit.clone()));
         let haves = self.present(haves)?;
         let job = Job::Look { haves: Some(haves) };
         let mut visit = self.visit(tree.name.as_str(), site, Access::Read, job)?;
-        let (Some(look), Some(tips)) = (visit.reply.look.clone(), visit.reply.tips.clone()) else {
+        let (Some(look), Some(mut tips)) = (visit.reply.look.clone(), visit.reply.tips.clone())
+        else {
             visit.finish(tree.name.as_str())?;
             return Err(self.no_answer(tree));
         };
@@ -66,8 +72,23 @@ impl Trees<'_> {
             });
         }
         finished?;
-        self.keep_tips(tree, &known, &look, &tips)?;
-        Ok(look)
+        // What came from main and is still the same is nobody's work.
+        let from_main: BTreeSet<(&str, &str)> = mains
+            .iter()
+            .map(|known| (known.name.as_str(), known.commit.as_str()))
+            .collect();
+        tips.refs
+            .retain(|(name, id)| !from_main.contains(&(name.as_str(), id.as_str())));
+        for _ in 0..IMPORT_ATTEMPTS {
+            let known = self.known_refs(tree)?;
+            if self.keep_tips(tree, &known, &look, &tips)? {
+                return Ok(look);
+            }
+        }
+        Err(TreeError::Unreadable {
+            name: tree.name.to_string(),
+            why: "others keep importing it".to_owned(),
+        })
     }
 
     /// Imports, and lets main's branch follow. Answers the newest record.
@@ -80,6 +101,10 @@ impl Trees<'_> {
         let Some(head) = look.head.clone() else {
             return Ok((tree.clone(), look));
         };
+        // In the middle of a rebase or a bisect HEAD is not where the work is.
+        if look.operation.is_some() && look.branch.is_none() {
+            return Ok((tree.clone(), look));
+        }
         let diverged = match tree.kind {
             TreeKind::Sealed => !self.follow(tree, &head)?,
             TreeKind::Linked => false,
@@ -123,14 +148,14 @@ impl Trees<'_> {
         Ok(there.map(str::to_owned).collect())
     }
 
-    /// Moves the vault's refs of a tree to what it holds now.
+    /// Moves the vault's refs of a tree to what it holds now; false if another import came in between.
     fn keep_tips(
         &self,
         tree: &Tree,
         known: &BTreeMap<String, String>,
         look: &Look,
         tips: &Tips,
-    ) -> Result<(), TreeError> {
+    ) -> Result<bool, TreeError> {
         let now = wanted_refs(look, tips);
         let gone =
             |(name, _): &(&String, &String)| !now.contains_key(*name) && !name.starts_with("old/");
@@ -149,7 +174,7 @@ impl Trees<'_> {
         let mut first: Vec<_> = lost
             .iter()
             .zip(newest + 1..)
-            .map(|(id, number)| change(&format!("old/{number}"), Some(id), Expected::Any))
+            .map(|(id, number)| change(&format!("old/{number}"), Some(id), Expected::Absent))
             .collect();
         let deleted = known.iter().filter(gone);
         first.extend(deleted.map(|(name, old)| change(name, None, Expected::Holds(old.clone()))));
@@ -159,19 +184,17 @@ impl Trees<'_> {
         let second: Vec<_> = moved
             .map(|(name, id)| match known.get(name) {
                 Some(old) => change(name, Some(id), Expected::Holds(old.clone())),
-                None => change(name, Some(id), Expected::Any),
+                None => change(name, Some(id), Expected::Absent),
             })
             .collect();
         // What goes, goes first: a branch `a` may have made room for `a/b`. The lost tips are held before that.
-        self.vault_refs(tree, &first)?;
-        self.vault_refs(tree, &second)
+        Ok(self.vault_refs(tree, &first)? && self.vault_refs(tree, &second)?)
     }
 
-    fn vault_refs(&self, tree: &Tree, changes: &[RefChange]) -> Result<(), TreeError> {
+    fn vault_refs(&self, tree: &Tree, changes: &[RefChange]) -> Result<bool, TreeError> {
         match update_refs(self.vault().path(), changes, "weald: import") {
-            Ok(()) => Ok(()),
-            // Another import of the same tree was faster; what it took is there.
-            Err(GitError::Failed { stderr, .. }) if stderr.contains("but expected") => Ok(()),
+            Ok(()) => Ok(true),
+            Err(GitError::Failed { stderr, .. }) if is_outrun(&stderr) => Ok(false),
             Err(error) => Err(TreeError::Unreadable {
                 name: tree.name.to_string(),
                 why: format!("its refs can't be taken in: {error}"),
@@ -189,9 +212,19 @@ impl Trees<'_> {
         let dropped = known.iter().filter(|(name, id)| {
             now.get(*name) != Some(*id) && !name.starts_with("old/") && *name != "staged"
         });
-        let candidates: BTreeSet<&String> = dropped.map(|(_, id)| id).chain(&tips.reflog).collect();
+        let dropped: Vec<_> = dropped.collect();
+        // A tag or another ref may hold what is no commit, so no walk would find it: it is kept as it is.
+        let named = |name: &str| name.starts_with("tags/") || name.starts_with("other/");
+        let mut kept: Vec<String> = dropped
+            .iter()
+            .filter(|(name, _)| named(name))
+            .map(|(_, id)| (*id).clone())
+            .collect();
+        let commits = dropped.iter().filter(|(name, _)| !named(name));
+        let candidates: BTreeSet<&String> =
+            commits.map(|(_, id)| *id).chain(&tips.reflog).collect();
         if candidates.is_empty() {
-            return Ok(Vec::new());
+            return Ok(kept);
         }
         let held = now.iter().filter(|(name, _)| *name != "staged");
         let old = known.iter().filter(|(name, _)| name.starts_with("old/"));
@@ -213,7 +246,8 @@ impl Trees<'_> {
         let lost = candidates
             .into_iter()
             .filter(|id| unreachable.contains(id.as_str()));
-        Ok(lost.cloned().collect())
+        kept.extend(lost.cloned());
+        Ok(kept)
     }
 
     /// Moves main's branch to `head`; false if somebody else moved it.
@@ -252,11 +286,7 @@ impl Trees<'_> {
         match moved {
             Ok(()) => Ok(true),
             // Somebody was faster; the next look tells.
-            Err(GitError::Failed { stderr, .. })
-                if stderr.contains("but expected") || stderr.contains("already exists") =>
-            {
-                Ok(false)
-            }
+            Err(GitError::Failed { stderr, .. }) if is_outrun(&stderr) => Ok(false),
             Err(error) => Err(error.into()),
         }
     }
@@ -297,13 +327,16 @@ fn wanted_refs(look: &Look, tips: &Tips) -> BTreeMap<String, String> {
     wanted
 }
 
-/// A name that is safe as a file and as a ref; git itself checks the rest.
-fn is_ref_name(name: &str) -> bool {
-    name.len() < 1024
-        && !name.bytes().any(|byte| byte <= b' ' || byte == 0x7f)
-        && name
-            .split('/')
-            .all(|part| !part.is_empty() && !part.starts_with('.') && part.len() < 250)
+/// Whether git says that a ref is not what it was expected to be.
+fn is_outrun(stderr: &str) -> bool {
+    [
+        "but expected",
+        "already exists",
+        "unable to resolve reference",
+        "Unable to create",
+    ]
+    .iter()
+    .any(|word| stderr.contains(word))
 }
 
 pub(super) fn is_empty_pack(pack: &mut impl BufRead) -> bool {

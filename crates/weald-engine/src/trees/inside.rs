@@ -152,6 +152,8 @@ pub fn run_if_inside() {
     {
         return;
     }
+    // What runs in here besides, started by git for the tree, can't write into this process's answer.
+    let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
     let mut text = String::new();
     let worked = io::stdin()
         .read_to_string(&mut text)

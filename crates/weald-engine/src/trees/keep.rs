@@ -19,12 +19,11 @@ impl Trees<'_> {
     }
 
     /// Locks a tree: nobody removes it.
-    pub fn lock(&self, name: Option<&str>, reason: &str) -> Result<Tree, TreeError> {
+    pub fn lock(&self, name: Option<&str>, reason: &str, force: bool) -> Result<Tree, TreeError> {
         let tree = self.named(name)?;
+        self.require_own_lock(&tree, force)?;
         let lock = TreeLock {
-            owner: self
-                .actor()
-                .map_or("somebody".to_owned(), ToString::to_string),
+            owner: self.who(),
             reason: reason.to_owned(),
         };
         let tree = self.decide(&tree, Durability::Process, TreeInput::Lock(lock))?;
@@ -33,11 +32,38 @@ impl Trees<'_> {
     }
 
     /// Takes the lock away.
-    pub fn unlock(&self, name: Option<&str>) -> Result<Tree, TreeError> {
+    pub fn unlock(&self, name: Option<&str>, force: bool) -> Result<Tree, TreeError> {
         let tree = self.named(name)?;
+        self.require_own_lock(&tree, force)?;
         let tree = self.decide(&tree, Durability::Process, TreeInput::Unlock)?;
         self.show_lock(&tree)?;
         Ok(tree)
+    }
+
+    /// Who locks: the session, else the user.
+    fn who(&self) -> String {
+        let user = || {
+            let variable = self
+                .host
+                .environment
+                .iter()
+                .find(|(name, _)| name == "USER");
+            let user = variable.map(|(_, value)| value.to_string_lossy().into_owned());
+            user.filter(|user| !user.is_empty())
+                .unwrap_or_else(|| "somebody".to_owned())
+        };
+        self.actor().map_or_else(user, ToString::to_string)
+    }
+
+    /// Nobody takes somebody else's lock away by accident.
+    fn require_own_lock(&self, tree: &Tree, force: bool) -> Result<(), TreeError> {
+        match &tree.locked {
+            Some(lock) if lock.owner != self.who() && !force => Err(TreeError::Locked {
+                name: tree.name.clone(),
+                lock: lock.clone(),
+            }),
+            _ => Ok(()),
+        }
     }
 
     /// Lets git show the lock.

@@ -13,11 +13,14 @@ use serde::Serialize;
 use weald_core::Timestamp;
 use weald_core::binding::released;
 use weald_core::event::Change;
+use weald_core::id::Token;
 use weald_core::store::{Durability, Write};
 use weald_core::task::{Closeout, Task};
 use weald_core::task_rules::{self, TaskInput};
 use weald_core::tree::{Trash, Tree, TreeKind};
-use weald_core::tree_rules::{Objection, RemovalConsent, RemovalFacts, TreeInput, objections};
+use weald_core::tree_rules::{
+    Contents, Objection, RemovalConsent, RemovalFacts, TreeInput, objections,
+};
 use weald_git::{Commit, Expected, RefChange, Reference, update_refs};
 
 use super::{TreeError, Trees, at, decided, require_task_record};
@@ -32,6 +35,8 @@ pub struct RemoveRequest {
     pub force: u8,
     /// Whether its task is completed by it.
     pub complete_task: bool,
+    /// The token of the claim that its task is under, if it is.
+    pub token: Option<Token>,
     /// Why, for the record.
     pub reason: Option<String>,
     /// Whether the caller leaves it by this very step.
@@ -96,9 +101,7 @@ impl Trees<'_> {
         self.refuse_completion(&tree, request)?;
         self.release_reserve();
         let verdict = self.judge(tree, request)?;
-        let worker = self.me();
-        let begins = TreeInput::RemoveBegins { worker };
-        let tree = self.decide(&verdict.tree, Durability::Process, begins)?;
+        let tree = self.begin_removal(&verdict.tree, request)?;
         let removed = match verdict.is_gone {
             true => self.forget(&tree, &verdict, request),
             false => self.to_trash(&tree, &verdict, request),
@@ -118,7 +121,7 @@ impl Trees<'_> {
         };
         self.engine.look(|tx| {
             let task = require_task_record(tx, id)?;
-            task_rules::decide(&task, completion(&task, request), tx.now())
+            task_rules::decide(&task, completion(request), tx.now())
                 .map_err(crate::tasks::TaskError::from)?;
             Ok(())
         })
@@ -140,16 +143,50 @@ impl Trees<'_> {
             foreign_lock: self.foreign_lock(&verdict.tree),
             contents,
         };
-        let consent = RemovalConsent {
-            discard: request.discard,
-            referenced: request.force > 0,
-            locked: request.force > 1,
-        };
-        let found = objections(&verdict.tree, facts, consent);
+        let found = objections(&verdict.tree, facts, consent(request));
         if found.is_empty() {
             return Ok(verdict);
         }
         self.refuse(verdict.tree, found)
+    }
+
+    /// Announces a removal, if nothing came in the way since the facts were gathered.
+    fn begin_removal(&self, tree: &Tree, request: &RemoveRequest) -> Result<Tree, TreeError> {
+        self.engine.change(self.actor(), Durability::Process, |tx| {
+            let current = tx.tree_by_id(tree.id)?.unwrap_or_else(|| tree.clone());
+            self.require_no_worker(&current)?;
+            let facts = RemovalFacts {
+                running: self.running(&current),
+                references: Vec::new(),
+                foreign_lock: None,
+                contents: Contents::Gone,
+            };
+            let objections = objections(&current, facts, consent(request));
+            if !objections.is_empty() {
+                return Err(TreeError::Removal {
+                    tree: Box::new(current),
+                    objections,
+                });
+            }
+            let begins = TreeInput::RemoveBegins { worker: self.me() };
+            let (tree, change) = decided(tx, &current, begins)?;
+            tx.record(self.actor(), change)?;
+            Ok(tree)
+        })
+    }
+
+    /// Refuses while another process removes or purges the tree.
+    pub(crate) fn require_no_worker(&self, tree: &Tree) -> Result<(), TreeError> {
+        let others = tree.worker.as_ref().filter(|worker| {
+            tree.removing && self.may_live(worker) && Some(*worker) != self.me().as_ref()
+        });
+        match others {
+            Some(worker) => Err(TreeError::Busy {
+                name: tree.name.clone(),
+                running: vec![format!("process {} is removing it", worker.pid)],
+            }),
+            None => Ok(()),
+        }
     }
 
     fn refuse<T>(&self, tree: Tree, objections: Vec<Objection>) -> Result<T, TreeError> {
@@ -159,6 +196,11 @@ impl Trees<'_> {
         };
         self.engine
             .change(self.actor(), Durability::Process, |tx| {
+                let current = tx.tree_by_id(tree.id)?.unwrap_or_else(|| tree.clone());
+                if current.removing {
+                    // Somebody else's removal is not this one's to end.
+                    return Ok(());
+                }
                 let begins = TreeInput::RemoveBegins { worker: None };
                 let (begun, change) = decided(tx, &tree, begins)?;
                 tx.record(self.actor(), change)?;
@@ -412,7 +454,7 @@ impl Trees<'_> {
         if !request.complete_task {
             return Ok((ended, None));
         }
-        let complete = completion(&task, request);
+        let complete = completion(request);
         let (task, change): (Task, Change) =
             task_rules::decide(&task, complete, tx.now()).map_err(crate::tasks::TaskError::from)?;
         tx.record(self.actor(), change)?;
@@ -420,9 +462,17 @@ impl Trees<'_> {
     }
 }
 
-fn completion(task: &Task, request: &RemoveRequest) -> TaskInput {
+fn consent(request: &RemoveRequest) -> RemovalConsent {
+    RemovalConsent {
+        discard: request.discard,
+        referenced: request.force > 0,
+        locked: request.force > 1,
+    }
+}
+
+fn completion(request: &RemoveRequest) -> TaskInput {
     TaskInput::Complete {
-        token: task.lease.as_ref().map(|lease| lease.token),
+        token: request.token,
         report: request.reason.clone(),
     }
 }

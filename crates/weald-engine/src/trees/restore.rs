@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::Serialize;
 use weald_core::SignedDuration;
 use weald_core::Timestamp;
@@ -245,7 +246,7 @@ impl Trees<'_> {
     pub fn purge(&self, older_than: SignedDuration, apply: bool) -> Result<Purged, TreeError> {
         self.release_reserve();
         let now = self.now()?;
-        let mut taken = Vec::new();
+        let (mut taken, mut failed) = (Vec::new(), None);
         for tree in self.trashed()? {
             let Some(found) = entry(&tree) else {
                 continue;
@@ -253,10 +254,15 @@ impl Trees<'_> {
             if now.duration_since(found.trashed_at) < older_than {
                 continue;
             }
-            if apply {
-                self.purge_one(&tree, &found)?;
+            if apply && let Err(error) = self.purge_one(&tree, &found) {
+                failed = failed.or(Some(error));
+                continue;
             }
             taken.push(found);
+        }
+        // The others are gone; what could not go is told.
+        if let Some(error) = failed {
+            return Err(error);
         }
         Ok(Purged {
             trash: taken,
@@ -275,8 +281,16 @@ impl Trees<'_> {
         }
         let begins = TreeInput::RemoveBegins { worker: self.me() };
         let tree = self.decide(tree, Durability::Process, begins)?;
+        let going = going(&tree, &found.path);
         if found.exists {
-            delete(&found.path).map_err(at(&found.path))?;
+            if let Some(state) = &self.host.state {
+                marker::forget(state, &found.path);
+            }
+            // From here on it is not the tree any more, also for whoever finds half of it.
+            rename(&found.path, &going)?;
+        }
+        if going.exists() {
+            delete(&going).map_err(at(&going))?;
         }
         self.unregister(&tree)?;
         self.engine.change(self.actor(), Durability::Power, |tx| {
@@ -287,12 +301,43 @@ impl Trees<'_> {
 
     /// A tree whose directory was deleted is made again from what main and the vault have.
     pub(crate) fn recreate(&self, tree: &Tree) -> Result<Created, TreeError> {
-        let main = self.place.repository();
-        let held = main.resolve(&format!("refs/heads/{}", tree.branch))?;
-        let start = held
-            .map(|held| held.as_str().to_owned())
-            .or_else(|| tree.head.clone())
-            .unwrap_or_else(|| tree.base.commit.clone());
+        let turn = self.workshop().join(format!("recreate-{}", tree.id));
+        // One at a time; whoever comes second finds it made.
+        let made = crate::files::edit_alone(&turn, || match self.site(tree) {
+            Err(TreeError::Missing { .. }) => self.recreate_alone(tree),
+            _ => Ok(Created {
+                tree: self.record(&tree.name)?.unwrap_or_else(|| tree.clone()),
+                outcome: Outcome::Reused,
+                notes: Vec::new(),
+            }),
+        });
+        made.map_err(at(&turn))?
+    }
+
+    /// What a tree that is made again starts from: what was imported, unless main's branch has all of that and more.
+    fn start_again(&self, tree: &Tree) -> Result<String, TreeError> {
+        let held = self
+            .place
+            .repository()
+            .resolve(&format!("refs/heads/{}", tree.branch))?;
+        let held = held.map(|held| held.as_str().to_owned());
+        match (&tree.head, held) {
+            (Some(head), Some(held)) if tree.kind == TreeKind::Sealed => {
+                self.vault().require(&self.main_refs()?, &[&held])?;
+                Ok(if self.contains(&held, head)? {
+                    held
+                } else {
+                    head.clone()
+                })
+            }
+            (_, Some(held)) => Ok(held),
+            (Some(head), None) => Ok(head.clone()),
+            (None, None) => Ok(tree.base.commit.clone()),
+        }
+    }
+
+    fn recreate_alone(&self, tree: &Tree) -> Result<Created, TreeError> {
+        let start = self.start_again(tree)?;
         let building = building(tree);
         let _ = fs::remove_dir_all(&building);
         if let Some(root) = building.parent() {
@@ -397,6 +442,11 @@ impl Trees<'_> {
     }
 }
 
+/// What a tree in the trash is called while it is being deleted.
+pub(crate) fn going(tree: &Tree, path: &Path) -> std::path::PathBuf {
+    path.with_file_name(format!(".purging-{}", tree.id))
+}
+
 fn entry(tree: &Tree) -> Option<TrashEntry> {
     let trash = tree.trash.as_ref()?;
     let exists = trash.path.symlink_metadata().is_ok();
@@ -427,7 +477,14 @@ fn size_of(path: &Path) -> u64 {
 }
 
 /// Deletes a directory; links are not followed, and directories that can't be entered are opened up first.
-fn delete(path: &Path) -> std::io::Result<()> {
+pub(crate) fn delete(path: &Path) -> std::io::Result<()> {
+    // A descriptor a level: deep folders need many.
+    let limits = getrlimit(Resource::Nofile);
+    let most = Rlimit {
+        current: limits.maximum,
+        maximum: limits.maximum,
+    };
+    let _ = setrlimit(Resource::Nofile, most);
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
             open_up(path)?;

@@ -115,16 +115,7 @@ impl Trees<'_> {
                 why: "its snapshot did not arrive".to_owned(),
             });
         }
-        let id = self
-            .snapshots_of(tree)?
-            .last()
-            .map_or(1, |last| last.id + 1);
-        let change = RefChange {
-            name: format!("refs/snap/{}/{id}", tree.id),
-            new: Some(commit.clone()),
-            expected: Expected::Absent,
-        };
-        update_refs(self.vault().path(), &[change], "weald: snapshot")?;
+        let id = self.number_snapshot(tree, &commit)?;
         let taken_at = self.now()?;
         Ok(SnapshotView {
             id,
@@ -132,6 +123,27 @@ impl Trees<'_> {
             taken_at,
             left_out: reply.paths,
         })
+    }
+
+    /// Gives a snapshot the next number; another process may take one at the same time.
+    fn number_snapshot(&self, tree: &Tree, commit: &str) -> Result<u64, TreeError> {
+        let mut failed = None;
+        for _ in 0..20 {
+            let id = self
+                .snapshots_of(tree)?
+                .last()
+                .map_or(1, |last| last.id + 1);
+            let change = RefChange {
+                name: format!("refs/snap/{}/{id}", tree.id),
+                new: Some(commit.to_owned()),
+                expected: Expected::Absent,
+            };
+            match update_refs(self.vault().path(), &[change], "weald: snapshot") {
+                Ok(()) => return Ok(id),
+                Err(error) => failed = Some(error),
+            }
+        }
+        Err(failed.map_or(TreeError::NoTree, TreeError::Git))
     }
 
     /// Puts a snapshot back; what is there now is taken first. Without an id, the newest one.
@@ -142,6 +154,7 @@ impl Trees<'_> {
     ) -> Result<(Tree, SnapshotView, SnapshotView), TreeError> {
         let tree = self.named(name)?;
         let site = self.site(&tree)?;
+        self.require_idle(&tree)?;
         let known = self.snapshots_of(&tree)?;
         let wanted = match id {
             Some(id) => known.into_iter().find(|view| view.id == id),
@@ -159,7 +172,13 @@ impl Trees<'_> {
         let job = Job::RestoreSnapshot {
             commit: wanted.commit.clone(),
         };
-        self.do_inside(tree.name.as_str(), &site, Access::Write, job)?;
+        self.do_inside(tree.name.as_str(), &site, Access::Write, job)
+            .map_err(|error| TreeError::Unsupported {
+                what: format!(
+                    "snapshot {} was not put back as a whole ({error}); as it was before: weald snapshot restore {} {}",
+                    wanted.id, tree.name, before.id
+                ),
+            })?;
         Ok((self.look_at(tree)?.tree, wanted, before))
     }
 }

@@ -18,6 +18,9 @@ pub struct Synced {
     pub outcome: String,
     /// What conflicts, left in the tree.
     pub conflicts: Vec<String>,
+    /// What is going on in the tree because of that: `merge` or `rebase`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operation: Option<String>,
 }
 
 impl Trees<'_> {
@@ -26,6 +29,7 @@ impl Trees<'_> {
         let view = self.look(name)?;
         let (tree, look) = (view.tree, view.look.unwrap_or_default());
         let site = self.site(&tree)?;
+        self.require_idle(&tree)?;
         if let Some(operation) = look.operation {
             return Err(TreeError::Unsupported {
                 what: format!(
@@ -106,10 +110,12 @@ impl Trees<'_> {
                 tree = self.decide(&tree, Durability::Process, TreeInput::Synced(base))?;
             }
         }
+        let view = self.look_at(tree)?;
         Ok(Synced {
-            tree: self.look_at(tree)?.tree,
+            tree: view.tree,
             outcome: outcome.to_owned(),
             conflicts,
+            operation: view.look.and_then(|look| look.operation),
         })
     }
 }

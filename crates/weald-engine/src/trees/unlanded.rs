@@ -77,7 +77,7 @@ fn count(git_dir: &Path, base: &str, tip: &str) -> Result<u64, TreeError> {
         return Ok(0);
     }
     let answer = Git::new(git_dir, "rev-list")
-        .args(["--count", tip, &format!("^{base}")])
+        .args(["--count", "--end-of-options", tip, &format!("^{base}")])
         .run()?;
     Ok(number(&answer))
 }
@@ -85,7 +85,13 @@ fn count(git_dir: &Path, base: &str, tip: &str) -> Result<u64, TreeError> {
 /// Whether merging `tip` into `base` would leave `base` as it is.
 fn adds_nothing(git_dir: &Path, base: &str, tip: &str) -> Result<bool, TreeError> {
     let merged = Git::new(git_dir, "merge-tree")
-        .args(["--write-tree", "--no-messages", base, tip])
+        .args([
+            "--write-tree",
+            "--no-messages",
+            "--end-of-options",
+            base,
+            tip,
+        ])
         .output()?;
     let tree = Git::new(git_dir, "rev-parse")
         .args([format!("{base}^{{tree}}")])

@@ -94,10 +94,18 @@ impl Trees<'_> {
     pub fn list_fresh(&self) -> Result<Vec<TreeView>, TreeError> {
         let views = self.list()?;
         let looked = views.into_iter().map(|view| match view.tree.is_live() {
-            true => self.look_at(view.tree),
-            false => Ok(view),
+            true => {
+                let known = view.clone();
+                // One tree that can't be looked into does not hide the others.
+                self.look_at(view.tree).unwrap_or_else(|error| TreeView {
+                    dirty: Dirty::Unknown,
+                    problem: Some(error.to_string()),
+                    ..known
+                })
+            }
+            false => view,
         });
-        looked.collect()
+        Ok(looked.collect())
     }
 
     /// A tree with what is known about it.
@@ -133,9 +141,7 @@ impl Trees<'_> {
             | TreeError::Unreadable { .. } => {}
             other => return Err(other),
         }
-        let exists = self.site(&tree).is_ok();
         let mut view = self.known(tree);
-        view.exists = exists;
         view.dirty = Dirty::Unknown;
         view.problem = Some(error.to_string());
         Ok(view)
@@ -175,7 +181,7 @@ impl Trees<'_> {
             .ok()
             .flatten();
         let seen: Option<Seen> = text.and_then(|text| serde_json::from_str(&text).ok());
-        let exists = self.site(&tree).is_ok();
+        let exists = matches!(self.site(&tree), Ok(_) | Err(TreeError::Damaged { .. }));
         let unimported = exists && tree.kind == TreeKind::Sealed && {
             let recorded = tree.head.as_deref().unwrap_or(&tree.base.commit);
             peek_head(&tree).is_none_or(|head| head != recorded)

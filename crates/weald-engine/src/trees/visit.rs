@@ -13,10 +13,11 @@ use weald_core::tree::{Tree, TreeKind};
 use weald_sandbox::{Ended, Invocation, Level, Network, Policy, SandboxError, launch};
 
 use super::inside::{INSIDE_ARGUMENT, Job, Reply, Request};
+use super::untrusted;
 use super::{TreeError, Trees};
 
 /// The longest first line of an answer.
-const REPLY_LIMIT: u64 = 64 << 20;
+const REPLY_LIMIT: u64 = 32 << 20;
 
 /// How much of what went wrong is kept.
 const ERROR_LIMIT: u64 = 4096;
@@ -160,7 +161,11 @@ impl Trees<'_> {
         let mut rest = BufReader::new(stdout.expect("piped"));
         let mut line = Vec::new();
         let read = (&mut rest).take(REPLY_LIMIT).read_until(b'\n', &mut line);
-        match read.ok().and_then(|_| serde_json::from_slice(&line).ok()) {
+        let reply = read
+            .ok()
+            .and_then(|_| serde_json::from_slice::<Reply>(&line).ok())
+            .and_then(untrusted::checked);
+        match reply {
             Some(reply) => Ok(Visit {
                 reply,
                 rest: Some(rest),

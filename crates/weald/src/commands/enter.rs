@@ -85,7 +85,14 @@ impl Enter {
 impl Exit {
     /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let ground = context.ground()?;
+        // Outside of any repository the shell still knows where it came from.
+        let main = context.environment.get("WEALD_MAIN").map(PathBuf::from);
+        let ground = match (context.ground(), main) {
+            (Err(failure), Some(main)) if failure.code == "not_a_repository" => {
+                context.ground_at(&main)?
+            }
+            (ground, _) => ground?,
+        };
         let trees = ground.trees(context)?;
         let named = context
             .environment
@@ -95,6 +102,18 @@ impl Exit {
             Some(_) => None,
             None => named.as_deref(),
         };
+        if let Some(name) = name {
+            // Another repository may have a tree of the same name.
+            let entered = context
+                .environment
+                .get("WEALD_TREE_PATH")
+                .map(PathBuf::from);
+            if entered
+                .is_some_and(|path| trees.named(Some(name)).is_ok_and(|tree| tree.path != path))
+            {
+                return Err(weald_engine::TreeError::NoTree.into());
+            }
+        }
         let exited = match (self.keep, self.remove) {
             (true, _) => trees.leave_and_keep(name)?,
             (_, true) => {

@@ -26,6 +26,9 @@ pub struct Lock {
     /// Why
     #[arg(long, value_name = "TEXT", default_value = "locked")]
     reason: String,
+    /// Also when somebody else locked it
+    #[arg(long)]
+    force: bool,
 }
 
 /// Unlock a tree
@@ -34,6 +37,9 @@ pub struct Unlock {
     /// Which tree (default: the one you are in)
     #[arg(value_name = "NAME", add = completion::trees())]
     name: Option<String>,
+    /// Also when somebody else locked it
+    #[arg(long)]
+    force: bool,
 }
 
 impl Keep {
@@ -62,7 +68,7 @@ impl Lock {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         let trees = ground.trees(context)?;
-        let tree = trees.lock(self.name.as_deref(), &self.reason)?;
+        let tree = trees.lock(self.name.as_deref(), &self.reason, self.force)?;
         context.tell(&ground.engine);
         context.ui.answer(
             || Fields::new().with("tree", &trees.view(tree.clone())),
@@ -83,7 +89,7 @@ impl Unlock {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         let trees = ground.trees(context)?;
-        let tree = trees.unlock(self.name.as_deref())?;
+        let tree = trees.unlock(self.name.as_deref(), self.force)?;
         context.tell(&ground.engine);
         context.ui.answer(
             || Fields::new().with("tree", &trees.view(tree.clone())),

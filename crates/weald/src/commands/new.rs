@@ -18,8 +18,8 @@ use crate::ui::{ACCENT, Fields, Out, paint};
 /// comes along.
 #[derive(Args)]
 pub struct New {
-    /// What to call it (default: after its task)
-    #[arg(value_name = "NAME", required_unless_present = "task")]
+    /// What to call it (default: after its task, or after the tree that a scratch one is for)
+    #[arg(value_name = "NAME", required_unless_present_any = ["task", "scratch"])]
     name: Option<String>,
     #[command(flatten)]
     options: NewOptions,

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use clap::{ArgAction, Args};
+use weald_core::id::Token;
 use weald_engine::{BranchOutcome, RemoveRequest, Removed};
 
 use crate::completion;
@@ -28,6 +29,9 @@ pub struct Rm {
     /// Complete its task
     #[arg(long)]
     complete_task: bool,
+    /// The token of the claim that its task is under (default: $WEALD_TOKEN if $WEALD_TASK is that task)
+    #[arg(long, value_name = "N", requires = "complete_task")]
+    token: Option<Token>,
     /// Why, for the record
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
@@ -38,10 +42,13 @@ impl Rm {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         let trees = ground.trees(context)?;
+        let task = trees.named(Some(&self.name))?.task;
+        let token = task.and_then(|task| context.token(&task, self.token));
         let request = RemoveRequest {
             discard: self.discard,
             force: self.force,
             complete_task: self.complete_task,
+            token,
             reason: self.reason,
             leaving: false,
         };

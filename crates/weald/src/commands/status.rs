@@ -91,14 +91,18 @@ fn told(out: &mut Out, view: &TreeView, now: Timestamp) -> io::Result<()> {
     )?;
     if let Some(problem) = &view.problem {
         writeln!(out, "  {}", clean(problem))?;
-        return writeln!(out, "  whether it is dirty is unknown");
+        writeln!(out, "  whether it is dirty is unknown")?;
+        return writeln!(
+            out,
+            "  weald doctor tells more; weald rm --discard keeps it in the trash"
+        );
     }
     writeln!(
         out,
-        "  branch {}, {} ahead of {}, {} behind {}",
+        "  branch {}, {} ahead of its base ({}), {} behind {}",
         tree.branch,
         view.ahead.unwrap_or(0),
-        tree.base.reference,
+        &tree.base.commit[..tree.base.commit.len().min(12)],
         view.behind.unwrap_or(0),
         tree.target
     )?;

@@ -39,25 +39,24 @@ impl Sync {
                     .with("tree", &trees.view(tree.clone()))
                     .with("outcome", &synced.outcome)
                     .with("conflicts", &synced.conflicts)
+                    .with("operation", &synced.operation)
             },
             |out| {
                 let name = paint(ACCENT, &tree.name);
                 match synced.outcome.as_str() {
                     "up_to_date" => writeln!(out, "{name} has all of {} already", tree.target),
                     "conflict" => {
-                        writeln!(
-                            out,
-                            "{name} conflicts with {}; resolve and commit in the tree:",
-                            tree.target
-                        )?;
+                        writeln!(out, "{name} conflicts; resolve it in the tree:")?;
                         for path in &synced.conflicts {
                             writeln!(out, "  {}", clean(path))?;
                         }
-                        writeln!(
-                            out,
-                            "  weald run {} -- git merge --abort   (or: take it back)",
-                            tree.name
-                        )
+                        let tree = &tree.name;
+                        let (on, back) = match synced.operation.as_deref() {
+                            Some("rebase") => ("git rebase --continue", "git rebase --abort"),
+                            _ => ("git commit", "git merge --abort"),
+                        };
+                        writeln!(out, "  then: weald run {tree} -- {on}")?;
+                        writeln!(out, "  or take it back: weald run {tree} -- {back}")
                     }
                     _ => writeln!(out, "{name} has all of {} now", tree.target),
                 }

@@ -15,6 +15,11 @@ impl From<PlaceError> for Failure {
         let message = error.to_string();
         match error {
             PlaceError::Discover(error) => error.into(),
+            PlaceError::LinkedState { path } => Self::new("state_linked", exit::REFUSED, message)
+                .hint(format!(
+                    "look at what put it there; then: rm {}",
+                    path.display()
+                )),
             PlaceError::LostTree { tree, main, .. } => {
                 let failure = Self::new("tree_lost", exit::REFUSED, message)
                     .details(json!({"tree": tree, "main": main}));
@@ -66,6 +71,17 @@ impl From<TreeError> for Failure {
                     "weald rm {name} --discard puts it into the trash as it is"
                 ))
                 .details(json!({"tree": name, "path": path})),
+            TreeError::Locked { name, lock } => refused("tree_locked")
+                .hint("ask them, or --force")
+                .details(json!({"tree": name, "lock": lock})),
+            TreeError::InTrash { name, id } => {
+                Self::new("tree_not_found", exit::NOT_FOUND, message)
+                    .hint(format!("weald trash restore {id}"))
+                    .details(json!({"tree": name, "trash": id}))
+            }
+            TreeError::Busy { name, running } => Self::new("tree_running", exit::BUSY, message)
+                .hint("wait for it, or end it")
+                .details(json!({"tree": name, "running": running})),
             TreeError::Exists { name, path } => refused("tree_exists")
                 .hint(format!("weald ensure {name}, or choose another name"))
                 .details(json!({"tree": name, "path": path})),

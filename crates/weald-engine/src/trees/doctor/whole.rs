@@ -119,6 +119,12 @@ impl Round<'_, '_> {
                 gone.map_err(at(&path))
             });
         }
+        for lock in trees.vault().stale_locks() {
+            let what = format!("{} is left from a git that was killed", lock.display());
+            self.found("leftover", Severity::Info, what, "delete it", || {
+                fs::remove_file(&lock).map_err(at(&lock))
+            });
+        }
         let packs = trees.place.repository().common_dir().join("objects/pack");
         let keeps = fs::read_dir(&packs).into_iter().flatten().flatten();
         for keep in keeps.map(|entry| entry.path()) {

@@ -68,6 +68,11 @@ impl Request {
                 _ => break,
             }
         }
+        if style == DiffStyle::Names {
+            let mut seen = std::collections::BTreeSet::new();
+            let once = text.lines().filter(|line| seen.insert(*line));
+            text = once.map(|line| format!("{line}\n")).collect();
+        }
         if reply.files.len() > FILES {
             reply.files.truncate(FILES);
             reply.truncated = true;
@@ -88,6 +93,7 @@ impl Request {
         };
         let answer = self
             .git("diff")
+            .config("core.quotePath", "false")
             .args(["--no-ext-diff", "--no-textconv", "--no-color", form])
             .args(range)
             .args(["--"])

@@ -49,10 +49,8 @@ impl Trees<'_> {
         let mut tips: Vec<String> = head.iter().cloned().collect();
         if tree.kind == TreeKind::Sealed {
             let id = tree.id;
-            let prefixes = [
-                format!("refs/tree/{id}/heads/"),
-                format!("refs/tree/{id}/stash/"),
-            ];
+            let prefixes =
+                ["heads", "stash", "tags", "other"].map(|kind| format!("refs/tree/{id}/{kind}/"));
             let prefixes: Vec<_> = prefixes.iter().map(String::as_str).collect();
             let own_target = format!("refs/tree/{id}/heads/{}", tree.target);
             for known in list_refs(self.vault().path(), &prefixes)? {
@@ -69,8 +67,20 @@ impl Trees<'_> {
         Ok(tips)
     }
 
+    /// Refuses to write a tree in which something runs, or may.
+    pub(crate) fn require_idle(&self, tree: &Tree) -> Result<(), TreeError> {
+        let running = self.running(tree);
+        match running.is_empty() {
+            true => Ok(()),
+            false => Err(TreeError::Busy {
+                name: tree.name.clone(),
+                running,
+            }),
+        }
+    }
+
     /// Commands that run in it, or may.
-    pub(super) fn running(&self, tree: &Tree) -> Vec<String> {
+    pub(crate) fn running(&self, tree: &Tree) -> Vec<String> {
         let alive = tree.runs.iter().filter(|run| self.may_live(&run.process));
         alive
             .map(|run| format!("{} (process {})", run.program, run.process.pid))

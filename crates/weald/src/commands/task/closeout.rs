@@ -1,7 +1,7 @@
 //! `weald task closeout`
 
 use clap::{Args, ValueEnum};
-use weald_core::id::TaskId;
+use weald_core::id::{TaskId, Token};
 use weald_core::task_rules::TaskInput;
 use weald_engine::RemoveRequest;
 
@@ -25,6 +25,9 @@ pub struct Closeout {
     /// Complete the task
     #[arg(long)]
     complete_task: bool,
+    /// The token of the claim that the task is under (default: $WEALD_TOKEN if $WEALD_TASK is this task)
+    #[arg(long, value_name = "N")]
+    token: Option<Token>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -38,6 +41,14 @@ impl Closeout {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         let trees = ground.trees(context)?;
+        let complete = TaskInput::Complete {
+            token: context.token(&self.id, self.token),
+            report: Some(self.reason.clone()),
+        };
+        if self.complete_task {
+            // What would be refused at the end is refused before anything is touched.
+            ground.engine.try_task(&self.id, complete.clone())?;
+        }
         let tree = ground.engine.task(&self.id)?.task.worktree;
         let tree = tree.as_ref().map(|name| name.as_str());
         match (self.action, tree) {
@@ -54,12 +65,9 @@ impl Closeout {
         trees.closeout(&self.id, action, &self.reason)?;
         if self.complete_task {
             let actor = context.actor(&ground.engine, None)?;
-            let token = context.token(&self.id, None);
-            let input = TaskInput::Complete {
-                token,
-                report: Some(self.reason.clone()),
-            };
-            ground.engine.move_task(actor.as_ref(), &self.id, input)?;
+            ground
+                .engine
+                .move_task(actor.as_ref(), &self.id, complete)?;
         }
         context.tell(&ground.engine);
         print_task(context, &ground.engine.task(&self.id)?.task)
