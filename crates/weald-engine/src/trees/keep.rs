@@ -55,13 +55,15 @@ impl Trees<'_> {
         self.actor().map_or_else(user, ToString::to_string)
     }
 
-    /// Nobody takes somebody else's lock away by accident.
+    /// No session takes another one's lock away by accident. Who has no session is a person, and may.
     fn require_own_lock(&self, tree: &Tree, force: bool) -> Result<(), TreeError> {
-        match &tree.locked {
-            Some(lock) if lock.owner != self.who() && !force => Err(TreeError::Locked {
-                name: tree.name.clone(),
-                lock: lock.clone(),
-            }),
+        match (&tree.locked, self.actor()) {
+            (Some(lock), Some(actor)) if lock.owner != actor.as_str() && !force => {
+                Err(TreeError::Locked {
+                    name: tree.name.clone(),
+                    lock: lock.clone(),
+                })
+            }
             _ => Ok(()),
         }
     }

@@ -82,7 +82,8 @@ fn count(git_dir: &Path, base: &str, tip: &str) -> Result<u64, TreeError> {
     Ok(number(&answer))
 }
 
-/// Whether merging `tip` into `base` would leave `base` as it is.
+/// Whether `tip` changes something, and merging it into `base` would still leave `base` as it is. Commits that change
+/// nothing say nothing: they are not on the target just because it does not miss them.
 fn adds_nothing(git_dir: &Path, base: &str, tip: &str) -> Result<bool, TreeError> {
     let merged = Git::new(git_dir, "merge-tree")
         .args([
@@ -93,17 +94,25 @@ fn adds_nothing(git_dir: &Path, base: &str, tip: &str) -> Result<bool, TreeError
             tip,
         ])
         .output()?;
-    let tree = Git::new(git_dir, "rev-parse")
-        .args([format!("{base}^{{tree}}")])
+    let fork = Git::new(git_dir, "merge-base").args([base, tip]).output()?;
+    if !merged.status.success() || !fork.status.success() {
+        return Ok(false);
+    }
+    let fork = first_line(&fork.stdout);
+    let is_empty = tree_of(git_dir, &fork)? == tree_of(git_dir, tip)?;
+    Ok(!is_empty && first_line(&merged.stdout) == tree_of(git_dir, base)?)
+}
+
+fn tree_of(git_dir: &Path, commit: &str) -> Result<String, TreeError> {
+    let answer = Git::new(git_dir, "rev-parse")
+        .args([format!("{commit}^{{tree}}")])
         .run()?;
-    let first = |bytes: &[u8]| {
-        String::from_utf8_lossy(bytes)
-            .lines()
-            .next()
-            .unwrap_or_default()
-            .to_owned()
-    };
-    Ok(merged.status.success() && first(&merged.stdout) == first(&tree))
+    Ok(first_line(&answer))
+}
+
+fn first_line(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    text.lines().next().unwrap_or_default().to_owned()
 }
 
 fn number(answer: &[u8]) -> u64 {

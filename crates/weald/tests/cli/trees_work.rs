@@ -135,7 +135,8 @@ fn w3_status_counts_what_changed() {
             said.contains("1 staged, 1 unstaged, 3 untracked, 0 conflicted"),
             "{said}"
         );
-        assert!(said.contains("2 ahead of main, 1 behind main"), "{said}");
+        assert!(said.contains("2 ahead of its base"), "{said}");
+        assert!(said.contains("1 behind main"), "{said}");
     }
 }
 
