@@ -16,7 +16,7 @@ const TIME_LIMIT: Duration = Duration::from_secs(1800);
 
 /// How long, and with how much memory, a pack of somebody else's is checked: a few bytes can stand for gigabytes.
 const CHECK_LIMIT: Duration = Duration::from_secs(300);
-const CHECK_MEMORY: u64 = 2 << 30;
+const CHECK_MEMORY: u64 = 4 << 30;
 
 /// How often a pack is sent.
 const ATTEMPTS: u32 = 4;
@@ -50,6 +50,9 @@ pub fn receive_checked(
         ])
         .input_from(pack)
         .limit(CHECK_LIMIT)
+        // Packs that are here already are looked into through small windows, so that the bound is for the new one.
+        .config("core.packedGitWindowSize", "32m")
+        .config("core.packedGitLimit", "512m")
         .bounded(CHECK_MEMORY, CHECK_LIMIT)
         .run()
         .map(drop)

@@ -238,3 +238,29 @@ fn k21_state_behind_a_link_is_refused() {
     env.refused(&["list"], 1, "state_linked");
     assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
 }
+
+/// A filter of the tree's runs beside git inside; it finds the process that answers and tries to answer for it.
+#[test]
+fn x6_nobody_in_a_tree_answers_for_the_look() {
+    let env = repository();
+    let path = grow(&env, "a", "sealed");
+    let script = "for p in /proc/[0-9]*; do\n\
+                  grep -qa __weald-inside \"$p/cmdline\" 2>/dev/null || continue\n\
+                  echo '{\"error\":\"FORGED\",\"paths\":[],\"files\":[],\"truncated\":false}' > \"$p/fd/1\"\n\
+                  done 2>/dev/null\ncat\n";
+    fs::write(path.join(".git/answer.sh"), script).unwrap();
+    fs::write(path.join(".git/info/attributes"), "* filter=f\n").unwrap();
+    let clean = format!("sh {}/.git/answer.sh", path.display());
+    git_in(&env, &path, &["config", "filter.f.clean", &clean]);
+    let text = fs::read_to_string(path.join("config.py")).unwrap();
+    fs::write(
+        path.join("config.py"),
+        text.replace(|c: char| c.is_alphanumeric(), "x"),
+    )
+    .unwrap();
+    for _ in 0..3 {
+        let answer = env.weald(&["status", "a", "--json"]);
+        assert!(!answer.stdout.contains("FORGED"), "{answer:#?}");
+        assert_eq!(answer.json()["tree"]["dirty"], true, "{answer:#?}");
+    }
+}
