@@ -16,6 +16,7 @@ pub(crate) mod inside;
 mod keep;
 mod layout;
 mod planning;
+mod recreate;
 mod remove;
 mod repairs;
 mod reserve;

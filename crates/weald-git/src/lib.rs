@@ -9,6 +9,7 @@
 mod door;
 mod object_stores;
 mod packs;
+mod partial_clone;
 mod process;
 mod refs;
 mod registration;

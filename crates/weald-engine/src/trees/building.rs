@@ -11,7 +11,7 @@ use weald_git::{Expected, GRACE, NewRegistration, RefChange, Reference, transfer
 use super::inner::Inner;
 use super::inside::Job;
 use super::planning::Plan;
-use super::visit::{Access, Site};
+use super::visit::{Access, Site, pointer_text};
 use super::{TreeError, Trees, at};
 use crate::files;
 use crate::marker::{self, TreeNote};
@@ -56,7 +56,7 @@ impl Trees<'_> {
                 self.populate(tree, &building, git_dir, &plan.start, Some(&index))?;
             }
         }
-        sync_file_system(&building)?;
+        sync_small_files(&building)?;
         let identity = identity_of(&building)?;
         self.keep_replaced(plan, tree)?;
         let registration = self.register(tree, identity, Some(&index))?;
@@ -201,7 +201,7 @@ impl Trees<'_> {
 
     fn write_pointer(&self, building: &Path, registration: &str) -> Result<(), TreeError> {
         let directory = self.registrations().directory(registration);
-        let text = format!("gitdir: {}\n", directory.display());
+        let text = pointer_text(&directory);
         let file = building.join(".git");
         fs::write(&file, text).map_err(at(&file))
     }
@@ -294,8 +294,8 @@ pub(crate) fn identity_of(path: &Path) -> Result<DirectoryIdentity, TreeError> {
     })
 }
 
-/// Everything on the file system of `path` is on disk afterwards.
-fn sync_file_system(path: &Path) -> Result<(), TreeError> {
+/// What can't be made again is on disk afterwards.
+fn sync_small_files(path: &Path) -> Result<(), TreeError> {
     // Small files of the inner repository; the work tree's files can be made again from the vault.
     let git_dir = path.join(".git");
     for name in [
