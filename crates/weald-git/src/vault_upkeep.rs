@@ -14,6 +14,13 @@ use crate::vault::{Vault, VaultError};
 /// How long a redundant pack stays.
 pub const GRACE: Duration = Duration::from_secs(600);
 
+/// From so many packs on every git process on the vault takes noticeably longer.
+const MANY_PACKS: usize = 200;
+
+/// Packs below this size are put together when there are more than [`FEW_SMALL`] of them.
+const SMALL: u64 = 8 << 20;
+const FEW_SMALL: usize = 50;
+
 /// How large the vault is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VaultStatus {
@@ -60,10 +67,15 @@ impl Vault {
         }
     }
 
-    /// True when it is time for an upkeep: what only the vault holds is more than main itself.
+    /// True when it is time for an upkeep: what only the vault holds is more than main itself, or it is in too many packs.
     pub fn wants_upkeep(&self) -> bool {
+        let last = fs::metadata(self.path().join("redundant")).and_then(|found| found.modified());
+        if last.is_ok_and(|time| time.elapsed().is_ok_and(|age| age < GRACE)) {
+            return false;
+        }
         let status = self.status();
-        status.bytes - status.shared_bytes > 2 * status.main_bytes.max(16 << 20)
+        let alone = status.bytes - status.shared_bytes;
+        status.packs > MANY_PACKS || alone > 2 * status.main_bytes.max(16 << 20)
     }
 
     /// Links main's packs and drops what is redundant by then. `now` and `grace` say which of those waited long enough.
@@ -109,6 +121,7 @@ impl Vault {
         own.sort_by_key(|pack| std::cmp::Reverse(size(pack)));
         let mut redundant = Vec::new();
         let mut leftovers = HashSet::new();
+        let mut small = Vec::new();
         for pack in own {
             let ids = ids_of_pack(self.path(), &pack)?;
             let alone: Vec<_> = ids
@@ -123,10 +136,17 @@ impl Vault {
                 leftovers.extend(alone);
                 redundant.push(pack);
             } else {
+                if size(&pack) < SMALL {
+                    small.push(alone);
+                }
                 covered.extend(ids);
             }
         }
         leftovers.retain(|id| !covered.contains(id));
+        // Imports make a small pack each; together they are one.
+        if small.len() > FEW_SMALL {
+            leftovers.extend(small.into_iter().flatten());
+        }
         if !leftovers.is_empty() {
             let mut list: Vec<_> = leftovers.into_iter().collect();
             list.sort();
