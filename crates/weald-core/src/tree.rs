@@ -107,6 +107,9 @@ pub struct DirectoryIdentity {
     pub device: u64,
     /// Its number there.
     pub inode: u64,
+    /// When it was made, in nanoseconds: numbers are given again. `None` where the file system does not say.
+    #[serde(default)]
+    pub born: Option<u64>,
 }
 
 /// A command that runs, or ran, in a tree.

@@ -31,6 +31,7 @@ fn identity() -> DirectoryIdentity {
     DirectoryIdentity {
         device: 1,
         inode: 2,
+        born: None,
     }
 }
 

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use weald_core::id::TreeId;
 use weald_core::tree::DirectoryIdentity;
-use weald_git::{Registration, Registrations, Repository};
+use weald_git::{Registration, Registrations, Repository, born};
 
 use crate::files;
 use crate::place::PlaceError;
@@ -166,7 +166,9 @@ fn confirmed(common_dir: &Path, directory: &Path) -> Confirmed {
     let fits = |registration: &Registration| {
         registration.path() == Some(directory)
             && TreeNote::of(registration).is_some_and(|note| {
-                (note.identity.device, note.identity.inode) == (found.dev(), found.ino())
+                let identity = note.identity;
+                (identity.device, identity.inode, identity.born)
+                    == (found.dev(), found.ino(), born(&found))
             })
     };
     let name = directory.file_name().and_then(|name| name.to_str());
@@ -200,7 +202,15 @@ fn indexed(state: &Path, tree: &Path) -> Option<PathBuf> {
 /// The repository of a directory that is a tree, wherever it is now.
 fn moved(state: &Path, directory: &Path) -> Option<PathBuf> {
     let text = files::read_small(&identity_file(state, directory)?, LIMIT).ok()??;
-    text.lines().next().map(PathBuf::from)
+    // A number is given again after a deletion; the time is not.
+    let born = born_text(directory)?;
+    let main = text.lines().next().map(PathBuf::from);
+    main.filter(|_| text.lines().nth(2) == Some(&born))
+}
+
+fn born_text(directory: &Path) -> Option<String> {
+    let found = directory.symlink_metadata().ok()?;
+    born(&found).map(|born| born.to_string())
 }
 
 fn identity_file(state: &Path, directory: &Path) -> Option<PathBuf> {
@@ -226,11 +236,11 @@ pub(crate) fn index(state: &Path, tree: &Path, common_dir: &Path) -> io::Result<
     fs::create_dir_all(state.join("trees"))?;
     let text = format!("{}\n{}\n", common_dir.display(), tree.display());
     files::replace(&index_file(state, tree), &text)?;
-    let Some(file) = identity_file(state, tree) else {
+    let (Some(file), Some(born)) = (identity_file(state, tree), born_text(tree)) else {
         return Ok(());
     };
     fs::create_dir_all(state.join("directories"))?;
-    files::replace(&file, &text)
+    files::replace(&file, &format!("{text}{born}\n"))
 }
 
 /// Takes a tree out of the user's index.

@@ -37,6 +37,17 @@ pub struct Door {
     directory: OwnedFd,
     device: u64,
     inode: u64,
+    born: Option<u64>,
+}
+
+/// When a file was made, in nanoseconds since 1970, if the file system says.
+pub fn born(found: &std::fs::Metadata) -> Option<u64> {
+    let since = found
+        .created()
+        .ok()?
+        .duration_since(std::time::UNIX_EPOCH)
+        .ok()?;
+    u64::try_from(since.as_nanos()).ok()
 }
 
 impl Door {
@@ -49,12 +60,13 @@ impl Door {
             directory,
             device: found.dev(),
             inode: found.ino(),
+            born: born(&found),
         })
     }
 
-    /// The file system of the directory and its number there.
-    pub fn identity(&self) -> (u64, u64) {
-        (self.device, self.inode)
+    /// The file system of the directory, its number there, and when it was made.
+    pub fn identity(&self) -> (u64, u64, Option<u64>) {
+        (self.device, self.inode, self.born)
     }
 
     /// Reads a regular file of at most `limit` bytes.

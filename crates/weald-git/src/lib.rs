@@ -17,7 +17,7 @@ mod repository;
 mod vault;
 mod vault_upkeep;
 
-pub use door::{Door, DoorError};
+pub use door::{Door, DoorError, born};
 pub use packs::{Transfer, is_stale_keep, receive_checked, transfer};
 pub use process::{Git, GitError, MINIMUM_VERSION, Output, require_version};
 pub use refs::{Commit, Expected, MainRef, RefChange, Reference, Target, list_refs, update_refs};

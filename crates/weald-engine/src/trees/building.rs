@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use weald_core::tree::{DirectoryIdentity, Tree, TreeKind};
-use weald_git::{Expected, GRACE, NewRegistration, RefChange, Reference, transfer, update_refs};
+use weald_git::{
+    Expected, GRACE, NewRegistration, RefChange, Reference, born, transfer, update_refs,
+};
 
 use super::inner::Inner;
 use super::inside::Job;
@@ -214,6 +216,9 @@ impl Trees<'_> {
             if let Some(note) = TreeNote::of(&known).filter(|note| note.tree == tree.id) {
                 // Renamed already: nobody has worked in it yet.
                 if identity_of(&tree.path).ok() == Some(note.identity) {
+                    if let Some(state) = &self.host.state {
+                        marker::forget(state, &tree.path);
+                    }
                     let _ = fs::remove_dir_all(&tree.path);
                 }
                 let _ = registrations.remove(&known.name);
@@ -291,6 +296,7 @@ pub(crate) fn identity_of(path: &Path) -> Result<DirectoryIdentity, TreeError> {
     Ok(DirectoryIdentity {
         device: found.dev(),
         inode: found.ino(),
+        born: born(&found),
     })
 }
 

@@ -259,7 +259,7 @@ impl Trees<'_> {
             why: "its .git is missing or replaced".to_owned(),
         };
         if let Some(identity) = tree.identity
-            && found.identity() != (identity.device, identity.inode)
+            && found.identity() != (identity.device, identity.inode, identity.born)
         {
             return Err(replaced("another directory took its place"));
         }

@@ -193,6 +193,7 @@ pub fn a_removed_tree_gives_its_name_back(store: &dyn Store, clock: &FakeClock) 
             identity: DirectoryIdentity {
                 device: 1,
                 inode: 1,
+                born: None,
             },
             registration: "fix".into(),
         },

@@ -182,6 +182,7 @@ fn records(env: &TestEnv, now: Timestamp) -> (Tree, DirectoryIdentity, Trash) {
     let identity = DirectoryIdentity {
         device: 1,
         inode: 1,
+        born: None,
     };
     let trash = Trash {
         path: env.root().join(".trash/fix"),

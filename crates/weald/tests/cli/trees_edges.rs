@@ -264,3 +264,37 @@ fn x6_nobody_in_a_tree_answers_for_the_look() {
         assert_eq!(answer.json()["tree"]["dirty"], true, "{answer:#?}");
     }
 }
+
+/// A directory that got the number of a deleted tree is not that tree, and a folder elsewhere with it is no tree at all.
+#[test]
+fn k5_a_number_that_was_given_again_is_no_tree() {
+    let env = repository();
+    let path = grow(&env, "a", "sealed");
+    let state = env.home().join(".local/state/weald/directories");
+    let entry = fs::read_dir(&state)
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
+    let plain = env.root().join("plain");
+    fs::create_dir(&plain).unwrap();
+    git_in(&env, &plain, &["init", "-q", "-b", "main"]);
+    git_in(
+        &env,
+        &plain,
+        &["commit", "-q", "--allow-empty", "-m", "first"],
+    );
+    let found = fs::metadata(&plain).unwrap();
+    use std::os::unix::fs::MetadataExt;
+    // As if the tree's number had been given to the folder.
+    let forged = state.join(format!("{:x}-{:x}", found.dev(), found.ino()));
+    fs::copy(&entry, &forged).unwrap();
+    env.ok(&["-C", plain.to_str().unwrap(), "list"]);
+    let record = fs::read_to_string(env.repo().join(".git/worktrees/a/weald")).unwrap();
+    assert!(
+        record.contains("\"born\":1"),
+        "the time is on record: {record}"
+    );
+    assert!(path.is_dir());
+}

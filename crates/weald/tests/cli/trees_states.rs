@@ -273,6 +273,7 @@ fn record(env: &TestEnv, name: &str, broken: bool) {
             identity: DirectoryIdentity {
                 device: 1,
                 inode: 1,
+                born: None,
             },
             registration: name.to_owned(),
         };
