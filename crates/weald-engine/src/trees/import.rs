@@ -87,7 +87,7 @@ impl Trees<'_> {
         }
         Err(TreeError::Unreadable {
             name: tree.name.to_string(),
-            why: "others keep importing it".to_owned(),
+            why: "others keep importing it, or a lock file is left in the vault".to_owned(),
         })
     }
 
@@ -328,7 +328,7 @@ fn wanted_refs(look: &Look, tips: &Tips) -> BTreeMap<String, String> {
 }
 
 /// Whether git says that a ref is not what it was expected to be.
-fn is_outrun(stderr: &str) -> bool {
+pub(super) fn is_outrun(stderr: &str) -> bool {
     [
         "but expected",
         "already exists",

@@ -4,9 +4,9 @@ use serde::Serialize;
 use weald_core::Timestamp;
 use weald_core::config::parse_size;
 use weald_core::tree::{Tree, TreeKind};
-use weald_git::{Expected, RefChange, list_refs, receive_checked, transfer, update_refs};
+use weald_git::{Expected, GitError, RefChange, list_refs, receive_checked, transfer, update_refs};
 
-use super::import::is_empty_pack;
+use super::import::{is_empty_pack, is_outrun};
 use super::inside::{Job, SnapshotLimits};
 use super::visit::{Access, Site};
 use super::{TreeError, Trees};
@@ -127,7 +127,6 @@ impl Trees<'_> {
 
     /// Gives a snapshot the next number; another process may take one at the same time.
     fn number_snapshot(&self, tree: &Tree, commit: &str) -> Result<u64, TreeError> {
-        let mut failed = None;
         for _ in 0..20 {
             let id = self
                 .snapshots_of(tree)?
@@ -140,10 +139,14 @@ impl Trees<'_> {
             };
             match update_refs(self.vault().path(), &[change], "weald: snapshot") {
                 Ok(()) => return Ok(id),
-                Err(error) => failed = Some(error),
+                Err(GitError::Failed { stderr, .. }) if is_outrun(&stderr) => {}
+                Err(error) => return Err(error.into()),
             }
         }
-        Err(failed.map_or(TreeError::NoTree, TreeError::Git))
+        Err(TreeError::Unreadable {
+            name: tree.name.to_string(),
+            why: "others keep taking snapshots of it".to_owned(),
+        })
     }
 
     /// Puts a snapshot back; what is there now is taken first. Without an id, the newest one.

@@ -124,7 +124,7 @@ pub fn events(env: &TestEnv, kind: &str) -> Vec<Value> {
 }
 
 #[test]
-fn n4_n5_branch_and_path_follow_the_profile() {
+fn n4_branch_and_path_follow_the_profile() {
     for (profile, task, name, path, branch) in [
         ("default", "1", "fix-it", "app.weald/fix-it", "wt/fix-it"),
         (
@@ -180,7 +180,7 @@ fn n4_n5_branch_and_path_follow_the_profile() {
 }
 
 #[test]
-fn n4_n5_the_refact_profile_uses_the_cache_plan_and_hash() {
+fn n5_the_refact_profile_uses_the_cache_plan_and_hash() {
     for kind in KINDS {
         let env = env();
         env.ok(&["init", "--profile", "refact"]);

@@ -298,3 +298,17 @@ fn k5_a_number_that_was_given_again_is_no_tree() {
     );
     assert!(path.is_dir());
 }
+
+#[test]
+fn d16_doctor_leaves_the_binding_of_an_older_tree_that_came_back() {
+    let env = repository();
+    env.ok(&["task", "add", "work"]);
+    env.ok(&["new", "a", "--task", "1"]);
+    env.ok(&["rm", "a"]);
+    env.ok(&["new", "a"]);
+    env.ok(&["rm", "a"]);
+    env.ok(&["trash", "restore", "1"]);
+    let found = env.ok(&["doctor", "--fix"]);
+    assert_eq!(found["findings"].as_array().unwrap().len(), 1, "{found}");
+    assert_eq!(env.ok(&["task", "show", "1"])["task"]["worktree"], "a");
+}

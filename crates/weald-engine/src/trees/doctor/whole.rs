@@ -61,11 +61,13 @@ impl Round<'_, '_> {
         let known = trees.records()?;
         let tasks = trees.engine.look(|tx| tx.tasks(&TaskFilter::default()))?;
         for task in tasks.iter().filter(|task| task.worktree.is_some()) {
-            let tree = known
-                .iter()
-                .rev()
-                .find(|tree| Some(&tree.name) == task.worktree.as_ref());
-            if tree.is_some_and(|tree| tree.is_live() && tree.task.as_ref() == Some(&task.id)) {
+            // An older tree of the name may have come back from the trash, so every one of them is looked at.
+            let is_its_own = known.iter().any(|tree| {
+                tree.is_live()
+                    && task.worktree.as_ref() == Some(&tree.name)
+                    && tree.task.as_ref() == Some(&task.id)
+            });
+            if is_its_own {
                 continue;
             }
             let what = format!("task {} names a tree that is not its own", task.id);
