@@ -42,7 +42,7 @@ pub use task_import::Imported;
 pub use tasks::{Claimed, Finished, NewTask, TaskDetail, TaskError};
 pub use trees::{
     Against, Binding, BranchExists, BranchOutcome, ChangedFile, Created, Diff, DiffStyle, Dirty,
-    Exited, Finding, Host, Look, NewTree, Outcome, Purged, RemoveRequest, Removed, RunRequest,
-    RunSandbox, ScopeError, Severity, SnapshotView, Synced, TrashEntry, TreeError, TreeView, Trees,
-    run_if_inside,
+    Exited, Finding, Host, Look, NewTree, Outcome, Patience, PoolStatus, Population, Purged,
+    RemoveRequest, Removed, RunRequest, RunSandbox, ScopeError, Severity, SnapshotView, Synced,
+    TrashEntry, TreeError, TreeView, Trees, run_if_inside,
 };

@@ -6,22 +6,31 @@
 //! [`Registrations`] reads and writes `worktrees/` without git, [`Vault`] is the repository that trees borrow from,
 //! [`Door`] opens single files in a directory that somebody else may write.
 
+mod checkout_copy;
+mod checkout_index;
+mod digest;
 mod door;
 mod object_stores;
 mod packs;
 mod partial_clone;
 mod process;
+mod ref_files;
 mod refs;
 mod registration;
 mod repository;
 mod vault;
 mod vault_upkeep;
 
+pub use checkout_copy::{copy_checkout, set_times, stats_of};
+pub use checkout_index::{CheckoutIndex, EntryKind, FileStat, IndexEntry};
+pub use digest::Digest;
 pub use door::{Door, DoorError, born};
 pub use packs::{Transfer, is_stale_keep, receive_checked, transfer};
 pub use process::{Git, GitError, MINIMUM_VERSION, Output, require_version};
-pub use refs::{Commit, Expected, MainRef, RefChange, Reference, Target, list_refs, update_refs};
-pub use registration::{NewRegistration, Registration, Registrations};
+pub use refs::{
+    Commit, Expected, MainRef, RefChange, Reference, Target, create_branch, list_refs, update_refs,
+};
+pub use registration::{NewRegistration, Registration, Registrations, sync_together};
 pub use repository::{Blob, DiscoverError, Repository};
 pub use vault::{Vault, VaultError};
 pub use vault_upkeep::{GRACE, VaultStatus, VaultUpkeep};

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::process::{Git, GitError};
+use crate::ref_files;
 use crate::repository::Repository;
 
 /// An object id in hexadecimal, SHA-1 or SHA-256.
@@ -173,10 +174,9 @@ fn parse_loose(text: &str) -> Option<Reference> {
 /// Looks a ref up in `packed-refs`: lines of `<id> <name>`, with `^<id>` and `#` lines between them.
 fn packed(common_dir: &Path, name: &str) -> Option<Commit> {
     let text = fs::read_to_string(common_dir.join("packed-refs")).ok()?;
-    text.lines().find_map(|line| match line.split_once(' ') {
-        Some((id, known)) if known == name => Commit::parse(id),
-        _ => None,
-    })
+    let end = text.find(&format!(" {name}\n"))?;
+    let start = text[..end].rfind('\n').map_or(0, |before| before + 1);
+    Commit::parse(&text[start..end])
 }
 
 /// A ref as `for-each-ref` tells it.
@@ -192,8 +192,15 @@ pub struct MainRef {
     pub symbolic: Option<String>,
 }
 
-/// Lists the refs below `prefixes` of a repository, sorted by name.
+/// Lists the refs below `prefixes` of a repository, each ending with `/`, sorted by name.
 pub fn list_refs(git_dir: &Path, prefixes: &[&str]) -> Result<Vec<MainRef>, GitError> {
+    match ref_files::list(git_dir, prefixes) {
+        Some(listed) => Ok(listed),
+        None => list_refs_by_git(git_dir, prefixes),
+    }
+}
+
+fn list_refs_by_git(git_dir: &Path, prefixes: &[&str]) -> Result<Vec<MainRef>, GitError> {
     let answer = Git::new(git_dir, "for-each-ref")
         .args(["--format=%(objectname) %(*objectname) %(symref) %(refname)"])
         .args(prefixes)
@@ -251,6 +258,26 @@ fn require_plain(change: &RefChange) -> Result<(), GitError> {
             command: "update-ref".to_owned(),
             answer: format!("{change:?}"),
         }),
+    }
+}
+
+/// Makes a branch that must not exist yet; `now` is in seconds since 1970.
+pub fn create_branch(
+    git_dir: &Path,
+    branch: &str,
+    commit: &str,
+    message: &str,
+    now: i64,
+) -> Result<(), GitError> {
+    let change = RefChange {
+        name: format!("refs/heads/{branch}"),
+        new: Some(commit.to_owned()),
+        expected: Expected::Absent,
+    };
+    require_plain(&change)?;
+    match ref_files::create(git_dir, &change.name, commit, message, now) {
+        Ok(()) => Ok(()),
+        Err(_) => update_refs(git_dir, &[change], message),
     }
 }
 

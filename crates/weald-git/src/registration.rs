@@ -7,6 +7,7 @@ use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
@@ -141,17 +142,26 @@ impl Registrations {
     fn fill(&self, building: &Path, new: &NewRegistration<'_>) -> io::Result<()> {
         let mut dot_git = new.path.join(".git").as_os_str().as_bytes().to_vec();
         dot_git.push(b'\n');
-        durable(&building.join("gitdir"), &dot_git)?;
-        durable(&building.join("commondir"), b"../..\n")?;
-        durable(&building.join("HEAD"), new.head.to_text().as_bytes())?;
-        durable(&building.join(NOTE), new.note.as_bytes())?;
-        if let Some(reason) = new.locked {
-            durable(&building.join("locked"), format!("{reason}\n").as_bytes())?;
+        let mut files = vec![
+            ("gitdir", dot_git),
+            ("commondir", b"../..\n".to_vec()),
+            ("HEAD", new.head.to_text().into_bytes()),
+            (NOTE, new.note.as_bytes().to_vec()),
+        ];
+        files.extend(
+            new.locked
+                .map(|reason| ("locked", format!("{reason}\n").into_bytes())),
+        );
+        let mut written = vec![building.to_owned()];
+        for (name, bytes) in files {
+            fs::write(building.join(name), bytes)?;
+            written.push(building.join(name));
         }
         if let Some(index) = new.index {
             fs::rename(index, building.join("index"))?;
+            written.push(building.join("index"));
         }
-        File::open(building)?.sync_all()
+        sync_together(&written)
     }
 
     /// Tries one name; `None` if it is taken.
@@ -211,6 +221,20 @@ impl Registrations {
         replace(&directory.join("HEAD"), head.to_text().as_bytes())?;
         replace(&directory.join(NOTE), note.as_bytes())
     }
+}
+
+/// Makes files and directories survive a power cut, at once: a journal takes them together.
+pub fn sync_together(paths: &[PathBuf]) -> io::Result<()> {
+    let sync = |path: &PathBuf| File::open(path)?.sync_all();
+    thread::scope(|scope| {
+        let started: Vec<_> = paths
+            .iter()
+            .map(|path| scope.spawn(move || sync(path)))
+            .collect();
+        let lost = |_| Err(io::Error::other("a thread was lost"));
+        let ended = started.into_iter();
+        ended.map(|one| one.join().unwrap_or_else(lost)).collect()
+    })
 }
 
 /// Writes a new file that survives a power cut.

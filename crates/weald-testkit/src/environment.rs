@@ -103,6 +103,8 @@ impl TestEnv {
             .env_clear()
             .env("PATH", path)
             .env("HOME", self.home())
+            // Nothing goes on in the background unless a test wants it.
+            .env("WEALD_POOL_SIZE", "0")
             .current_dir(directory);
         for (name, value) in [
             ("GIT_CONFIG_NOSYSTEM", "1"),

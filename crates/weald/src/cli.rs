@@ -8,8 +8,8 @@ use weald_core::name::SessionName;
 
 use crate::commands::{
     board, completions, config, demo, diff, doctor, ensure, enter, events, init, keep, list, man,
-    msg, new, path, rm, run, sandbox, session, shell_init, snapshot, status, sync, task, trash,
-    vault,
+    msg, new, path, pool, rm, run, sandbox, session, shell_init, snapshot, status, sync, task,
+    trash, vault,
 };
 use crate::completion;
 use crate::context::Context;
@@ -88,6 +88,9 @@ enum Command {
     /// Keep everything in a tree as it is now, and put it back
     #[command(subcommand)]
     Snapshot(snapshot::Snapshot),
+    /// See, fill or empty the pool that new trees come from
+    #[command(subcommand)]
+    Pool(pool::Pool),
     /// See and keep up the repository that trees borrow objects from
     #[command(subcommand)]
     Vault(vault::Vault),
@@ -137,6 +140,7 @@ impl Cli {
             Some(Command::ShellInit(command)) => command.run(context),
             Some(Command::Trash(command)) => command.run(context),
             Some(Command::Snapshot(command)) => command.run(context),
+            Some(Command::Pool(command)) => command.run(context),
             Some(Command::Vault(command)) => command.run(context),
             Some(Command::Task(command)) => command.run(context),
             Some(Command::Msg(command)) => command.run(context),

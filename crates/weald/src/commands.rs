@@ -16,6 +16,7 @@ pub mod man;
 pub mod msg;
 pub mod new;
 pub mod path;
+pub mod pool;
 pub mod rm;
 pub mod run;
 pub mod sandbox;

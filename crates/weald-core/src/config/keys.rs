@@ -128,6 +128,24 @@ pub const KEYS: &[Key] = &[
         "which folders are shared",
     ),
     key(
+        "tree.lfs",
+        Kind::Choice(&["skip", "smudge"]),
+        "skip",
+        "large files of Git LFS: left as pointers, or fetched",
+    ),
+    key(
+        "pool.size",
+        Kind::Number(0, 64),
+        "2",
+        "trees that are held ready; 0: none, and no donor",
+    ),
+    key(
+        "pool.background",
+        Kind::Switch,
+        "true",
+        "fill the pool in the background after a tree was made",
+    ),
+    key(
         "tree.look_limit",
         Kind::Duration,
         "60s",

@@ -7,20 +7,29 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use weald_core::tree::{DirectoryIdentity, Tree, TreeKind};
 use weald_git::{
-    Expected, GRACE, NewRegistration, RefChange, Reference, born, transfer, update_refs,
+    Expected, GRACE, NewRegistration, RefChange, Reference, born, create_branch, sync_together,
+    transfer, update_refs,
 };
 
 use super::inner::Inner;
 use super::inside::Job;
-use super::planning::Plan;
+use super::planning::{DirtyMain, Plan};
+use super::pool::{Pool, Population, Taken};
 use super::visit::{Access, Site, pointer_text};
 use super::{TreeError, Trees, at};
 use crate::files;
 use crate::marker::{self, TreeNote};
 
+/// A tree that was made.
+pub(super) struct Built {
+    pub tree: Tree,
+    pub population: Population,
+    pub notes: Vec<String>,
+}
+
 impl Trees<'_> {
     /// Everything on disk, then the record.
-    pub(super) fn build(&self, plan: &Plan, tree: &Tree) -> Result<(Tree, Vec<String>), TreeError> {
+    pub(super) fn build(&self, plan: &Plan, tree: &Tree) -> Result<Built, TreeError> {
         let mut notes = plan.notes.clone();
         let root = tree.path.parent().unwrap_or(&tree.path);
         fs::create_dir_all(root).map_err(at(root))?;
@@ -28,37 +37,24 @@ impl Trees<'_> {
             marker::mark(root, self.place.repository().common_dir()).map_err(at(root))?;
         }
         self.exclude(root)?;
-        let building = building(tree);
+        let root = root.canonicalize().map_err(at(root))?;
+        let building = root.join(building(tree).file_name().unwrap_or_default());
         let _ = fs::remove_dir_all(&building);
-        fs::create_dir(&building).map_err(at(&building))?;
-        let building = building.canonicalize().map_err(at(&building))?;
-        let index = self.workshop().join(format!("index-{}", tree.id));
-        match tree.kind {
-            TreeKind::Sealed => {
-                notes.extend(self.feed(plan)?);
-                let inner = Inner {
-                    branch: &tree.branch,
-                    commit: &plan.start,
-                    target: plan
-                        .target_tip
-                        .as_deref()
-                        .map(|tip| (tree.target.as_str(), tip)),
-                    refs: &plan.refs,
-                    path: &tree.path,
-                };
-                let git_dir = building.join(".git");
-                fs::create_dir(&git_dir).map_err(at(&git_dir))?;
-                self.write_inner(&git_dir, &inner)?;
-                self.populate(tree, &building, git_dir, &plan.start, None)?;
-            }
-            TreeKind::Linked => {
-                self.vault()
-                    .complete_checkout(&plan.start, self.host.home.as_deref())?;
-                let git_dir = self.place.repository().common_dir().to_owned();
-                self.populate(tree, &building, git_dir, &plan.start, Some(&index))?;
-            }
+        if tree.kind == TreeKind::Sealed {
+            notes.extend(self.feed(plan)?);
         }
-        sync_small_files(&building)?;
+        let index = self.workshop().join(format!("index-{}", tree.id));
+        let spare = self.take_spare(plan, tree, &building)?;
+        // A spare is here before main could be looked through.
+        let dirty = match spare.is_none() || self.is_small_main() {
+            true => self.dirty_main(),
+            false => None,
+        };
+        let population = match spare {
+            Some(population) => population,
+            None => self.copy_or_check_out(plan, tree, &building, &index)?,
+        };
+        self.finish_files(plan, tree, &building, &index)?;
         let identity = identity_of(&building)?;
         self.keep_replaced(plan, tree)?;
         let registration = self.register(tree, identity, Some(&index))?;
@@ -82,13 +78,146 @@ impl Trees<'_> {
             let _ = marker::index(state, &tree.path, self.place.repository().common_dir());
         }
         let tree = self.activate(tree, identity, registration)?;
-        Ok((tree, notes))
+        notes.extend(dirty.and_then(DirtyMain::told));
+        Ok(Built {
+            tree,
+            population,
+            notes,
+        })
+    }
+
+    /// A spare of the pool, brought to where the tree starts.
+    fn take_spare(
+        &self,
+        plan: &Plan,
+        tree: &Tree,
+        building: &Path,
+    ) -> Result<Option<Population>, TreeError> {
+        let root = tree.path.parent().unwrap_or(&tree.path);
+        let Some(pool) = self.pool_of(plan, root)? else {
+            return Ok(None);
+        };
+        match pool.take(&plan.start, building) {
+            Some(taken) => self.brought_forward(plan, building, taken),
+            None => Ok(None),
+        }
+    }
+
+    fn pool_of(&self, plan: &Plan, root: &Path) -> Result<Option<Pool>, TreeError> {
+        match plan.pool {
+            true => self.pool(root, &plan.start),
+            false => Ok(None),
+        }
+    }
+
+    fn brought_forward(
+        &self,
+        plan: &Plan,
+        building: &Path,
+        taken: Taken,
+    ) -> Result<Option<Population>, TreeError> {
+        let is_there = taken.base == plan.start
+            || self
+                .bring_forward(building, &taken.base, &plan.start)
+                .unwrap_or(false);
+        if is_there {
+            return Ok(Some(taken.population));
+        }
+        fs::remove_dir_all(building).map_err(at(building))?;
+        Ok(None)
+    }
+
+    /// The files without a spare: a copy of the donor, or by git in the new directory's sandbox.
+    fn copy_or_check_out(
+        &self,
+        plan: &Plan,
+        tree: &Tree,
+        building: &Path,
+        index: &Path,
+    ) -> Result<Population, TreeError> {
+        let root = tree.path.parent().unwrap_or(&tree.path);
+        if let Some(pool) = self.pool_of(plan, root)?
+            && let Some(taken) = pool.copy(building).unwrap_or_default()
+            && let Some(population) = self.brought_forward(plan, building, taken)?
+        {
+            return Ok(population);
+        }
+        // A copy that failed half-way.
+        let _ = fs::remove_dir_all(building);
+        fs::create_dir(building).map_err(at(building))?;
+        match tree.kind {
+            TreeKind::Sealed => {
+                let git_dir = building.join(".git");
+                fs::create_dir(&git_dir).map_err(at(&git_dir))?;
+                self.write_settings(&git_dir, &plan.start)?;
+                self.populate(tree, building, git_dir, &plan.start, None)?;
+            }
+            TreeKind::Linked => {
+                self.vault()
+                    .complete_checkout(&plan.start, self.host.home.as_deref())?;
+                let git_dir = self.place.repository().common_dir().to_owned();
+                self.populate(tree, building, git_dir, &plan.start, Some(index))?;
+            }
+        }
+        Ok(Population::Checkout)
+    }
+
+    /// What only this tree has: its branch and refs, or for a linked one nothing but the index beside its registration.
+    fn finish_files(
+        &self,
+        plan: &Plan,
+        tree: &Tree,
+        building: &Path,
+        index: &Path,
+    ) -> Result<(), TreeError> {
+        let git_dir = building.join(".git");
+        match tree.kind {
+            TreeKind::Sealed => {
+                let inner = Inner {
+                    branch: &tree.branch,
+                    commit: &plan.start,
+                    target: plan
+                        .target_tip
+                        .as_deref()
+                        .map(|tip| (tree.target.as_str(), tip)),
+                    refs: &plan.refs,
+                    path: &tree.path,
+                };
+                self.write_refs(&git_dir, &inner)?;
+            }
+            TreeKind::Linked if git_dir.is_dir() => {
+                self.move_index(&git_dir.join("index"), index)?;
+                fs::remove_dir_all(&git_dir).map_err(at(&git_dir))?;
+            }
+            TreeKind::Linked => {}
+        }
+        sync_small_files(building)
+    }
+
+    /// An index on its way into a registration.
+    fn move_index(&self, from: &Path, to: &Path) -> Result<(), TreeError> {
+        fs::create_dir_all(self.workshop()).map_err(at(&self.workshop()))?;
+        fs::rename(from, to)
+            .or_else(|_| fs::copy(from, to).and_then(|_| fs::remove_file(from)))
+            .map_err(at(to))
     }
 
     /// The branch in main: made, or left where it is reused.
     fn make_branch(&self, plan: &Plan, tree: &Tree) -> Result<(), TreeError> {
         if plan.replaced.is_none() && self.branch_holds(tree, &plan.start)? {
             return Ok(());
+        }
+        let git_dir = self.place.repository().common_dir();
+        let why = format!("weald: tree {}", tree.name);
+        if plan.replaced.is_none() && plan.is_in_main {
+            let now = self.now()?.as_second();
+            return Ok(create_branch(
+                git_dir,
+                &tree.branch,
+                &plan.start,
+                &why,
+                now,
+            )?);
         }
         let branch = RefChange {
             name: format!("refs/heads/{}", tree.branch),
@@ -98,8 +227,6 @@ impl Trees<'_> {
                 None => Expected::Absent,
             },
         };
-        let git_dir = self.place.repository().common_dir();
-        let why = format!("weald: tree {}", tree.name);
         let is_here = self.place.repository().has_object(&plan.start)?;
         // A gc in main may have taken what no ref held; the vault has it.
         let kept = match is_here || tree.kind == TreeKind::Linked {
@@ -166,13 +293,10 @@ impl Trees<'_> {
             index: index.map(|_| beside.clone()),
         };
         self.do_inside(tree.name.as_str(), &site, Access::Write, job)?;
-        if let Some(index) = index {
-            fs::create_dir_all(self.workshop()).map_err(at(&self.workshop()))?;
-            fs::rename(&beside, index)
-                .or_else(|_| fs::copy(&beside, index).and_then(|_| fs::remove_file(&beside)))
-                .map_err(at(index))?;
+        match index {
+            Some(index) => self.move_index(&beside, index),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// Puts the tree into main's `worktrees/`.
@@ -304,21 +428,15 @@ pub(crate) fn identity_of(path: &Path) -> Result<DirectoryIdentity, TreeError> {
 fn sync_small_files(path: &Path) -> Result<(), TreeError> {
     // Small files of the inner repository; the work tree's files can be made again from the vault.
     let git_dir = path.join(".git");
-    for name in [
+    let names = [
         "HEAD",
         "config",
         "packed-refs",
         "objects/info/alternates",
         "index",
-    ] {
-        let file = git_dir.join(name);
-        if git_dir.is_dir() && file.is_file() {
-            fs::File::open(&file)
-                .and_then(|file| file.sync_all())
-                .map_err(at(&file))?;
-        }
-    }
-    fs::File::open(path)
-        .and_then(|directory| directory.sync_all())
-        .map_err(at(path))
+    ];
+    let files = names.map(|name| git_dir.join(name));
+    let mut present: Vec<_> = files.into_iter().filter(|file| file.is_file()).collect();
+    present.push(path.to_owned());
+    sync_together(&present).map_err(at(path))
 }

@@ -13,7 +13,8 @@ use weald_core::tree_rules::{self, TreeInput};
 use weald_git::Reference;
 
 use super::planning::Plan;
-use super::{TreeError, Trees, decided, require_task_record};
+use super::pool::Population;
+use super::{TreeError, Trees, called, decided, require_task_record};
 
 /// What happens when the branch exists already.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -44,6 +45,8 @@ pub struct NewTree {
     pub branch_exists: BranchExists,
     /// The tree whose branch a short-lived one lands on.
     pub scratch_for: Option<String>,
+    /// Check out anew, whatever the pool has.
+    pub no_pool: bool,
 }
 
 /// How a tree came about.
@@ -67,6 +70,8 @@ pub struct Created {
     pub tree: Tree,
     /// How.
     pub outcome: Outcome,
+    /// Where the files of a new one come from.
+    pub population: Option<Population>,
     /// What may be unexpected.
     pub notes: Vec<String>,
 }
@@ -79,12 +84,13 @@ impl Trees<'_> {
         let plan = self.plan(new, name, task.as_ref())?;
         let tree = self.announce(&plan)?;
         match self.build(&plan, &tree) {
-            Ok((tree, notes)) => {
+            Ok(built) => {
                 self.hold_reserve();
                 Ok(Created {
-                    tree,
+                    tree: built.tree,
                     outcome: Outcome::Created,
-                    notes,
+                    population: Some(built.population),
+                    notes: built.notes,
                 })
             }
             Err(error) => {
@@ -126,6 +132,7 @@ impl Trees<'_> {
             Ok(_) => Ok(Created {
                 tree: self.on_its_branch(tree)?,
                 outcome: Outcome::Reused,
+                population: None,
                 notes: Vec::new(),
             }),
             Err(TreeError::Missing { .. }) => self.recreate(&tree),
@@ -223,14 +230,18 @@ impl Trees<'_> {
     /// Writes the intent; the name, the path and the task are taken from here on.
     fn announce(&self, plan: &Plan) -> Result<Tree, TreeError> {
         self.engine.change(self.actor(), Durability::Process, |tx| {
-            for known in tx.trees()? {
-                let holds = known.is_live() || known.status == TreeStatus::Creating;
-                if holds && (known.name == plan.tree.name || known.path == plan.tree.path) {
-                    return Err(TreeError::Exists {
-                        name: known.name,
-                        path: known.path,
-                    });
-                }
+            let holds = |known: &Tree| known.is_live() || known.status == TreeStatus::Creating;
+            let mut known: Vec<_> = called(tx, &plan.tree.name)?.into_iter().collect();
+            // Trees of other names are elsewhere, unless the template leaves the name out.
+            if !self.config.text("tree.path").contains("{name}") {
+                let there = |tree: &Tree| tree.path == plan.tree.path;
+                known.extend(tx.trees()?.into_iter().filter(there));
+            }
+            if let Some(known) = known.into_iter().find(holds) {
+                return Err(TreeError::Exists {
+                    name: known.name,
+                    path: known.path,
+                });
             }
             let bare = Tree {
                 worker: self.me(),

@@ -8,12 +8,12 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use weald_git::{GitError, MainRef};
+use weald_git::{Git, GitError, MainRef};
 
 use super::{TreeError, Trees};
 
 /// Keys that would point back at main, or that belong to one checkout.
-const NOT_COPIED: [&str; 18] = [
+const NOT_COPIED: [&str; 15] = [
     "core.worktree",
     "core.bare",
     "core.repositoryformatversion",
@@ -27,21 +27,17 @@ const NOT_COPIED: [&str; 18] = [
     "core.alternaterefscommand",
     "core.untrackedcache",
     "core.splitindex",
-    "core.sparsecheckout",
-    "core.sparsecheckoutcone",
     "commit.gpgsign",
     "tag.gpgsign",
-    "index.sparse",
 ];
 
 /// Sections that name programs, or that are ours to set.
-const NOT_COPIED_SECTIONS: [&str; 20] = [
+const NOT_COPIED_SECTIONS: [&str; 19] = [
     "alias.",
     "browser.",
     "credential.",
     "difftool.",
     "extensions.",
-    "filter.",
     "gc.",
     "gpg.",
     "guitool.",
@@ -72,6 +68,14 @@ const PROGRAMS: [&str; 10] = [
     "vcs",
 ];
 
+/// Files of main's that a person put beside its refs.
+pub(crate) const INFO_FILES: [&str; 4] = [
+    "info/exclude",
+    "info/attributes",
+    "info/sparse-checkout",
+    "shallow",
+];
+
 /// What an inner repository is made from.
 pub(crate) struct Inner<'a> {
     /// Its HEAD.
@@ -89,22 +93,42 @@ pub(crate) struct Inner<'a> {
 impl Trees<'_> {
     /// Writes the repository into `git_dir`.
     pub(crate) fn write_inner(&self, git_dir: &Path, inner: &Inner<'_>) -> Result<(), TreeError> {
-        let config = self.inner_config(inner)?;
+        self.write_settings(git_dir, inner.commit)?;
+        self.write_refs(git_dir, inner)
+    }
+
+    /// The part that is the same for every tree: directories, configuration, excludes, and a HEAD at `commit`.
+    pub(crate) fn write_settings(&self, git_dir: &Path, commit: &str) -> Result<(), TreeError> {
+        let config = self.inner_config(commit)?;
         let filled = || -> io::Result<()> {
             for directory in ["objects/info", "objects/pack", "refs/heads", "info", "logs"] {
                 fs::create_dir_all(git_dir.join(directory))?;
             }
+            let mut objects = self.vault().objects().as_os_str().as_bytes().to_vec();
+            objects.push(b'\n');
+            fs::write(git_dir.join("objects/info/alternates"), objects)?;
+            fs::write(git_dir.join("HEAD"), format!("{commit}\n"))?;
+            fs::write(git_dir.join("config"), config)?;
+            self.copy_info(git_dir)
+        };
+        filled().map_err(|source| TreeError::File {
+            path: git_dir.to_owned(),
+            source,
+        })
+    }
+
+    /// What is a tree's own: its branch, the refs it sees, and the way to the vault from where it will be.
+    pub(crate) fn write_refs(&self, git_dir: &Path, inner: &Inner<'_>) -> Result<(), TreeError> {
+        let filled = || -> io::Result<()> {
             fs::write(
                 git_dir.join("HEAD"),
                 format!("ref: refs/heads/{}\n", inner.branch),
             )?;
-            fs::write(git_dir.join("config"), config)?;
             fs::write(git_dir.join("packed-refs"), packed_refs(inner))?;
             fs::write(
                 git_dir.join("objects/info/alternates"),
                 self.alternates(inner.path),
             )?;
-            self.copy_info(git_dir)?;
             for symbolic in inner.refs.iter().filter(|known| known.symbolic.is_some()) {
                 let file = git_dir.join(&symbolic.name);
                 fs::create_dir_all(file.parent().unwrap_or(git_dir))?;
@@ -136,7 +160,7 @@ impl Trees<'_> {
     /// What a person put beside main's refs: excludes, attributes, the end of a shallow history.
     fn copy_info(&self, git_dir: &Path) -> io::Result<()> {
         let main = self.place.repository().common_dir();
-        for file in ["info/exclude", "info/attributes", "shallow"] {
+        for file in INFO_FILES {
             if main.join(file).is_file() {
                 fs::copy(main.join(file), git_dir.join(file))?;
             }
@@ -144,8 +168,8 @@ impl Trees<'_> {
         Ok(())
     }
 
-    fn inner_config(&self, inner: &Inner<'_>) -> Result<String, GitError> {
-        let sha256 = inner.commit.len() == 64;
+    fn inner_config(&self, commit: &str) -> Result<String, GitError> {
+        let sha256 = commit.len() == 64;
         let mut text = format!(
             "[core]\n\trepositoryformatversion = {}\n\tbare = false\n\tlogallrefupdates = true\n",
             u8::from(sha256)
@@ -168,6 +192,7 @@ impl Trees<'_> {
             .git("config")
             .args(["--local", "--includes", "--list", "-z"])
             .run()?;
+        let listed = [listed, self.checkout_config()?].concat();
         for entry in listed
             .split(|byte| *byte == 0)
             .filter(|entry| !entry.is_empty())
@@ -180,6 +205,17 @@ impl Trees<'_> {
             }
         }
         Ok(text)
+    }
+
+    /// What main's checkout has for itself, as a sparse one does.
+    fn checkout_config(&self) -> Result<Vec<u8>, GitError> {
+        let common_dir = self.place.repository().common_dir();
+        match common_dir.join("config.worktree").is_file() {
+            true => Git::new(common_dir, "config")
+                .args(["--worktree", "--includes", "--list", "-z"])
+                .run(),
+            false => Ok(Vec::new()),
+        }
     }
 
     /// Main's hooks, which run inside: its own folder unless the user's configuration names another one.
@@ -314,7 +350,6 @@ mod tests {
             ("core.worktree", "/srv/app"),
             ("core.hooksPath", "/srv/hooks"),
             ("core.fsmonitor", "true"),
-            ("filter.lfs.process", "git-lfs"),
             ("diff.pdf.textconv", "pdftotext"),
             ("merge.ours.driver", "true"),
             ("remote.origin.uploadpack", "/bin/x"),
@@ -333,6 +368,8 @@ mod tests {
             "user.name",
             "branch.main.remote",
             "core.autocrlf",
+            "core.sparseCheckout",
+            "filter.lfs.process",
         ] {
             assert!(is_copied(key, "x"), "{key}");
         }

@@ -14,6 +14,7 @@ use weald_git::{Git, GitError};
 mod changes;
 mod diff;
 mod look;
+mod population;
 mod snapshot;
 mod sync;
 
@@ -46,6 +47,8 @@ pub(crate) enum Job {
         commit: String,
         index: Option<PathBuf>,
     },
+    /// Turn a clean checkout of one commit into one of another, by what differs.
+    Forward { from: String, to: String },
     /// Say what is there; with `haves`, send all that the vault lacks.
     Look { haves: Option<Vec<String>> },
     /// Change refs: name, new, old.
@@ -201,6 +204,7 @@ impl Request {
     fn work(&self) -> Result<(), InsideError> {
         match &self.job {
             Job::Populate { commit, index } => self.populate(commit, index.as_deref()),
+            Job::Forward { from, to } => self.forward(from, to),
             Job::Look { haves } => self.look(haves.as_deref()),
             Job::UpdateRefs(changes) => self.update_refs(changes),
             Job::Snapshot { limits } => self.snapshot(*limits),
@@ -239,18 +243,6 @@ impl Request {
             true => own,
             false => self.git_dir.join("../../objects"),
         }
-    }
-
-    fn populate(&self, commit: &str, index: Option<&Path>) -> Result<(), InsideError> {
-        let read = self
-            .git("read-tree")
-            .args(["--reset", "-u", "--no-recurse-submodules", commit]);
-        let read = match index {
-            Some(index) => read.index_file(index),
-            None => read,
-        };
-        read.run()?;
-        Ok(say(&Reply::default())?)
     }
 
     fn update_refs(&self, changes: &[(String, String, Option<String>)]) -> Result<(), InsideError> {

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::thread::{self, JoinHandle};
 
 use weald_core::id::TreeId;
 use weald_core::name::TreeName;
@@ -24,7 +25,32 @@ pub(super) struct Plan {
     pub replaced: Option<String>,
     pub reused: bool,
     pub dedicated: bool,
+    /// Whether it may come from the pool.
+    pub pool: bool,
+    /// True when a ref of main leads to where it starts, so main has all of that.
+    pub is_in_main: bool,
     pub notes: Vec<String>,
+}
+
+/// An index below this size is looked through in a few milliseconds.
+const SMALL_INDEX: u64 = 128 << 10;
+
+/// A look at main's uncommitted changes, while other things are done.
+pub(super) struct DirtyMain(JoinHandle<usize>);
+
+impl DirtyMain {
+    /// How many there are; `None` when there are none.
+    pub(super) fn count(self) -> Option<usize> {
+        self.0.join().ok().filter(|count| *count > 0)
+    }
+
+    /// What to say about them.
+    pub(super) fn told(self) -> Option<String> {
+        let count = self.count()?;
+        Some(format!(
+            "the main checkout has {count} uncommitted changes; they are not in the tree"
+        ))
+    }
 }
 
 impl Trees<'_> {
@@ -62,7 +88,11 @@ impl Trees<'_> {
             },
             _ => self.base(new.base.as_deref(), &target, task)?,
         };
-        notes.extend(self.judge_dirty_main()?);
+        if self.config.text("tree.dirty_main") == "refuse"
+            && let Some(count) = self.dirty_main().and_then(DirtyMain::count)
+        {
+            return Err(TreeError::DirtyMain { count });
+        }
         let id = self.engine.change(None, Durability::Process, |tx| {
             Ok::<_, StoreError>(TreeId(tx.next_number(Counter::Tree)?))
         })?;
@@ -86,11 +116,15 @@ impl Trees<'_> {
             ..Tree::new(id, name, layout.path, base, now)
         };
         let target_tip = self.place.repository().target(&target)?;
+        let target_tip = target_tip.map(|target| target.tip.as_str().to_owned());
+        let is_in_main = reused || target_tip.as_ref() == Some(&start);
         Ok(Plan {
             tree,
             start,
+            pool: !new.no_pool,
+            is_in_main,
             refs: self.main_refs()?,
-            target_tip: target_tip.map(|target| target.tip.as_str().to_owned()),
+            target_tip,
             replaced,
             reused,
             dedicated,
@@ -105,7 +139,7 @@ impl Trees<'_> {
     }
 
     /// What a tree starts from: as named, or as the configuration says.
-    fn base(
+    pub(super) fn base(
         &self,
         named: Option<&str>,
         target: &str,
@@ -127,6 +161,15 @@ impl Trees<'_> {
         let unknown = || TreeError::UnknownBase {
             base: reference.clone(),
         };
+        // The branch of that name, not a tag of the same name; and without a process.
+        if named.is_none()
+            && let Some(known) = repository.target(&reference)?
+        {
+            return Ok(Base {
+                reference,
+                commit: known.tip.as_str().to_owned(),
+            });
+        }
         // The named commit as the main checkout sees it, wherever the caller stands.
         let spelled = format!("{reference}^{{commit}}");
         let asked = Git::new(repository.common_dir(), "rev-parse")
@@ -139,14 +182,8 @@ impl Trees<'_> {
                 reference,
                 commit: commit.as_str().to_owned(),
             }),
-            None => match repository.target(&reference)? {
-                Some(target) if named.is_none() => Ok(Base {
-                    reference,
-                    commit: target.tip.as_str().to_owned(),
-                }),
-                _ if self.target.is_none() => Err(TreeError::NoCommit),
-                _ => Err(unknown()),
-            },
+            None if self.target.is_none() => Err(TreeError::NoCommit),
+            None => Err(unknown()),
         }
     }
 
@@ -160,33 +197,33 @@ impl Trees<'_> {
         Ok(target.to_owned())
     }
 
-    /// What to say or refuse about uncommitted changes in main; they never come along.
-    fn judge_dirty_main(&self) -> Result<Option<String>, TreeError> {
-        let policy = self.config.text("tree.dirty_main");
+    /// A look at uncommitted changes in main, which never come along; `None` where there is nothing to look at.
+    pub(super) fn dirty_main(&self) -> Option<DirtyMain> {
         let root = self.place.root();
-        if policy == "ignore" || !root.join(".git").exists() {
-            return Ok(None);
+        let common_dir = self.place.repository().common_dir().to_owned();
+        if self.config.text("tree.dirty_main") == "ignore" || !root.join(".git").exists() {
+            return None;
         }
-        let status = Git::new(self.place.repository().common_dir(), "status")
-            .work_tree(&root)
-            .args([
-                "--porcelain",
-                "-z",
-                "--untracked-files=no",
-                "--ignore-submodules=all",
-            ])
-            .run()?;
-        let count = status
-            .split(|byte| *byte == 0)
-            .filter(|line| !line.is_empty())
-            .count();
-        match (count, policy) {
-            (0, _) => Ok(None),
-            (count, "refuse") => Err(TreeError::DirtyMain { count }),
-            (count, _) => Ok(Some(format!(
-                "the main checkout has {count} uncommitted changes; they are not in the tree"
-            ))),
-        }
+        let status = move || {
+            let status = Git::new(&common_dir, "status")
+                .work_tree(&root)
+                .args(["--porcelain", "-z", "--untracked-files=no"])
+                .args(["--ignore-submodules=all"])
+                .run();
+            // A main that git can't read says so where it is used.
+            let status = status.unwrap_or_default();
+            let lines = status.split(|byte| *byte == 0);
+            lines.filter(|line| !line.is_empty()).count()
+        };
+        Some(DirtyMain(thread::spawn(status)))
+    }
+
+    /// Whether looking at main takes a moment only.
+    pub(super) fn is_small_main(&self) -> bool {
+        let index = self.place.repository().common_dir().join("index");
+        index
+            .metadata()
+            .is_ok_and(|found| found.len() < SMALL_INDEX)
     }
 
     /// What the branch will start with, and what it held if it is made anew.
@@ -199,15 +236,17 @@ impl Trees<'_> {
     ) -> Result<(String, Option<String>), TreeError> {
         let repository = self.place.repository();
         let full = format!("refs/heads/{}", layout.branch);
-        if let Some(user) = self.user_of_branch(&full)? {
+        let existing = repository
+            .resolve(&full)?
+            .map(|commit| commit.as_str().to_owned());
+        if existing.is_some()
+            && let Some(user) = self.user_of_branch(&full)?
+        {
             return Err(TreeError::BranchInUse {
                 branch: layout.branch.clone(),
                 path: user,
             });
         }
-        let existing = repository
-            .resolve(&full)?
-            .map(|commit| commit.as_str().to_owned());
         match (existing, new.branch_exists) {
             (None, _) => {
                 self.refuse_clash(&layout.branch)?;

@@ -25,6 +25,7 @@ impl Trees<'_> {
             _ => Ok(Created {
                 tree: self.record(&tree.name)?.unwrap_or_else(|| tree.clone()),
                 outcome: Outcome::Reused,
+                population: None,
                 notes: Vec::new(),
             }),
         });
@@ -108,6 +109,7 @@ impl Trees<'_> {
         Ok(Created {
             tree,
             outcome: Outcome::Recreated,
+            population: None,
             notes: vec![note],
         })
     }

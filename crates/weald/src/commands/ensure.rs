@@ -5,6 +5,7 @@ use serde_json::Value;
 use weald_engine::{Created, Outcome};
 
 use super::new::{NewOptions, print};
+use crate::commands::pool;
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::ui::Fields;
@@ -33,6 +34,7 @@ impl Ensure {
                 let created = Created {
                     tree,
                     outcome: Outcome::Skipped,
+                    population: None,
                     notes: Vec::new(),
                 };
                 return print(context, &trees, &created);
@@ -45,7 +47,9 @@ impl Ensure {
         let created = trees.ensure(&self.options.request(self.name, None))?;
         drop(progress);
         context.tell(&ground.engine);
-        print(context, &trees, &created)
+        let code = print(context, &trees, &created)?;
+        pool::refill(context, &trees, &ground.place.root());
+        Ok(code)
     }
 }
 

@@ -7,6 +7,7 @@ use weald_core::id::TaskId;
 use weald_core::tree::TreeKind;
 use weald_engine::{BranchExists, Created, NewTree, Outcome, Trees};
 
+use crate::commands::pool;
 use crate::completion;
 use crate::context::Context;
 use crate::errors::Failure;
@@ -49,7 +50,7 @@ pub struct NewOptions {
     /// What to do when the branch exists
     #[arg(long, value_name = "WHAT", default_value = "error")]
     on_branch_exists: BranchArg,
-    /// Don't take a prepared tree from the pool
+    /// Check out anew: neither a spare of the pool nor a copy of its donor
     #[arg(long)]
     no_pool: bool,
 }
@@ -74,8 +75,6 @@ enum BranchArg {
 impl NewOptions {
     /// As the engine wants it.
     pub fn request(self, name: Option<String>, scratch_for: Option<String>) -> NewTree {
-        // There is no pool yet, so a tree never comes from it.
-        let _ = self.no_pool;
         NewTree {
             name,
             task: self.task,
@@ -91,6 +90,7 @@ impl NewOptions {
                 BranchArg::Recreate => BranchExists::Recreate,
             },
             scratch_for,
+            no_pool: self.no_pool,
         }
     }
 }
@@ -104,7 +104,9 @@ impl New {
         let created = trees.create(&self.options.request(self.name, self.parent))?;
         drop(progress);
         context.tell(&ground.engine);
-        print(context, &trees, &created)
+        let code = print(context, &trees, &created)?;
+        pool::refill(context, &trees, &ground.place.root());
+        Ok(code)
     }
 }
 
@@ -118,6 +120,7 @@ pub fn print(context: &Context<'_>, trees: &Trees<'_>, created: &Created) -> Res
             Fields::new()
                 .with("tree", &trees.view(created.tree.clone()))
                 .with("outcome", &created.outcome)
+                .with("population", &created.population)
         },
         |out| told(out, created),
     )

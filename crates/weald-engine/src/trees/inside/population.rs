@@ -1,0 +1,64 @@
+//! Checking files out, inside: filters of the user's and attributes of the repository's apply as they would for git.
+
+use std::path::Path;
+
+use super::{InsideError, Reply, Request, say};
+use weald_git::Git;
+
+/// An answer that a forward was made, and that a new checkout is wanted instead.
+const FORWARD: &str = "forward";
+const REBUILD: &str = "rebuild";
+
+impl Request {
+    /// A command that writes files, with an index of the plain kind.
+    fn checkout_git(&self, name: &str) -> Git {
+        self.git(name)
+            .config("index.sparse", "false")
+            .config("index.version", "2")
+            .config("index.threads", "1")
+            .config("index.skipHash", "false")
+            .config("core.splitIndex", "false")
+            .config("core.untrackedCache", "false")
+            .env("GIT_LFS_SKIP_SMUDGE", "1")
+    }
+
+    /// Checks a commit out into an empty work tree.
+    pub(super) fn populate(&self, commit: &str, index: Option<&Path>) -> Result<(), InsideError> {
+        let read = self.checkout_git("read-tree").args([
+            "--reset",
+            "-u",
+            "--no-recurse-submodules",
+            commit,
+        ]);
+        let read = match index {
+            Some(index) => read.index_file(index),
+            None => read,
+        };
+        read.run()?;
+        Ok(say(&Reply::default())?)
+    }
+
+    /// Turns a clean checkout of `from` into one of `to`.
+    pub(super) fn forward(&self, from: &str, to: &str) -> Result<(), InsideError> {
+        let changed = self
+            .git("diff-tree")
+            .args(["-r", "--name-only", "--no-renames", "-z", from, to])
+            .run()?;
+        let mut paths = changed.split(|byte| *byte == 0);
+        // Attributes decide how other files look, also those that did not change.
+        let needs_more = paths.any(|path| {
+            let name = path.rsplit(|byte| *byte == b'/').next();
+            name == Some(b".gitattributes")
+        });
+        let outcome = if needs_more { REBUILD } else { FORWARD };
+        if !needs_more {
+            self.checkout_git("read-tree")
+                .args(["-m", "-u", "--no-recurse-submodules", from, to])
+                .run()?;
+        }
+        Ok(say(&Reply {
+            outcome: Some(outcome.to_owned()),
+            ..Reply::default()
+        })?)
+    }
+}
