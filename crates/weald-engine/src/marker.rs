@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use weald_core::id::TreeId;
 use weald_core::tree::DirectoryIdentity;
-use weald_git::{Registration, Registrations, Repository, born};
+use weald_git::{Registration, Registrations, Repository, born, device};
 
 use crate::files;
 use crate::place::PlaceError;
@@ -168,7 +168,7 @@ fn confirmed(common_dir: &Path, directory: &Path) -> Confirmed {
             && TreeNote::of(registration).is_some_and(|note| {
                 let identity = note.identity;
                 (identity.device, identity.inode, identity.born)
-                    == (found.dev(), found.ino(), born(&found))
+                    == (device(directory, &found), found.ino(), born(&found))
             })
     };
     let name = directory.file_name().and_then(|name| name.to_str());
@@ -216,7 +216,7 @@ fn born_text(directory: &Path) -> Option<String> {
 fn identity_file(state: &Path, directory: &Path) -> Option<PathBuf> {
     use std::os::unix::fs::MetadataExt;
     let found = directory.symlink_metadata().ok()?;
-    let name = format!("{:x}-{:x}", found.dev(), found.ino());
+    let name = format!("{:x}-{:x}", device(directory, &found), found.ino());
     Some(state.join("directories").join(name))
 }
 

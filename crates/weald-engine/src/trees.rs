@@ -25,6 +25,7 @@ mod restore;
 mod run;
 mod scope;
 mod snapshots;
+mod submodules;
 mod sync;
 mod unlanded;
 mod untrusted;

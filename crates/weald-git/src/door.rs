@@ -50,6 +50,19 @@ pub fn born(found: &std::fs::Metadata) -> Option<u64> {
     u64::try_from(since.as_nanos()).ok()
 }
 
+/// The file system of a directory, as it is called after the next start of the machine, too: btrfs gives each subvolume
+/// another device number with every mount, and all their tops the same number.
+pub fn device(path: &Path, found: &std::fs::Metadata) -> u64 {
+    const BTRFS: i64 = 0x9123_683E;
+    let is_anonymous = rustix::fs::major(found.dev()) == 0;
+    let is_btrfs = is_anonymous
+        && rustix::fs::statfs(path).is_ok_and(|system| i64::from(system.f_type) == BTRFS);
+    match is_btrfs.then(|| rustix::fs::statvfs(path)) {
+        Some(Ok(system)) => system.f_fsid,
+        _ => found.dev(),
+    }
+}
+
 impl Door {
     /// Opens the directory itself; a link in its last component is refused.
     pub fn open(path: &Path) -> io::Result<Self> {
@@ -58,7 +71,7 @@ impl Door {
         let found = File::from(directory.try_clone()?).metadata()?;
         Ok(Self {
             directory,
-            device: found.dev(),
+            device: device(path, &found),
             inode: found.ino(),
             born: born(&found),
         })

@@ -24,7 +24,7 @@ mod vault_upkeep;
 pub use checkout_copy::{copy_checkout, set_times, stats_of};
 pub use checkout_index::{CheckoutIndex, EntryKind, FileStat, IndexEntry};
 pub use digest::Digest;
-pub use door::{Door, DoorError, born};
+pub use door::{Door, DoorError, born, device};
 pub use packs::{Transfer, is_stale_keep, receive_checked, transfer};
 pub use process::{Git, GitError, MINIMUM_VERSION, Output, require_version};
 pub use refs::{

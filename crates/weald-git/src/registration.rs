@@ -54,6 +54,8 @@ pub struct NewRegistration<'a> {
     pub note: &'a str,
     /// An index to be its own.
     pub index: Option<&'a Path>,
+    /// Settings of its own, as a sparse checkout has: names in the entry, and contents.
+    pub settings: &'a [(&'static str, Vec<u8>)],
 }
 
 /// All entries of a repository.
@@ -152,6 +154,10 @@ impl Registrations {
             new.locked
                 .map(|reason| ("locked", format!("{reason}\n").into_bytes())),
         );
+        files.extend(new.settings.iter().cloned());
+        if !new.settings.is_empty() {
+            fs::create_dir_all(building.join("info"))?;
+        }
         let mut written = vec![building.to_owned()];
         for (name, bytes) in files {
             fs::write(building.join(name), bytes)?;

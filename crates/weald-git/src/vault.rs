@@ -87,6 +87,16 @@ impl Vault {
         }
     }
 
+    /// The vault of a submodule that main has in `modules/<name>`; it keeps what trees need of that one.
+    pub fn of_submodule(common_dir: &Path, name: &str) -> Self {
+        let home = common_dir.join("weald");
+        Self {
+            path: home.join("vault").join("modules").join(name),
+            main: common_dir.join("modules").join(name),
+            lock: home.join("private").join("vault.lock"),
+        }
+    }
+
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
@@ -211,6 +221,12 @@ impl Vault {
             source,
         })?;
         self.write(&building.join("config"), self.config()?.as_bytes())?;
+        if let Some(above) = self.path.parent() {
+            fs::create_dir_all(above).map_err(|source| VaultError::File {
+                path: above.to_owned(),
+                source,
+            })?;
+        }
         fs::rename(&building, &self.path).map_err(|source| VaultError::File {
             path: self.path.clone(),
             source,

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use weald_core::tree::{DirectoryIdentity, Tree, TreeKind};
 use weald_git::{
-    Expected, GRACE, NewRegistration, RefChange, Reference, born, create_branch, sync_together,
-    transfer, update_refs,
+    Expected, GRACE, NewRegistration, RefChange, Reference, born, create_branch, device,
+    sync_together, transfer, update_refs,
 };
 
 use super::inner::Inner;
@@ -184,6 +184,7 @@ impl Trees<'_> {
                     path: &tree.path,
                 };
                 self.write_refs(&git_dir, &inner)?;
+                self.fill_submodules(building)?;
             }
             TreeKind::Linked if git_dir.is_dir() => {
                 self.move_index(&git_dir.join("index"), index)?;
@@ -311,6 +312,10 @@ impl Trees<'_> {
             identity,
         };
         let locked = locked_text(tree);
+        let settings = match tree.kind {
+            TreeKind::Linked => self.checkout_settings(),
+            TreeKind::Sealed => Vec::new(),
+        };
         let new = NewRegistration {
             name: tree.name.as_str(),
             path: &tree.path,
@@ -318,11 +323,31 @@ impl Trees<'_> {
             locked: locked.as_deref(),
             note: &note.to_text(),
             index: index.filter(|index| index.is_file()),
+            settings: &settings,
         };
         let registrations = self.registrations();
         registrations
             .add(&new)
             .map_err(at(&registrations.directory(tree.name.as_str())))
+    }
+
+    /// What a checkout of main's has for itself, as git gives it to a new worktree: a sparse one is sparse there, too.
+    fn checkout_settings(&self) -> Vec<(&'static str, Vec<u8>)> {
+        let common_dir = self.place.repository().common_dir();
+        let mut found = Vec::new();
+        if let Ok(text) = fs::read_to_string(common_dir.join("config.worktree")) {
+            let is_places = |line: &str| {
+                let line = line.trim_start().to_ascii_lowercase();
+                line.starts_with("worktree") || line.starts_with("bare")
+            };
+            let kept = text.lines().filter(|line| !is_places(line));
+            let text: String = kept.map(|line| format!("{line}\n")).collect();
+            found.push(("config.worktree", text.into_bytes()));
+        }
+        if let Ok(patterns) = fs::read(common_dir.join("info/sparse-checkout")) {
+            found.push(("info/sparse-checkout", patterns));
+        }
+        found
     }
 
     fn write_pointer(&self, building: &Path, registration: &str) -> Result<(), TreeError> {
@@ -418,7 +443,7 @@ pub(crate) fn building(tree: &Tree) -> PathBuf {
 pub(crate) fn identity_of(path: &Path) -> Result<DirectoryIdentity, TreeError> {
     let found = path.symlink_metadata().map_err(at(path))?;
     Ok(DirectoryIdentity {
-        device: found.dev(),
+        device: device(path, &found),
         inode: found.ino(),
         born: born(&found),
     })

@@ -277,7 +277,7 @@ fn line_of(key: &str, value: &str) -> String {
     format!("{head}\n\t{name} = {}\n", quoted(value))
 }
 
-fn quoted(value: &str) -> String {
+pub(crate) fn quoted(value: &str) -> String {
     let escaped = value
         .replace('\\', "\\\\")
         .replace('"', "\\\"")
@@ -286,20 +286,9 @@ fn quoted(value: &str) -> String {
     format!("\"{escaped}\"")
 }
 
-/// All refs in one file, sorted as git sorts them.
+/// All refs in one file.
 fn packed_refs(inner: &Inner<'_>) -> String {
-    let mut lines: Vec<(String, String, Option<String>)> = inner
-        .refs
-        .iter()
-        .filter(|known| known.symbolic.is_none())
-        .map(|known| {
-            (
-                known.name.clone(),
-                known.commit.clone(),
-                known.peeled.clone(),
-            )
-        })
-        .collect();
+    let mut lines: Vec<_> = inner.refs.iter().filter_map(packed_line).collect();
     if let Some((target, tip)) = inner.target
         && target != inner.branch
         && !clashes(target, inner.branch)
@@ -311,6 +300,24 @@ fn packed_refs(inner: &Inner<'_>) -> String {
         inner.commit.to_owned(),
         None,
     ));
+    packed_text(lines)
+}
+
+/// Name, object, and what a tag leads to.
+type PackedLine = (String, String, Option<String>);
+
+/// A ref that is no other's name.
+pub(crate) fn packed_line(known: &MainRef) -> Option<PackedLine> {
+    let line = (
+        known.name.clone(),
+        known.commit.clone(),
+        known.peeled.clone(),
+    );
+    known.symbolic.is_none().then_some(line)
+}
+
+/// Refs as git packs them, sorted.
+pub(crate) fn packed_text(mut lines: Vec<PackedLine>) -> String {
     lines.sort();
     let mut text = String::from("# pack-refs with: peeled fully-peeled sorted \n");
     for (name, commit, peeled) in lines {

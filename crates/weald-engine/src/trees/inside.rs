@@ -35,6 +35,8 @@ pub(crate) struct Request {
     pub work_tree: PathBuf,
     /// The user's home, for their configuration.
     pub home: Option<PathBuf>,
+    /// Whether Git LFS may fill in its files.
+    pub smudges_lfs: bool,
     /// The job.
     pub job: Job,
 }
@@ -49,6 +51,8 @@ pub(crate) enum Job {
     },
     /// Turn a clean checkout of one commit into one of another, by what differs.
     Forward { from: String, to: String },
+    /// Check out the commits of submodules: repository, work tree, commit.
+    PopulateSubmodules(Vec<(PathBuf, PathBuf, String)>),
     /// Say what is there; with `haves`, send all that the vault lacks.
     Look { haves: Option<Vec<String>> },
     /// Change refs: name, new, old.
@@ -205,6 +209,7 @@ impl Request {
         match &self.job {
             Job::Populate { commit, index } => self.populate(commit, index.as_deref()),
             Job::Forward { from, to } => self.forward(from, to),
+            Job::PopulateSubmodules(modules) => self.populate_submodules(modules),
             Job::Look { haves } => self.look(haves.as_deref()),
             Job::UpdateRefs(changes) => self.update_refs(changes),
             Job::Snapshot { limits } => self.snapshot(*limits),

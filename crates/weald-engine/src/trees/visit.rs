@@ -108,6 +108,7 @@ impl Trees<'_> {
             git_dir: site.git_dir.clone(),
             work_tree: site.path.clone(),
             home: self.host.home.clone(),
+            smudges_lfs: self.config.text("tree.lfs") == "smudge",
             job,
         };
         let limit = self.config.duration("tree.look_limit").unsigned_abs();

@@ -1,6 +1,6 @@
 //! Checking files out, inside: filters of the user's and attributes of the repository's apply as they would for git.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::{InsideError, Reply, Request, say};
 use weald_git::Git;
@@ -12,6 +12,7 @@ const REBUILD: &str = "rebuild";
 impl Request {
     /// A command that writes files, with an index of the plain kind.
     fn checkout_git(&self, name: &str) -> Git {
+        let skips_lfs = if self.smudges_lfs { "0" } else { "1" };
         self.git(name)
             .config("index.sparse", "false")
             .config("index.version", "2")
@@ -19,7 +20,7 @@ impl Request {
             .config("index.skipHash", "false")
             .config("core.splitIndex", "false")
             .config("core.untrackedCache", "false")
-            .env("GIT_LFS_SKIP_SMUDGE", "1")
+            .env("GIT_LFS_SKIP_SMUDGE", skips_lfs)
     }
 
     /// Checks a commit out into an empty work tree.
@@ -35,6 +36,25 @@ impl Request {
             None => read,
         };
         read.run()?;
+        Ok(say(&Reply::default())?)
+    }
+
+    /// Checks out submodules whose repositories are there.
+    pub(super) fn populate_submodules(
+        &self,
+        modules: &[(PathBuf, PathBuf, String)],
+    ) -> Result<(), InsideError> {
+        for (git_dir, work_tree, commit) in modules {
+            let module = Self {
+                git_dir: git_dir.clone(),
+                work_tree: work_tree.clone(),
+                ..self.clone()
+            };
+            module
+                .checkout_git("read-tree")
+                .args(["--reset", "-u", "--no-recurse-submodules", commit])
+                .run()?;
+        }
         Ok(say(&Reply::default())?)
     }
 

@@ -1,0 +1,167 @@
+//! Submodules of a new tree: checked out from what main has of them, without the network.
+//!
+//! Main keeps the repository of a submodule in `modules/<name>`. The tree gets one of its own in the same place, which
+//! borrows from a vault of the submodule. What main does not have stays empty, as git leaves it. Submodules of
+//! submodules stay empty, too.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use weald_core::tree::TreeKind;
+use weald_git::{CheckoutIndex, EntryKind, Git, Vault, list_refs};
+
+use super::inner::{packed_line, packed_text, quoted};
+use super::inside::Job;
+use super::visit::{Access, Site};
+use super::{TreeError, Trees, at};
+
+/// A submodule that can be checked out.
+struct Module {
+    name: String,
+    path: String,
+    commit: String,
+}
+
+impl Trees<'_> {
+    /// Fills the submodules of a tree in the making.
+    pub(crate) fn fill_submodules(&self, tree: &Path) -> Result<(), TreeError> {
+        let common_dir = self.place.repository().common_dir();
+        // Without either there is nothing to do, at the price of a look.
+        if !tree.join(".gitmodules").is_file() || !common_dir.join("modules").is_dir() {
+            return Ok(());
+        }
+        let mut jobs = Vec::new();
+        for module in self.modules(tree)? {
+            if let Some(git_dir) = self.write_module(tree, &module)? {
+                jobs.push((git_dir, tree.join(&module.path), module.commit));
+            }
+        }
+        if jobs.is_empty() {
+            return Ok(());
+        }
+        let site = Site {
+            path: tree.to_owned(),
+            git_dir: tree.join(".git"),
+            kind: TreeKind::Sealed,
+        };
+        let job = Job::PopulateSubmodules(jobs);
+        self.do_inside("a submodule", &site, Access::Write, job)?;
+        Ok(())
+    }
+
+    /// Submodules of the checkout whose repository and commit main has.
+    fn modules(&self, tree: &Path) -> Result<Vec<Module>, TreeError> {
+        let index = tree.join(".git/index");
+        let sha256 = self.place.repository().git("rev-parse");
+        let sha256 = sha256.args(["--show-object-format"]).run()?.trim_ascii() == b"sha256";
+        let Some(index) = CheckoutIndex::read(&index, sha256).map_err(at(&index))? else {
+            return Ok(Vec::new());
+        };
+        let names = self.names_by_path(tree)?;
+        let mut found = Vec::new();
+        for entry in index.entries() {
+            let path = std::str::from_utf8(entry.path).unwrap_or_default();
+            if entry.kind != EntryKind::Submodule || entry.is_absent {
+                continue;
+            }
+            let commit: String = entry.id.iter().map(|byte| format!("{byte:02x}")).collect();
+            if let Some(name) = names.get(path)
+                && self.main_has(name, &commit)
+            {
+                found.push(Module {
+                    name: name.clone(),
+                    path: path.to_owned(),
+                    commit,
+                });
+            }
+        }
+        Ok(found)
+    }
+
+    /// The names of submodules, from the checked out `.gitmodules`: a file of the base, which nobody else wrote yet.
+    fn names_by_path(&self, tree: &Path) -> Result<BTreeMap<String, String>, TreeError> {
+        let listed = Git::outside(tree, "config")
+            .args(["--no-includes", "--file", ".gitmodules", "-z"])
+            .args(["--get-regexp", r"^submodule\..*\.path$"])
+            .output()?;
+        let text = String::from_utf8_lossy(&listed.stdout).into_owned();
+        let named = text.split('\0').filter_map(|line| {
+            let (key, path) = line.split_once('\n')?;
+            let name = key.strip_prefix("submodule.")?.strip_suffix(".path")?;
+            is_plain(name).then(|| (path.to_owned(), name.to_owned()))
+        });
+        Ok(named.collect())
+    }
+
+    fn main_has(&self, name: &str, commit: &str) -> bool {
+        let module = self
+            .place
+            .repository()
+            .common_dir()
+            .join("modules")
+            .join(name);
+        let asked = Git::new(&module, "cat-file").args(["-e", &format!("{commit}^{{commit}}")]);
+        module.join("objects").is_dir()
+            && asked.output().is_ok_and(|answer| answer.status.success())
+    }
+
+    /// The repository of a submodule in the tree; `None` where main's can't be used.
+    fn write_module(&self, tree: &Path, module: &Module) -> Result<Option<PathBuf>, TreeError> {
+        let common_dir = self.place.repository().common_dir();
+        let theirs = common_dir.join("modules").join(&module.name);
+        let vault = Vault::of_submodule(common_dir, &module.name);
+        let refs = list_refs(&theirs, &["refs/remotes/", "refs/tags/"])?;
+        if vault.require(&refs, &[&module.commit]).is_err() {
+            return Ok(None);
+        }
+        let url = Git::new(&theirs, "config").args(["--get", "remote.origin.url"]);
+        let url = String::from_utf8_lossy(&url.output()?.stdout)
+            .trim_end()
+            .to_owned();
+        let git_dir = tree.join(".git/modules").join(&module.name);
+        let depth = module.name.split('/').count() + 2;
+        let up = "../".repeat(depth);
+        let version = if module.commit.len() == 64 { 1 } else { 0 };
+        let mut config = format!(
+            "[core]\n\trepositoryformatversion = {version}\n\tbare = false\n\tlogallrefupdates = true\n\
+             \tworktree = {}\n[gc]\n\tauto = 0\n",
+            quoted(&format!("{up}{}", module.path))
+        );
+        if version == 1 {
+            config.push_str("[extensions]\n\tobjectformat = sha256\n");
+        }
+        if !url.is_empty() {
+            config.push_str(&format!(
+                "[remote \"origin\"]\n\turl = {}\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n",
+                quoted(&url)
+            ));
+        }
+        let down = "../".repeat(module.path.split('/').count());
+        let pointer = format!("gitdir: {down}.git/modules/{}\n", module.name);
+        let lines = refs.iter().filter_map(packed_line).collect();
+        let written = || -> io::Result<()> {
+            for directory in ["objects/info", "objects/pack", "refs/heads", "info"] {
+                fs::create_dir_all(git_dir.join(directory))?;
+            }
+            let objects = format!("{}\n", vault.objects().display());
+            fs::write(git_dir.join("objects/info/alternates"), objects)?;
+            fs::write(git_dir.join("HEAD"), format!("{}\n", module.commit))?;
+            fs::write(git_dir.join("packed-refs"), packed_text(lines))?;
+            fs::write(git_dir.join("config"), config)?;
+            fs::write(tree.join(&module.path).join(".git"), pointer)
+        };
+        written().map_err(at(&git_dir))?;
+        Ok(Some(git_dir))
+    }
+}
+
+/// A name that stays in its folder and is no option.
+fn is_plain(name: &str) -> bool {
+    let mut parts = Path::new(name).components();
+    !name.is_empty()
+        && !name.starts_with('-')
+        && !name.contains(char::is_control)
+        && parts.all(|part| matches!(part, Component::Normal(_)))
+}
