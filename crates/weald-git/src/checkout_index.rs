@@ -81,8 +81,12 @@ pub struct IndexEntry<'a> {
     pub kind: EntryKind,
     /// True when it is not in the work tree (sparse checkout).
     pub is_absent: bool,
+    /// When its inode changed, as git last saw it.
+    pub changed: (i64, u32),
     /// When it was written, as git last saw it.
     pub modified: (i64, u32),
+    /// The low half of its number, as git last saw it.
+    pub inode: u32,
     /// The low half of its length, as git last saw it.
     pub size: u32,
 }
@@ -139,7 +143,9 @@ impl CheckoutIndex {
             id: &bytes[ID..ID + self.id_length],
             kind: entry.kind,
             is_absent: entry.is_absent,
+            changed: (i64::from(field(0)), field(4)),
             modified: (i64::from(field(8)), field(12)),
+            inode: field(20),
             size: field(SIZE),
         }
     }

@@ -17,6 +17,7 @@ mod look;
 mod population;
 mod snapshot;
 mod sync;
+mod times;
 
 pub use diff::DiffStyle;
 
@@ -53,6 +54,8 @@ pub(crate) enum Job {
     Forward { from: String, to: String },
     /// Check out the commits of submodules: repository, work tree, commit.
     PopulateSubmodules(Vec<(PathBuf, PathBuf, String)>),
+    /// Give files the times that main's have, if they hold the same.
+    MatchTimes { main: PathBuf, index: PathBuf },
     /// Say what is there; with `haves`, send all that the vault lacks.
     Look { haves: Option<Vec<String>> },
     /// Change refs: name, new, old.
@@ -210,6 +213,7 @@ impl Request {
             Job::Populate { commit, index } => self.populate(commit, index.as_deref()),
             Job::Forward { from, to } => self.forward(from, to),
             Job::PopulateSubmodules(modules) => self.populate_submodules(modules),
+            Job::MatchTimes { main, index } => self.match_times(main, index),
             Job::Look { haves } => self.look(haves.as_deref()),
             Job::UpdateRefs(changes) => self.update_refs(changes),
             Job::Snapshot { limits } => self.snapshot(*limits),

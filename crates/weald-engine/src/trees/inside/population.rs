@@ -1,9 +1,10 @@
 //! Checking files out, inside: filters of the user's and attributes of the repository's apply as they would for git.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::{InsideError, Reply, Request, say};
-use weald_git::Git;
+use weald_git::{CheckoutIndex, EntryKind, Git, IndexEntry, set_times};
 
 /// An answer that a forward was made, and that a new checkout is wanted instead.
 const FORWARD: &str = "forward";
@@ -36,7 +37,30 @@ impl Request {
             None => read,
         };
         read.run()?;
+        let own = self.git_dir.join("index");
+        self.age(index.unwrap_or(&own), commit.len() == 64)?;
         Ok(say(&Reply::default())?)
+    }
+
+    /// Moves file times into the past: a file as young as the index would be read again by the first `git status`.
+    fn age(&self, index: &Path, sha256: bool) -> Result<(), InsideError> {
+        let Some(mut known) = CheckoutIndex::read(index, sha256)? else {
+            return Ok(());
+        };
+        let has_file =
+            |entry: &IndexEntry<'_>| !entry.is_absent && entry.kind != EntryKind::Submodule;
+        let entries = known.entries().enumerate();
+        let older = entries
+            .filter(|(_, entry)| has_file(entry))
+            .map(|(place, entry)| {
+                let (seconds, nanoseconds) = entry.modified;
+                (place, (seconds - 2, nanoseconds))
+            });
+        let older: Vec<_> = older.collect();
+        set_times(&self.work_tree, &mut known, &older)?;
+        let aged = index.with_extension("aged");
+        fs::write(&aged, known.to_bytes())?;
+        Ok(fs::rename(aged, index)?)
     }
 
     /// Checks out submodules whose repositories are there.

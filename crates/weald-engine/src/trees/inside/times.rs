@@ -1,0 +1,96 @@
+//! File times that build tools can trust.
+//!
+//! Build outputs that were copied from main are good for files that are what they were when main built them, and for no
+//! others. So a file whose content main's checkout has, unchanged, gets main's time; any other is as young as now.
+
+use std::collections::HashMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use super::{InsideError, Reply, Request, say};
+use weald_git::{CheckoutIndex, EntryKind, FileStat, IndexEntry, set_times, stats_of};
+
+type Time = (i64, u32);
+
+impl Request {
+    /// Gives files the times that main's have. `main` is its checkout, `main_index` the index of that.
+    pub(super) fn match_times(&self, main: &Path, main_index: &Path) -> Result<(), InsideError> {
+        let own = match self.git_dir.join("index") {
+            index if index.is_file() => index,
+            _ => return Ok(say(&Reply::default())?),
+        };
+        let sha256 = self.has_sha256()?;
+        let Some(mut index) = CheckoutIndex::read(&own, sha256)? else {
+            return Ok(say(&Reply::default())?);
+        };
+        let theirs = CheckoutIndex::read(main_index, sha256).ok().flatten();
+        let times = match &theirs {
+            Some(theirs) => unchanged(main, main_index, theirs)?,
+            None => HashMap::new(),
+        };
+        let building = own.with_extension("matched");
+        fs::write(&building, b"")?;
+        let made = fs::metadata(&building)?;
+        let now = (made.mtime(), made.mtime_nsec() as u32);
+        let mut wanted = Vec::with_capacity(index.len());
+        for (place, entry) in index.entries().enumerate() {
+            if !entry.is_absent && entry.kind != EntryKind::Submodule {
+                let same = times.get(entry.path).filter(|same| same.fits(&entry));
+                wanted.push((place, same.map_or(now, |same| same.modified)));
+            }
+        }
+        set_times(&self.work_tree, &mut index, &wanted)?;
+        fs::write(&building, index.to_bytes())?;
+        fs::rename(&building, &own)?;
+        Ok(say(&Reply::default())?)
+    }
+
+    fn has_sha256(&self) -> Result<bool, InsideError> {
+        let format = self.git("rev-parse").args(["--show-object-format"]).run()?;
+        Ok(format.trim_ascii() == b"sha256")
+    }
+}
+
+/// A file of main's checkout that holds what its index says.
+struct Unchanged<'a> {
+    id: &'a [u8],
+    kind: EntryKind,
+    modified: Time,
+}
+
+impl Unchanged<'_> {
+    fn fits(&self, entry: &IndexEntry<'_>) -> bool {
+        self.id == entry.id && self.kind == entry.kind
+    }
+}
+
+/// The files of main that are what its index says, by the stat data that git goes by.
+fn unchanged<'a>(
+    main: &Path,
+    main_index: &Path,
+    index: &'a CheckoutIndex,
+) -> Result<HashMap<&'a [u8], Unchanged<'a>>, InsideError> {
+    let written = fs::metadata(main_index)?.mtime();
+    let mut found = HashMap::new();
+    for (place, stat) in stats_of(main, index)? {
+        let entry = index.entry(place);
+        // A file as young as the index may have changed after it was looked at.
+        if is_same(&entry, &stat) && stat.modified.0 < written {
+            let same = Unchanged {
+                id: entry.id,
+                kind: entry.kind,
+                modified: stat.modified,
+            };
+            found.insert(entry.path, same);
+        }
+    }
+    Ok(found)
+}
+
+fn is_same(entry: &IndexEntry<'_>, stat: &FileStat) -> bool {
+    entry.modified == stat.modified
+        && entry.changed == stat.changed
+        && entry.size == stat.size as u32
+        && entry.inode == stat.inode as u32
+}
