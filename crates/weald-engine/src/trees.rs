@@ -10,6 +10,7 @@ mod create;
 mod differences;
 mod doctor;
 mod enter;
+mod fresh;
 mod import;
 mod inner;
 pub(crate) mod inside;
@@ -47,7 +48,7 @@ use weald_core::session::{ProcessIdentity, ProcessState};
 use weald_core::store::{Durability, Read, StoreError, Write};
 use weald_core::tree::{Tree, TreeLock, TreeStatus};
 use weald_core::tree_rules::{self, Objection, TreeInput, TreeRefusal};
-use weald_git::{GitError, Registrations, Vault, VaultError};
+use weald_git::{GitError, MainRef, Registrations, Vault, VaultError};
 use weald_sandbox::SandboxError;
 
 use crate::engine::Engine;
@@ -96,6 +97,8 @@ pub struct Trees<'a> {
     pub(crate) config: &'a Config,
     pub(crate) target: Option<(String, String)>,
     pub(crate) host: Host,
+    /// Main's refs, where one command looks at many trees.
+    pub(crate) known_refs: Option<Vec<MainRef>>,
 }
 
 /// Why something did not happen to a tree.
@@ -345,6 +348,7 @@ impl<'a> Trees<'a> {
             config,
             target,
             host,
+            known_refs: None,
         }
     }
 

@@ -196,8 +196,8 @@ impl Vault {
         work()
     }
 
-    /// What is known to be complete: the refs of the last feed, and pins.
-    fn has(&self, refs: &[MainRef], wanted: &[&str]) -> bool {
+    /// Whether all of these are known to be complete here: by the refs of the last feed, and pins.
+    pub fn has(&self, refs: &[MainRef], wanted: &[&str]) -> bool {
         let fed = read_text(&self.path.join("fed"));
         let known = |id: &str| {
             refs.iter().any(|known| known.commit == id)

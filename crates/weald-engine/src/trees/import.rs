@@ -45,7 +45,11 @@ impl Trees<'_> {
         haves.insert(tree.base.commit.clone());
         let mains = self.main_refs()?;
         haves.extend(mains.iter().map(|known| known.commit.clone()));
-        let haves = self.present(haves)?;
+        let haves = match self.vault().has(&mains, &[&tree.base.commit]) {
+            // What refs of the vault lead to is in it.
+            true => haves.into_iter().collect(),
+            false => self.present(haves)?,
+        };
         let job = Job::Look { haves: Some(haves) };
         let mut visit = self.visit(tree.name.as_str(), site, Access::Read, job)?;
         let (Some(look), Some(mut tips)) = (visit.reply.look.clone(), visit.reply.tips.clone())
@@ -79,11 +83,12 @@ impl Trees<'_> {
             .collect();
         tips.refs
             .retain(|(name, id)| !from_main.contains(&(name.as_str(), id.as_str())));
+        let mut known = known;
         for _ in 0..IMPORT_ATTEMPTS {
-            let known = self.known_refs(tree)?;
             if self.keep_tips(tree, &known, &look, &tips)? {
                 return Ok(look);
             }
+            known = self.known_refs(tree)?;
         }
         Err(TreeError::Unreadable {
             name: tree.name.to_string(),

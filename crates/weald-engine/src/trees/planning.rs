@@ -134,6 +134,9 @@ impl Trees<'_> {
 
     /// Refs of main that a tree sees.
     pub(crate) fn main_refs(&self) -> Result<Vec<MainRef>, TreeError> {
+        if let Some(known) = &self.known_refs {
+            return Ok(known.clone());
+        }
         let git_dir = self.place.repository().common_dir();
         Ok(list_refs(git_dir, &["refs/remotes/", "refs/tags/"])?)
     }

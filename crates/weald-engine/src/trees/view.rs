@@ -90,24 +90,6 @@ impl Trees<'_> {
         Ok(shown.map(|tree| self.known(tree)).collect())
     }
 
-    /// The same, each looked at now.
-    pub fn list_fresh(&self) -> Result<Vec<TreeView>, TreeError> {
-        let views = self.list()?;
-        let looked = views.into_iter().map(|view| match view.tree.is_live() {
-            true => {
-                let known = view.clone();
-                // One tree that can't be looked into does not hide the others.
-                self.look_at(view.tree).unwrap_or_else(|error| TreeView {
-                    dirty: Dirty::Unknown,
-                    problem: Some(error.to_string()),
-                    ..known
-                })
-            }
-            false => view,
-        });
-        Ok(looked.collect())
-    }
-
     /// A tree with what is known about it.
     pub fn view(&self, tree: Tree) -> TreeView {
         self.known(tree)

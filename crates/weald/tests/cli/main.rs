@@ -24,6 +24,7 @@ mod trees_hostile;
 mod trees_import;
 mod trees_levels;
 mod trees_look;
+mod trees_many;
 mod trees_odd_files;
 mod trees_races;
 mod trees_refuse;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
+use weald_git::Commit;
 
 use super::{InsideError, Look, Request};
 
@@ -32,6 +33,10 @@ pub(super) struct Changes {
     pub paths: Vec<Vec<u8>>,
     /// The same, only those unknown to git.
     pub untracked: Vec<Vec<u8>>,
+    /// What git ignores; directories end with a slash.
+    pub ignored: Vec<Vec<u8>>,
+    /// What HEAD holds.
+    pub head: Option<String>,
 }
 
 impl Request {
@@ -41,6 +46,7 @@ impl Request {
             .git("status")
             .args([
                 "--porcelain=v2",
+                "--branch",
                 "-z",
                 "--untracked-files=all",
                 "--ignored=matching",
@@ -94,7 +100,15 @@ impl Changes {
                 self.paths.push(line[2..].to_vec());
                 self.untracked.push(line[2..].to_vec());
             }
-            b'!' => look.ignored += 1,
+            b'!' => {
+                look.ignored += 1;
+                self.ignored.push(line[2..].to_vec());
+            }
+            b'#' => {
+                let id = line.strip_prefix(b"# branch.oid ");
+                let id = id.and_then(|id| Commit::parse(&String::from_utf8_lossy(id)));
+                self.head = self.head.take().or(id.map(|id| id.as_str().to_owned()));
+            }
             _ => {}
         }
     }

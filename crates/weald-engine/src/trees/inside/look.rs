@@ -5,11 +5,16 @@ use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
 
+use weald_git::Reference;
+
 use super::changes::Changes;
 use super::{InsideError, Look, Reply, Request, Tips, read_capped, say, scratch};
 
 /// How much of a reflog is read, from its end.
 const REFLOG_LIMIT: u64 = 4 << 20;
+
+/// The longest HEAD that is read without git.
+const HEAD_LIMIT: u64 = 4096;
 
 /// How many entries of HEAD's reflog are sent.
 const REFLOG_ENTRIES: usize = 500;
@@ -40,6 +45,10 @@ impl Request {
         let Some(haves) = haves else {
             return Ok(());
         };
+        // Nothing new: the end of the answer is its pack.
+        if wanted.iter().all(|id| haves.iter().any(|have| have == id)) {
+            return Ok(());
+        }
         for have in haves {
             input.push_str(&format!("\n^{have}"));
         }
@@ -59,16 +68,9 @@ impl Request {
     }
 
     fn complete(&self, changes: &Changes, tips: &Tips) -> Result<Look, InsideError> {
-        let head = self
-            .git("rev-parse")
-            .args(["-q", "--verify", "HEAD^{commit}"])
-            .output()?;
-        let symbolic = self.git("symbolic-ref").args(["-q", "HEAD"]).output()?;
-        let line = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().to_owned();
-        let some = |text: String| Some(text).filter(|text| !text.is_empty());
-        let branch = some(line(&symbolic.stdout));
+        let branch = self.branch()?;
         // Without a commit, HEAD must at least be on a branch that does not exist yet.
-        if !head.status.success()
+        if changes.head.is_none()
             && branch
                 .as_ref()
                 .is_none_or(|branch| tips.refs.iter().any(|(name, _)| name == branch))
@@ -76,7 +78,7 @@ impl Request {
             return Err(InsideError::Damaged("HEAD holds no commit".to_owned()));
         }
         Ok(Look {
-            head: some(line(&head.stdout)).filter(|_| head.status.success()),
+            head: changes.head.clone(),
             branch: branch.map(|name| match name.strip_prefix("refs/heads/") {
                 Some(short) => short.to_owned(),
                 None => name,
@@ -85,6 +87,21 @@ impl Request {
             stashed: tips.stash.len() as u64,
             ..changes.look.clone()
         })
+    }
+
+    /// The ref that HEAD stands for; `None` if it holds a commit itself.
+    fn branch(&self) -> Result<Option<String>, InsideError> {
+        let text = read_capped(&self.git_dir.join("HEAD"), HEAD_LIMIT).unwrap_or_default();
+        let has_tables = self.git_dir.join("reftable").exists();
+        match Reference::parse(String::from_utf8_lossy(&text).trim_end()).filter(|_| !has_tables) {
+            Some(Reference::Symbolic(name)) => Ok(Some(name)),
+            Some(Reference::Direct(_)) => Ok(None),
+            None => {
+                let asked = self.git("symbolic-ref").args(["-q", "HEAD"]).output()?;
+                let name = String::from_utf8_lossy(&asked.stdout).trim_end().to_owned();
+                Ok(Some(name).filter(|name| !name.is_empty()))
+            }
+        }
     }
 
     fn operation(&self) -> Option<String> {
