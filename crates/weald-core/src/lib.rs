@@ -22,6 +22,7 @@ pub mod session;
 pub mod store;
 pub mod task;
 pub mod task_rules;
+pub mod thinning;
 pub mod tree;
 pub mod tree_rules;
 

@@ -28,6 +28,7 @@ mod scope;
 mod snapshots;
 mod submodules;
 mod sync;
+mod timer;
 mod unlanded;
 mod untrusted;
 mod view;
@@ -285,12 +286,12 @@ pub enum TreeError {
         id: String,
     },
     /// There is no such snapshot.
-    #[error("tree {name} has no snapshot {id}")]
+    #[error("tree {name} has no snapshot{}", .id.map(|id| format!(" {id}")).unwrap_or_default())]
     NoSnapshot {
         /// Which tree.
         name: TreeName,
-        /// As given.
-        id: u64,
+        /// As given; without it the newest was asked for.
+        id: Option<u64>,
     },
     /// No tree was named and the caller is in none.
     #[error("no tree is named, and the current directory is in none")]

@@ -17,6 +17,8 @@ pub enum Kind {
     Number(i64, i64),
     /// A duration above zero, as `15m` or `2h 30m`.
     Duration,
+    /// `none` (or `0`), or a duration.
+    Interval,
     /// One of these.
     Choice(&'static [&'static str]),
     /// One of these, loosest first: a repository may move it to the right of the default, not to the left.
@@ -270,6 +272,12 @@ pub const KEYS: &[Key] = &[
         Kind::Template,
         "{tree_root}/.trash",
         "where removed trees wait",
+    ),
+    key(
+        "snapshot.every",
+        Kind::Interval,
+        "5m",
+        "how often a tree is kept while a command runs in it; none: never",
     ),
     key(
         "snapshot.file_limit",

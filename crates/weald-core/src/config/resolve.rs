@@ -201,6 +201,14 @@ impl Config {
         parse_duration(self.text(key)).expect("durations were checked")
     }
 
+    /// How often something happens; `None` is never.
+    pub fn interval(&self, key: &str) -> Option<SignedDuration> {
+        match self.text(key) {
+            "none" => None,
+            text => Some(parse_duration(text).expect("intervals were checked")),
+        }
+    }
+
     fn lay(&mut self, layer: Layer, trust: Trust) -> Result<(), ConfigError> {
         let mut flat = Vec::new();
         flatten("", &layer.values, &mut flat);

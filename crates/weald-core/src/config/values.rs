@@ -77,6 +77,10 @@ pub fn check_value(key: &Key, raw: &toml::Value) -> Result<Value, String> {
             Ok(_) => Ok(Value::Text(text()?.to_owned())),
             Err(reason) => Err(reason),
         },
+        Kind::Interval => match text()? {
+            "none" | "0" => Ok(Value::Text("none".to_owned())),
+            given => parse_duration(given).map(|_| Value::Text(given.to_owned())),
+        },
         Kind::Choice(known) | Kind::Guarded(known) => match text()? {
             given if known.contains(&given) => Ok(Value::Text(given.to_owned())),
             given => Err(format!("`{given}` is none of {}", known.join(", "))),

@@ -7,7 +7,7 @@ use super::visit::Access;
 use super::{TreeError, Trees};
 
 /// How much text a diff may have.
-const TEXT_LIMIT: usize = 10 << 20;
+pub(super) const TEXT_LIMIT: usize = 10 << 20;
 
 /// What a diff starts from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

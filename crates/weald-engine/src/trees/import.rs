@@ -14,9 +14,9 @@ use weald_git::{
     Commit, Expected, Git, GitError, RefChange, list_refs, receive_checked, transfer, update_refs,
 };
 
-use super::inside::{Job, Look, Tips};
+use super::inside::{Job, Look, Reply, SnapshotWish, Tips};
 use super::untrusted::is_ref_name;
-use super::visit::{Access, Site};
+use super::visit::{Access, Site, Visit};
 use super::{TreeError, Trees};
 
 /// How many refs an inner repository may have.
@@ -31,14 +31,26 @@ const PACK_HEADER: usize = 12;
 impl Trees<'_> {
     /// Looks into a tree and takes everything out of it that the vault lacks; main's branch is left alone.
     pub(crate) fn import(&self, tree: &Tree, site: &Site) -> Result<Look, TreeError> {
+        let reply = self.import_with(tree, site, None)?;
+        reply.look.ok_or_else(|| self.no_answer(tree))
+    }
+
+    /// The same, and a snapshot comes along if one is wished for.
+    pub(super) fn import_with(
+        &self,
+        tree: &Tree,
+        site: &Site,
+        snapshot: Option<SnapshotWish>,
+    ) -> Result<Reply, TreeError> {
         if tree.kind == TreeKind::Linked {
-            let reply = self.do_inside(
-                tree.name.as_str(),
-                site,
-                Access::Read,
-                Job::Look { haves: None },
-            )?;
-            return reply.look.ok_or_else(|| self.no_answer(tree));
+            let job = Job::Look {
+                haves: None,
+                snapshot,
+            };
+            return self.receive(
+                tree,
+                self.visit(tree.name.as_str(), site, Access::Read, job)?,
+            );
         }
         let known = self.known_refs(tree)?;
         let mut haves: BTreeSet<String> = known.values().cloned().collect();
@@ -50,32 +62,15 @@ impl Trees<'_> {
             true => haves.into_iter().collect(),
             false => self.present(haves)?,
         };
-        let job = Job::Look { haves: Some(haves) };
-        let mut visit = self.visit(tree.name.as_str(), site, Access::Read, job)?;
-        let (Some(look), Some(mut tips)) = (visit.reply.look.clone(), visit.reply.tips.clone())
-        else {
-            visit.finish(tree.name.as_str())?;
+        let job = Job::Look {
+            haves: Some(haves),
+            snapshot,
+        };
+        let visit = self.visit(tree.name.as_str(), site, Access::Read, job)?;
+        let reply = self.receive(tree, visit)?;
+        let (Some(look), Some(mut tips)) = (reply.look.clone(), reply.tips.clone()) else {
             return Err(self.no_answer(tree));
         };
-        let mut refused = None;
-        if let Some(mut pack) = visit.pack() {
-            let limit = parse_size(self.config.text("tree.import_limit")).unwrap_or(u64::MAX);
-            match is_empty_pack(&mut pack) {
-                // Its end has to be read all the same: its writer would fail otherwise.
-                true => drop(io::copy(&mut pack, &mut io::sink())),
-                false => {
-                    refused = receive_checked(self.vault().path(), pack.take(limit), limit).err();
-                }
-            }
-        }
-        let finished = visit.finish(tree.name.as_str());
-        if let Some(error) = refused {
-            return Err(TreeError::Unreadable {
-                name: tree.name.to_string(),
-                why: format!("what it holds can't be taken in: {error}"),
-            });
-        }
-        finished?;
         // What came from main and is still the same is nobody's work.
         let from_main: BTreeSet<(&str, &str)> = mains
             .iter()
@@ -86,7 +81,7 @@ impl Trees<'_> {
         let mut known = known;
         for _ in 0..IMPORT_ATTEMPTS {
             if self.keep_tips(tree, &known, &look, &tips)? {
-                return Ok(look);
+                return Ok(reply);
             }
             known = self.known_refs(tree)?;
         }
@@ -94,6 +89,31 @@ impl Trees<'_> {
             name: tree.name.to_string(),
             why: "others keep importing it, or a lock file is left in the vault".to_owned(),
         })
+    }
+
+    /// Takes what comes with an answer into the vault, and waits for the end.
+    fn receive(&self, tree: &Tree, mut visit: Visit) -> Result<Reply, TreeError> {
+        let mut refused = None;
+        if visit.reply.error.is_none()
+            && let Some(mut pack) = visit.pack()
+        {
+            let limit = parse_size(self.config.text("tree.import_limit")).unwrap_or(u64::MAX);
+            match is_empty_pack(&mut pack) {
+                // Its end has to be read all the same: its writer would fail otherwise.
+                true => drop(io::copy(&mut pack, &mut io::sink())),
+                false => {
+                    refused = receive_checked(self.vault().path(), pack.take(limit), limit).err();
+                }
+            }
+        }
+        let finished = visit.finish(tree.name.as_str());
+        match refused {
+            Some(error) => Err(TreeError::Unreadable {
+                name: tree.name.to_string(),
+                why: format!("what it holds can't be taken in: {error}"),
+            }),
+            None => finished,
+        }
     }
 
     /// Imports, and lets main's branch follow. Answers the newest record.
@@ -121,7 +141,7 @@ impl Trees<'_> {
         Ok((self.decide(tree, Durability::Process, input)?, look))
     }
 
-    fn no_answer(&self, tree: &Tree) -> TreeError {
+    pub(super) fn no_answer(&self, tree: &Tree) -> TreeError {
         TreeError::Unreadable {
             name: tree.name.to_string(),
             why: "it gave no answer".to_owned(),
@@ -344,7 +364,7 @@ pub(super) fn is_outrun(stderr: &str) -> bool {
     .any(|word| stderr.contains(word))
 }
 
-pub(super) fn is_empty_pack(pack: &mut impl BufRead) -> bool {
+fn is_empty_pack(pack: &mut impl BufRead) -> bool {
     match pack.fill_buf() {
         Ok(start) if start.len() >= PACK_HEADER => start[8..PACK_HEADER] == [0; 4],
         Ok(start) => start.is_empty(),

@@ -13,13 +13,17 @@ use weald_git::{Git, GitError};
 
 mod changes;
 mod diff;
+mod fingerprint;
 mod look;
 mod population;
+mod putting_back;
 mod snapshot;
+mod stream;
 mod sync;
 mod times;
 
 pub use diff::DiffStyle;
+pub(crate) use snapshot::COMMITTER;
 
 /// The argument that makes a weald the inside half.
 pub(crate) const INSIDE_ARGUMENT: &str = "__weald-inside";
@@ -56,14 +60,25 @@ pub(crate) enum Job {
     PopulateSubmodules(Vec<(PathBuf, PathBuf, String)>),
     /// Give files the times that main's have, if they hold the same.
     MatchTimes { main: PathBuf, index: PathBuf },
-    /// Say what is there; with `haves`, send all that the vault lacks.
-    Look { haves: Option<Vec<String>> },
+    /// Say what is there; with `haves`, send all that the vault lacks. Perhaps send a snapshot, too.
+    Look {
+        haves: Option<Vec<String>>,
+        snapshot: Option<SnapshotWish>,
+    },
     /// Change refs: name, new, old.
     UpdateRefs(Vec<(String, String, Option<String>)>),
-    /// Send a commit that holds everything.
-    Snapshot { limits: SnapshotLimits },
-    /// Put a snapshot back.
-    RestoreSnapshot { commit: String },
+    /// Tell whether anything changed, as cheaply as can be.
+    Fingerprint(Unless),
+    /// Put a snapshot back; what no snapshot could hold goes aside if it is in the way.
+    RestoreSnapshot { commit: String, unkept: Vec<String> },
+    /// Tell what changed between two snapshots, or between one and now.
+    SnapshotDiff {
+        from: String,
+        to: Option<String>,
+        now: SnapshotWish,
+        style: DiffStyle,
+        limit: usize,
+    },
     /// Tell what changed since `base`.
     Diff {
         base: String,
@@ -79,6 +94,36 @@ pub(crate) enum Job {
     },
     /// Write a small file of the repository's.
     WriteAlternates { text: String },
+}
+
+/// A snapshot to be made.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct SnapshotWish {
+    /// How much it may hold.
+    pub limits: SnapshotLimits,
+    /// The time it carries, in seconds.
+    pub taken_at: i64,
+    /// Why it is taken.
+    pub reason: String,
+    /// The vault's objects.
+    pub vault: PathBuf,
+    /// Further commits that the vault has.
+    pub haves: Vec<String>,
+    /// How objects are named.
+    pub is_sha256: bool,
+    /// Only if something changed.
+    pub unless: Option<Unless>,
+}
+
+/// What a tree was when it was last kept.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Unless {
+    /// The last snapshot.
+    pub like: Option<String>,
+    /// What was ignored then.
+    pub ignored: Vec<String>,
+    /// What changed at this time or later, in nanoseconds, may change again without it showing.
+    pub settled_before: i64,
 }
 
 /// How much a snapshot may hold.
@@ -141,6 +186,10 @@ pub(crate) struct Reply {
     pub snapshot: Option<String>,
     /// Files that were left out of it, or that conflict.
     pub paths: Vec<String>,
+    /// What the times and sizes of all files come to.
+    pub fingerprint: Option<u64>,
+    /// What git ignores.
+    pub ignored: Vec<String>,
     /// Changed files.
     pub files: Vec<ChangedFile>,
     /// Text, as for a diff.
@@ -214,10 +263,17 @@ impl Request {
             Job::Forward { from, to } => self.forward(from, to),
             Job::PopulateSubmodules(modules) => self.populate_submodules(modules),
             Job::MatchTimes { main, index } => self.match_times(main, index),
-            Job::Look { haves } => self.look(haves.as_deref()),
+            Job::Look { haves, snapshot } => self.look(haves.as_deref(), snapshot.as_ref()),
             Job::UpdateRefs(changes) => self.update_refs(changes),
-            Job::Snapshot { limits } => self.snapshot(*limits),
-            Job::RestoreSnapshot { commit } => self.restore_snapshot(commit),
+            Job::Fingerprint(unless) => self.tell_fingerprint(unless),
+            Job::RestoreSnapshot { commit, unkept } => self.restore_snapshot(commit, unkept),
+            Job::SnapshotDiff {
+                from,
+                to,
+                now,
+                style,
+                limit,
+            } => self.snapshot_diff(from, to.as_deref(), now, *style, *limit),
             Job::Diff {
                 base,
                 against,

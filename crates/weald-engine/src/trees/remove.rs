@@ -247,7 +247,7 @@ impl Trees<'_> {
             // The directory itself is kept; a snapshot is one more way back.
             true => self
                 .site(tree)
-                .and_then(|site| self.snapshot_tree(tree, &site))
+                .and_then(|site| self.snapshot_before(tree, &site, "removal"))
                 .ok()
                 .map(|view| view.commit),
             false => None,

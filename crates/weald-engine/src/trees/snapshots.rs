@@ -1,15 +1,29 @@
 //! Snapshots: commits of everything in a tree, in the vault.
+//!
+//! The inside half makes them, with the time and the reason that the host gives; the host checks that and gives numbers.
+//! Older ones are thinned (`weald_core::thinning`): only their refs go, the vault prunes nothing.
+
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 use weald_core::Timestamp;
 use weald_core::config::parse_size;
+use weald_core::thinning::{self, Taken};
 use weald_core::tree::{Tree, TreeKind};
-use weald_git::{Expected, GitError, RefChange, list_refs, receive_checked, transfer, update_refs};
+use weald_git::{Expected, GitError, RefChange, list_refs, transfer, update_refs};
 
-use super::import::{is_empty_pack, is_outrun};
-use super::inside::{Job, SnapshotLimits};
+use super::differences::{Diff, TEXT_LIMIT};
+use super::import::is_outrun;
+use super::inside::{COMMITTER, DiffStyle, Job, Reply, SnapshotLimits, SnapshotWish, Unless};
+use super::untrusted::is_path;
 use super::visit::{Access, Site};
 use super::{TreeError, Trees};
+
+/// The largest commit that is taken for a snapshot's; its message names at most a thousand files.
+const COMMIT_LIMIT: u64 = 16 << 20;
+
+/// How often a number is tried when others take snapshots at the same time.
+const ATTEMPTS: usize = 20;
 
 /// One snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -20,6 +34,8 @@ pub struct SnapshotView {
     pub commit: String,
     /// When it was taken.
     pub taken_at: Timestamp,
+    /// Why it was taken: `asked`, `timer`, `before sync` …
+    pub reason: String,
     /// Files that were too large for it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
@@ -30,7 +46,7 @@ impl Trees<'_> {
     pub fn snapshot(&self, name: Option<&str>) -> Result<SnapshotView, TreeError> {
         let tree = self.named(name)?;
         let site = self.site(&tree)?;
-        self.snapshot_tree(&tree, &site)
+        self.snapshot_now(&tree, &site, "asked")
     }
 
     /// The snapshots of a tree, oldest first.
@@ -39,106 +55,151 @@ impl Trees<'_> {
         self.snapshots_of(&tree)
     }
 
-    fn snapshots_of(&self, tree: &Tree) -> Result<Vec<SnapshotView>, TreeError> {
-        if !self.vault().path().join("HEAD").exists() {
-            return Ok(Vec::new());
-        }
-        let prefix = format!("refs/snap/{}/", tree.id);
-        let mut found = Vec::new();
-        for known in list_refs(self.vault().path(), &[&prefix])? {
-            let id = known
-                .name
-                .strip_prefix(&prefix)
-                .and_then(|id| id.parse().ok());
-            let time = self
-                .vault()
-                .git("show")
-                .args(["-s", "--format=%ct", &known.commit])
-                .run()?;
-            let seconds = String::from_utf8_lossy(&time).trim().parse().unwrap_or(0);
-            if let Some(id) = id {
-                found.push(SnapshotView {
-                    id,
-                    commit: known.commit,
-                    taken_at: Timestamp::from_second(seconds).unwrap_or(Timestamp::UNIX_EPOCH),
-                    left_out: Vec::new(),
-                });
-            }
-        }
-        found.sort_by_key(|view| view.id);
-        Ok(found)
+    pub(super) fn snapshots_of(&self, tree: &Tree) -> Result<Vec<SnapshotView>, TreeError> {
+        let numbered = self.numbered(tree)?;
+        let commits = self.read_commits(numbered.values())?;
+        let views = numbered.into_iter().filter_map(|(id, commit)| {
+            let text = commits.get(&commit)?;
+            Some(view_of(id, commit, text))
+        });
+        Ok(views.collect())
     }
 
-    /// Takes a snapshot of a tree: what it stands on is imported first.
-    pub(crate) fn snapshot_tree(
+    /// The numbers and commits of a tree's snapshots.
+    pub(super) fn numbered(&self, tree: &Tree) -> Result<BTreeMap<u64, String>, TreeError> {
+        // Linked trees need no vault before their first snapshot.
+        if !self.vault().path().join("HEAD").exists() {
+            return Ok(BTreeMap::new());
+        }
+        let prefix = format!("refs/snap/{}/", tree.id);
+        let listed = list_refs(self.vault().path(), &[&prefix])?;
+        let numbered = listed.into_iter().filter_map(|known| {
+            let id = known.name.strip_prefix(&prefix)?.parse().ok()?;
+            Some((id, known.commit))
+        });
+        Ok(numbered.collect())
+    }
+
+    /// Commits of the vault, as they are stored, with one process for all.
+    fn read_commits<'a>(
+        &self,
+        ids: impl IntoIterator<Item = &'a String>,
+    ) -> Result<BTreeMap<String, String>, TreeError> {
+        let list: String = ids.into_iter().map(|id| format!("{id}\n")).collect();
+        if list.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let answer = self
+            .vault()
+            .git("cat-file")
+            .args(["--batch"])
+            .input(list)
+            .run()?;
+        Ok(parse_batch(&answer))
+    }
+
+    /// Takes a snapshot before something that could go wrong.
+    pub(crate) fn snapshot_before(
         &self,
         tree: &Tree,
         site: &Site,
+        step: &str,
     ) -> Result<SnapshotView, TreeError> {
-        let look = self.import(tree, site)?;
-        if tree.kind == TreeKind::Linked {
-            // Its commits are main's, its staged blobs too; the vault takes all of main.
-            let wanted: Vec<_> = look.head.iter().map(String::as_str).collect();
-            self.vault().require(&self.main_refs()?, &wanted)?;
-            let main = self.place.repository().common_dir();
-            drop(transfer(main, self.vault().path(), &wanted, &[])?);
-        }
-        let size = |key: &str| parse_size(self.config.text(key)).unwrap_or(u64::MAX);
-        let limits = SnapshotLimits {
-            file: size("snapshot.file_limit"),
-            all: size("snapshot.limit"),
-        };
-        let mut visit = self.visit(
-            tree.name.as_str(),
-            site,
-            Access::Read,
-            Job::Snapshot { limits },
-        )?;
-        let mut taken = Ok(());
-        if visit.reply.error.is_none()
-            && let Some(mut pack) = visit.pack()
-            // Nothing new: the same content in the same second is the same commit.
-            && !is_empty_pack(&mut pack)
-        {
-            taken = receive_checked(self.vault().path(), pack, limits.all.saturating_mul(2));
-        }
-        let finished = visit.finish(tree.name.as_str());
-        taken?;
-        let reply = finished?;
-        let commit = reply.snapshot.ok_or_else(|| TreeError::Unreadable {
+        self.snapshot_now(tree, site, &format!("before {step}"))
+    }
+
+    fn snapshot_now(
+        &self,
+        tree: &Tree,
+        site: &Site,
+        reason: &str,
+    ) -> Result<SnapshotView, TreeError> {
+        let (view, _) = self.snapshot_unless(tree, site, reason, None)?;
+        view.ok_or_else(|| TreeError::Unreadable {
             name: tree.name.to_string(),
             why: "it gave no snapshot".to_owned(),
-        })?;
-        if !self.vault().has_object(&commit)? {
-            return Err(TreeError::Unreadable {
-                name: tree.name.to_string(),
-                why: "its snapshot did not arrive".to_owned(),
-            });
-        }
-        let id = self.number_snapshot(tree, &commit)?;
-        let taken_at = self.now()?;
-        Ok(SnapshotView {
-            id,
-            commit,
-            taken_at,
-            left_out: reply.paths,
         })
     }
 
-    /// Gives a snapshot the next number; another process may take one at the same time.
-    fn number_snapshot(&self, tree: &Tree, commit: &str) -> Result<u64, TreeError> {
-        for _ in 0..20 {
-            let id = self
-                .snapshots_of(tree)?
-                .last()
-                .map_or(1, |last| last.id + 1);
+    /// Takes a snapshot, perhaps only if something changed. What the tree stands on is imported with it.
+    pub(super) fn snapshot_unless(
+        &self,
+        tree: &Tree,
+        site: &Site,
+        reason: &str,
+        unless: Option<Unless>,
+    ) -> Result<(Option<SnapshotView>, Reply), TreeError> {
+        let mut wish = self.wish(tree, reason, unless)?;
+        if tree.kind == TreeKind::Linked {
+            // Its commits are main's, and the vault takes all of main.
+            let look = self.import(tree, site)?;
+            let wanted: Vec<_> = look.head.iter().map(String::as_str).collect();
+            self.vault().require(&self.main_refs()?, &wanted)?;
+            wish.haves.extend(look.head);
+        }
+        let reply = self.import_with(tree, site, Some(wish.clone()))?;
+        let view = match &reply.snapshot {
+            Some(commit) => Some(self.keep_snapshot(tree, commit, &wish)?),
+            None => None,
+        };
+        Ok((view, reply))
+    }
+
+    fn wish(
+        &self,
+        tree: &Tree,
+        reason: &str,
+        unless: Option<Unless>,
+    ) -> Result<SnapshotWish, TreeError> {
+        let size = |key: &str| parse_size(self.config.text(key)).unwrap_or(u64::MAX);
+        Ok(SnapshotWish {
+            limits: SnapshotLimits {
+                file: size("snapshot.file_limit"),
+                all: size("snapshot.limit"),
+            },
+            taken_at: self.now()?.as_second(),
+            reason: reason.to_owned(),
+            vault: self.vault().objects(),
+            haves: Vec::new(),
+            is_sha256: tree.base.commit.len() == 64,
+            unless,
+        })
+    }
+
+    /// Gives a snapshot the next number, if it is what was wished for; another process may take one at the same time.
+    fn keep_snapshot(
+        &self,
+        tree: &Tree,
+        commit: &str,
+        wish: &SnapshotWish,
+    ) -> Result<SnapshotView, TreeError> {
+        self.require_small_commit(tree, commit)?;
+        for _ in 0..ATTEMPTS {
+            let mut numbered = self.numbered(tree)?;
+            let id = numbered.last_key_value().map_or(1, |(last, _)| last + 1);
+            numbered.insert(id, commit.to_owned());
+            let commits = self.read_commits(numbered.values())?;
+            let all: Vec<_> = numbered
+                .into_iter()
+                .filter_map(|(id, commit)| Some(view_of(id, commit.clone(), commits.get(&commit)?)))
+                .collect();
+            let view = all.last().filter(|view| view.id == id).cloned();
+            let is_wished = |view: &SnapshotView| {
+                view.taken_at.as_second() == wish.taken_at && view.reason == wish.reason
+            };
+            let Some(view) = view.filter(is_wished) else {
+                return Err(self.odd_snapshot(tree));
+            };
             let change = RefChange {
                 name: format!("refs/snap/{}/{id}", tree.id),
                 new: Some(commit.to_owned()),
                 expected: Expected::Absent,
             };
             match update_refs(self.vault().path(), &[change], "weald: snapshot") {
-                Ok(()) => return Ok(id),
+                Ok(()) => {
+                    self.thin(tree, &all);
+                    return Ok(view);
+                }
                 Err(GitError::Failed { stderr, .. }) if is_outrun(&stderr) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -146,6 +207,71 @@ impl Trees<'_> {
         Err(TreeError::Unreadable {
             name: tree.name.to_string(),
             why: "others keep taking snapshots of it".to_owned(),
+        })
+    }
+
+    /// Refuses what is no commit, or one that would take long to read in every list.
+    fn require_small_commit(&self, tree: &Tree, commit: &str) -> Result<(), TreeError> {
+        let answer = self
+            .vault()
+            .git("cat-file")
+            .args(["--batch-check=%(objecttype) %(objectsize)"])
+            .input(format!("{commit}\n"))
+            .run()?;
+        let text = String::from_utf8_lossy(&answer).trim_end().to_owned();
+        let size = text
+            .strip_prefix("commit ")
+            .and_then(|size| size.parse().ok());
+        match size {
+            Some(0..=COMMIT_LIMIT) => Ok(()),
+            _ => Err(self.odd_snapshot(tree)),
+        }
+    }
+
+    fn odd_snapshot(&self, tree: &Tree) -> TreeError {
+        TreeError::Unreadable {
+            name: tree.name.to_string(),
+            why: "its snapshot is not what was asked for".to_owned(),
+        }
+    }
+
+    /// Lets go of older ones. One that stays too long costs room, nothing else.
+    fn thin(&self, tree: &Tree, all: &[SnapshotView]) {
+        let trashed = tree
+            .trash
+            .as_ref()
+            .and_then(|trash| trash.snapshot.as_deref());
+        let taken: Vec<_> = all
+            .iter()
+            .map(|view| Taken {
+                id: view.id,
+                at: view.taken_at,
+                needed: trashed == Some(view.commit.as_str()),
+            })
+            .collect();
+        let going = thinning::superfluous(&taken);
+        let changes: Vec<_> = all
+            .iter()
+            .filter(|view| going.contains(&view.id))
+            .map(|view| RefChange {
+                name: format!("refs/snap/{}/{}", tree.id, view.id),
+                new: None,
+                expected: Expected::Holds(view.commit.clone()),
+            })
+            .collect();
+        let _ = update_refs(self.vault().path(), &changes, "weald: thinned");
+    }
+
+    /// A snapshot by its number, or the newest one.
+    fn require_snapshot(&self, tree: &Tree, id: Option<u64>) -> Result<SnapshotView, TreeError> {
+        let mut known = self.snapshots_of(tree)?.into_iter();
+        let found = match id {
+            Some(id) => known.find(|view| view.id == id),
+            None => known.next_back(),
+        };
+        found.ok_or(TreeError::NoSnapshot {
+            name: tree.name.clone(),
+            id,
         })
     }
 
@@ -158,22 +284,15 @@ impl Trees<'_> {
         let tree = self.named(name)?;
         let site = self.site(&tree)?;
         self.require_idle(&tree)?;
-        let known = self.snapshots_of(&tree)?;
-        let wanted = match id {
-            Some(id) => known.into_iter().find(|view| view.id == id),
-            None => known.into_iter().next_back(),
-        };
-        let wanted = wanted.ok_or(TreeError::NoSnapshot {
-            name: tree.name.clone(),
-            id: id.unwrap_or(0),
-        })?;
+        let wanted = self.require_snapshot(&tree, id)?;
         if tree.kind == TreeKind::Linked {
             let main = self.place.repository().common_dir();
             drop(transfer(self.vault().path(), main, &[&wanted.commit], &[])?);
         }
-        let before = self.snapshot_tree(&tree, &site)?;
+        let before = self.snapshot_before(&tree, &site, "restore")?;
         let job = Job::RestoreSnapshot {
             commit: wanted.commit.clone(),
+            unkept: before.left_out.clone(),
         };
         self.do_inside(tree.name.as_str(), &site, Access::Write, job)
             .map_err(|error| TreeError::Unsupported {
@@ -183,5 +302,84 @@ impl Trees<'_> {
                 ),
             })?;
         Ok((self.look_at(tree)?.tree, wanted, before))
+    }
+
+    /// Tells what changed since a snapshot (the newest one without an id), or from one to another.
+    pub fn snapshot_diff(
+        &self,
+        name: Option<&str>,
+        from: Option<u64>,
+        to: Option<u64>,
+        style: DiffStyle,
+    ) -> Result<Diff, TreeError> {
+        let tree = self.named(name)?;
+        let site = self.site(&tree)?;
+        let from = self.require_snapshot(&tree, from)?;
+        let to = match to {
+            Some(to) => Some(self.require_snapshot(&tree, Some(to))?.commit),
+            None => None,
+        };
+        let job = Job::SnapshotDiff {
+            from: from.commit,
+            to,
+            now: self.wish(&tree, "diff", None)?,
+            style,
+            limit: TEXT_LIMIT,
+        };
+        let reply = self.do_inside(tree.name.as_str(), &site, Access::Read, job)?;
+        Ok(Diff {
+            files: reply.files,
+            text: reply.text,
+            truncated: reply.truncated,
+        })
+    }
+}
+
+/// The answer of `cat-file --batch`: `<id> commit <size>`, that many bytes, and the end of the line.
+fn parse_batch(answer: &[u8]) -> BTreeMap<String, String> {
+    let mut commits = BTreeMap::new();
+    let mut rest = answer;
+    while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+        let head = String::from_utf8_lossy(&rest[..end]).into_owned();
+        rest = &rest[end + 1..];
+        let mut fields = head.split(' ');
+        let (Some(id), Some(kind), size) = (fields.next(), fields.next(), fields.next()) else {
+            continue;
+        };
+        let Some(size) = size.and_then(|size| size.parse::<usize>().ok()) else {
+            continue;
+        };
+        let text = String::from_utf8_lossy(&rest[..size.min(rest.len())]).into_owned();
+        rest = rest.get(size + 1..).unwrap_or_default();
+        if kind == "commit" {
+            commits.insert(id.to_owned(), text);
+        }
+    }
+    commits
+}
+
+/// What the commit of a snapshot says; the paths in it are an agent's word.
+fn view_of(id: u64, commit: String, text: &str) -> SnapshotView {
+    let (head, message) = text.split_once("\n\n").unwrap_or((text, ""));
+    let seconds = head
+        .lines()
+        .find_map(|line| line.strip_prefix(&format!("committer {COMMITTER} ")))
+        .and_then(|time| time.split(' ').next()?.parse().ok());
+    let reason = message
+        .lines()
+        .find_map(|line| line.strip_prefix("reason: "));
+    let left_out = message
+        .lines()
+        .filter_map(|line| line.strip_prefix("left-out: "))
+        .filter_map(|path| serde_json::from_str::<String>(path).ok())
+        .filter(|path| is_path(path));
+    SnapshotView {
+        id,
+        commit,
+        taken_at: seconds
+            .and_then(|seconds| Timestamp::from_second(seconds).ok())
+            .unwrap_or(Timestamp::UNIX_EPOCH),
+        reason: reason.unwrap_or("asked").to_owned(),
+        left_out: left_out.collect(),
     }
 }

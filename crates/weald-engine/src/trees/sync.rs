@@ -4,6 +4,7 @@ use serde::Serialize;
 use weald_core::store::Durability;
 use weald_core::tree::{Base, Tree};
 use weald_core::tree_rules::TreeInput;
+use weald_git::Git;
 
 use super::inside::Job;
 use super::visit::{Access, Site};
@@ -38,7 +39,11 @@ impl Trees<'_> {
                 ),
             });
         }
-        self.snapshot_tree(&tree, &site)?;
+        let tip = self.target_tip(&tree)?;
+        if !tree.diverged && self.has_all(&tree, look.head.as_deref(), tip.as_deref())? {
+            return self.synced(tree, &site, "up_to_date", Vec::new(), tip);
+        }
+        self.snapshot_before(&tree, &site, "sync")?;
         let mut outcome = "up_to_date".to_owned();
         if tree.diverged
             && let Some(held) = self
@@ -55,7 +60,7 @@ impl Trees<'_> {
                 return self.synced(tree, &site, "conflict", done.1, None);
             }
         }
-        let Some(tip) = self.target_tip(&tree)? else {
+        let Some(tip) = tip else {
             return self.synced(tree, &site, &outcome, Vec::new(), None);
         };
         let (second, conflicts) = self.bring_in(&tree, &site, &tip, &tree.target, rebase)?;
@@ -63,6 +68,22 @@ impl Trees<'_> {
             outcome = second;
         }
         self.synced(tree, &site, &outcome, conflicts, Some(tip))
+    }
+
+    /// Whether there is nothing to bring in.
+    fn has_all(
+        &self,
+        tree: &Tree,
+        head: Option<&str>,
+        tip: Option<&str>,
+    ) -> Result<bool, TreeError> {
+        let (Some(head), Some(tip)) = (head, tip) else {
+            return Ok(tip.is_none());
+        };
+        let asked = Git::new(&self.comparing(tree), "merge-base")
+            .args(["--is-ancestor", tip, head])
+            .output()?;
+        Ok(asked.status.success())
     }
 
     fn bring_in(

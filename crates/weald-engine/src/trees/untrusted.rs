@@ -32,6 +32,8 @@ pub(super) fn checked(reply: Reply) -> Option<Reply> {
     reply.tips = reply.tips.map(checked_tips);
     reply.paths.retain(|path| is_path(path));
     reply.paths.truncate(MANY);
+    reply.ignored.retain(|path| is_path(path));
+    reply.ignored.truncate(SOME);
     reply.files.retain(is_file);
     reply.files.truncate(MANY);
     Some(reply)
@@ -93,7 +95,7 @@ fn is_invisible(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
-fn is_path(path: &str) -> bool {
+pub(super) fn is_path(path: &str) -> bool {
     path.len() < 8192 && !path.contains('\0')
 }
 

@@ -16,15 +16,34 @@ pub struct Diff {
     /// Which tree (default: the one you are in)
     #[arg(value_name = "NAME", add = completion::trees())]
     name: Option<String>,
+    #[command(flatten)]
+    style: Style,
+    /// Where to start: the commit the tree started from, or where it left the target
+    #[arg(long, value_name = "WHAT", default_value = "base")]
+    against: AgainstArg,
+}
+
+/// How a diff is told.
+#[derive(Args)]
+pub struct Style {
     /// How much changed in which file
     #[arg(long)]
     stat: bool,
     /// Only the names
     #[arg(long, conflicts_with = "stat")]
     name_only: bool,
-    /// Where to start: the commit the tree started from, or where it left the target
-    #[arg(long, value_name = "WHAT", default_value = "base")]
-    against: AgainstArg,
+}
+
+impl Style {
+    /// As the engine knows it.
+    pub fn wanted(&self, context: &Context<'_>) -> DiffStyle {
+        match (context.ui.is_json(), self.stat, self.name_only) {
+            (true, ..) => DiffStyle::Files,
+            (_, true, _) => DiffStyle::Stat,
+            (_, _, true) => DiffStyle::Names,
+            _ => DiffStyle::Patch,
+        }
+    }
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -42,31 +61,30 @@ impl Diff {
             AgainstArg::Base => Against::Base,
             AgainstArg::Target => Against::Target,
         };
-        let style = match (context.ui.is_json(), self.stat, self.name_only) {
-            (true, ..) => DiffStyle::Files,
-            (_, true, _) => DiffStyle::Stat,
-            (_, _, true) => DiffStyle::Names,
-            _ => DiffStyle::Patch,
-        };
         let progress = context.ui.progress("looking");
-        let diff = trees.diff(self.name.as_deref(), against, style)?;
+        let diff = trees.diff(self.name.as_deref(), against, self.style.wanted(context))?;
         drop(progress);
-        if diff.truncated {
-            context.ui.warn("there is more; the rest was left out");
-        }
-        context.ui.answer(
-            || {
-                Fields::new()
-                    .with("files", &diff.files)
-                    .with("truncated", &diff.truncated)
-            },
-            |out| {
-                write!(out, "{}", clean(diff.text.as_deref().unwrap_or_default()))?;
-                match diff.truncated {
-                    true => writeln!(out, "[… truncated]"),
-                    false => Ok(()),
-                }
-            },
-        )
+        print(context, &diff)
     }
+}
+
+/// The answer: what changed.
+pub fn print(context: &Context<'_>, diff: &weald_engine::Diff) -> Result<u8, Failure> {
+    if diff.truncated {
+        context.ui.warn("there is more; the rest was left out");
+    }
+    context.ui.answer(
+        || {
+            Fields::new()
+                .with("files", &diff.files)
+                .with("truncated", &diff.truncated)
+        },
+        |out| {
+            write!(out, "{}", clean(diff.text.as_deref().unwrap_or_default()))?;
+            match diff.truncated {
+                true => writeln!(out, "[… truncated]"),
+                false => Ok(()),
+            }
+        },
+    )
 }

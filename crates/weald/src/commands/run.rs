@@ -85,9 +85,13 @@ impl Run {
             timeout: self.timeout,
             max_output: self.max_output,
         };
-        let ended = held
-            .start(context)
-            .and_then(|started| started.wait(context));
+        let (ended, failed) = trees.with_snapshots(&tree, || {
+            held.start(context)
+                .and_then(|started| started.wait(context))
+        });
+        if let Some(failed) = failed {
+            context.ui.warn(&failed);
+        }
         let after = trees.end_run(&tree, ended.as_ref().ok().copied())?;
         if after.diverged {
             context.ui.warn(&format!(

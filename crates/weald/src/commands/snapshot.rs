@@ -4,6 +4,7 @@ use std::io::Write;
 
 use clap::{Args, Subcommand};
 
+use crate::commands::diff;
 use crate::completion;
 use crate::context::Context;
 use crate::errors::Failure;
@@ -15,6 +16,7 @@ pub enum Snapshot {
     Create(Create),
     List(List),
     Restore(Restore),
+    Diff(Diff),
 }
 
 /// Take a snapshot: HEAD, index and files, known to git or not, but not ignored
@@ -46,6 +48,24 @@ pub struct Restore {
     id: Option<u64>,
 }
 
+/// Show what changed since a snapshot, or from one to another
+///
+/// Files as they were, known to git or not; what git ignores is in no snapshot.
+#[derive(Args)]
+pub struct Diff {
+    /// Which tree
+    #[arg(value_name = "NAME", add = completion::trees())]
+    name: String,
+    /// From which snapshot (default: the newest)
+    #[arg(value_name = "ID")]
+    from: Option<u64>,
+    /// To which snapshot (default: to what is there now)
+    #[arg(value_name = "ID")]
+    to: Option<u64>,
+    #[command(flatten)]
+    style: diff::Style,
+}
+
 impl Snapshot {
     /// Does what was asked.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
@@ -53,6 +73,7 @@ impl Snapshot {
             Self::Create(command) => command.run(context),
             Self::List(command) => command.run(context),
             Self::Restore(command) => command.run(context),
+            Self::Diff(command) => command.run(context),
         }
     }
 }
@@ -94,8 +115,11 @@ impl List {
                     return writeln!(out, "no snapshots");
                 }
                 found.iter().try_for_each(|view| {
-                    let age = ago(view.taken_at, now);
-                    writeln!(out, "{} {} {age} ago", paint(ACCENT, view.id), view.commit)
+                    let (age, why) = (ago(view.taken_at, now), clean(&view.reason));
+                    let id = paint(ACCENT, view.id);
+                    writeln!(out, "{id} {} {age} ago ({why})", view.commit)?;
+                    let mut left_out = view.left_out.iter();
+                    left_out.try_for_each(|path| writeln!(out, "  left out: {}", clean(path)))
                 })
             },
         )
@@ -129,5 +153,17 @@ impl Restore {
                 )
             },
         )
+    }
+}
+
+impl Diff {
+    fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let ground = context.ground()?;
+        let trees = ground.trees(context)?;
+        let style = self.style.wanted(context);
+        let progress = context.ui.progress("looking");
+        let found = trees.snapshot_diff(Some(&self.name), self.from, self.to, style)?;
+        drop(progress);
+        diff::print(context, &found)
     }
 }

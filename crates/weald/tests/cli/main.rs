@@ -30,6 +30,7 @@ mod trees_races;
 mod trees_refuse;
 mod trees_remove;
 mod trees_sealed;
+mod trees_snapshots;
 mod trees_states;
 mod trees_trash;
 mod trees_vectors;

@@ -37,6 +37,8 @@ pub(super) struct Changes {
     pub ignored: Vec<Vec<u8>>,
     /// What HEAD holds.
     pub head: Option<String>,
+    /// The lines that tell index and files.
+    lines: Vec<u8>,
 }
 
 impl Request {
@@ -66,7 +68,17 @@ impl Request {
 }
 
 impl Changes {
+    /// HEAD, and how index and files differ from it: all that there is to say about the index but its times.
+    pub(super) fn state(&self) -> Vec<u8> {
+        let head = self.head.clone().unwrap_or_default().into_bytes();
+        [head, self.lines.clone()].join(&b'\n')
+    }
+
     fn take(&mut self, line: &[u8]) {
+        if matches!(line[0], b'1' | b'u' | b'?') {
+            self.lines.extend_from_slice(line);
+            self.lines.push(0);
+        }
         let look = &mut self.look;
         match line[0] {
             b'1' => {

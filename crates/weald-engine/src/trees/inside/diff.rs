@@ -4,9 +4,10 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
 use serde::{Deserialize, Serialize};
+use weald_git::Git;
 
 use super::changes::ChangedFile;
-use super::{InsideError, Reply, Request, read_capped, say};
+use super::{InsideError, Reply, Request, SnapshotWish, TIME_LIMIT, read_capped, say};
 
 /// How a diff is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,8 +53,8 @@ impl Request {
         let mut text = String::new();
         for (state, range) in &layers {
             match style {
-                DiffStyle::Files => reply.files.extend(self.listed(state, range)?),
-                _ => text.push_str(&self.told(style, range)?),
+                DiffStyle::Files => reply.files.extend(listed(self.git("diff"), state, range)?),
+                _ => text.push_str(&told(self.git("diff"), style, range)?),
             }
             // What is already more than may be told needs no more.
             if text.len() > limit {
@@ -68,37 +69,49 @@ impl Request {
                 _ => break,
             }
         }
-        if style == DiffStyle::Names {
-            let mut seen = std::collections::BTreeSet::new();
-            let once = text.lines().filter(|line| seen.insert(*line));
-            text = once.map(|line| format!("{line}\n")).collect();
-        }
-        if reply.files.len() > FILES {
-            reply.files.truncate(FILES);
-            reply.truncated = true;
-        }
-        if text.len() > limit {
-            text.truncate(text.floor_char_boundary(limit));
-            reply.truncated = true;
-        }
-        reply.text = (style != DiffStyle::Files).then_some(text);
-        Ok(say(&reply)?)
+        Ok(say(&bounded(reply, text, style, limit))?)
     }
 
-    fn told(&self, style: DiffStyle, range: &[&str]) -> Result<String, InsideError> {
-        let form = match style {
-            DiffStyle::Stat => "--stat=80",
-            DiffStyle::Names => "--name-only",
-            _ => "--patch",
+    /// What changed between two snapshots; without the second one, between the first and now.
+    pub(super) fn snapshot_diff(
+        &self,
+        from: &str,
+        to: Option<&str>,
+        now: &SnapshotWish,
+        style: DiffStyle,
+        limit: usize,
+    ) -> Result<(), InsideError> {
+        let repository = self.own_repository(now)?;
+        let to = match to {
+            Some(to) => to.to_owned(),
+            None => {
+                let made = self.make_snapshot(&self.changes()?, now)?;
+                made.map(|made| made.commit).unwrap_or_default()
+            }
         };
-        let answer = self
-            .git("diff")
-            .config("core.quotePath", "false")
-            .args(["--no-ext-diff", "--no-textconv", "--no-color", form])
-            .args(range)
-            .args(["--"])
-            .run()?;
-        Ok(String::from_utf8_lossy(&answer).into_owned())
+        let nothing = match now.is_sha256 {
+            true => "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
+            false => "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
+        };
+        let mut range = Vec::new();
+        for commit in [from, &to] {
+            let files = Git::new(&repository, "rev-parse")
+                .args(["-q", "--verify", &format!("{commit}:files")])
+                .output()?;
+            let id = String::from_utf8_lossy(&files.stdout).trim_end().to_owned();
+            range.push(match files.status.success() {
+                true => id,
+                false => nothing.to_owned(),
+            });
+        }
+        let range: Vec<_> = range.iter().map(String::as_str).collect();
+        let git = Git::new(&repository, "diff").limit(TIME_LIMIT);
+        let (mut reply, mut text) = (Reply::default(), String::new());
+        match style {
+            DiffStyle::Files => reply.files = listed(git, "snapshot", &range)?,
+            _ => text = told(git, style, &range)?,
+        }
+        Ok(say(&bounded(reply, text, style, limit))?)
     }
 
     fn told_untracked(&self, style: DiffStyle, path: &[u8]) -> Result<String, InsideError> {
@@ -120,23 +133,6 @@ impl Request {
             .args([OsString::from_vec(path.to_vec())])
             .output()?;
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-    }
-
-    fn listed(&self, state: &str, range: &[&str]) -> Result<Vec<ChangedFile>, InsideError> {
-        let answer = self
-            .git("diff")
-            .args([
-                "--no-ext-diff",
-                "--no-textconv",
-                "--no-renames",
-                "-z",
-                "--raw",
-            ])
-            .args(["--numstat"])
-            .args(range)
-            .args(["--"])
-            .run()?;
-        Ok(parse_raw_and_numstat(&answer, state))
     }
 
     fn untracked(&self, path: &[u8]) -> ChangedFile {
@@ -198,4 +194,54 @@ fn parse_raw_and_numstat(answer: &[u8], state: &str) -> Vec<ChangedFile> {
         }
     }
     files
+}
+
+/// The answer, no longer than may be told.
+fn bounded(mut reply: Reply, mut text: String, style: DiffStyle, limit: usize) -> Reply {
+    if style == DiffStyle::Names {
+        let mut seen = std::collections::BTreeSet::new();
+        let once = text.lines().filter(|line| seen.insert(*line));
+        text = once.map(|line| format!("{line}\n")).collect();
+    }
+    if reply.files.len() > FILES {
+        reply.files.truncate(FILES);
+        reply.truncated = true;
+    }
+    if text.len() > limit {
+        text.truncate(text.floor_char_boundary(limit));
+        reply.truncated = true;
+    }
+    reply.text = (style != DiffStyle::Files).then_some(text);
+    reply
+}
+
+fn told(git: Git, style: DiffStyle, range: &[&str]) -> Result<String, InsideError> {
+    let form = match style {
+        DiffStyle::Stat => "--stat=80",
+        DiffStyle::Names => "--name-only",
+        _ => "--patch",
+    };
+    let answer = git
+        .config("core.quotePath", "false")
+        .args(["--no-ext-diff", "--no-textconv", "--no-color", form])
+        .args(range)
+        .args(["--"])
+        .run()?;
+    Ok(String::from_utf8_lossy(&answer).into_owned())
+}
+
+fn listed(git: Git, state: &str, range: &[&str]) -> Result<Vec<ChangedFile>, InsideError> {
+    let answer = git
+        .args([
+            "--no-ext-diff",
+            "--no-textconv",
+            "--no-renames",
+            "-z",
+            "--raw",
+        ])
+        .args(["--numstat"])
+        .args(range)
+        .args(["--"])
+        .run()?;
+    Ok(parse_raw_and_numstat(&answer, state))
 }

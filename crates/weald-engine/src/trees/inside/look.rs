@@ -1,14 +1,17 @@
 //! Looking, and sending what the vault lacks.
 
-use std::fs;
-use std::io::{self, Write};
+use std::ffi::{OsStr, OsString};
+use std::io;
 use std::os::fd::AsFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
 use weald_git::Reference;
 
 use super::changes::Changes;
-use super::{InsideError, Look, Reply, Request, Tips, read_capped, say, scratch};
+use super::snapshot::Made;
+use super::stream::quoted;
+use super::{InsideError, Look, Reply, Request, SnapshotWish, Tips, read_capped, say, scratch};
 
 /// How much of a reflog is read, from its end.
 const REFLOG_LIMIT: u64 = 4 << 20;
@@ -20,45 +23,79 @@ const HEAD_LIMIT: u64 = 4096;
 const REFLOG_ENTRIES: usize = 500;
 
 impl Request {
-    pub(super) fn look(&self, haves: Option<&[String]>) -> Result<(), InsideError> {
+    pub(super) fn look(
+        &self,
+        haves: Option<&[String]>,
+        snapshot: Option<&SnapshotWish>,
+    ) -> Result<(), InsideError> {
+        let unless = snapshot.and_then(|wish| wish.unless.as_ref());
+        // Before anything is read: what changes later shows in the next walk.
+        let walk = unless.map(|unless| (self.walk(unless), unless));
         let changes = self.changes()?;
         let tips = self.tips(&changes)?;
         let look = self.complete(&changes, &tips)?;
-        let objects = (self.objects(), scratch()?.join("objects"));
-        let mut wanted: Vec<&str> = tips
-            .refs
-            .iter()
-            .map(|(_, id)| id.as_str())
-            .chain(tips.stash.iter().map(String::as_str))
-            .chain(tips.reflog.iter().map(String::as_str))
-            .chain(tips.staged.as_deref())
-            .chain(look.head.as_deref())
-            .collect();
-        wanted.sort_unstable();
-        wanted.dedup();
-        let mut input = wanted.join("\n");
+        let made = match snapshot {
+            Some(wish) => self.make_snapshot(&changes, wish)?,
+            None => None,
+        };
         say(&Reply {
             look: Some(look.clone()),
             tips: Some(tips.clone()),
+            snapshot: made.as_ref().map(|made| made.commit.clone()),
+            paths: made
+                .as_ref()
+                .map_or(Vec::new(), |made| made.left_out.clone()),
+            fingerprint: walk.and_then(|(walk, unless)| walk.fingerprint(&changes.ignored, unless)),
+            ignored: match unless {
+                Some(_) => changes.ignored.iter().filter_map(utf8).collect(),
+                None => Vec::new(),
+            },
             ..Reply::default()
         })?;
-        let Some(haves) = haves else {
-            return Ok(());
+        let mut wanted: Vec<&str> = match haves {
+            Some(_) => held(&look, &tips),
+            None => Vec::new(),
         };
-        // Nothing new: the end of the answer is its pack.
+        wanted.extend(made.as_ref().map(|made| made.commit.as_str()));
+        wanted.sort_unstable();
+        wanted.dedup();
+        let more = snapshot.map_or(&[][..], |wish| &wish.haves);
+        let haves: Vec<_> = haves.unwrap_or_default().iter().chain(more).collect();
+        // Nothing new: the answer ends here.
         if wanted.iter().all(|id| haves.iter().any(|have| have == id)) {
             return Ok(());
         }
+        self.send(&wanted, &haves, made.as_ref())
+    }
+
+    /// Sends what `wanted` lead to and `haves` lack, as a pack.
+    fn send(
+        &self,
+        wanted: &[&str],
+        haves: &[&String],
+        made: Option<&Made>,
+    ) -> Result<(), InsideError> {
+        let mut input = wanted.join("\n");
         for have in haves {
             input.push_str(&format!("\n^{have}"));
         }
         input.push('\n');
+        let mut stores = Vec::new();
+        quoted(&mut stores, self.objects().as_os_str().as_bytes());
+        if let Some(made) = made {
+            stores.push(b':');
+            let objects = made.repository.join("objects");
+            quoted(&mut stores, objects.as_os_str().as_bytes());
+        }
         let stdout = io::stdout().as_fd().try_clone_to_owned()?;
         let sent = self
             .git("pack-objects")
             .args(["--revs", "--stdout", "-q", "--delta-base-offset"])
-            .env("GIT_OBJECT_DIRECTORY", objects.1)
-            .env("GIT_ALTERNATE_OBJECT_DIRECTORIES", objects.0)
+            .env("GIT_OBJECT_DIRECTORY", scratch()?.join("objects"))
+            .env(
+                "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+                OsStr::from_bytes(&stores),
+            )
             .input(input)
             .output_to(stdout)?;
         match sent.status.success() {
@@ -172,7 +209,11 @@ impl Request {
         let tree = self
             .git("mktree")
             .env("GIT_OBJECT_DIRECTORY", &objects)
-            .env("GIT_ALTERNATE_OBJECT_DIRECTORIES", self.objects())
+            .env("GIT_ALTERNATE_OBJECT_DIRECTORIES", {
+                let mut stores = Vec::new();
+                quoted(&mut stores, self.objects().as_os_str().as_bytes());
+                OsString::from_vec(stores)
+            })
             .input(list)
             .run()?;
         Ok(Some(String::from_utf8_lossy(&tree).trim_end().to_owned()))
@@ -199,9 +240,16 @@ fn reflog(path: &Path) -> Vec<String> {
     ids
 }
 
-/// Sends a file to the host.
-pub(super) fn send_file(path: &Path) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    io::copy(&mut fs::File::open(path)?, &mut out)?;
-    out.flush()
+/// Everything that an inner repository holds on to.
+fn held<'a>(look: &'a Look, tips: &'a Tips) -> Vec<&'a str> {
+    let refs = tips.refs.iter().map(|(_, id)| id.as_str());
+    let before = tips.stash.iter().chain(&tips.reflog).map(String::as_str);
+    refs.chain(before)
+        .chain(tips.staged.as_deref())
+        .chain(look.head.as_deref())
+        .collect()
+}
+
+fn utf8(path: &Vec<u8>) -> Option<String> {
+    String::from_utf8(path.clone()).ok()
 }

@@ -149,7 +149,10 @@ impl Trees<'_> {
         if seal.boot == pool.boot {
             return true;
         }
-        let job = Job::Look { haves: None };
+        let job = Job::Look {
+            haves: None,
+            snapshot: None,
+        };
         let looked = self.do_inside(SPARE, &site(&tree), Access::Read, job);
         let look = looked.ok().and_then(|reply| reply.look);
         let is_clean = look
