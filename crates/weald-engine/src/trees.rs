@@ -10,6 +10,7 @@ mod create;
 mod differences;
 mod doctor;
 mod enter;
+mod fetching;
 mod fresh;
 mod import;
 mod inner;
@@ -236,6 +237,14 @@ pub enum TreeError {
     UnknownBase {
         /// As given.
         base: String,
+    },
+    /// The remote was not asked, and the configuration wants that.
+    #[error("{base} could not be fetched, and tree.fetch is require: {why}")]
+    NotFetched {
+        /// What should have been fetched.
+        base: String,
+        /// Why it was not.
+        why: String,
     },
     /// The main checkout has changes and the configuration wants none.
     #[error("the main checkout has {count} uncommitted changes, and tree.dirty_main is refuse")]

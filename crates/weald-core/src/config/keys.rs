@@ -106,6 +106,24 @@ pub const KEYS: &[Key] = &[
         "what a new tree starts from",
     ),
     key(
+        "tree.fetch",
+        Kind::Choice(&["try", "require", "never"]),
+        "try",
+        "fetch the branch a new tree starts from",
+    ),
+    key(
+        "tree.fetch_every",
+        Kind::Duration,
+        "5m",
+        "with try: how long an answer, or none, counts",
+    ),
+    key(
+        "tree.fetch_limit",
+        Kind::Duration,
+        "10s",
+        "how long that fetch may take",
+    ),
+    key(
         "tree.dirty_main",
         Kind::Choice(&["warn", "refuse", "ignore"]),
         "warn",

@@ -160,7 +160,7 @@ impl Trees<'_> {
     }
 
     /// Those that the vault has: a base may be older than the vault.
-    fn present(&self, ids: BTreeSet<String>) -> Result<Vec<String>, TreeError> {
+    pub(super) fn present(&self, ids: BTreeSet<String>) -> Result<Vec<String>, TreeError> {
         let list: Vec<_> = ids.into_iter().collect();
         let answer = self
             .vault()

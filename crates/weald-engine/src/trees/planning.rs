@@ -86,7 +86,7 @@ impl Trees<'_> {
                     .clone()
                     .unwrap_or_else(|| parent.base.commit.clone()),
             },
-            _ => self.base(new.base.as_deref(), &target, task)?,
+            _ => self.base(new.base.as_deref(), &target, task, &mut notes)?,
         };
         if self.config.text("tree.dirty_main") == "refuse"
             && let Some(count) = self.dirty_main().and_then(DirtyMain::count)
@@ -147,6 +147,7 @@ impl Trees<'_> {
         named: Option<&str>,
         target: &str,
         task: Option<&Task>,
+        notes: &mut Vec<String>,
     ) -> Result<Base, TreeError> {
         let repository = self.place.repository();
         let policy = self.config.text("tree.base");
@@ -160,6 +161,10 @@ impl Trees<'_> {
             (None, "main") => self.main_branch(target)?,
             (None, "task") => base_of(task).unwrap_or_else(|| target.to_owned()),
             (None, _) => target.to_owned(),
+        };
+        let reference = match named {
+            Some(_) => reference,
+            None => self.fetched_base(reference, notes)?,
         };
         let unknown = || TreeError::UnknownBase {
             base: reference.clone(),

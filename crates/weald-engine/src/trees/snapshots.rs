@@ -287,7 +287,11 @@ impl Trees<'_> {
         let wanted = self.require_snapshot(&tree, id)?;
         if tree.kind == TreeKind::Linked {
             let main = self.place.repository().common_dir();
-            drop(transfer(self.vault().path(), main, &[&wanted.commit], &[])?);
+            let haves = self.target.iter().map(|(_, tip)| tip.clone());
+            let haves = self.present(haves.collect())?;
+            let haves: Vec<_> = haves.iter().map(String::as_str).collect();
+            let tips = [wanted.commit.as_str()];
+            drop(transfer(self.vault().path(), main, &tips, &haves)?);
         }
         let before = self.snapshot_before(&tree, &site, "restore")?;
         let job = Job::RestoreSnapshot {

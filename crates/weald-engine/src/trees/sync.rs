@@ -127,7 +127,9 @@ impl Trees<'_> {
                 reference: tree.target.clone(),
                 commit,
             };
-            if base != tree.base {
+            // It may have started from a newer one: the remote's.
+            let has_it = self.has_all(&tree, Some(&tree.base.commit), Some(&base.commit))?;
+            if base != tree.base && (!has_it || base.commit == tree.base.commit) {
                 tree = self.decide(&tree, Durability::Process, TreeInput::Synced(base))?;
             }
         }

@@ -37,9 +37,11 @@ impl Trees<'_> {
         let base = self
             .target_tip(tree)?
             .unwrap_or_else(|| tree.base.commit.clone());
+        let mut had = vec![base.as_str()];
+        had.extend(self.base_on_remote(tree)?);
         let mut open = Vec::new();
         for tip in tips {
-            let count = count(&place, &base, tip)?;
+            let count = count(&place, &had, tip)?;
             if count > 0 && !adds_nothing(&place, &base, tip)? {
                 open.push(tip.as_str());
             }
@@ -47,7 +49,7 @@ impl Trees<'_> {
         match open.is_empty() {
             true => Ok(0),
             false => {
-                let mut input = format!("^{base}\n");
+                let mut input: String = had.iter().map(|id| format!("^{id}\n")).collect();
                 input.push_str(&open.join("\n"));
                 input.push('\n');
                 let answer = Git::new(&place, "rev-list")
@@ -59,25 +61,33 @@ impl Trees<'_> {
         }
     }
 
+    /// The commit that a tree started from, if a remote has it: the target here may be behind that.
+    fn base_on_remote<'t>(&self, tree: &'t Tree) -> Result<Option<&'t str>, TreeError> {
+        let tracking = format!("refs/remotes/{}", tree.base.reference);
+        let is_seen = self.place.repository().resolve(&tracking)?.is_some();
+        Ok(is_seen.then_some(tree.base.commit.as_str()))
+    }
+
     /// How far a tree is ahead of its base and behind its target.
     pub(crate) fn distance(&self, tree: &Tree, head: &str) -> Result<(u64, u64), TreeError> {
         let place = self.comparing(tree);
-        let ahead = count(&place, &tree.base.commit, head)?;
+        let ahead = count(&place, &[&tree.base.commit], head)?;
         let behind = match self.target_tip(tree)? {
-            Some(tip) => count(&place, head, &tip)?,
+            Some(tip) => count(&place, &[head], &tip)?,
             None => 0,
         };
         Ok((ahead, behind))
     }
 }
 
-/// Commits of `tip` that `base` lacks.
-fn count(git_dir: &Path, base: &str, tip: &str) -> Result<u64, TreeError> {
-    if base == tip {
+/// Commits of `tip` that none of `bases` has.
+fn count(git_dir: &Path, bases: &[&str], tip: &str) -> Result<u64, TreeError> {
+    if bases.contains(&tip) {
         return Ok(0);
     }
     let answer = Git::new(git_dir, "rev-list")
-        .args(["--count", "--end-of-options", tip, &format!("^{base}")])
+        .args(["--count", "--end-of-options", tip])
+        .args(bases.iter().map(|base| format!("^{base}")))
         .run()?;
     Ok(number(&answer))
 }

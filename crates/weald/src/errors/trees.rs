@@ -116,6 +116,9 @@ impl From<TreeError> for Failure {
                     .hint(format!("weald snapshot list {name}"))
                     .details(json!({"tree": name, "snapshot": id}))
             }
+            TreeError::NotFetched { base, .. } => Self::new("not_fetched", exit::REFUSED, message)
+                .hint("nothing was made; from what is known here: --set tree.fetch=try")
+                .details(json!({"base": base})),
             TreeError::NoTree => Self::new("no_tree", exit::USAGE, message).hint("weald list"),
             TreeError::Unsupported { .. } => refused("unsupported"),
         }

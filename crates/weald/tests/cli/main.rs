@@ -18,6 +18,7 @@ mod trees_control;
 mod trees_crash;
 mod trees_create;
 mod trees_edges;
+mod trees_fetch;
 mod trees_found;
 mod trees_gc;
 mod trees_hostile;
