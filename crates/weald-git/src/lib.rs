@@ -26,6 +26,7 @@ pub use checkout_index::{CheckoutIndex, EntryKind, FileStat, IndexEntry};
 pub use digest::Digest;
 pub use door::{Door, DoorError, born, device};
 pub use packs::{Transfer, is_stale_keep, receive_checked, transfer};
+pub use partial_clone::AsUser;
 pub use process::{Git, GitError, MINIMUM_VERSION, Output, require_version};
 pub use refs::{
     Commit, Expected, MainRef, RefChange, Reference, Target, create_branch, list_refs, update_refs,

@@ -1,6 +1,7 @@
 //! The vault: weald's own bare repository that trees borrow objects from and imports go into.
 //!
-//! Invariants: what a ref in it leads to is complete in it, whatever happens in main; nothing is ever pruned. It is fed
+//! Invariants: what a ref in it leads to is complete in it, whatever happens in main (of a partial clone: but for blobs of
+//! older history that main never had); nothing is ever pruned. It is fed
 //! from main under a lock: packs by hard link (copied where links don't work), loose objects as one pack. Feeding trusts
 //! main and checks nothing; what comes from trees is checked (`packs`).
 //!
@@ -49,13 +50,15 @@ pub enum VaultError {
         /// What was asked for.
         name: String,
     },
-    /// A partial clone whose missing objects are only on the remote.
-    #[error("this is a partial clone: {missing} objects of {name} are only on the remote")]
+    /// A partial clone whose missing objects can't be had.
+    #[error("this is a partial clone, and {missing} files of {name} could not be fetched: {why}")]
     Partial {
-        /// How many, at least.
+        /// How many.
         missing: usize,
         /// What was asked for.
         name: String,
+        /// What the remote said.
+        why: String,
     },
 }
 
@@ -159,7 +162,6 @@ impl Vault {
             if first {
                 self.make()?;
             }
-            self.require_complete_main(wanted)?;
             let told = self.feed(first, refs, wanted)?;
             self.require_objects(refs, wanted)?;
             self.pin(wanted)?;
@@ -254,7 +256,7 @@ impl Vault {
 
     /// Brings every object of main here. Loose ones are listed before packs, and packs until two listings agree, so an
     /// object that moves from one to the other meanwhile is not missed.
-    fn feed(
+    pub(crate) fn feed(
         &self,
         first: bool,
         refs: &[MainRef],
@@ -284,8 +286,13 @@ impl Vault {
         let named = refs.iter().map(|known| known.commit.as_str());
         let tips: BTreeSet<&str> = named.chain(wanted.iter().copied()).collect();
         let list: Vec<_> = tips.into_iter().collect();
+        // What a partial clone never had is left out.
+        let absent = match self.main_is_partial() {
+            true => "--missing=allow-any",
+            false => "--missing=error",
+        };
         let answer = Git::new(&self.main, "rev-list")
-            .args(["--objects", "--no-object-names", "--stdin"])
+            .args(["--objects", "--no-object-names", absent, "--stdin"])
             .input(list.join("\n") + "\n")
             .limit(TIME_LIMIT)
             .run()?;
@@ -321,11 +328,16 @@ impl Vault {
     fn pack_objects(&self, ids: &[String]) -> Result<(), VaultError> {
         let mut list = ids.join("\n");
         list.push('\n');
+        let receive = self.git("index-pack").args(["--stdin"]).limit(TIME_LIMIT);
+        let receive = match self.main_is_partial() {
+            true => receive.args(["--promisor"]),
+            false => receive,
+        };
         Git::new(&self.main, "pack-objects")
             .args(["--stdout", "-q", "--window=0"])
             .input(list)
             .limit(TIME_LIMIT)
-            .pipe_into(self.git("index-pack").args(["--stdin"]).limit(TIME_LIMIT))?;
+            .pipe_into(receive)?;
         Ok(())
     }
 
@@ -377,10 +389,11 @@ impl Vault {
     pub(crate) fn link_pack(&self, pack: &Path) -> Result<Option<String>, VaultError> {
         let target = self.objects().join("pack");
         let mut told = None;
-        for extension in ["pack", "rev", "idx"] {
+        for extension in ["pack", "rev", "promisor", "idx"] {
             let from = pack.with_extension(extension);
             let to = target.join(from.file_name().unwrap_or_default());
-            if to.exists() || (extension == "rev" && !from.exists()) {
+            let is_optional = matches!(extension, "rev" | "promisor");
+            if to.exists() || (is_optional && !from.exists()) {
                 continue;
             }
             match fs::hard_link(&from, &to) {

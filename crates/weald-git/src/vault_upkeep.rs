@@ -150,11 +150,16 @@ impl Vault {
         if !leftovers.is_empty() {
             let mut list: Vec<_> = leftovers.into_iter().collect();
             list.sort();
-            self.git("pack-objects")
+            let made = self
+                .git("pack-objects")
                 .args(["-q".into(), self.objects().join("pack/pack")])
                 .input(list.join("\n") + "\n")
                 .limit(GRACE)
                 .run()?;
+            if self.main_is_partial() {
+                let name = String::from_utf8_lossy(&made).trim_end().to_owned();
+                self.promise(&self.objects().join(format!("pack/pack-{name}.pack")))?;
+            }
             // The new pack counts from the next upkeep on; the old ones stay until then.
             return Ok(Vec::new());
         }
@@ -188,7 +193,7 @@ impl Vault {
             let since = known.get(name.as_str()).copied().unwrap_or(seconds(now));
             if seconds(now) >= since + grace.as_secs() {
                 // The index first: without it git does not look for the data.
-                for extension in ["idx", "rev", "pack"] {
+                for extension in ["idx", "rev", "promisor", "pack"] {
                     let _ = fs::remove_file(pack.with_extension(extension));
                 }
                 dropped += 1;

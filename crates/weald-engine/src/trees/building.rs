@@ -42,6 +42,7 @@ impl Trees<'_> {
         let _ = fs::remove_dir_all(&building);
         if tree.kind == TreeKind::Sealed {
             notes.extend(self.feed(plan)?);
+            self.require_files(&plan.start)?;
         }
         let index = self.workshop().join(format!("index-{}", tree.id));
         let spare = self.take_spare(plan, tree, &building)?;
@@ -154,7 +155,7 @@ impl Trees<'_> {
             }
             TreeKind::Linked => {
                 self.vault()
-                    .complete_checkout(&plan.start, self.host.home.as_deref())?;
+                    .complete_checkout(&plan.start, &|git| self.as_user(git))?;
                 let git_dir = self.place.repository().common_dir().to_owned();
                 self.populate(tree, building, git_dir, &plan.start, Some(index))?;
             }

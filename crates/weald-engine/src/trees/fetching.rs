@@ -1,4 +1,5 @@
-//! What a new tree starts from, as the remote has it: one ref is fetched, by the user's own git, before a create.
+//! What is asked of remotes, by the user's own git: the one ref that a new tree starts from, and files that a partial
+//! clone lacks.
 //!
 //! Only the remote-tracking ref moves: no branch of the user's, no checkout, no tag, no FETCH_HEAD. With `try` the remote
 //! is asked at most every `tree.fetch_every`, whether it answers or not, so that most creates don't wait for a network.
@@ -168,14 +169,7 @@ impl Trees<'_> {
     /// Asks the remote for one branch, with whatever the user set up for it.
     fn fetch(&self, upstream: &Upstream) -> Result<(), GitError> {
         let limit = self.config.duration("tree.fetch_limit").unsigned_abs();
-        let fetch = Git::new(self.place.repository().common_dir(), "fetch");
-        let named = self.host.environment.iter();
-        let fetch = named
-            .filter_map(|(name, value)| Some((name.to_str()?, value)))
-            .fold(fetch, |fetch, (name, value)| fetch.env(name, value));
-        fetch
-            .with_user_config(self.host.home.as_deref())
-            .env("GIT_CONFIG_NOSYSTEM", "0")
+        self.as_user(Git::new(self.place.repository().common_dir(), "fetch"))
             .args(["--quiet", "--no-tags", "--no-write-fetch-head"])
             .args(["--no-auto-maintenance", "--no-recurse-submodules"])
             .args(["--no-prune", "--refmap="])
@@ -184,6 +178,23 @@ impl Trees<'_> {
             .limit(limit)
             .run()
             .map(drop)
+    }
+
+    /// Every file of a commit is in the vault afterwards; of a partial clone the remote is asked for what main lacks.
+    pub(crate) fn require_files(&self, commit: &str) -> Result<(), TreeError> {
+        let refs = self.main_refs()?;
+        let as_user = |git| self.as_user(git);
+        Ok(self.vault().require_files(&refs, commit, &as_user)?)
+    }
+
+    /// Lets a git command on main be the user's own: their configuration, and the variables that their credentials need.
+    pub(crate) fn as_user(&self, git: Git) -> Git {
+        let named = self.host.environment.iter();
+        named
+            .filter_map(|(name, value)| Some((name.to_str()?, value)))
+            .fold(git, |git, (name, value)| git.env(name, value))
+            .with_user_config(self.host.home.as_deref())
+            .env("GIT_CONFIG_NOSYSTEM", "0")
     }
 
     /// The newer one of a branch and what it follows, if one holds all of the other; else the branch.

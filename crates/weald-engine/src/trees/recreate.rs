@@ -70,6 +70,7 @@ impl Trees<'_> {
                 let mut wanted = vec![start.as_str()];
                 wanted.extend(target.as_deref());
                 self.vault().require(&refs, &wanted)?;
+                self.require_files(&start)?;
                 let inner = Inner {
                     branch: &tree.branch,
                     commit: &start,

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use weald_core::store::Durability;
-use weald_core::tree::{Base, Tree};
+use weald_core::tree::{Base, Tree, TreeKind};
 use weald_core::tree_rules::TreeInput;
 use weald_git::Git;
 
@@ -94,6 +94,9 @@ impl Trees<'_> {
         called: &str,
         rebase: bool,
     ) -> Result<(String, Vec<String>), TreeError> {
+        if tree.kind == TreeKind::Sealed {
+            self.require_files(commit)?;
+        }
         let job = Job::Sync {
             commit: commit.to_owned(),
             rebase,

@@ -253,7 +253,7 @@ impl From<VaultError> for Failure {
             VaultError::Incomplete { .. } => Self::new("objects_missing", exit::REFUSED, message)
                 .hint("git fsck --connectivity-only"),
             VaultError::Partial { .. } => Self::new("partial_clone", exit::REFUSED, message)
-                .hint("git fetch --refetch --no-filter completes it; or --kind linked"),
+                .hint("when the remote can be reached, the same command again"),
         }
     }
 }

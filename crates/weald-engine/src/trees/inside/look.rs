@@ -240,9 +240,14 @@ fn reflog(path: &Path) -> Vec<String> {
     ids
 }
 
-/// Everything that an inner repository holds on to.
+/// Everything that an inner repository holds on to. What it knows about remotes is theirs, and of a partial clone not
+/// even here.
 fn held<'a>(look: &'a Look, tips: &'a Tips) -> Vec<&'a str> {
-    let refs = tips.refs.iter().map(|(_, id)| id.as_str());
+    let own = tips
+        .refs
+        .iter()
+        .filter(|(name, _)| !name.starts_with("refs/remotes/"));
+    let refs = own.map(|(_, id)| id.as_str());
     let before = tips.stash.iter().chain(&tips.reflog).map(String::as_str);
     refs.chain(before)
         .chain(tips.staged.as_deref())

@@ -50,6 +50,7 @@ impl Trees<'_> {
             _ => lock.lock().map_err(at(&pool.path))?,
         }
         self.vault().require(&self.main_refs()?, &[&base])?;
+        self.require_files(&base)?;
         self.sweep(&pool);
         self.refresh_donor(&pool, &base)?;
         let configured = u64::try_from(self.config.number("pool.size")).unwrap_or(0);
