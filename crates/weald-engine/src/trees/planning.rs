@@ -117,13 +117,16 @@ impl Trees<'_> {
         };
         let target_tip = self.place.repository().target(&target)?;
         let target_tip = target_tip.map(|target| target.tip.as_str().to_owned());
-        let is_in_main = reused || target_tip.as_ref() == Some(&start);
+        let refs = self.main_refs()?;
+        let is_in_main = reused
+            || target_tip.as_ref() == Some(&start)
+            || refs.iter().any(|known| known.commit == start);
         Ok(Plan {
             tree,
             start,
             pool: !new.no_pool,
             is_in_main,
-            refs: self.main_refs()?,
+            refs,
             target_tip,
             replaced,
             reused,
@@ -170,13 +173,16 @@ impl Trees<'_> {
             base: reference.clone(),
         };
         // The branch of that name, not a tag of the same name; and without a process.
-        if named.is_none()
-            && let Some(known) = repository.target(&reference)?
-        {
-            return Ok(Base {
-                reference,
-                commit: known.tip.as_str().to_owned(),
-            });
+        if named.is_none() {
+            let branch = repository.target(&reference)?.map(|known| known.tip);
+            let known = match branch {
+                Some(tip) => Some(tip),
+                None => repository.resolve(&format!("refs/remotes/{reference}"))?,
+            };
+            if let Some(tip) = known {
+                let commit = tip.as_str().to_owned();
+                return Ok(Base { reference, commit });
+            }
         }
         // The named commit as the main checkout sees it, wherever the caller stands.
         let spelled = format!("{reference}^{{commit}}");

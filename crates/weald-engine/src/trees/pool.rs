@@ -182,9 +182,13 @@ impl Trees<'_> {
     /// The pool for trees in `root`, made if there is none: beside the vault, or with the trees where those are on a
     /// file system of their own. `None` when it is switched off or has no place.
     pub(crate) fn pool(&self, root: &Path, commit: &str) -> Result<Option<Pool>, TreeError> {
-        if self.config.number("pool.size") == 0 {
-            return Ok(None);
+        match self.config.number("pool.size") {
+            0 => Ok(None),
+            _ => self.pool_at(root, commit),
         }
+    }
+
+    fn pool_at(&self, root: &Path, commit: &str) -> Result<Option<Pool>, TreeError> {
         let home = self.place.repository().common_dir().join("weald");
         let device = |path: &Path| {
             let existing = path.ancestors().find_map(|path| path.metadata().ok());

@@ -69,7 +69,7 @@ impl Trees<'_> {
     /// Takes everything out of the pool.
     pub fn drain_pool(&self) -> Result<PoolStatus, TreeError> {
         let base = self.pool_base()?;
-        let Some(pool) = self.pool(&self.tree_root()?, &base)? else {
+        let Some(pool) = self.pool_at(&self.tree_root()?, &base)? else {
             return Ok(self.status_of(None, &base));
         };
         let lock = pool.lock("fill.lock").map_err(at(&pool.path))?;
@@ -117,7 +117,7 @@ impl Trees<'_> {
     /// What a new tree starts from when nobody names anything.
     fn pool_base(&self) -> Result<String, TreeError> {
         let (target, _) = self.target.as_ref().ok_or(TreeError::NoCommit)?;
-        Ok(self.base(None, target, None)?.commit)
+        Ok(self.base(None, target, None, &mut Vec::new())?.commit)
     }
 
     /// The folder that trees lie in.
