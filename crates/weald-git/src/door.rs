@@ -67,10 +67,10 @@ impl Door {
     /// Opens the directory itself; a link in its last component is refused.
     pub fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY;
-        let directory = openat(CWD, path, flags, Mode::empty())?;
-        let found = File::from(directory.try_clone()?).metadata()?;
+        let directory = File::from(openat(CWD, path, flags, Mode::empty())?);
+        let found = directory.metadata()?;
         Ok(Self {
-            directory,
+            directory: directory.into(),
             device: device(path, &found),
             inode: found.ino(),
             born: born(&found),
@@ -88,7 +88,7 @@ impl Door {
             path: path.into(),
             reason,
         };
-        let file = self.find(path, OFlags::RDONLY | OFlags::NONBLOCK)?;
+        let mut file = self.find(path, OFlags::RDONLY | OFlags::NONBLOCK)?;
         let found = file.metadata().map_err(|error| odd(error.to_string()))?;
         if !found.is_file() {
             return Err(odd("it is no regular file".to_owned()));
@@ -96,10 +96,20 @@ impl Door {
         if found.len() > limit {
             return Err(odd(format!("it is larger than {limit} bytes")));
         }
-        let mut bytes = Vec::new();
-        file.take(limit)
-            .read_to_end(&mut bytes)
-            .map_err(|error| odd(error.to_string()))?;
+        // A regular file that gives less than there is room for has ended.
+        let mut bytes = vec![0; found.len() as usize + 1];
+        let mut length = 0;
+        loop {
+            let read = file.read(&mut bytes[length..]);
+            length += match read.map_err(|error| odd(error.to_string()))? {
+                0 => break,
+                read => read,
+            };
+            if length <= found.len() as usize {
+                break;
+            }
+        }
+        bytes.truncate(length.min(found.len() as usize));
         Ok(bytes)
     }
 

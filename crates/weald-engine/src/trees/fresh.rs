@@ -10,30 +10,51 @@ use super::{TreeError, Trees};
 /// How many trees are looked into at the same time, at most; fewer where there are fewer processors.
 const AT_ONCE: usize = 8;
 
+/// Works on items with a few threads, each of which takes `portion` of them at a time. The answers keep their order.
+pub(super) fn side_by_side<T: Sync, R: Send>(
+    items: &[T],
+    portion: usize,
+    work: impl Fn(&T) -> R + Sync,
+) -> Vec<R> {
+    let portions: Vec<_> = items.chunks(portion).collect();
+    let next = AtomicUsize::new(0);
+    let some = || {
+        let mut done = Vec::new();
+        loop {
+            let place = next.fetch_add(1, Ordering::Relaxed);
+            let Some(portion) = portions.get(place) else {
+                return done;
+            };
+            done.push((place, portion.iter().map(&work).collect::<Vec<_>>()));
+        }
+    };
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    let mut done = thread::scope(|scope| {
+        let others: Vec<_> = (1..cores.min(AT_ONCE).min(portions.len()))
+            .map(|_| scope.spawn(some))
+            .collect();
+        let mut done = some();
+        for other in others {
+            done.extend(
+                other
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            );
+        }
+        done
+    });
+    done.sort_by_key(|(place, _)| *place);
+    done.into_iter().flat_map(|(_, answers)| answers).collect()
+}
+
 impl Trees<'_> {
     /// Every tree that is there or should be, by number, each looked at now.
     pub fn list_fresh(&self) -> Result<Vec<TreeView>, TreeError> {
         let views = self.list()?;
         let looking = self.with_refs_of_now()?;
-        let cores = thread::available_parallelism().map_or(1, NonZero::get);
-        let next = AtomicUsize::new(0);
-        let work = || {
-            let mut looked = Vec::new();
-            while let Some(view) = views.get(next.fetch_add(1, Ordering::Relaxed)) {
-                looked.push(looking.refreshed(view.clone()));
-            }
-            looked
-        };
-        let mut looked: Vec<TreeView> = thread::scope(|scope| {
-            let workers: Vec<_> = (0..cores.min(AT_ONCE).min(views.len()))
-                .map(|_| scope.spawn(work))
-                .collect();
-            let done = workers.into_iter().map(|worker| worker.join());
-            done.flat_map(|looked| looked.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-                .collect()
-        });
-        looked.sort_by_key(|view| view.tree.id);
-        Ok(looked)
+        Ok(side_by_side(&views, 1, |view| {
+            looking.refreshed(view.clone())
+        }))
     }
 
     /// One tree that can't be looked into does not hide the others.

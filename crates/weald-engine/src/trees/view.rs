@@ -10,6 +10,7 @@ use weald_core::Timestamp;
 use weald_core::tree::{Tree, TreeKind, TreeStatus};
 use weald_git::{Commit, Door, Reference};
 
+use super::fresh::side_by_side;
 use super::inside::{Job, Look};
 use super::visit::{Access, Site};
 use super::{TreeError, Trees};
@@ -87,7 +88,8 @@ impl Trees<'_> {
         let shown = trees
             .into_iter()
             .filter(|tree| tree.is_live() || tree.status == TreeStatus::Creating);
-        Ok(shown.map(|tree| self.known(tree)).collect())
+        let shown: Vec<_> = shown.collect();
+        Ok(side_by_side(&shown, 64, |tree| self.known(tree.clone())))
     }
 
     /// A tree with what is known about it.
@@ -163,10 +165,12 @@ impl Trees<'_> {
             .ok()
             .flatten();
         let seen: Option<Seen> = text.and_then(|text| serde_json::from_str(&text).ok());
-        let exists = matches!(self.site(&tree), Ok(_) | Err(TreeError::Damaged { .. }));
+        let opened = self.opened(&tree);
+        let exists = matches!(opened, Ok(_) | Err(TreeError::Damaged { .. }));
         let unimported = exists && tree.kind == TreeKind::Sealed && {
             let recorded = tree.head.as_deref().unwrap_or(&tree.base.commit);
-            peek_head(&tree).is_none_or(|head| head != recorded)
+            let head = opened.ok().and_then(|(_, door)| peek_head(&door));
+            head.is_none_or(|head| head != recorded)
         };
         TreeView {
             exists,
@@ -221,12 +225,11 @@ impl Trees<'_> {
 }
 
 /// What an inner HEAD holds, as far as the host dares to read it.
-pub(crate) fn peek_head(tree: &Tree) -> Option<String> {
-    let door = Door::open(&tree.path).ok()?;
+fn peek_head(door: &Door) -> Option<String> {
     let text = door.read(".git/HEAD", 4096).ok()?;
     match Reference::parse(String::from_utf8_lossy(&text).trim_end())? {
         Reference::Direct(commit) => Some(commit.as_str().to_owned()),
-        Reference::Symbolic(name) => peek_ref(&door, &name),
+        Reference::Symbolic(name) => peek_ref(door, &name),
     }
 }
 

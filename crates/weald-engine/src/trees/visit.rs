@@ -233,6 +233,11 @@ impl Trees<'_> {
 
     /// The tree's directory, if it is still the one that was made; a replaced or vanished one is refused.
     pub(crate) fn site(&self, tree: &Tree) -> Result<Site, TreeError> {
+        self.opened(tree).map(|(site, _)| site)
+    }
+
+    /// The same, with the door that it was seen through.
+    pub(crate) fn opened(&self, tree: &Tree) -> Result<(Site, weald_git::Door), TreeError> {
         let found = match weald_git::Door::open(&tree.path) {
             Ok(door) => door,
             Err(_) if tree.path.symlink_metadata().is_err() => {
@@ -266,14 +271,15 @@ impl Trees<'_> {
         }
         match tree.kind {
             TreeKind::Sealed => {
-                if !found.has_directory(".git") || !found.has_directory(".git/objects") {
+                if !found.has_directory(".git/objects") {
                     return Err(damaged());
                 }
-                Ok(Site {
+                let site = Site {
                     path: tree.path.clone(),
                     git_dir: tree.path.join(".git"),
                     kind: tree.kind,
-                })
+                };
+                Ok((site, found))
             }
             TreeKind::Linked => {
                 let registration = tree.registration.as_deref().unwrap_or(tree.name.as_str());
@@ -282,11 +288,12 @@ impl Trees<'_> {
                 if pointer.trim_ascii_end() != pointer_text(&git_dir).trim_ascii_end().as_bytes() {
                     return Err(damaged());
                 }
-                Ok(Site {
+                let site = Site {
                     path: tree.path.clone(),
                     git_dir,
                     kind: tree.kind,
-                })
+                };
+                Ok((site, found))
             }
         }
     }
