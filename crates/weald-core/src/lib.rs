@@ -5,7 +5,8 @@
 //!
 //! Code map: [`task`] and [`task_rules`], [`dependencies`], [`session`], [`message`], [`tree`], [`landing`] hold the
 //! records and their rules; [`event`] the log; [`store`] the contract of a backend; [`id`], [`name`] and [`naming`] what
-//! things may be called; [`config`] the keys; [`import`] tasks from elsewhere.
+//! things may be called; [`config`] the keys; [`import`] tasks from elsewhere;
+//! [`setup`] and [`ports`] what a new tree gets.
 
 pub mod binding;
 pub mod cloud_event;
@@ -18,7 +19,9 @@ pub mod landing;
 pub mod message;
 pub mod name;
 pub mod naming;
+pub mod ports;
 pub mod session;
+pub mod setup;
 pub mod store;
 pub mod task;
 pub mod task_rules;

@@ -11,7 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{TaskId, TreeId};
 use crate::name::{SessionName, TreeName};
+use crate::ports::PortBlock;
 use crate::session::ProcessIdentity;
+use crate::setup::SetupRecord;
 use crate::task::Closeout;
 
 /// How a tree is made.
@@ -150,6 +152,9 @@ pub struct Trash {
     /// What the HEAD of a linked tree said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<String>,
+    /// The ports it had; they are others' to take by now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ports: Option<PortBlock>,
 }
 
 /// One tree.
@@ -220,6 +225,12 @@ pub struct Tree {
     /// How it was dealt with at the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub closeout: Option<Closeout>,
+    /// The ports that are its own while it is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ports: Option<PortBlock>,
+    /// How its set-up ended, if there was anything to do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setup: Option<SetupRecord>,
 }
 
 impl Tree {
@@ -251,6 +262,8 @@ impl Tree {
             kept_at: None,
             trash: None,
             closeout: None,
+            ports: None,
+            setup: None,
         }
     }
 

@@ -8,7 +8,9 @@ use jiff::Timestamp;
 use crate::event::{Change, EventKind};
 use crate::id::TaskId;
 use crate::name::TreeName;
+use crate::ports::PortBlock;
 use crate::session::ProcessIdentity;
+use crate::setup::{SetupOutcome, SetupRecord};
 use crate::task::Closeout;
 use crate::tree::{Base, DirectoryIdentity, Run, Trash, Tree, TreeLock, TreeStatus};
 
@@ -100,6 +102,15 @@ pub enum TreeInput {
     Unbind,
     /// How it was dealt with at the end.
     Closeout(Closeout),
+    /// It got other ports, or none.
+    Ports(Option<PortBlock>),
+    /// Its set-up ended.
+    SetUp {
+        /// How.
+        outcome: SetupOutcome,
+        /// What went wrong.
+        error: Option<String>,
+    },
 }
 
 /// A move that the states don't allow.
@@ -215,6 +226,11 @@ fn follows(from: TreeStatus, input: &TreeInput) -> Option<(TreeStatus, EventKind
         (In::Entered, Active | Kept | Landed) => stays(Kind::TREE_ENTERED),
         (In::Synced(_), _) => stays(Kind::TREE_SYNCED),
         (In::Bind(_), _) => stays(Kind::TASK_BOUND),
+        (In::Ports(_), _) => stays(Kind::TREE_PORTS),
+        (In::SetUp { outcome, .. }, _) => stays(match outcome {
+            SetupOutcome::Done => Kind::TREE_SETUP_AFTER,
+            _ => Kind::TREE_SETUP_FAILED,
+        }),
         _ => None,
     }
 }
@@ -250,11 +266,13 @@ fn apply(tree: &mut Tree, input: TreeInput, now: Timestamp) -> Option<String> {
         }
         TreeInput::Trashed(trash) => {
             tree.trash = Some(*trash);
+            tree.ports = None;
             tree.task = None;
             tree.locked = None;
             tree.runs.clear();
         }
         TreeInput::Removed => {
+            tree.ports = None;
             tree.task = None;
             tree.locked = None;
             tree.runs.clear();
@@ -288,7 +306,13 @@ fn apply(tree: &mut Tree, input: TreeInput, now: Timestamp) -> Option<String> {
         TreeInput::Bind(task) => tree.task = Some(task),
         TreeInput::Unbind => tree.task = None,
         TreeInput::Closeout(closeout) => tree.closeout = Some(closeout),
+        TreeInput::Ports(ports) => tree.ports = ports,
+        TreeInput::SetUp { outcome, error } => {
+            tree.setup = Some(SetupRecord { outcome, at: now });
+            return error;
+        }
         TreeInput::CreateFailed { error } => {
+            tree.ports = None;
             tree.task = None;
             return Some(error);
         }

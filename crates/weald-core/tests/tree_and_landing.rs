@@ -44,6 +44,7 @@ fn trash() -> Box<Trash> {
         snapshot: None,
         task: None,
         head: None,
+        ports: None,
     })
 }
 

@@ -44,5 +44,5 @@ pub use trees::{
     Against, Binding, BranchExists, BranchOutcome, ChangedFile, Created, Diff, DiffStyle, Dirty,
     Exited, Finding, Host, Look, NewTree, Outcome, Patience, PoolStatus, Population, Purged,
     RemoveRequest, Removed, RunRequest, RunSandbox, ScopeError, Severity, SnapshotView, Synced,
-    TrashEntry, TreeError, TreeView, Trees, run_if_inside,
+    TrashEntry, TreeError, TreePorts, TreeView, Trees, run_if_inside,
 };

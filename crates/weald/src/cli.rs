@@ -8,8 +8,8 @@ use weald_core::name::SessionName;
 
 use crate::commands::{
     board, completions, config, demo, diff, doctor, ensure, enter, events, init, keep, list, man,
-    msg, new, path, pool, rm, run, sandbox, session, shell_init, snapshot, status, sync, task,
-    trash, vault,
+    msg, new, path, pool, ports, rm, run, sandbox, session, shell_init, snapshot, status, sync,
+    task, trash, vault,
 };
 use crate::completion;
 use crate::context::Context;
@@ -70,6 +70,7 @@ enum Command {
     Status(status::Status),
     Show(status::Show),
     Path(path::Path),
+    Ports(ports::Ports),
     Run(run::Run),
     Enter(enter::Enter),
     Exit(enter::Exit),
@@ -127,6 +128,7 @@ impl Cli {
             Some(Command::Status(command)) => command.run(context),
             Some(Command::Show(command)) => command.run(context),
             Some(Command::Path(command)) => command.run(context),
+            Some(Command::Ports(command)) => command.run(context),
             Some(Command::Run(command)) => command.run(context),
             Some(Command::Enter(command)) => command.run(context),
             Some(Command::Exit(command)) => command.run(context),

@@ -17,6 +17,7 @@ pub mod msg;
 pub mod new;
 pub mod path;
 pub mod pool;
+pub mod ports;
 pub mod rm;
 pub mod run;
 pub mod sandbox;

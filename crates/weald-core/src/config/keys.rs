@@ -145,7 +145,43 @@ pub const KEYS: &[Key] = &[
         "tree.share_paths",
         Kind::List,
         "",
-        "which folders are shared",
+        "which folders of main that git ignores are shared",
+    ),
+    key(
+        "setup.commands",
+        Kind::List,
+        "",
+        "what runs in a new tree, in its sandbox (the repository's after `weald trust`)",
+    ),
+    key(
+        "setup.on_failure",
+        Kind::Choice(&["keep", "rollback"]),
+        "keep",
+        "what becomes of a tree whose set-up fails",
+    ),
+    key(
+        "setup.timeout",
+        Kind::Duration,
+        "10m",
+        "how long one command of a set-up may take",
+    ),
+    key(
+        "ports.first",
+        Kind::Number(1024, 65535),
+        "20000",
+        "the lowest port that trees get",
+    ),
+    key(
+        "ports.last",
+        Kind::Number(1024, 65535),
+        "32000",
+        "the highest port that trees get",
+    ),
+    key(
+        "ports.count",
+        Kind::Number(0, 1000),
+        "10",
+        "how many ports a tree gets; 0: none",
     ),
     key(
         "tree.lfs",
@@ -353,7 +389,7 @@ pub fn find_key(name: &str) -> Option<&'static Key> {
 }
 
 /// Variables that tell a command in a tree where it is; they set no key.
-const TOLD: [&str; 9] = [
+const TOLD: [&str; 10] = [
     "WEALD_TREE",
     "WEALD_TREE_PATH",
     "WEALD_TASK",
@@ -363,6 +399,7 @@ const TOLD: [&str; 9] = [
     "WEALD_SESSION",
     "WEALD_MAIN",
     "WEALD_PORT",
+    "WEALD_PORTS",
 ];
 
 /// The variable that sets a key: `landing.strategy` is `WEALD_LANDING_STRATEGY`. `tree.path` has none: its name tells a

@@ -81,8 +81,9 @@ impl Trees<'_> {
     pub fn create(&self, new: &NewTree) -> Result<Created, TreeError> {
         let (name, task) = self.wanted(new)?;
         self.refuse_taken(&name)?;
-        let plan = self.plan(new, name, task.as_ref())?;
-        let tree = self.announce(&plan)?;
+        let plan = self.with_ports(self.plan(new, name, task.as_ref())?);
+        let released = |_: &TreeError| self.release_ports(&plan.tree);
+        let tree = self.announce(&plan).inspect_err(released)?;
         match self.build(&plan, &tree) {
             Ok(built) => {
                 self.hold_reserve();
@@ -95,6 +96,7 @@ impl Trees<'_> {
             }
             Err(error) => {
                 self.take_back(&plan, &tree);
+                self.release_ports(&tree);
                 let input = TreeInput::CreateFailed {
                     error: error.to_string(),
                 };

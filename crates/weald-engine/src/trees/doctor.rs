@@ -3,6 +3,7 @@
 //! It repairs only what is weald's own and provably so; everything else is told. A second run finds nothing that the
 //! first one mended.
 
+mod ports;
 mod whole;
 
 use std::path::{Path, PathBuf};
@@ -69,6 +70,7 @@ impl Trees<'_> {
         round.check_bindings()?;
         round.check_leftovers()?;
         round.check_branches()?;
+        round.check_ports();
         Ok(round.findings)
     }
 }
@@ -375,6 +377,7 @@ impl Round<'_, '_> {
 
     fn check_present(&mut self, tree: &Tree, site: &Site) {
         let trees = self.trees;
+        self.check_lease(tree);
         let name = tree.registration.as_deref().unwrap_or(tree.name.as_str());
         let known = trees.registrations().read(name);
         let points_back = known.as_ref().is_some_and(|known| {

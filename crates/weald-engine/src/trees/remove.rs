@@ -106,6 +106,7 @@ impl Trees<'_> {
             true => self.forget(&tree, &verdict, request),
             false => self.to_trash(&tree, &verdict, request),
         };
+        let removed = removed.inspect(|_| self.release_ports(&tree));
         removed.inspect_err(|error| {
             let input = TreeInput::RemoveFailed {
                 error: error.to_string(),
@@ -288,6 +289,7 @@ impl Trees<'_> {
             snapshot,
             task: tree.task.clone(),
             head: self.registered_head(tree),
+            ports: tree.ports,
         };
         match tree.kind {
             TreeKind::Sealed => self.unregister(tree)?,

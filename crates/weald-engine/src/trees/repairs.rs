@@ -71,6 +71,7 @@ impl Trees<'_> {
             snapshot: None,
             task: tree.task.clone(),
             head: self.registered_head(tree),
+            ports: tree.ports,
         };
         match tree.kind {
             TreeKind::Sealed => self.unregister(tree)?,

@@ -94,6 +94,7 @@ impl Trees<'_> {
         let restored = self.reinstate(&tree, &trash).inspect_err(|_| {
             let _ = rename(&tree.path, &trash.path);
         })?;
+        let (restored, _) = self.hold_ports(restored, trash.ports)?;
         self.look_at(restored)
     }
 

@@ -66,6 +66,11 @@ impl Trees<'_> {
             ));
             tree
         });
+        let (tree, told) = match tree.ports {
+            Some(_) => self.hold_ports(tree, None)?,
+            None => (tree, None),
+        };
+        notes.extend(told);
         let policy = self.run_policy(&tree);
         if tree.kind == TreeKind::Linked {
             notes.push(format!(
@@ -120,11 +125,17 @@ impl Trees<'_> {
             .as_ref()
             .map(ToString::to_string)
             .unwrap_or_default();
-        let own: [(&str, OsString); 5] = [
+        let ports = tree
+            .ports
+            .map(|block| (block.first.to_string(), block.to_text()));
+        let (port, ports) = ports.unwrap_or_default();
+        let own: [(&str, OsString); 7] = [
             ("WEALD_TREE", tree.name.as_str().into()),
             ("WEALD_TREE_PATH", tree.path.clone().into()),
             ("WEALD_TASK", task.into()),
             ("WEALD_MAIN", main.into()),
+            ("WEALD_PORT", port.into()),
+            ("WEALD_PORTS", ports.into()),
             ("GIT_CEILING_DIRECTORIES", ceiling.into()),
         ];
         all.retain(|(name, _)| own.iter().all(|(own, _)| name != own));

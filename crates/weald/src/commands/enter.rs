@@ -54,11 +54,20 @@ impl Enter {
             .as_ref()
             .map(ToString::to_string)
             .unwrap_or_default();
+        let ports = tree.ports;
         let variables = [
             ("WEALD_TREE", tree.name.to_string()),
             ("WEALD_TREE_PATH", tree.path.display().to_string()),
             ("WEALD_TASK", task),
             ("WEALD_MAIN", ground.place.root().display().to_string()),
+            (
+                "WEALD_PORT",
+                ports.map_or(String::new(), |block| block.first.to_string()),
+            ),
+            (
+                "WEALD_PORTS",
+                ports.map_or(String::new(), |block| block.to_text()),
+            ),
             ("WEALD_BACK", back),
         ];
         context.ui.answer(
@@ -146,7 +155,7 @@ impl Exit {
                 writeln!(out, "cd {};", quoted(&back.display().to_string()))?;
                 writeln!(
                     out,
-                    "unset WEALD_TREE WEALD_TREE_PATH WEALD_TASK WEALD_MAIN WEALD_BACK;"
+                    "unset WEALD_TREE WEALD_TREE_PATH WEALD_TASK WEALD_MAIN WEALD_PORT WEALD_PORTS WEALD_BACK;"
                 )
             },
         )

@@ -192,6 +192,7 @@ fn records(env: &TestEnv, now: Timestamp) -> (Tree, DirectoryIdentity, Trash) {
         snapshot: None,
         task: None,
         head: None,
+        ports: None,
     };
     (record, identity, trash)
 }

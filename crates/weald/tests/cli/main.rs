@@ -28,6 +28,7 @@ mod trees_look;
 mod trees_many;
 mod trees_odd_files;
 mod trees_partial;
+mod trees_ports;
 mod trees_races;
 mod trees_refuse;
 mod trees_remove;

@@ -1,0 +1,124 @@
+//! Where the links of a copied folder lead: within the tree, or outside of main, never back into main.
+
+use std::path::{Component, Path, PathBuf};
+
+/// What a link that lies at `place` (relative to main's root) says in a tree, if it says `target` in main. A link that stays
+/// within main without leaving it stays as it is; one that comes back into main by another way leads to the same place in
+/// the tree; any other leads, in full, to where it led.
+pub fn relinked(main: &Path, place: &Path, target: &Path) -> PathBuf {
+    let directory = place.parent().unwrap_or(Path::new(""));
+    if target.is_relative() && stays_inside(directory, target) {
+        return target.to_owned();
+    }
+    let meant = normal(&main.join(directory).join(target));
+    match meant.strip_prefix(main) {
+        Ok(inside) => up(directory).join(inside),
+        Err(_) => meant,
+    }
+}
+
+/// Whether a path of the configuration can be shared: below main, without a way up, no part of a repository.
+pub fn is_shareable(path: &Path) -> bool {
+    let mut parts = path.components().peekable();
+    parts.peek().is_some()
+        && parts.all(|part| matches!(part, Component::Normal(name) if name != ".git"))
+}
+
+fn stays_inside(directory: &Path, target: &Path) -> bool {
+    let mut depth = directory.components().count();
+    for part in target.components() {
+        match part {
+            Component::ParentDir if depth == 0 => return false,
+            Component::ParentDir => depth -= 1,
+            Component::Normal(_) => depth += 1,
+            _ => {}
+        }
+    }
+    true
+}
+
+/// From a directory up to the root.
+fn up(directory: &Path) -> PathBuf {
+    match directory.components().count() {
+        0 => PathBuf::from("."),
+        depth => [".."].repeat(depth).iter().collect(),
+    }
+}
+
+/// Without `.` and `..`, as it is written.
+fn normal(path: &Path) -> PathBuf {
+    let mut out = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                out.pop();
+            }
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn k14_no_link_leads_back_into_main() {
+        for (place, target, expected) in [
+            // As package managers write them.
+            (
+                "node_modules/.bin/tsc",
+                "../typescript/bin/tsc",
+                "../typescript/bin/tsc",
+            ),
+            ("node_modules/lib", "../packages/lib", "../packages/lib"),
+            (
+                "node_modules/a",
+                ".pnpm/a@1/node_modules/a",
+                ".pnpm/a@1/node_modules/a",
+            ),
+            // Into main by its full name, or round about.
+            (
+                "node_modules/lib",
+                "/srv/app/packages/lib",
+                "../packages/lib",
+            ),
+            ("node_modules/all", "/srv/app", ".."),
+            ("lib", "/srv/app/packages/lib", "./packages/lib"),
+            (
+                "node_modules/@x/y",
+                "../../../app/packages/y",
+                "../../packages/y",
+            ),
+            ("node_modules/odd", "/srv/other/../app/./src", "../src"),
+            // Out of main.
+            (".venv/bin/python", "/usr/bin/python3", "/usr/bin/python3"),
+            ("node_modules/dev", "../../dev/lib", "/srv/dev/lib"),
+            ("node_modules/twin", "/srv/app2/lib", "/srv/app2/lib"),
+        ] {
+            let found = relinked(Path::new("/srv/app"), Path::new(place), Path::new(target));
+            assert_eq!(found, Path::new(expected), "{place} -> {target}");
+        }
+    }
+
+    #[test]
+    fn only_plain_paths_below_main_are_shared() {
+        for (path, expected) in [
+            ("node_modules", true),
+            ("packages/a/node_modules", true),
+            ("", false),
+            (".", false),
+            ("/etc", false),
+            ("../x", false),
+            ("a/../../x", false),
+            (".git", false),
+            (".git/hooks", false),
+            ("vendor/x/.git", false),
+            (".github", true),
+        ] {
+            assert_eq!(is_shareable(Path::new(path)), expected, "{path:?}");
+        }
+    }
+}

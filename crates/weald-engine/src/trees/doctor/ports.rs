@@ -1,0 +1,42 @@
+//! Ports: leases that nobody holds, and trees whose lease is gone.
+
+use weald_core::tree::Tree;
+
+use super::{Round, Severity};
+
+impl Round<'_, '_> {
+    pub(super) fn check_ports(&mut self) {
+        let trees = self.trees;
+        for (cell, lease) in trees.free_leases() {
+            let what = format!(
+                "ports from {}0 on are held for tree {} of {}, which is gone",
+                cell,
+                lease.tree,
+                lease.repository.display()
+            );
+            self.found("ports_stale", Severity::Info, what, "free them", || {
+                trees.clear_lease(cell)
+            });
+        }
+    }
+
+    /// A tree that is there has its ports to itself.
+    pub(super) fn check_lease(&mut self, tree: &Tree) {
+        let trees = self.trees;
+        let Some(block) = tree.ports.filter(|_| !trees.holds_ports(tree)) else {
+            return;
+        };
+        let what = format!(
+            "ports {} of tree {} are not held for it",
+            block.to_text(),
+            tree.name
+        );
+        self.found(
+            "ports_lost",
+            Severity::Warn,
+            what,
+            "take them again, or others",
+            || trees.hold_ports(tree.clone(), None).map(drop),
+        );
+    }
+}
