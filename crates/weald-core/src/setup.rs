@@ -2,6 +2,7 @@
 //!
 //! Pure: the engine reads the files (at the target's tip, never in a tree), copies and runs.
 
+mod cargo;
 mod links;
 mod templates;
 mod tools;
@@ -9,7 +10,8 @@ mod tools;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-pub use links::{is_shareable, relinked};
+pub use cargo::is_bound_to;
+pub use links::{is_shareable, names_its_place, relinked, renamed};
 pub use templates::expand;
 pub use tools::{SETTINGS_FILES, ToolFile, linked_directories};
 

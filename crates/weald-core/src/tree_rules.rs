@@ -266,17 +266,9 @@ fn apply(tree: &mut Tree, input: TreeInput, now: Timestamp) -> Option<String> {
         }
         TreeInput::Trashed(trash) => {
             tree.trash = Some(*trash);
-            tree.ports = None;
-            tree.task = None;
-            tree.locked = None;
-            tree.runs.clear();
+            let_go(tree);
         }
-        TreeInput::Removed => {
-            tree.ports = None;
-            tree.task = None;
-            tree.locked = None;
-            tree.runs.clear();
-        }
+        TreeInput::Removed => let_go(tree),
         TreeInput::Keep => tree.kept_at = Some(now),
         TreeInput::Lock(lock) => tree.locked = Some(lock),
         TreeInput::Unlock => tree.locked = None,
@@ -321,6 +313,14 @@ fn apply(tree: &mut Tree, input: TreeInput, now: Timestamp) -> Option<String> {
         TreeInput::Landed => {}
     }
     None
+}
+
+/// What a tree holds only while it is there.
+fn let_go(tree: &mut Tree) {
+    tree.ports = None;
+    tree.task = None;
+    tree.locked = None;
+    tree.runs.clear();
 }
 
 /// How much of a tree's content nobody else has.

@@ -41,8 +41,9 @@ pub use sessions::{Contest, SessionError, SessionView};
 pub use task_import::Imported;
 pub use tasks::{Claimed, Finished, NewTask, TaskDetail, TaskError};
 pub use trees::{
-    Against, Binding, BranchExists, BranchOutcome, ChangedFile, Created, Diff, DiffStyle, Dirty,
-    Exited, Finding, Host, Look, NewTree, Outcome, Patience, PoolStatus, Population, Purged,
-    RemoveRequest, Removed, RunRequest, RunSandbox, ScopeError, Severity, SnapshotView, Synced,
-    TrashEntry, TreeError, TreePorts, TreeView, Trees, run_if_inside,
+    Against, Binding, BranchExists, BranchOutcome, ChangedFile, CommandResult, Created, Diff,
+    DiffStyle, Dirty, Exited, Finding, Host, Look, NewTree, Outcome, Patience, PoolStatus,
+    Population, Purged, RemoveRequest, Removed, RunRequest, RunSandbox, ScopeError, SetupReport,
+    Severity, SnapshotView, Synced, TrashEntry, TreeError, TreePorts, TreeView, Trees, Trust,
+    run_if_inside,
 };

@@ -27,6 +27,7 @@ mod reserve;
 mod restore;
 mod run;
 mod scope;
+mod setup;
 mod snapshots;
 mod submodules;
 mod sync;
@@ -71,6 +72,7 @@ pub use remove::{BranchOutcome, RemoveRequest, Removed};
 pub use restore::{Purged, TrashEntry};
 pub use run::{RunRequest, RunSandbox};
 pub use scope::ScopeError;
+pub use setup::{CommandResult, SetupReport, Trust};
 pub use snapshots::SnapshotView;
 pub use sync::Synced;
 pub use view::{Dirty, TreeView};
@@ -92,6 +94,8 @@ pub struct Host {
     pub directory: PathBuf,
     /// Who calls.
     pub actor: Option<SessionName>,
+    /// Where the output of a set-up goes.
+    pub narration: fn() -> Box<dyn io::Write + Send>,
 }
 
 /// The trees of one repository.
@@ -307,6 +311,16 @@ pub enum TreeError {
     /// No tree was named and the caller is in none.
     #[error("no tree is named, and the current directory is in none")]
     NoTree,
+    /// Its set-up did not succeed.
+    #[error("{}", .report.error.as_deref().unwrap_or("the set-up failed"))]
+    SetUp {
+        /// Which.
+        name: TreeName,
+        /// What was done.
+        report: Box<SetupReport>,
+        /// Its number in the trash, if it went there.
+        trash: Option<TreeId>,
+    },
     /// It is not the kind that can do this.
     #[error("{what}")]
     Unsupported {

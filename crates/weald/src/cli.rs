@@ -8,8 +8,8 @@ use weald_core::name::SessionName;
 
 use crate::commands::{
     board, completions, config, demo, diff, doctor, ensure, enter, events, init, keep, list, man,
-    msg, new, path, pool, ports, rm, run, sandbox, session, shell_init, snapshot, status, sync,
-    task, trash, vault,
+    msg, new, path, pool, ports, rm, run, sandbox, session, setup, shell_init, snapshot, status,
+    sync, task, trash, trust, vault,
 };
 use crate::completion;
 use crate::context::Context;
@@ -82,6 +82,8 @@ enum Command {
     #[command(alias = "remove")]
     Rm(rm::Rm),
     Doctor(doctor::Doctor),
+    Setup(setup::Setup),
+    Trust(trust::Trust),
     ShellInit(shell_init::ShellInit),
     /// See and restore removed trees, or delete them for good
     #[command(subcommand)]
@@ -139,6 +141,8 @@ impl Cli {
             Some(Command::Unlock(command)) => command.run(context),
             Some(Command::Rm(command)) => command.run(context),
             Some(Command::Doctor(command)) => command.run(context),
+            Some(Command::Setup(command)) => command.run(context),
+            Some(Command::Trust(command)) => command.run(context),
             Some(Command::ShellInit(command)) => command.run(context),
             Some(Command::Trash(command)) => command.run(context),
             Some(Command::Snapshot(command)) => command.run(context),

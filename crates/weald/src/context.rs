@@ -230,6 +230,7 @@ impl Ground {
                 .canonicalize()
                 .unwrap_or_else(|_| directory.clone()),
             actor: context.actor(&self.engine, None)?,
+            narration: || Box::new(std::io::stderr()),
         };
         Ok(Trees::new(
             &self.engine,

@@ -24,6 +24,48 @@ pub fn is_shareable(path: &Path) -> bool {
         && parts.all(|part| matches!(part, Component::Normal(name) if name != ".git"))
 }
 
+/// Whether a file of a copied folder is one that names its own place: launchers of package managers, the settings of a
+/// Python environment and its ways to sources.
+pub fn names_its_place(path: &Path) -> bool {
+    let text = |part: Option<&std::ffi::OsStr>| {
+        part.and_then(|part| part.to_str()).unwrap_or("").to_owned()
+    };
+    let directory = text(path.parent().and_then(Path::file_name));
+    let extension = text(path.extension());
+    matches!(directory.as_str(), "bin" | ".bin")
+        || matches!(extension.as_str(), "pth" | "egg-link")
+        || path.file_name().is_some_and(|name| name == "pyvenv.cfg")
+}
+
+/// The same bytes with `tree` for `main`, where that stands as a path and not as the start of another name; `None` if it
+/// stands nowhere.
+pub fn renamed(bytes: &[u8], main: &Path, tree: &Path) -> Option<Vec<u8>> {
+    let (main, tree) = (
+        main.as_os_str().as_encoded_bytes(),
+        tree.as_os_str().as_encoded_bytes(),
+    );
+    let mut out = Vec::with_capacity(bytes.len());
+    let (mut at, mut found) = (0, false);
+    while at < bytes.len() {
+        let rest = &bytes[at..];
+        if starts_as_path(rest, main) {
+            out.extend_from_slice(tree);
+            (at, found) = (at + main.len(), true);
+        } else {
+            out.push(bytes[at]);
+            at += 1;
+        }
+    }
+    found.then_some(out)
+}
+
+/// Whether `path` stands at the beginning, as a whole or as a folder.
+pub(super) fn starts_as_path(text: &[u8], path: &[u8]) -> bool {
+    let goes_on =
+        |byte: u8| byte.is_ascii_alphanumeric() || b"-_.+@~".contains(&byte) || byte >= 0x80;
+    text.starts_with(path) && !text.get(path.len()).is_some_and(|byte| goes_on(*byte))
+}
+
 fn stays_inside(directory: &Path, target: &Path) -> bool {
     let mut depth = directory.components().count();
     for part in target.components() {
@@ -100,6 +142,37 @@ mod tests {
         ] {
             let found = relinked(Path::new("/srv/app"), Path::new(place), Path::new(target));
             assert_eq!(found, Path::new(expected), "{place} -> {target}");
+        }
+    }
+
+    #[test]
+    fn k14_launchers_name_the_tree() {
+        for (text, expected) in [
+            (
+                "#!/srv/app/.venv/bin/python",
+                Some("#!/srv/t/.venv/bin/python"),
+            ),
+            (
+                "NODE_PATH=\"/srv/app/a:/srv/app\"",
+                Some("NODE_PATH=\"/srv/t/a:/srv/t\""),
+            ),
+            ("/srv/app2/x /srv/app-old /srv/app.weald/t", None),
+            ("nothing", None),
+        ] {
+            let found = renamed(text.as_bytes(), Path::new("/srv/app"), Path::new("/srv/t"));
+            assert_eq!(found.as_deref(), expected.map(str::as_bytes), "{text}");
+        }
+        for (path, expected) in [
+            (".venv/bin/pip", true),
+            ("node_modules/.bin/tsc", true),
+            (".venv/pyvenv.cfg", true),
+            (
+                ".venv/lib/python3.12/site-packages/__editable__.x.pth",
+                true,
+            ),
+            ("node_modules/x/index.js", false),
+        ] {
+            assert_eq!(names_its_place(Path::new(path)), expected, "{path}");
         }
     }
 

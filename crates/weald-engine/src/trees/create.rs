@@ -14,7 +14,7 @@ use weald_git::Reference;
 
 use super::planning::Plan;
 use super::pool::Population;
-use super::{TreeError, Trees, called, decided, require_task_record};
+use super::{SetupReport, TreeError, Trees, called, decided, require_task_record};
 
 /// What happens when the branch exists already.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -74,6 +74,8 @@ pub struct Created {
     pub population: Option<Population>,
     /// What may be unexpected.
     pub notes: Vec<String>,
+    /// What its set-up did, if there was anything to do.
+    pub setup: Option<SetupReport>,
 }
 
 impl Trees<'_> {
@@ -87,11 +89,12 @@ impl Trees<'_> {
         match self.build(&plan, &tree) {
             Ok(built) => {
                 self.hold_reserve();
-                Ok(Created {
+                self.with_setup(Created {
                     tree: built.tree,
                     outcome: Outcome::Created,
                     population: Some(built.population),
                     notes: built.notes,
+                    setup: None,
                 })
             }
             Err(error) => {
@@ -136,8 +139,9 @@ impl Trees<'_> {
                 outcome: Outcome::Reused,
                 population: None,
                 notes: Vec::new(),
+                setup: None,
             }),
-            Err(TreeError::Missing { .. }) => self.recreate(&tree),
+            Err(TreeError::Missing { .. }) => self.with_setup(self.recreate(&tree)?),
             Err(other) => Err(other),
         }
     }

@@ -219,7 +219,7 @@ impl Trees<'_> {
     }
 
     /// Main's hooks, which run inside: its own folder unless the user's configuration names another one.
-    fn hooks(&self) -> Result<Option<String>, GitError> {
+    pub(crate) fn hooks(&self) -> Result<Option<String>, GitError> {
         let asked = self
             .place
             .repository()

@@ -27,6 +27,7 @@ impl Trees<'_> {
                 outcome: Outcome::Reused,
                 population: None,
                 notes: Vec::new(),
+                setup: None,
             }),
         });
         made.map_err(at(&turn))?
@@ -112,6 +113,7 @@ impl Trees<'_> {
             outcome: Outcome::Recreated,
             population: None,
             notes: vec![note],
+            setup: None,
         })
     }
 

@@ -116,7 +116,7 @@ impl Trees<'_> {
     }
 
     /// What a command in a tree sees: no variable of git's leads it elsewhere, and git looks no further up.
-    fn run_environment(&self, tree: &Tree) -> Vec<(OsString, OsString)> {
+    pub(crate) fn run_environment(&self, tree: &Tree) -> Vec<(OsString, OsString)> {
         let mut all = self.host.environment.clone();
         let main = self.place.root();
         let ceiling = tree.path.parent().unwrap_or(&tree.path);

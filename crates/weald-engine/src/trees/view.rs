@@ -225,7 +225,7 @@ impl Trees<'_> {
 }
 
 /// What an inner HEAD holds, as far as the host dares to read it.
-fn peek_head(door: &Door) -> Option<String> {
+pub(crate) fn peek_head(door: &Door) -> Option<String> {
     let text = door.read(".git/HEAD", 4096).ok()?;
     match Reference::parse(String::from_utf8_lossy(&text).trim_end())? {
         Reference::Direct(commit) => Some(commit.as_str().to_owned()),

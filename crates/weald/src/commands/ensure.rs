@@ -36,6 +36,7 @@ impl Ensure {
                     outcome: Outcome::Skipped,
                     population: None,
                     notes: Vec::new(),
+                    setup: None,
                 };
                 return print(context, &trees, &created);
             }

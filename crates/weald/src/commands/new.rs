@@ -117,10 +117,14 @@ pub fn print(context: &Context<'_>, trees: &Trees<'_>, created: &Created) -> Res
     }
     context.ui.answer(
         || {
-            Fields::new()
+            let fields = Fields::new()
                 .with("tree", &trees.view(created.tree.clone()))
                 .with("outcome", &created.outcome)
-                .with("population", &created.population)
+                .with("population", &created.population);
+            match &created.setup {
+                Some(setup) => fields.with("setup", setup),
+                None => fields,
+            }
         },
         |out| told(out, created),
     )

@@ -2,9 +2,12 @@
 
 use serde_json::json;
 use weald_core::binding::BindRefusal;
+use weald_core::id::TreeId;
+use weald_core::name::TreeName;
+use weald_core::setup::SetupOutcome;
 use weald_core::tree::{Tree, TreeStatus};
 use weald_core::tree_rules::{Objection, TreeInput, TreeRefusal};
-use weald_engine::{PlaceError, ScopeError, TreeError};
+use weald_engine::{PlaceError, ScopeError, SetupReport, TreeError};
 use weald_git::VaultError;
 
 use super::Failure;
@@ -56,13 +59,11 @@ impl From<TreeError> for Failure {
             TreeError::NotFound { name } => Self::new("tree_not_found", exit::NOT_FOUND, message)
                 .hint("weald list")
                 .details(json!({"tree": name})),
-            TreeError::Missing { name, path } => {
-                Self::new("tree_missing", exit::NOT_FOUND, message)
-                    .hint(format!(
-                        "weald ensure {name} makes it again; moved: weald doctor --fix NEW_PLACE"
-                    ))
-                    .details(json!({"tree": name, "path": path}))
-            }
+            TreeError::Missing { name, path } => not_found("tree_missing", message)
+                .hint(format!(
+                    "weald ensure {name} makes it again; moved: weald doctor --fix NEW_PLACE"
+                ))
+                .details(json!({"tree": name, "path": path})),
             TreeError::Replaced { name, path, .. } => refused("tree_replaced")
                 .hint(format!("nothing was touched; look at {}", path.display()))
                 .details(json!({"tree": name, "path": path})),
@@ -74,11 +75,9 @@ impl From<TreeError> for Failure {
             TreeError::Locked { name, lock } => refused("tree_locked")
                 .hint("ask them, or --force")
                 .details(json!({"tree": name, "lock": lock})),
-            TreeError::InTrash { name, id } => {
-                Self::new("tree_not_found", exit::NOT_FOUND, message)
-                    .hint(format!("weald trash restore {id}"))
-                    .details(json!({"tree": name, "trash": id}))
-            }
+            TreeError::InTrash { name, id } => not_found("tree_not_found", message)
+                .hint(format!("weald trash restore {id}"))
+                .details(json!({"tree": name, "trash": id})),
             TreeError::Busy { name, running } => Self::new("tree_running", exit::BUSY, message)
                 .hint("wait for it, or end it")
                 .details(json!({"tree": name, "running": running})),
@@ -108,21 +107,49 @@ impl From<TreeError> for Failure {
                 .details(json!({"tree": name})),
             TreeError::File { path, source } => Self::file(&path, &source),
             TreeError::OddPath { .. } => refused("odd_path").hint("set tree.path"),
-            TreeError::NotInTrash { id } => Self::new("not_in_trash", exit::NOT_FOUND, message)
+            TreeError::NotInTrash { id } => not_found("not_in_trash", message)
                 .hint("weald trash list")
                 .details(json!({"id": id})),
-            TreeError::NoSnapshot { name, id } => {
-                Self::new("no_snapshot", exit::NOT_FOUND, message)
-                    .hint(format!("weald snapshot list {name}"))
-                    .details(json!({"tree": name, "snapshot": id}))
-            }
+            TreeError::NoSnapshot { name, id } => not_found("no_snapshot", message)
+                .hint(format!("weald snapshot list {name}"))
+                .details(json!({"tree": name, "snapshot": id})),
             TreeError::NotFetched { base, .. } => Self::new("not_fetched", exit::REFUSED, message)
                 .hint("nothing was made; from what is known here: --set tree.fetch=try")
                 .details(json!({"base": base})),
             TreeError::NoTree => Self::new("no_tree", exit::USAGE, message).hint("weald list"),
+            TreeError::SetUp {
+                name,
+                report,
+                trash,
+            } => setup(&name, &report, trash, message),
             TreeError::Unsupported { .. } => refused("unsupported"),
         }
     }
+}
+
+fn not_found(code: &'static str, message: String) -> Failure {
+    Failure::new(code, exit::NOT_FOUND, message)
+}
+
+/// A set-up that did not succeed: the tree is kept, or waits in the trash.
+fn setup(name: &TreeName, report: &SetupReport, trash: Option<TreeId>, message: String) -> Failure {
+    let (code, hint) = match (report.outcome, trash) {
+        (SetupOutcome::Unapproved, _) => (
+            "setup_unapproved",
+            "weald trust shows and approves them".to_owned(),
+        ),
+        (_, Some(id)) => (
+            "setup_failed",
+            format!("it is in the trash, as setup.on_failure says: weald trash restore {id}"),
+        ),
+        (_, None) => (
+            "setup_failed",
+            format!("the tree is kept; again: weald setup {name}"),
+        ),
+    };
+    Failure::new(code, exit::REFUSED, message)
+        .hint(hint)
+        .details(json!({"tree": name, "setup": report, "trash": trash}))
 }
 
 /// What a tree would have started from.

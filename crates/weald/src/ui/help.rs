@@ -12,7 +12,7 @@ const GROUPS: &[(&str, &[&str])] = &[
         "Work in trees",
         &[
             "new", "ensure", "list", "status", "show", "run", "enter", "exit", "path", "diff",
-            "sync", "pool", "ports",
+            "sync", "pool", "ports", "setup",
         ],
     ),
     (
@@ -24,7 +24,10 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Talk to each other", &["msg", "session"]),
     ("See what happened", &["events"]),
     ("Keep a process in its place", &["sandbox"]),
-    ("Set up", &["config", "shell-init", "completions", "man"]),
+    (
+        "Set up",
+        &["config", "trust", "shell-init", "completions", "man"],
+    ),
 ];
 
 const EXAMPLE: &str = "  weald task add \"Fix the login\" --priority P1

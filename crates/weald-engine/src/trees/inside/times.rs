@@ -34,12 +34,15 @@ impl Request {
         let made = fs::metadata(&building)?;
         let now = (made.mtime(), made.mtime_nsec() as u32);
         let mut wanted = Vec::with_capacity(index.len());
+        // A file that somebody changed keeps its time: with new stat data it would look unchanged.
+        let ours = unchanged(&self.work_tree, &own, &index)?;
         for (place, entry) in index.entries().enumerate() {
-            if !entry.is_absent && entry.kind != EntryKind::Submodule {
+            if ours.contains_key(entry.path) && entry.kind != EntryKind::Submodule {
                 let same = times.get(entry.path).filter(|same| same.fits(&entry));
                 wanted.push((place, same.map_or(now, |same| same.modified)));
             }
         }
+        drop(ours);
         set_times(&self.work_tree, &mut index, &wanted)?;
         fs::write(&building, index.to_bytes())?;
         fs::rename(&building, &own)?;
@@ -52,7 +55,7 @@ impl Request {
     }
 }
 
-/// A file of main's checkout that holds what its index says.
+/// A file that holds what its index says.
 struct Unchanged<'a> {
     id: &'a [u8],
     kind: EntryKind,
@@ -65,15 +68,15 @@ impl Unchanged<'_> {
     }
 }
 
-/// The files of main that are what its index says, by the stat data that git goes by.
+/// The files of a checkout that are what its index says, by the stat data that git goes by.
 fn unchanged<'a>(
-    main: &Path,
-    main_index: &Path,
+    checkout: &Path,
+    file: &Path,
     index: &'a CheckoutIndex,
 ) -> Result<HashMap<&'a [u8], Unchanged<'a>>, InsideError> {
-    let written = fs::metadata(main_index)?.mtime();
+    let written = fs::metadata(file)?.mtime();
     let mut found = HashMap::new();
-    for (place, stat) in stats_of(main, index)? {
+    for (place, stat) in stats_of(checkout, index)? {
         let entry = index.entry(place);
         // A file as young as the index may have changed after it was looked at.
         if is_same(&entry, &stat) && stat.modified.0 < written {

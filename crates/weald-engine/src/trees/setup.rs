@@ -1,0 +1,214 @@
+//! Setting a new tree up: files of main that git ignores, shared folders, the user's hook, commands.
+//!
+//! With nothing configured it costs a few looks at files and no process. Files are copied by the host before anybody is in
+//! the tree; whatever runs, runs in the tree's sandbox at level full. Commands that the repository proposes run only after
+//! somebody approved exactly these.
+
+mod cargo;
+mod commands;
+mod copying;
+mod hook;
+mod sharing;
+mod trust;
+
+use serde::Serialize;
+use weald_core::setup::{SetupOutcome, is_approved};
+use weald_core::store::Durability;
+use weald_core::tree::Tree;
+use weald_core::tree_rules::TreeInput;
+use weald_sandbox::SandboxError;
+
+use super::{Created, Outcome, RemoveRequest, TreeError, Trees};
+pub use commands::CommandResult;
+pub use trust::Trust;
+
+/// What a set-up did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SetupReport {
+    /// How it ended.
+    pub outcome: SetupOutcome,
+    /// Files that `.worktreeinclude` brought.
+    pub copied: u64,
+    /// Folders that are shared.
+    pub shared: Vec<String>,
+    /// Where the commands come from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// The commands that ran.
+    pub commands: Vec<CommandResult>,
+    /// What went wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// A set-up in the making.
+struct Setup {
+    report: SetupReport,
+    notes: Vec<String>,
+    unavailable: Option<SandboxError>,
+    has_begun: bool,
+}
+
+impl Setup {
+    fn new() -> Self {
+        Self {
+            report: SetupReport {
+                outcome: SetupOutcome::Done,
+                copied: 0,
+                shared: Vec::new(),
+                from: None,
+                commands: Vec::new(),
+                error: None,
+            },
+            notes: Vec::new(),
+            unavailable: None,
+            has_begun: false,
+        }
+    }
+
+    /// There is something to do, so there will be something to tell.
+    fn begins(&mut self) {
+        self.has_begun = true;
+    }
+
+    fn fails(&mut self, outcome: SetupOutcome, why: String) {
+        self.begins();
+        self.report.outcome = outcome;
+        self.report.error = Some(why);
+    }
+}
+
+impl Trees<'_> {
+    /// Sets a tree up again: what is missing is brought, what is there stays, the commands run.
+    pub fn set_up_again(&self, name: Option<&str>) -> Result<Created, TreeError> {
+        let tree = self.named(name)?;
+        self.site(&tree)?;
+        self.require_idle(&tree)?;
+        let (tree, note) = self.hold_ports(tree, None)?;
+        let (tree, mut setup) = self.set_up(tree)?;
+        setup.notes.extend(note);
+        let made = setup.into_created(tree, Outcome::Reused, Vec::new());
+        match made.1 {
+            Some(failure) => Err(failure),
+            None => Ok(made.0),
+        }
+    }
+
+    /// A tree that was just made, set up. One whose set-up fails stays, or goes to the trash if the configuration says so.
+    pub(super) fn with_setup(&self, made: Created) -> Result<Created, TreeError> {
+        let population = made.population;
+        let (tree, setup) = self.set_up(made.tree)?;
+        let (mut made, failure) = setup.into_created(tree, made.outcome, made.notes);
+        made.population = population;
+        let Some(failure) = failure else {
+            return Ok(made);
+        };
+        let outcome = made.setup.as_ref().map(|report| report.outcome);
+        let goes = self.config.text("setup.on_failure") == "rollback"
+            && made.outcome == Outcome::Created
+            && outcome != Some(SetupOutcome::Unapproved);
+        if goes {
+            let request = RemoveRequest {
+                discard: true,
+                force: 2,
+                reason: Some("its set-up failed".to_owned()),
+                ..RemoveRequest::default()
+            };
+            self.remove(Some(made.tree.name.as_str()), &request)?;
+            return Err(match failure {
+                TreeError::SetUp { name, report, .. } => TreeError::SetUp {
+                    name,
+                    report,
+                    trash: Some(made.tree.id),
+                },
+                other => other,
+            });
+        }
+        made.notes.push(match outcome {
+            Some(SetupOutcome::Unapproved) => format!(
+                "{failure}; `weald trust` shows and approves them, then `weald setup {}`",
+                made.tree.name
+            ),
+            _ => format!(
+                "{failure}; the tree is kept, `weald setup {}` tries again",
+                made.tree.name
+            ),
+        });
+        Ok(made)
+    }
+
+    /// Does all of it, and records how it ended if there was anything to do.
+    fn set_up(&self, tree: Tree) -> Result<(Tree, Setup), TreeError> {
+        let mut setup = Setup::new();
+        let mut tree = tree;
+        if let Err(error) = self.set_up_files_and_run(&mut tree, &mut setup) {
+            setup.fails(SetupOutcome::Failed, error.to_string());
+        }
+        if !setup.has_begun {
+            return Ok((tree, setup));
+        }
+        let input = TreeInput::SetUp {
+            outcome: setup.report.outcome,
+            error: setup.report.error.clone(),
+        };
+        let tree = self.decide(&tree, Durability::Process, input)?;
+        Ok((tree, setup))
+    }
+
+    fn set_up_files_and_run(&self, tree: &mut Tree, setup: &mut Setup) -> Result<(), TreeError> {
+        self.share(tree, setup)?;
+        let mut steps: Vec<_> = self.hook_step(tree).into_iter().collect();
+        if let Some(wanted) = self.wanted_commands(&mut setup.notes)? {
+            let proposal = wanted.proposal;
+            setup.begins();
+            setup.report.from = Some(proposal.from.clone());
+            if wanted.is_own || is_approved(&self.approvals()?, &proposal) {
+                for command in &proposal.commands {
+                    match self.command_step(tree, &proposal.from, command) {
+                        Ok(step) => steps.push(step),
+                        Err(why) => {
+                            setup.fails(SetupOutcome::Failed, why);
+                            return Ok(());
+                        }
+                    }
+                }
+            } else {
+                let why = format!("nobody approved the set-up commands of {}", proposal.from);
+                setup.fails(SetupOutcome::Unapproved, why);
+            }
+        }
+        if !steps.is_empty() {
+            *tree = self.run_steps(tree.clone(), &steps, setup)?;
+        }
+        Ok(())
+    }
+}
+
+impl Setup {
+    /// What came about, and the failure if it is one.
+    fn into_created(
+        self,
+        tree: Tree,
+        outcome: Outcome,
+        mut notes: Vec<String>,
+    ) -> (Created, Option<TreeError>) {
+        notes.extend(self.notes);
+        let failed = self.has_begun && self.report.outcome != SetupOutcome::Done;
+        let failure = failed.then(|| match self.unavailable {
+            Some(error) => error.into(),
+            None => TreeError::SetUp {
+                name: tree.name.clone(),
+                report: Box::new(self.report.clone()),
+                trash: None,
+            },
+        });
+        let made = Created {
+            tree,
+            outcome,
+            population: None,
+            notes,
+            setup: self.has_begun.then_some(self.report),
+        };
+        (made, failure)
+    }
+}

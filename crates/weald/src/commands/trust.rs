@@ -1,0 +1,79 @@
+//! `weald trust`
+
+use std::io::{self, Write};
+
+use clap::Args;
+use weald_core::setup::Proposal;
+use weald_engine::Trust as Trusted;
+
+use crate::context::Context;
+use crate::errors::Failure;
+use crate::ui::{ACCENT, Fields, Out, paint};
+
+/// Approve the set-up commands that the repository proposes
+///
+/// Shows the commands of weald.toml (or of another tool's settings) at the target's tip and lets them run in new trees, in
+/// their sandboxes. A changed command needs a new approval. Your own configuration needs none.
+#[derive(Args)]
+pub struct Trust {
+    /// Show what is proposed and what was approved; approve nothing
+    #[arg(long)]
+    list: bool,
+    /// Take every approval back
+    #[arg(long, conflicts_with = "list")]
+    revoke: bool,
+}
+
+impl Trust {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let ground = context.ground()?;
+        let trees = ground.trees(context)?;
+        let trust = match (self.list, self.revoke) {
+            (true, _) => trees.trust()?,
+            (_, true) => trees.revoke()?,
+            _ => trees.approve()?,
+        };
+        context.tell(&ground.engine);
+        for note in &trust.notes {
+            context.ui.warn(note);
+        }
+        context.ui.answer(
+            || Fields::new().with("trust", &trust),
+            |out| match self.list {
+                true => listed(out, &trust),
+                false => told(out, &trust),
+            },
+        )
+    }
+}
+
+fn told(out: &mut Out, trust: &Trusted) -> io::Result<()> {
+    let Some(proposal) = &trust.proposal else {
+        return writeln!(out, "the repository proposes no set-up commands");
+    };
+    let state = match trust.approved {
+        true => "approved: they run in new trees",
+        false => "not approved: they don't run",
+    };
+    written(out, proposal, state)
+}
+
+fn listed(out: &mut Out, trust: &Trusted) -> io::Result<()> {
+    told(out, trust)?;
+    let older = |proposal: &Proposal| Some(proposal) != trust.proposal.as_ref();
+    let approvals = trust.approvals.iter();
+    for approval in approvals.filter(|approval| older(&approval.proposal)) {
+        let state = format!("approved at {}, not proposed now", approval.at);
+        written(out, &approval.proposal, &state)?;
+    }
+    Ok(())
+}
+
+fn written(out: &mut Out, proposal: &Proposal, state: &str) -> io::Result<()> {
+    writeln!(out, "{} ({state})", paint(ACCENT, &proposal.from))?;
+    for line in proposal.commands.iter().flat_map(|command| command.lines()) {
+        writeln!(out, "  {}", crate::ui::clean(line))?;
+    }
+    Ok(())
+}
