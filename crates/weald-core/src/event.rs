@@ -59,6 +59,7 @@ event_kinds! {
     TREE_CREATE_BEFORE = "tree.create.before",
     TREE_CREATE_AFTER = "tree.create.after",
     TREE_CREATE_FAILED = "tree.create.failed",
+    TREE_ADOPTED = "tree.adopted",
     TREE_KEPT = "tree.kept",
     TREE_LANDED = "tree.landed",
     TREE_BROKEN = "tree.broken",

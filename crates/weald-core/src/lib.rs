@@ -5,7 +5,7 @@
 //!
 //! Code map: [`task`] and [`task_rules`], [`dependencies`], [`session`], [`message`], [`tree`], [`landing`] hold the
 //! records and their rules; [`event`] the log; [`store`] the contract of a backend; [`id`], [`name`] and [`naming`] what
-//! things may be called; [`config`] the keys; [`import`] tasks from elsewhere;
+//! things may be called; [`config`] the keys; [`import`] tasks from elsewhere; [`file_view`] files for other tools.
 //! [`setup`] and [`ports`] what a new tree gets.
 
 pub mod binding;
@@ -13,6 +13,7 @@ pub mod cloud_event;
 pub mod config;
 pub mod dependencies;
 pub mod event;
+pub mod file_view;
 pub mod id;
 pub mod import;
 pub mod landing;

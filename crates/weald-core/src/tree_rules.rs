@@ -184,7 +184,10 @@ pub fn decide(
         next.worker = None;
     }
     let error = apply(&mut next, input, now);
-    Ok((next.clone(), Change::tree(kind, next).with_error(error)))
+    let mut change = Change::tree(kind, next.clone()).with_error(error);
+    // A tree that lets its task go by this step was that task's until now.
+    change.task = change.task.or_else(|| tree.task.clone());
+    Ok((next, change))
 }
 
 /// The table: which status and which event follow; `None` where the input makes no sense.

@@ -3,12 +3,14 @@
 use std::sync::{Arc, Mutex};
 
 use weald_core::SignedDuration;
+use weald_core::file_view::ViewKind;
 use weald_core::name::SessionName;
 use weald_core::session::ProcessTable;
 use weald_core::store::{Durability, Read, Store, StoreError, Write};
 
 use crate::journal::Journal;
 use crate::place::Place;
+use crate::views::Views;
 
 /// What the engine takes from the configuration.
 #[derive(Debug, Clone, Copy)]
@@ -32,6 +34,7 @@ impl Default for Settings {
 pub struct Engine {
     store: Box<dyn Store>,
     journal: Option<Journal>,
+    pub(crate) views: Option<Views>,
     notices: Mutex<Vec<String>>,
     pub(crate) processes: Arc<dyn ProcessTable>,
     pub(crate) settings: Settings,
@@ -47,6 +50,7 @@ impl Engine {
         Self {
             store,
             journal: None,
+            views: None,
             notices: Mutex::default(),
             processes,
             settings,
@@ -56,6 +60,12 @@ impl Engine {
     /// The same with the journal of a repository.
     pub fn with_journal(mut self, place: &Place) -> Self {
         self.journal = Some(Journal::new(place.private(), place.source()));
+        self
+    }
+
+    /// The same with the files of another system in the main checkout.
+    pub fn with_views(mut self, place: &Place, kind: ViewKind) -> Self {
+        self.views = Views::new(place, kind);
         self
     }
 
@@ -69,17 +79,33 @@ impl Engine {
         std::mem::take(&mut *self.notices.lock().expect("nobody panics with the notices"))
     }
 
-    /// Brings the journal up to date, as after a crash.
+    /// Brings the derived files up to date, as after a crash.
     pub fn catch_up(&self, durability: Durability) {
         if let Some(journal) = &self.journal
             && let Err(error) = journal.catch_up(self.store(), durability)
         {
-            let notice = format!("the journal is behind (the next command tries again): {error}");
-            self.notices
-                .lock()
-                .expect("nobody panics with the notices")
-                .push(notice);
+            self.notice(format!(
+                "the journal is behind (the next command tries again): {error}"
+            ));
         }
+        match self
+            .views
+            .as_ref()
+            .map(|views| views.catch_up(self.store()))
+        {
+            Some(Ok(problems)) => problems.into_iter().for_each(|told| self.notice(told)),
+            Some(Err(error)) => self.notice(format!(
+                "the file views are behind (the next change tries again): {error}"
+            )),
+            None => {}
+        }
+    }
+
+    fn notice(&self, notice: String) {
+        self.notices
+            .lock()
+            .expect("nobody panics with the notices")
+            .push(notice);
     }
 
     /// Looks at a snapshot.

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use weald_core::Timestamp;
 use weald_core::cloud_event::CloudEvent;
 use weald_core::id::Seq;
-use weald_core::store::{Durability, EventFilter, Store, StoreError};
+use weald_core::store::{Durability, EventFilter, EventReader, Store, StoreError};
 
 /// The journal's name in the private directory.
 pub const JOURNAL_FILE: &str = "events.jsonl";
@@ -69,7 +69,7 @@ impl Journal {
         lock(&file).map_err(failed)?;
         let (last, torn) = last_place(&mut file).map_err(failed)?;
         if let Some(place) = &last
-            && !is_of(store, place)?
+            && !is_event(store.read()?.as_ref(), place.sequence, place.time)?
         {
             return self.set_aside();
         }
@@ -124,22 +124,26 @@ impl Journal {
     }
 }
 
-/// Whether a line of the journal is an event of this store.
-fn is_of(store: &dyn Store, place: &Place) -> Result<bool, StoreError> {
-    let before = Seq(place.sequence.0.saturating_sub(1));
+/// Whether the log has an event with this place and time.
+pub(crate) fn is_event(
+    read: &dyn EventReader,
+    seq: Seq,
+    time: Timestamp,
+) -> Result<bool, StoreError> {
+    let before = Seq(seq.0.saturating_sub(1));
     let filter = EventFilter {
         since: Some(before),
         limit: Some(1),
         ..EventFilter::default()
     };
-    let found = store.read()?.events(&filter)?;
+    let found = read.events(&filter)?;
     Ok(found
         .first()
-        .is_some_and(|event| event.seq == place.sequence && event.time == place.time))
+        .is_some_and(|event| event.seq == seq && event.time == time))
 }
 
-/// Waits for the journal, but not for ever: a stopped process may have it, and the change itself is committed.
-fn lock(file: &File) -> io::Result<()> {
+/// Waits for a derived file, but not for ever: a stopped process may have it, and the change itself is committed.
+pub(crate) fn lock(file: &File) -> io::Result<()> {
     let deadline = Instant::now() + PATIENCE;
     for look in 0.. {
         match file.try_lock() {

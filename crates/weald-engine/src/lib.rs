@@ -4,7 +4,8 @@
 //! exclude is kept in memory; a failure of a derived file (the journal) never turns a committed change into an error.
 //!
 //! Code map: [`Engine`] with one file a subject (`tasks`, `task_import`, `sessions`, `messages`, `events`, `board`);
-//! [`Place`] finds where a repository's state lives; [`load_config`] reads the layers; `journal` is the JSONL copy;
+//! [`Place`] finds where a repository's state lives; [`load_config`] reads the layers; `journal` is the JSONL copy,
+//! `views` are the files of other systems;
 //! [`Trees`] makes, watches and removes trees; [`SystemClock`] and [`SystemProcesses`] are the machine.
 
 mod board;
@@ -12,6 +13,7 @@ mod configuration;
 mod confinement;
 mod engine;
 mod events;
+mod excludes;
 mod files;
 mod identity;
 mod journal;
@@ -23,6 +25,7 @@ mod sessions;
 mod task_import;
 mod tasks;
 mod trees;
+mod views;
 
 pub use board::Board;
 pub use configuration::{

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use weald_core::Timestamp;
 use weald_core::config::Config;
+use weald_core::file_view::ViewKind;
 use weald_core::id::{TaskId, Token};
 use weald_core::name::SessionName;
 use weald_core::store::Clock;
@@ -145,7 +146,11 @@ impl<'a> Context<'a> {
         };
         let store = SqliteStore::open(place.private(), Arc::new(SystemClock))?;
         let engine = Engine::new(Box::new(store), Arc::new(SystemProcesses), settings);
-        Ok(engine.with_journal(place))
+        let engine = engine.with_journal(place);
+        Ok(match ViewKind::of(loaded.config.text("views")) {
+            Some(kind) => engine.with_views(place, kind),
+            None => engine,
+        })
     }
 
     /// Who calls. An anonymous caller is told how to get a name.

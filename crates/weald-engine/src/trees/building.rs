@@ -17,7 +17,7 @@ use super::planning::{DirtyMain, Plan};
 use super::pool::{Pool, Population, Taken};
 use super::visit::{Access, Site, pointer_text};
 use super::{TreeError, Trees, at};
-use crate::files;
+use crate::excludes;
 use crate::marker::{self, TreeNote};
 
 /// A tree that was made.
@@ -405,24 +405,9 @@ impl Trees<'_> {
             return Ok(());
         }
         let line = format!("/{}/", inside.display());
-        let file = self.place.repository().common_dir().join("info/exclude");
-        files::edit_alone(&self.place.private().join("exclude"), || {
-            let text = fs::read_to_string(&file).unwrap_or_default();
-            if text.lines().any(|known| known == line) {
-                return Ok(());
-            }
-            if let Some(parent) = file.parent() {
-                fs::create_dir_all(parent)?;
-            }
-            let ending = if text.is_empty() || text.ends_with('\n') {
-                ""
-            } else {
-                "\n"
-            };
-            files::replace(&file, &format!("{text}{ending}{line}\n"))
-        })
-        .and_then(|done| done)
-        .map_err(at(&file))
+        let common_dir = self.place.repository().common_dir();
+        excludes::add(common_dir, self.place.private(), &[&line])
+            .map_err(at(&common_dir.join("info/exclude")))
     }
 }
 

@@ -3,6 +3,7 @@
 //! It repairs only what is weald's own and provably so; everything else is told. A second run finds nothing that the
 //! first one mended.
 
+mod derived;
 mod ports;
 mod whole;
 
@@ -71,6 +72,7 @@ impl Trees<'_> {
         round.check_leftovers()?;
         round.check_branches()?;
         round.check_ports();
+        round.check_views()?;
         Ok(round.findings)
     }
 }

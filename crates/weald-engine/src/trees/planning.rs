@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 
+use weald_core::file_view::BESIDE_TREES;
 use weald_core::id::TreeId;
 use weald_core::name::TreeName;
 use weald_core::store::{Counter, Durability, StoreError};
@@ -105,7 +106,7 @@ impl Trees<'_> {
             return Err(TreeError::Occupied { path: layout.path });
         }
         let root = layout.path.parent().unwrap_or(&layout.path).to_owned();
-        let dedicated = !root.exists() || root.join(marker::MARKER).is_file();
+        let dedicated = root.join(marker::MARKER).is_file() || holds_nothing(&root);
         let now = self.now()?;
         let tree = Tree {
             kind: new.kind,
@@ -319,6 +320,16 @@ impl Trees<'_> {
             None => Ok(()),
         }
     }
+}
+
+/// Whether a folder is not there, or holds file views alone.
+fn holds_nothing(folder: &Path) -> bool {
+    let Ok(mut entries) = fs::read_dir(folder) else {
+        return !folder.exists();
+    };
+    entries.all(|entry| {
+        entry.is_ok_and(|entry| BESIDE_TREES.iter().any(|view| entry.file_name() == *view))
+    })
 }
 
 /// The base that a task of another system brought along.

@@ -6,6 +6,7 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use serde_json::json;
 use weald_core::config::PROFILES;
+use weald_core::store::Durability;
 use weald_engine::{PRIVATE_FILE, SHARED_FILE, edit_file};
 
 use crate::context::Context;
@@ -49,6 +50,10 @@ impl Init {
             None => context.config(&place)?.config.text("profile").to_owned(),
         };
         edit_file(&path, "profile", &profile)?;
+        // A profile may want files for other tools; they are there at once.
+        let engine = context.engine()?;
+        engine.catch_up(Durability::Process);
+        context.tell(&engine);
         let target = context
             .config(&place)?
             .target

@@ -41,6 +41,7 @@ mod trees_states;
 mod trees_trash;
 mod trees_vectors;
 mod trees_work;
+mod views;
 
 use weald_testkit::TestEnv;
 
