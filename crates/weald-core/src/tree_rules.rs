@@ -12,7 +12,7 @@ use crate::ports::PortBlock;
 use crate::session::ProcessIdentity;
 use crate::setup::{SetupOutcome, SetupRecord};
 use crate::task::Closeout;
-use crate::tree::{Base, DirectoryIdentity, Run, Trash, Tree, TreeLock, TreeStatus};
+use crate::tree::{Base, DirectoryIdentity, Run, Trash, Tree, TreeKind, TreeLock, TreeStatus};
 
 /// What happens to a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -146,6 +146,16 @@ pub fn announce(tree: Tree) -> (Tree, Change) {
         tree.clone(),
         Change::tree(EventKind::TREE_CREATE_BEFORE, tree),
     )
+}
+
+/// Takes in a tree that somebody else made: it is there already, so there is nothing to announce.
+pub fn adopt(tree: Tree) -> (Tree, Change) {
+    let tree = Tree {
+        status: TreeStatus::Active,
+        kind: TreeKind::Linked,
+        ..tree
+    };
+    (tree.clone(), Change::tree(EventKind::TREE_ADOPTED, tree))
 }
 
 /// Decides one input.

@@ -44,9 +44,9 @@ pub use sessions::{Contest, SessionError, SessionView};
 pub use task_import::Imported;
 pub use tasks::{Claimed, Finished, NewTask, TaskDetail, TaskError};
 pub use trees::{
-    Against, Binding, BranchExists, BranchOutcome, ChangedFile, CommandResult, Created, Diff,
-    DiffStyle, Dirty, Exited, Finding, Host, Look, NewTree, Outcome, Patience, PoolStatus,
-    Population, Purged, RemoveRequest, Removed, RunRequest, RunSandbox, ScopeError, SetupReport,
-    Severity, SnapshotView, Synced, TrashEntry, TreeError, TreePorts, TreeView, Trees, Trust,
-    run_if_inside,
+    AdoptError, Adoption, Against, Binding, BranchExists, BranchOutcome, ChangedFile,
+    CommandResult, Created, Diff, DiffStyle, Dirty, Exited, Finding, ForeignTree, Host, Look,
+    NewTree, Outcome, Patience, PoolStatus, Population, Purged, RemoveRequest, Removed, RunRequest,
+    RunSandbox, ScopeError, SetupReport, Severity, SnapshotView, Synced, TrashEntry, TreeError,
+    TreePorts, TreeView, Trees, Trust, run_if_inside,
 };

@@ -4,6 +4,7 @@
 //! runs as a visit: the `inside` half in the tree's sandbox, the `visit` half here. Each operation on disk stands
 //! between two records in the store, so a crash leaves an intent that `doctor` finishes or takes back.
 
+mod adopt;
 mod binding;
 mod building;
 mod create;
@@ -59,6 +60,7 @@ use crate::engine::Engine;
 use crate::place::Place;
 use crate::tasks::TaskError;
 
+pub use adopt::{AdoptError, Adoption, ForeignTree};
 pub use binding::Binding;
 pub use create::{BranchExists, Created, NewTree, Outcome};
 pub use differences::{Against, Diff};
@@ -133,6 +135,9 @@ pub enum TreeError {
     /// Task and tree can't be bound.
     #[error(transparent)]
     Bind(#[from] BindRefusal),
+    /// A worktree that can't be adopted.
+    #[error(transparent)]
+    Adopt(#[from] AdoptError),
     /// It can't be called that.
     #[error(transparent)]
     Name(#[from] NameError),

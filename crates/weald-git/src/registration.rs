@@ -6,7 +6,7 @@
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::thread;
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -107,7 +107,7 @@ impl Registrations {
             name: name.to_owned(),
             dot_git: dot_git
                 .filter(|path| !path.as_os_str().is_empty())
-                .map(|path| directory.join(path)),
+                .map(|path| plain(&directory.join(path))),
             head,
             locked: text("locked").map(lossy),
             note: text(NOTE).map(lossy),
@@ -218,6 +218,11 @@ impl Registrations {
         }
     }
 
+    /// Writes weald's own note into an entry that somebody else made.
+    pub fn set_note(&self, name: &str, note: &str) -> io::Result<()> {
+        replace(&self.directory(name).join(NOTE), note.as_bytes())
+    }
+
     /// Changes where an entry says its worktree is, its HEAD and weald's note.
     pub fn point(&self, name: &str, path: &Path, head: &Reference, note: &str) -> io::Result<()> {
         let directory = self.directory(name);
@@ -240,6 +245,18 @@ pub fn sync_together(paths: &[PathBuf]) -> io::Result<()> {
         let lost = |_| Err(io::Error::other("a thread was lost"));
         let ended = started.into_iter();
         ended.map(|one| one.join().unwrap_or_else(lost)).collect()
+    })
+}
+
+/// The same path without `.` and `..`: newer versions of git write paths relative to the entry.
+fn plain(path: &Path) -> PathBuf {
+    path.components().fold(PathBuf::new(), |mut whole, part| {
+        match part {
+            Component::ParentDir => drop(whole.pop()),
+            Component::CurDir => {}
+            part => whole.push(part),
+        }
+        whole
     })
 }
 

@@ -1,5 +1,6 @@
 //! One file a command: its arguments, the call of the engine, what it prints.
 
+pub mod adopt;
 pub mod board;
 pub mod completions;
 pub mod config;

@@ -222,7 +222,7 @@ impl Trees<'_> {
         Err(TreeError::NoTree)
     }
 
-    fn refuse_taken(&self, name: &TreeName) -> Result<(), TreeError> {
+    pub(super) fn refuse_taken(&self, name: &TreeName) -> Result<(), TreeError> {
         let known = self.record(name)?;
         match known.filter(|tree| tree.is_live() || tree.status == TreeStatus::Creating) {
             Some(tree) => Err(TreeError::Exists {

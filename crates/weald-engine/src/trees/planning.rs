@@ -61,13 +61,7 @@ impl Trees<'_> {
         name: TreeName,
         task: Option<&Task>,
     ) -> Result<Plan, TreeError> {
-        if self.place.repository().has_reftable() {
-            return Err(TreeError::Unsupported {
-                what: "refs of this repository are stored as reftable, in which trees can't be registered yet; \
-                       `git refs migrate --ref-format=files` changes that"
-                    .to_owned(),
-            });
-        }
+        self.refuse_reftable()?;
         let mut notes = Vec::new();
         let parent = match &new.scratch_for {
             Some(name) => Some(self.look(Some(name))?.tree),
@@ -134,6 +128,17 @@ impl Trees<'_> {
             dedicated,
             notes,
         })
+    }
+
+    pub(super) fn refuse_reftable(&self) -> Result<(), TreeError> {
+        if self.place.repository().has_reftable() {
+            return Err(TreeError::Unsupported {
+                what: "refs of this repository are stored as reftable, in which trees can't be registered yet; \
+                       `git refs migrate --ref-format=files` changes that"
+                    .to_owned(),
+            });
+        }
+        Ok(())
     }
 
     /// Refs of main that a tree sees.

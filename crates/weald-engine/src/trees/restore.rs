@@ -217,11 +217,14 @@ impl Trees<'_> {
         let head =
             own.unwrap_or_else(|| Reference::Symbolic(format!("refs/heads/{}", tree.branch)));
         let directory = registrations.directory(name);
+        // Outside of the trash the lock of a linked tree may be somebody else's.
+        let locked = match (super::building::locked_text(tree), tree.kind, &tree.trash) {
+            (None, TreeKind::Linked, None) => ours.locked,
+            (own, ..) => own,
+        };
         registrations
             .point(name, &tree.path, &head, &note.to_text())
-            .and_then(|()| {
-                registrations.set_locked(name, super::building::locked_text(tree).as_deref())
-            })
+            .and_then(|()| registrations.set_locked(name, locked.as_deref()))
             .map_err(at(&directory))?;
         Ok(name.to_owned())
     }

@@ -177,7 +177,9 @@ impl Trees<'_> {
 
     /// Whether git shall show that something runs in it; a lock of somebody's stays as it is.
     fn locks_runs(&self, tree: &Tree) -> bool {
-        self.config.text("tree.lock") == "run" && tree.locked.is_none()
+        self.config.text("tree.lock") == "run"
+            && tree.locked.is_none()
+            && self.foreign_lock(tree).is_none()
     }
 
     /// Records how a run ended, and imports what it did.

@@ -285,7 +285,7 @@ impl Trees<'_> {
                 let registration = tree.registration.as_deref().unwrap_or(tree.name.as_str());
                 let git_dir = self.registrations().directory(registration);
                 let pointer = found.read(".git", 64 * 1024).unwrap_or_default();
-                if pointer.trim_ascii_end() != pointer_text(&git_dir).trim_ascii_end().as_bytes() {
+                if !leads_to(&tree.path, &pointer, &git_dir) {
                     return Err(damaged());
                 }
                 let site = Site {
@@ -302,6 +302,20 @@ impl Trees<'_> {
 /// What the `.git` of a linked tree says.
 pub(crate) fn pointer_text(git_dir: &Path) -> String {
     format!("gitdir: {}\n", git_dir.display())
+}
+
+/// Whether the `.git` of the linked tree at `path` says `git_dir`, perhaps relative to itself or by another way there.
+pub(crate) fn leads_to(path: &Path, pointer: &[u8], git_dir: &Path) -> bool {
+    use std::os::unix::ffi::OsStrExt;
+    let pointer = pointer.trim_ascii_end();
+    if pointer == pointer_text(git_dir).trim_ascii_end().as_bytes() {
+        return true;
+    }
+    let Some(said) = pointer.strip_prefix(b"gitdir: ") else {
+        return false;
+    };
+    let said = path.join(std::ffi::OsStr::from_bytes(said));
+    matches!((said.canonicalize(), git_dir.canonicalize()), (Ok(said), Ok(real)) if said == real)
 }
 
 fn capped_text(from: impl Read) -> String {

@@ -4,11 +4,11 @@ use std::io::{self, Write};
 
 use clap::Args;
 use weald_core::Timestamp;
-use weald_engine::{Dirty, TreeView};
+use weald_engine::{Dirty, ForeignTree, TreeView};
 
 use crate::context::Context;
 use crate::errors::Failure;
-use crate::ui::{ACCENT, DIM, Fields, Out, Table, ago};
+use crate::ui::{ACCENT, DIM, Fields, Out, Table, ago, clean};
 
 /// List trees: fast, from what is known
 ///
@@ -18,6 +18,9 @@ pub struct List {
     /// Look into every tree now
     #[arg(long)]
     fresh: bool,
+    /// Also worktrees that git or another tool made
+    #[arg(long)]
+    all: bool,
 }
 
 impl List {
@@ -34,8 +37,72 @@ impl List {
             }
             false => trees.list()?,
         };
-        print(context, &views)
+        match self.all {
+            true => print_all(context, &views, &trees.foreign()?),
+            false => print(context, &views),
+        }
     }
+}
+
+/// The answer with worktrees of others.
+fn print_all(
+    context: &Context<'_>,
+    views: &[TreeView],
+    foreign: &[ForeignTree],
+) -> Result<u8, Failure> {
+    let now = context.now();
+    context.ui.answer(
+        || {
+            Fields::new()
+                .with("trees", &views)
+                .with("foreign", &foreign)
+        },
+        |out| {
+            match (views.is_empty(), foreign.is_empty()) {
+                (true, true) => return nothing(out),
+                (true, false) => {}
+                (false, _) => print_table(out, views, now)?,
+            }
+            if !views.is_empty() && !foreign.is_empty() {
+                writeln!(out)?;
+            }
+            print_foreign(out, foreign)
+        },
+    )
+}
+
+fn print_foreign(out: &mut Out, foreign: &[ForeignTree]) -> io::Result<()> {
+    if foreign.is_empty() {
+        return Ok(());
+    }
+    let mut table = Table::new(&["NAME", "STATUS", "BRANCH", "PATH"]);
+    for one in foreign {
+        let mut status = one.kind.to_owned();
+        for (mark, set) in [("gone", !one.exists), ("locked", one.locked.is_some())] {
+            if set {
+                status.push_str(&format!(", {mark}"));
+            }
+        }
+        let branch = one
+            .branch
+            .clone()
+            .unwrap_or_else(|| "(detached)".to_owned());
+        table.row(vec![
+            (clean(&one.name), ACCENT),
+            (status, Default::default()),
+            (clean(&branch), Default::default()),
+            (clean(&one.path.display().to_string()), DIM),
+        ]);
+    }
+    table.print(out)?;
+    writeln!(
+        out,
+        "adopt one: weald adopt PATH; all of them: weald adopt --all"
+    )
+}
+
+fn nothing(out: &mut Out) -> io::Result<()> {
+    writeln!(out, "No active worktrees. Make one: weald new NAME")
 }
 
 /// The answer: all of them.
@@ -44,7 +111,7 @@ pub fn print(context: &Context<'_>, views: &[TreeView]) -> Result<u8, Failure> {
     context.ui.answer(
         || Fields::new().with("trees", &views),
         |out| match views.is_empty() {
-            true => writeln!(out, "No active worktrees. Make one: weald new NAME"),
+            true => nothing(out),
             false => print_table(out, views, now),
         },
     )

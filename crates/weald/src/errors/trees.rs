@@ -7,7 +7,7 @@ use weald_core::name::TreeName;
 use weald_core::setup::SetupOutcome;
 use weald_core::tree::{Tree, TreeStatus};
 use weald_core::tree_rules::{Objection, TreeInput, TreeRefusal};
-use weald_engine::{PlaceError, ScopeError, SetupReport, TreeError};
+use weald_engine::{AdoptError, PlaceError, ScopeError, SetupReport, TreeError};
 use weald_git::VaultError;
 
 use super::Failure;
@@ -54,6 +54,7 @@ impl From<TreeError> for Failure {
             TreeError::Task(error) => error.into(),
             TreeError::Rule(refusal) => refusal.into(),
             TreeError::Bind(refusal) => refusal.into(),
+            TreeError::Adopt(error) => error.into(),
             TreeError::Name(_) => Self::new("invalid_name", exit::USAGE, message),
             TreeError::Template(_) => refused("config_invalid").hint("weald config show"),
             TreeError::NotFound { name } => Self::new("tree_not_found", exit::NOT_FOUND, message)
@@ -228,6 +229,53 @@ fn reason(objection: &Objection) -> serde_json::Value {
             json!({"reason": "dirty", "staged": staged, "unstaged": unstaged, "untracked": untracked})
         }
         Objection::Unlanded { commits } => json!({"reason": "unlanded", "commits": commits}),
+    }
+}
+
+impl From<AdoptError> for Failure {
+    fn from(error: AdoptError) -> Self {
+        let message = error.to_string();
+        let refused = |code, path| {
+            Self::new(code, exit::REFUSED, message.clone()).details(json!({"path": path}))
+        };
+        match error {
+            AdoptError::NoWorktree { path } => {
+                refused("not_a_worktree", path).hint("weald list --all")
+            }
+            AdoptError::Main { path } => {
+                refused("main_checkout", path).hint("weald new NAME makes a tree beside it")
+            }
+            AdoptError::Gone { path } => Self {
+                exit: exit::NOT_FOUND,
+                ..refused("worktree_gone", path)
+            }
+            .hint("moved: git worktree repair NEW_PLACE; gone for good: git worktree prune"),
+            AdoptError::Broken { path, .. } => {
+                let hint = format!("git worktree repair {}", path.display());
+                refused("worktree_broken", path).hint(hint)
+            }
+            AdoptError::Detached { path } => {
+                let hint = format!("git -C {} switch -c BRANCH", path.display());
+                refused("detached_head", path).hint(hint)
+            }
+            AdoptError::Unborn { path, branch } => {
+                let hint = format!("git -C {} commit", path.display());
+                refused("no_commit", path)
+                    .hint(hint)
+                    .details(json!({"branch": branch}))
+            }
+            AdoptError::OnTarget { path, branch } => {
+                let hint = format!("git -C {} switch -c BRANCH", path.display());
+                refused("target_branch", path)
+                    .hint(hint)
+                    .details(json!({"branch": branch}))
+            }
+            AdoptError::Unrelated { branch, target } => {
+                Self::new("unrelated_histories", exit::REFUSED, message)
+                    .hint("name the branch it lands on: --target BRANCH")
+                    .details(json!({"branch": branch, "target": target}))
+            }
+        }
     }
 }
 

@@ -12,7 +12,7 @@ const GROUPS: &[(&str, &[&str])] = &[
         "Work in trees",
         &[
             "new", "ensure", "list", "status", "show", "run", "enter", "exit", "path", "diff",
-            "sync", "pool", "ports", "setup",
+            "sync", "pool", "ports", "setup", "adopt",
         ],
     ),
     (

@@ -14,6 +14,7 @@ mod sandbox_hardening;
 mod sandbox_tools;
 mod sessions;
 mod tasks;
+mod trees_adopt;
 mod trees_control;
 mod trees_crash;
 mod trees_create;

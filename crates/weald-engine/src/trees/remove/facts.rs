@@ -114,7 +114,7 @@ impl Trees<'_> {
     }
 
     /// A lock that somebody set with git.
-    pub(super) fn foreign_lock(&self, tree: &Tree) -> Option<String> {
+    pub(crate) fn foreign_lock(&self, tree: &Tree) -> Option<String> {
         let name = tree.registration.as_deref()?;
         let reason = self.registrations().read(name)?.locked?;
         let ours = locked_text(tree);
