@@ -1,13 +1,15 @@
-//! Reading tasks that come from elsewhere: JSON lines and Markdown lists.
+//! Reading tasks that come from elsewhere: JSON lines, Markdown lists, the state of a workflow.
 //!
 //! A line that can't be read is reported with its number and does not stop the others. What the lines mean together
 //! (duplicates, circles) is judged where the store is. Fields that weald does not know are kept.
 
 mod jsonl;
 mod markdown;
+mod workflow;
 
 pub use jsonl::parse_jsonl;
 pub use markdown::parse_markdown;
+pub use workflow::parse_workflow;
 
 use crate::id::TaskId;
 use crate::task::Task;
@@ -46,4 +48,6 @@ pub struct Parsed {
     pub tasks: Vec<Incoming>,
     /// The lines that are none.
     pub errors: Vec<LineError>,
+    /// What a person should know about those that were read.
+    pub warnings: Vec<String>,
 }

@@ -22,6 +22,8 @@ pub struct Imported {
     pub ids: Vec<TaskId>,
     /// The lines that were not taken.
     pub errors: Vec<LineError>,
+    /// What a person should know about the others.
+    pub warnings: Vec<String>,
 }
 
 impl Engine {
@@ -44,6 +46,7 @@ impl Engine {
                 imported: ids.len(),
                 ids,
                 errors,
+                warnings: parsed.warnings,
             })
         })
     }

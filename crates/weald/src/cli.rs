@@ -7,9 +7,9 @@ use weald_core::SignedDuration;
 use weald_core::name::SessionName;
 
 use crate::commands::{
-    adopt, board, completions, config, demo, diff, doctor, ensure, enter, events, init, keep, list,
-    man, msg, new, path, pool, ports, rm, run, sandbox, session, setup, shell_init, snapshot,
-    status, sync, task, trash, trust, vault,
+    adopt, board, completions, config, demo, diff, doctor, ensure, enter, events, habits, init,
+    keep, list, man, msg, new, path, pool, ports, rm, run, sandbox, session, setup, shell_init,
+    snapshot, status, sync, task, trash, trust, vault,
 };
 use crate::completion;
 use crate::context::Context;
@@ -62,7 +62,6 @@ impl GlobalArgs {
 enum Command {
     Demo(demo::Demo),
     Init(init::Init),
-    #[command(alias = "create")]
     New(new::New),
     Ensure(ensure::Ensure),
     Adopt(adopt::Adopt),
@@ -80,7 +79,6 @@ enum Command {
     Keep(keep::Keep),
     Lock(keep::Lock),
     Unlock(keep::Unlock),
-    #[command(alias = "remove")]
     Rm(rm::Rm),
     Doctor(doctor::Doctor),
     Setup(setup::Setup),
@@ -116,6 +114,8 @@ enum Command {
     Config(config::Config),
     Completions(completions::Completions),
     Man(man::Man),
+    #[command(flatten)]
+    Habit(habits::Habit),
 }
 
 impl Cli {
@@ -158,6 +158,7 @@ impl Cli {
             Some(Command::Config(command)) => command.run(context),
             Some(Command::Completions(command)) => command.run(context),
             Some(Command::Man(command)) => command.run(context),
+            Some(Command::Habit(command)) => command.run(context),
         }
     }
 }

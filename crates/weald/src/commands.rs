@@ -10,6 +10,7 @@ pub mod doctor;
 pub mod ensure;
 pub mod enter;
 pub mod events;
+pub mod habits;
 pub mod init;
 pub mod keep;
 pub mod list;

@@ -49,7 +49,7 @@ pub fn parse_jsonl(input: &[u8], now: Timestamp) -> Parsed {
     parsed
 }
 
-type Problem = (&'static str, String);
+pub(super) type Problem = (&'static str, String);
 
 fn parse_line(bytes: &[u8], now: Timestamp) -> Result<(Option<TaskId>, Box<Task>), Problem> {
     if bytes.len() > MAX_LINE {
@@ -58,8 +58,17 @@ fn parse_line(bytes: &[u8], now: Timestamp) -> Result<(Option<TaskId>, Box<Task>
             format!("a line has at most {MAX_LINE} bytes"),
         ));
     }
-    let mut fields: Map<String, Value> =
-        serde_json::from_slice(bytes).map_err(|error| ("bad_json", error.to_string()))?;
+    read_fields(
+        serde_json::from_slice(bytes).map_err(|error| ("bad_json", error.to_string()))?,
+        now,
+    )
+}
+
+/// A task from the fields of one object.
+pub(super) fn read_fields(
+    mut fields: Map<String, Value>,
+    now: Timestamp,
+) -> Result<(Option<TaskId>, Box<Task>), Problem> {
     let id = match fields.remove("id") {
         None | Some(Value::Null) => None,
         Some(id) => {

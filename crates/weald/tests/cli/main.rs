@@ -9,6 +9,7 @@ mod events;
 mod faces;
 mod malformed;
 mod messages;
+mod profiles;
 mod sandbox;
 mod sandbox_hardening;
 mod sandbox_tools;

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use weald_core::import::{parse_jsonl, parse_markdown};
+use weald_core::import::{parse_jsonl, parse_markdown, parse_workflow};
 
 use crate::cli::SessionArg;
 use crate::context::Context;
@@ -38,6 +38,8 @@ enum Format {
     Jsonl,
     /// A list: `- [ ] Subject (P1) (id: api) (after: db)`
     Markdown,
+    /// The state.json of one workflow
+    JeanClaude,
 }
 
 impl Import {
@@ -48,18 +50,23 @@ impl Import {
         let input = read(&self.file)?;
         let is_markdown = self.file.extension().is_some_and(|ending| ending == "md");
         let parsed = match self.from {
+            Some(Format::JeanClaude) => parse_workflow(&input, context.now()),
             Some(Format::Markdown) => parse_markdown(&input, context.now()),
             None if is_markdown => parse_markdown(&input, context.now()),
             _ => parse_jsonl(&input, context.now()),
         };
         let done = engine.import_tasks(actor.as_ref(), parsed)?;
         context.tell(&engine);
+        for warning in &done.warnings {
+            context.ui.warn(warning);
+        }
         context.ui.answer(
             || {
                 Fields::new()
                     .with("imported", &done.imported)
                     .with("ids", &done.ids)
                     .with("errors", &done.errors)
+                    .with("warnings", &done.warnings)
             },
             |out| {
                 for error in &done.errors {
