@@ -444,3 +444,36 @@ fn p16_an_old_state_of_jean_claude_is_imported_with_a_warning() {
     fs::write(&file, "[1]").unwrap();
     assert_eq!(env.weald(&args).code, 1);
 }
+
+/// What follows `weald ` in code of the page, with what follows the code.
+fn named_commands(page: &str) -> Vec<(String, bool)> {
+    let parts: Vec<_> = page.split('`').collect();
+    let code = parts.iter().enumerate().skip(1).step_by(2);
+    let commands = code.filter_map(|(place, text)| {
+        let word = text.strip_prefix("weald ")?.split(' ').next()?;
+        let is_to_come = parts
+            .get(place + 1)
+            .is_some_and(|after| after.starts_with('†'));
+        Some((word.to_owned(), is_to_come))
+    });
+    commands.collect()
+}
+
+#[test]
+fn p17_the_page_for_newcomers_names_commands_that_exist() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/coming-from.md");
+    let page = fs::read_to_string(page).unwrap();
+    let env = repository();
+    let named = named_commands(&page);
+    assert!(named.len() > 50, "{named:?}");
+    for (word, is_to_come) in named {
+        let known = env.weald(&["help", &word]).code == 0;
+        assert_ne!(
+            known, is_to_come,
+            "weald {word}: exists {known}, marked as to come {is_to_come}"
+        );
+    }
+    for profile in ["classroom", "two-plane", "refact", "jkz", "jean-claude"] {
+        assert!(page.contains(&format!("\n## {profile}\n")), "{profile}");
+    }
+}
