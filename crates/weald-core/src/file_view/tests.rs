@@ -98,7 +98,7 @@ fn p16_the_index_has_each_name_once() {
 }
 
 #[test]
-fn p16_events_have_their_names_and_parts() {
+fn p16_events_have_their_parts() {
     let active = tree(1, "a", TreeStatus::Active);
     let made = event(EventKind::TREE_CREATE_AFTER, active.clone());
     let part = json!({"name": "a", "path": "/t/a", "branch": "wt/a", "status": "active"});
@@ -107,90 +107,61 @@ fn p16_events_have_their_names_and_parts() {
     assert_eq!(read(&ViewKind::TwoPlane.event_line(&made).unwrap()), line);
     let line = json!({"type": "create", "worktree": "a", "task_id": 7, "ts": 1.5});
     assert_eq!(read(&ViewKind::Classroom.event_line(&made).unwrap()), line);
-    let name = |kind: EventKind, tree: &Tree, view: ViewKind| {
-        let line = view.event_line(&event(kind, tree.clone()))?;
-        let line = read(&line);
-        let name = line.get("event").or(line.get("type")).unwrap();
-        Some(name.as_str().unwrap().to_owned())
+}
+
+/// The name that a view gives to an event.
+fn name(kind: EventKind, tree: &Tree, view: ViewKind) -> Option<String> {
+    let line = read(&view.event_line(&event(kind, tree.clone()))?);
+    let name = line.get("event").or(line.get("type"))?;
+    name.as_str().map(str::to_owned)
+}
+
+fn trashed() -> Tree {
+    let trash = Trash {
+        path: "/t/.trash/a".into(),
+        at: time(),
+        tip: None,
+        branch_tip: None,
+        snapshot: None,
+        task: None,
+        head: None,
     };
-    let trashed = Tree {
-        trash: Some(Trash {
-            path: "/t/.trash/a".into(),
-            at: time(),
-            tip: None,
-            branch_tip: None,
-            snapshot: None,
-            task: None,
-            head: None,
-        }),
+    Tree {
+        trash: Some(trash),
         ..tree(1, "a", TreeStatus::Trashed)
-    };
-    use EventKind as Kind;
-    for (kind, tree, two_plane, classroom) in [
-        (
-            Kind::TREE_CREATE_BEFORE,
-            &active,
-            Some("worktree.create.before"),
-            None,
-        ),
-        (
-            Kind::TREE_CREATE_FAILED,
-            &active,
-            Some("worktree.create.failed"),
-            None,
-        ),
-        (
-            Kind::TREE_RESTORED,
-            &active,
-            Some("worktree.create.after"),
-            Some("create"),
-        ),
-        (
-            Kind::TREE_REMOVE_BEFORE,
-            &active,
-            Some("worktree.remove.before"),
-            None,
-        ),
-        (
-            Kind::TREE_REMOVE_FAILED,
-            &active,
-            Some("worktree.remove.failed"),
-            None,
-        ),
-        (
-            Kind::TREE_TRASHED,
-            &trashed,
-            Some("worktree.remove.after"),
-            Some("remove"),
-        ),
-        (Kind::TREE_REMOVE_BEFORE, &trashed, None, None),
-        (Kind::TREE_REMOVE_AFTER, &trashed, None, None),
-        (
-            Kind::TREE_REMOVE_AFTER,
-            &active,
-            Some("worktree.remove.after"),
-            Some("remove"),
-        ),
-        (
-            Kind::TREE_KEPT,
-            &active,
-            Some("worktree.keep"),
-            Some("keep"),
-        ),
-        (Kind::TREE_IMPORTED, &active, None, None),
-    ] {
-        assert_eq!(
-            name(kind.clone(), tree, ViewKind::TwoPlane).as_deref(),
-            two_plane,
-            "{kind}"
-        );
-        assert_eq!(
-            name(kind.clone(), tree, ViewKind::Classroom).as_deref(),
-            classroom,
-            "{kind}"
-        );
-        assert_eq!(name(kind, tree, ViewKind::JeanClaude), None);
     }
+}
+
+#[test]
+fn p16_each_event_has_its_name_or_none() {
+    use EventKind as Kind;
+    let (active, trashed) = (tree(1, "a", TreeStatus::Active), trashed());
+    for (kind, tree, two_plane, classroom) in [
+        (Kind::TREE_CREATE_BEFORE, &active, "create.before", ""),
+        (Kind::TREE_CREATE_FAILED, &active, "create.failed", ""),
+        (Kind::TREE_CREATE_AFTER, &active, "create.after", "create"),
+        (Kind::TREE_RESTORED, &active, "create.after", "create"),
+        (Kind::TREE_ADOPTED, &active, "create.after", "create"),
+        (Kind::TREE_REMOVE_BEFORE, &active, "remove.before", ""),
+        (Kind::TREE_REMOVE_FAILED, &active, "remove.failed", ""),
+        (Kind::TREE_TRASHED, &trashed, "remove.after", "remove"),
+        (Kind::TREE_REMOVE_BEFORE, &trashed, "", ""),
+        (Kind::TREE_REMOVE_AFTER, &trashed, "", ""),
+        (Kind::TREE_REMOVE_AFTER, &active, "remove.after", "remove"),
+        (Kind::TREE_KEPT, &active, "keep", "keep"),
+        (Kind::TREE_IMPORTED, &active, "", ""),
+    ] {
+        let given = |view| name(kind.clone(), tree, view).unwrap_or_default();
+        let short = given(ViewKind::TwoPlane).replace("worktree.", "");
+        assert_eq!(short, two_plane, "{kind}");
+        assert_eq!(given(ViewKind::Classroom), classroom, "{kind}");
+        assert_eq!(given(ViewKind::JeanClaude), "", "{kind}");
+    }
+    let done = Change::task(Kind::TASK_COMPLETED, task());
+    let done = Event::stamp(done, Seq(1), time(), None);
+    let line = read(&ViewKind::TwoPlane.event_line(&done).unwrap());
+    assert_eq!(line["event"], "task.completed");
+    assert_eq!(ViewKind::Classroom.event_line(&done), None);
 }
 
 #[test]

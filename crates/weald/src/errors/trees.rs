@@ -108,16 +108,12 @@ impl From<TreeError> for Failure {
                 .details(json!({"tree": name})),
             TreeError::File { path, source } => Self::file(&path, &source),
             TreeError::OddPath { .. } => refused("odd_path").hint("set tree.path"),
-            TreeError::NotInTrash { id } => not_found("not_in_trash", message)
-                .hint("weald trash list")
-                .details(json!({"id": id})),
-            TreeError::NoSnapshot { name, id } => not_found("no_snapshot", message)
-                .hint(format!("weald snapshot list {name}"))
-                .details(json!({"tree": name, "snapshot": id})),
+            error @ (TreeError::NotInTrash { .. }
+            | TreeError::NoSnapshot { .. }
+            | TreeError::NoTree) => unknown(error, message),
             TreeError::NotFetched { base, .. } => Self::new("not_fetched", exit::REFUSED, message)
                 .hint("nothing was made; from what is known here: --set tree.fetch=try")
                 .details(json!({"base": base})),
-            TreeError::NoTree => Self::new("no_tree", exit::USAGE, message).hint("weald list"),
             TreeError::SetUp {
                 name,
                 report,
@@ -151,6 +147,19 @@ fn setup(name: &TreeName, report: &SetupReport, trash: Option<TreeId>, message: 
     Failure::new(code, exit::REFUSED, message)
         .hint(hint)
         .details(json!({"tree": name, "setup": report, "trash": trash}))
+}
+
+/// What was named, or not named, is not there.
+fn unknown(error: TreeError, message: String) -> Failure {
+    match error {
+        TreeError::NotInTrash { id } => not_found("not_in_trash", message)
+            .hint("weald trash list")
+            .details(json!({"id": id})),
+        TreeError::NoSnapshot { name, id } => not_found("no_snapshot", message)
+            .hint(format!("weald snapshot list {name}"))
+            .details(json!({"tree": name, "snapshot": id})),
+        _ => Failure::new("no_tree", exit::USAGE, message).hint("weald list"),
+    }
 }
 
 /// What a tree would have started from.

@@ -44,6 +44,7 @@ mod trees_trash;
 mod trees_vectors;
 mod trees_work;
 mod views;
+mod views_mended;
 
 use weald_testkit::TestEnv;
 

@@ -208,7 +208,6 @@ fn p17_two_plane() {
             ("landing.after", "keep"),
             ("views", "two-plane"),
         ],
-        ..DEFAULT
     });
 }
 
