@@ -99,7 +99,7 @@ mod tests {
         let stay = staying(&all);
         assert_eq!(stay[stay.len() - 20..], (181..=200).collect::<Vec<_>>());
         // 5 minutes: twelve an hour, and the last of them is at the end of an hour.
-        assert_eq!(stay[..stay.len() - 20].iter().rev().next(), Some(&180));
+        assert_eq!(stay[..stay.len() - 20].last(), Some(&180));
         assert!(
             stay[..stay.len() - 20]
                 .iter()

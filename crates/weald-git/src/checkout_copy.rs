@@ -305,10 +305,10 @@ fn times(modified: (i64, u32)) -> Timestamps {
 
 fn told(stat: &Stat) -> FileStat {
     FileStat {
-        changed: (stat.st_ctime as i64, stat.st_ctime_nsec as u32),
-        modified: (stat.st_mtime as i64, stat.st_mtime_nsec as u32),
-        device: stat.st_dev as u64,
-        inode: stat.st_ino as u64,
+        changed: (stat.st_ctime, stat.st_ctime_nsec as u32),
+        modified: (stat.st_mtime, stat.st_mtime_nsec as u32),
+        device: stat.st_dev,
+        inode: stat.st_ino,
         user: stat.st_uid,
         group: stat.st_gid,
         size: stat.st_size as u64,

@@ -55,8 +55,8 @@ pub fn born(found: &std::fs::Metadata) -> Option<u64> {
 pub fn device(path: &Path, found: &std::fs::Metadata) -> u64 {
     const BTRFS: i64 = 0x9123_683E;
     let is_anonymous = rustix::fs::major(found.dev()) == 0;
-    let is_btrfs = is_anonymous
-        && rustix::fs::statfs(path).is_ok_and(|system| i64::from(system.f_type) == BTRFS);
+    let is_btrfs =
+        is_anonymous && rustix::fs::statfs(path).is_ok_and(|system| system.f_type == BTRFS);
     match is_btrfs.then(|| rustix::fs::statvfs(path)) {
         Some(Ok(system)) => system.f_fsid,
         _ => found.dev(),

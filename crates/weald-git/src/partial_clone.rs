@@ -20,7 +20,8 @@ const TIME_LIMIT: Duration = Duration::from_secs(1800);
 pub type AsUser<'a> = &'a dyn Fn(Git) -> Git;
 
 impl Vault {
-    pub(crate) fn main_is_partial(&self) -> bool {
+    /// Whether main lacks objects that a remote has promised.
+    pub fn main_is_partial(&self) -> bool {
         packs_of(&object_stores(&self.main))
             .iter()
             .any(|pack| pack.with_extension("promisor").exists())

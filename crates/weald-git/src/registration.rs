@@ -243,8 +243,8 @@ pub fn sync_together(paths: &[PathBuf]) -> io::Result<()> {
             .map(|path| scope.spawn(move || sync(path)))
             .collect();
         let lost = |_| Err(io::Error::other("a thread was lost"));
-        let ended = started.into_iter();
-        ended.map(|one| one.join().unwrap_or_else(lost)).collect()
+        let mut ended = started.into_iter();
+        ended.try_for_each(|one| one.join().unwrap_or_else(lost))
     })
 }
 

@@ -42,10 +42,12 @@ impl Trees<'_> {
         site: &Site,
         snapshot: Option<SnapshotWish>,
     ) -> Result<Reply, TreeError> {
+        let vault = self.vault();
         if tree.kind == TreeKind::Linked {
             let job = Job::Look {
                 haves: None,
                 snapshot,
+                partial: vault.main_is_partial().then(|| vault.path().to_owned()),
             };
             return self.receive(
                 tree,
@@ -57,7 +59,9 @@ impl Trees<'_> {
         haves.insert(tree.base.commit.clone());
         let mains = self.main_refs()?;
         haves.extend(mains.iter().map(|known| known.commit.clone()));
-        let haves = match self.vault().has(&mains, &[&tree.base.commit]) {
+        // What main has by now need not come out of the tree.
+        vault.require(&mains, &[])?;
+        let haves = match vault.has(&mains, &[&tree.base.commit]) {
             // What refs of the vault lead to is in it.
             true => haves.into_iter().collect(),
             false => self.present(haves)?,
@@ -65,6 +69,7 @@ impl Trees<'_> {
         let job = Job::Look {
             haves: Some(haves),
             snapshot,
+            partial: vault.main_is_partial().then(|| vault.path().to_owned()),
         };
         let visit = self.visit(tree.name.as_str(), site, Access::Read, job)?;
         let reply = self.receive(tree, visit)?;
@@ -107,13 +112,18 @@ impl Trees<'_> {
             }
         }
         let finished = visit.finish(tree.name.as_str());
-        match refused {
-            Some(error) => Err(TreeError::Unreadable {
-                name: tree.name.to_string(),
-                why: format!("what it holds can't be taken in: {error}"),
-            }),
-            None => finished,
-        }
+        let Some(error) = refused else {
+            return finished;
+        };
+        // A sender that failed itself knows more.
+        let why = match finished {
+            Err(TreeError::Unreadable { why, .. }) if !why.is_empty() => format!("{error} ({why})"),
+            _ => error.to_string(),
+        };
+        Err(TreeError::Unreadable {
+            name: tree.name.to_string(),
+            why: format!("what it holds can't be taken in: {why}"),
+        })
     }
 
     /// Imports, and lets main's branch follow. Answers the newest record.
@@ -292,9 +302,10 @@ impl Trees<'_> {
         {
             return Ok(false);
         }
-        let mut haves: Vec<&str> = held.iter().map(String::as_str).collect();
-        haves.extend(self.target.as_ref().map(|(_, tip)| tip.as_str()));
-        let haves = self.present(haves.into_iter().map(str::to_owned).collect())?;
+        let mut haves: BTreeSet<String> = held.iter().cloned().collect();
+        haves.extend(self.target.as_ref().map(|(_, tip)| tip.clone()));
+        haves.extend(self.main_refs()?.into_iter().map(|known| known.commit));
+        let haves = self.present(haves)?;
         let haves: Vec<_> = haves.iter().map(String::as_str).collect();
         let main = repository.common_dir();
         let kept = transfer(self.vault().path(), main, &[head], &haves)?;

@@ -64,6 +64,8 @@ pub(crate) enum Job {
     Look {
         haves: Option<Vec<String>>,
         snapshot: Option<SnapshotWish>,
+        /// The vault of a partial clone, which may lack files of older history.
+        partial: Option<PathBuf>,
     },
     /// Change refs: name, new, old.
     UpdateRefs(Vec<(String, String, Option<String>)>),
@@ -263,7 +265,11 @@ impl Request {
             Job::Forward { from, to } => self.forward(from, to),
             Job::PopulateSubmodules(modules) => self.populate_submodules(modules),
             Job::MatchTimes { main, index } => self.match_times(main, index),
-            Job::Look { haves, snapshot } => self.look(haves.as_deref(), snapshot.as_ref()),
+            Job::Look {
+                haves,
+                snapshot,
+                partial,
+            } => self.look(haves.as_deref(), snapshot.as_ref(), partial.as_deref()),
             Job::UpdateRefs(changes) => self.update_refs(changes),
             Job::Fingerprint(unless) => self.tell_fingerprint(unless),
             Job::RestoreSnapshot { commit, unkept } => self.restore_snapshot(commit, unkept),

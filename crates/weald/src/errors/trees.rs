@@ -96,6 +96,7 @@ impl From<TreeError> for Failure {
             | TreeError::BranchClash { .. }
             | TreeError::NoCommit
             | TreeError::UnknownBase { .. }
+            | TreeError::NotFetched { .. }
             | TreeError::DirtyMain { .. }) => start(error, message),
             TreeError::Removal { tree, objections } => removal(&tree, &objections, message),
             TreeError::Standing { name } => refused("standing_inside")
@@ -183,6 +184,9 @@ fn start(error: TreeError, message: String) -> Failure {
         TreeError::UnknownBase { base } => {
             Failure::new("unknown_base", exit::NOT_FOUND, message).details(json!({"base": base}))
         }
+        TreeError::NotFetched { base, .. } => refused("not_fetched")
+            .hint("nothing was made; from what is known here: --set tree.fetch=try")
+            .details(json!({"base": base})),
         TreeError::DirtyMain { count } => refused("main_dirty")
             .hint("commit or stash them, or --set tree.dirty_main=warn")
             .details(json!({"count": count})),

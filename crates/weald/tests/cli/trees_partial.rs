@@ -165,3 +165,52 @@ fn k2_upkeep_of_the_vault_keeps_the_promise() {
     git_in(&env, &path, &["gc", "-q"]);
     git_in(&env, &path, &["status", "--porcelain"]);
 }
+
+#[test]
+fn x3_news_that_came_into_a_partial_tree_by_itself_are_taken_in_once_main_has_them() {
+    let (env, remote) = partial();
+    let path = grow(&env, "a", "sealed");
+    for number in 1..=3 {
+        commit(&env, &remote, "news", &format!("news {number}\n"));
+    }
+    git_in(&env, &path, &["fetch", "-q"]);
+    let looked = &env.ok(&["status", "a"])["tree"];
+    assert_eq!(
+        looked["dirty"], false,
+        "what it only knows of is not taken: {looked}"
+    );
+    commit(&env, &path, "own", "o\n");
+    git_in(&env, &path, &["merge", "-q", "-m", "both", "origin/main"]);
+    let looked = &env.ok(&["status", "a"])["tree"];
+    assert_eq!(looked["dirty"], "unknown", "{looked}");
+    let problem = looked["problem"].as_str().unwrap();
+    assert!(
+        problem.contains("can't be taken in") && problem.contains("missing blob"),
+        "{problem}"
+    );
+    env.git(&["fetch", "-q"]);
+    let looked = &env.ok(&["status", "a"])["tree"];
+    assert_eq!(
+        (&looked["dirty"], &looked["inner_branch"]),
+        (&false.into(), &"wt/a".into())
+    );
+    let tip = git_in(&env, &path, &["rev-parse", "HEAD"]);
+    assert_eq!(env.git(&["rev-parse", "wt/a"]), tip);
+}
+
+#[test]
+fn x3_work_on_top_of_older_history_of_a_partial_clone_is_taken_in() {
+    let (env, _) = partial();
+    let path = grow(&env, "a", "sealed");
+    // Its files come from the remote, into the tree alone.
+    git_in(&env, &path, &["checkout", "-q", "-b", "older", "HEAD~6"]);
+    assert_eq!(text(path.join("changing")), "version 2\n");
+    fs::write(path.join("same"), "changed\n").unwrap();
+    env.ok(&["snapshot", "create", "a"]);
+    let tip = commit(&env, &path, "own", "o\n");
+    assert_eq!(env.ok(&["status", "a"])["tree"]["inner_head"], tip.as_str());
+    git_in(&env, &path, &["reset", "-q", "--hard"]);
+    env.ok(&["snapshot", "restore", "a", "1"]);
+    assert_eq!(text(path.join("same")), "changed\n");
+    assert_eq!(text(path.join("changing")), "version 2\n");
+}

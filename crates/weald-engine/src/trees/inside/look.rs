@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
-use weald_git::Reference;
+use weald_git::{Commit, Git, Reference};
 
 use super::changes::Changes;
 use super::snapshot::Made;
@@ -27,6 +27,7 @@ impl Request {
         &self,
         haves: Option<&[String]>,
         snapshot: Option<&SnapshotWish>,
+        partial: Option<&Path>,
     ) -> Result<(), InsideError> {
         let unless = snapshot.and_then(|wish| wish.unless.as_ref());
         // Before anything is read: what changes later shows in the next walk.
@@ -47,7 +48,11 @@ impl Request {
                 .map_or(Vec::new(), |made| made.left_out.clone()),
             fingerprint: walk.and_then(|(walk, unless)| walk.fingerprint(&changes.ignored, unless)),
             ignored: match unless {
-                Some(_) => changes.ignored.iter().filter_map(utf8).collect(),
+                Some(_) => changes
+                    .ignored
+                    .iter()
+                    .filter_map(|path| utf8(path))
+                    .collect(),
                 None => Vec::new(),
             },
             ..Reply::default()
@@ -65,14 +70,46 @@ impl Request {
         if wanted.iter().all(|id| haves.iter().any(|have| have == id)) {
             return Ok(());
         }
-        self.send(&wanted, &haves, made.as_ref())
+        let fetched = match (partial, &look.head) {
+            (Some(vault), Some(head)) => self.fetched_here(head, vault)?,
+            _ => Vec::new(),
+        };
+        self.send(&wanted, &haves, &fetched, made.as_ref())
     }
 
-    /// Sends what `wanted` lead to and `haves` lack, as a pack.
+    /// Files of HEAD that a partial clone's vault lacks, because they were only fetched in here.
+    fn fetched_here(&self, head: &str, vault: &Path) -> Result<Vec<String>, InsideError> {
+        let listed = self
+            .git("ls-tree")
+            .args(["-r", "--format=%(objectname)", head])
+            .run()?;
+        let there = |git: Git, ids: Vec<u8>| -> Result<Vec<u8>, InsideError> {
+            Ok(git.args(["--batch-check=%(objectname)"]).input(ids).run()?)
+        };
+        let answer = there(Git::new(vault, "cat-file"), listed)?;
+        let text = String::from_utf8_lossy(&answer);
+        let lacking: Vec<_> = text
+            .lines()
+            .filter_map(|line| line.strip_suffix(" missing"))
+            .collect();
+        if lacking.is_empty() {
+            return Ok(Vec::new());
+        }
+        let answer = there(
+            self.git("cat-file"),
+            (lacking.join("\n") + "\n").into_bytes(),
+        )?;
+        let text = String::from_utf8_lossy(&answer);
+        let here = text.lines().filter(|line| Commit::parse(line).is_some());
+        Ok(here.map(str::to_owned).collect())
+    }
+
+    /// Sends what `wanted` lead to and `haves` lack, and a few objects besides, as a pack.
     fn send(
         &self,
         wanted: &[&str],
         haves: &[&String],
+        besides: &[String],
         made: Option<&Made>,
     ) -> Result<(), InsideError> {
         let mut input = wanted.join("\n");
@@ -87,17 +124,26 @@ impl Request {
             let objects = made.repository.join("objects");
             quoted(&mut stores, objects.as_os_str().as_bytes());
         }
-        let stdout = io::stdout().as_fd().try_clone_to_owned()?;
-        let sent = self
-            .git("pack-objects")
-            .args(["--revs", "--stdout", "-q", "--delta-base-offset"])
-            .env("GIT_OBJECT_DIRECTORY", scratch()?.join("objects"))
-            .env(
+        let own = scratch()?.join("objects");
+        let git = |name: &str| {
+            self.git(name).env("GIT_OBJECT_DIRECTORY", &own).env(
                 "GIT_ALTERNATE_OBJECT_DIRECTORIES",
                 OsStr::from_bytes(&stores),
             )
-            .input(input)
-            .output_to(stdout)?;
+        };
+        let mut pack = git("pack-objects").args(["--stdout", "-q", "--delta-base-offset"]);
+        if besides.is_empty() {
+            pack = pack.args(["--revs"]);
+        } else {
+            // A walk leaves out whatever `haves` lead to; so it is done before, and the rest is added.
+            let walked = git("rev-list")
+                .args(["--objects", "--no-object-names", "--stdin"])
+                .input(input)
+                .run()?;
+            input = String::from_utf8_lossy(&walked).into_owned() + &besides.join("\n") + "\n";
+        }
+        let stdout = io::stdout().as_fd().try_clone_to_owned()?;
+        let sent = pack.input(input).output_to(stdout)?;
         match sent.status.success() {
             true => Ok(()),
             false => Err(InsideError::Damaged(sent.stderr)),
@@ -255,6 +301,7 @@ fn held<'a>(look: &'a Look, tips: &'a Tips) -> Vec<&'a str> {
         .collect()
 }
 
-fn utf8(path: &Vec<u8>) -> Option<String> {
-    String::from_utf8(path.clone()).ok()
+/// A path as JSON can carry it.
+fn utf8(path: &[u8]) -> Option<String> {
+    String::from_utf8(path.to_vec()).ok()
 }

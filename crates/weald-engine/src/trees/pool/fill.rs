@@ -153,6 +153,7 @@ impl Trees<'_> {
         let job = Job::Look {
             haves: None,
             snapshot: None,
+            partial: None,
         };
         let looked = self.do_inside(SPARE, &site(&tree), Access::Read, job);
         let look = looked.ok().and_then(|reply| reply.look);

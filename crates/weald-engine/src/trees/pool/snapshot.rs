@@ -15,7 +15,7 @@ const TOP: u64 = 256;
 
 /// Whether a directory is on btrfs.
 pub(super) fn is_btrfs(directory: &Path) -> bool {
-    rustix::fs::statfs(directory).is_ok_and(|found| i64::from(found.f_type) == BTRFS)
+    rustix::fs::statfs(directory).is_ok_and(|found| found.f_type == BTRFS)
 }
 
 /// Whether a directory is the top of a subvolume.
