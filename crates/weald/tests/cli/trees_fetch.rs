@@ -208,6 +208,8 @@ fn k15_a_mirror_is_not_fetched_into_the_users_own_branches() {
         "remote.origin.fetch",
         "+refs/heads/*:refs/heads/*",
     ]);
+    // git itself only refuses to move what is checked out.
+    env.git(&["checkout", "-q", "-b", "elsewhere"]);
     let before = main_state(&env);
     pushed(&env, &other, "theirs");
     let made = env.ok(&new("a", &NOW));
