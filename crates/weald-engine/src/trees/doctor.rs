@@ -71,8 +71,8 @@ impl Trees<'_> {
         round.check_bindings()?;
         round.check_leftovers()?;
         round.check_branches()?;
-        round.check_ports();
         round.check_views()?;
+        round.check_ports()?;
         Ok(round.findings)
     }
 }
@@ -379,7 +379,6 @@ impl Round<'_, '_> {
 
     fn check_present(&mut self, tree: &Tree, site: &Site) {
         let trees = self.trees;
-        self.check_lease(tree);
         let name = tree.registration.as_deref().unwrap_or(tree.name.as_str());
         let known = trees.registrations().read(name);
         let points_back = known.as_ref().is_some_and(|known| {

@@ -163,14 +163,14 @@ impl Trees<'_> {
         if !directory.is_dir() {
             fs::create_dir_all(directory).map_err(at(directory))?;
         }
-        let take = |block: PortBlock| take(directory, block, &text).map_err(at(directory));
-        let quick = wish.into_iter().chain(range.search(seed).take(QUICK));
-        for block in quick {
-            if take(block)? {
-                return Ok(Some(block));
+        if wish.is_none() {
+            for block in range.search(seed).take(QUICK) {
+                if take(directory, block, &text).map_err(at(directory))? {
+                    return Ok(Some(block));
+                }
             }
         }
-        // Nearly all are taken, or seem to be: see who holds them, while nobody else clears up.
+        // It must be this one, or nearly all seem to be taken: see who holds them, while nobody else clears up.
         let found = files::edit_alone(&directory.join("turn"), || {
             for block in wish.into_iter().chain(range.search(seed)) {
                 for cell in block.cells() {
@@ -178,13 +178,13 @@ impl Trees<'_> {
                         let _ = fs::remove_file(directory.join(cell.to_string()));
                     }
                 }
-                if take(block)? {
+                if take(directory, block, &text)? {
                     return Ok(Some(block));
                 }
             }
             Ok(None)
         });
-        found.map_err(at(directory))?
+        found.and_then(|found| found).map_err(at(directory))
     }
 
     fn release(&self, id: TreeId, ports: Option<PortBlock>) {

@@ -2,10 +2,11 @@
 
 use weald_core::tree::Tree;
 
-use super::{Round, Severity};
+use super::{Round, Severity, TreeError};
 
 impl Round<'_, '_> {
-    pub(super) fn check_ports(&mut self) {
+    /// After everything else: a tree may have been finished, taken back or moved by a repair.
+    pub(super) fn check_ports(&mut self) -> Result<(), TreeError> {
         let trees = self.trees;
         for (cell, lease) in trees.free_leases() {
             let what = format!(
@@ -18,10 +19,16 @@ impl Round<'_, '_> {
                 trees.clear_lease(cell)
             });
         }
+        for tree in trees.records()? {
+            if tree.is_live() && !tree.removing && trees.site(&tree).is_ok() {
+                self.check_lease(&tree);
+            }
+        }
+        Ok(())
     }
 
     /// A tree that is there has its ports to itself.
-    pub(super) fn check_lease(&mut self, tree: &Tree) {
+    fn check_lease(&mut self, tree: &Tree) {
         let trees = self.trees;
         let Some(block) = tree.ports.filter(|_| !trees.holds_ports(tree)) else {
             return;
