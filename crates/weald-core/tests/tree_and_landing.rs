@@ -218,3 +218,44 @@ fn a_landing_moves_forward_only() {
         }
     }
 }
+
+#[test]
+fn k14_ports_and_set_up_belong_to_a_tree_that_is_there() {
+    use weald_core::ports::PortBlock;
+    use weald_core::setup::SetupOutcome;
+    let block = PortBlock {
+        first: 20_000,
+        count: 10,
+    };
+    let inputs = || {
+        [
+            TreeInput::Ports(Some(block)),
+            TreeInput::SetUp {
+                outcome: SetupOutcome::Failed,
+                error: Some("exit code 1".into()),
+            },
+        ]
+    };
+    for status in TreeStatus::ALL {
+        let there = !matches!(
+            status,
+            TreeStatus::Creating | TreeStatus::Trashed | TreeStatus::Removed
+        );
+        for input in inputs() {
+            let decided = decide(&tree(status), input, NOW);
+            assert_eq!(decided.is_ok(), there, "{status:?}");
+        }
+    }
+    let [ports, set_up] = inputs();
+    let (tree, change) = decide(&tree(TreeStatus::Active), ports, NOW).unwrap();
+    assert_eq!(
+        (tree.ports, change.kind),
+        (Some(block), EventKind::TREE_PORTS)
+    );
+    let (tree, change) = decide(&tree, set_up, NOW).unwrap();
+    assert_eq!(change.kind, EventKind::TREE_SETUP_FAILED);
+    assert_eq!(change.error.as_deref(), Some("exit code 1"));
+    let (tree, _) = decide(&tree, TreeInput::RemoveBegins { worker: None }, NOW).unwrap();
+    let (tree, _) = decide(&tree, TreeInput::Trashed(trash()), NOW).unwrap();
+    assert_eq!(tree.ports, None, "they are others' to take");
+}

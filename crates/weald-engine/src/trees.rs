@@ -11,6 +11,7 @@ mod create;
 mod differences;
 mod doctor;
 mod enter;
+mod error;
 mod fetching;
 mod fresh;
 mod import;
@@ -43,22 +44,18 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use weald_core::Timestamp;
-use weald_core::binding::BindRefusal;
 use weald_core::config::Config;
 use weald_core::event::Change;
-use weald_core::id::{TaskId, TreeId};
-use weald_core::name::{NameError, SessionName, TreeName};
-use weald_core::naming::TemplateError;
+use weald_core::id::TaskId;
+use weald_core::name::{SessionName, TreeName};
 use weald_core::session::{ProcessIdentity, ProcessState};
 use weald_core::store::{Durability, Read, StoreError, Write};
-use weald_core::tree::{Tree, TreeLock, TreeStatus};
-use weald_core::tree_rules::{self, Objection, TreeInput, TreeRefusal};
-use weald_git::{GitError, MainRef, Registrations, Vault, VaultError};
-use weald_sandbox::SandboxError;
+use weald_core::tree::{Tree, TreeStatus};
+use weald_core::tree_rules::{self, TreeInput};
+use weald_git::{MainRef, Registrations, Vault};
 
 use crate::engine::Engine;
 use crate::place::Place;
-use crate::tasks::TaskError;
 
 pub use adopt::{AdoptError, Adoption, ForeignTree};
 pub use binding::Binding;
@@ -66,6 +63,7 @@ pub use create::{BranchExists, Created, NewTree, Outcome};
 pub use differences::{Against, Diff};
 pub use doctor::{Finding, Severity};
 pub use enter::Exited;
+pub use error::TreeError;
 pub use inside::{ChangedFile, DiffStyle, Look, run_if_inside};
 pub(crate) use layout::hash_of;
 pub use pool::{Patience, PoolStatus, Population};
@@ -109,259 +107,6 @@ pub struct Trees<'a> {
     pub(crate) host: Host,
     /// Main's refs, where one command looks at many trees.
     pub(crate) known_refs: Option<Vec<MainRef>>,
-}
-
-/// Why something did not happen to a tree.
-#[derive(Debug, thiserror::Error)]
-pub enum TreeError {
-    /// The store did not answer.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// git did not do it.
-    #[error(transparent)]
-    Git(#[from] GitError),
-    /// The vault can't be used.
-    #[error(transparent)]
-    Vault(#[from] VaultError),
-    /// The sandbox did not start.
-    #[error(transparent)]
-    Sandbox(#[from] SandboxError),
-    /// Its task refused.
-    #[error(transparent)]
-    Task(#[from] TaskError),
-    /// Its status does not allow it.
-    #[error(transparent)]
-    Rule(#[from] TreeRefusal),
-    /// Task and tree can't be bound.
-    #[error(transparent)]
-    Bind(#[from] BindRefusal),
-    /// A worktree that can't be adopted.
-    #[error(transparent)]
-    Adopt(#[from] AdoptError),
-    /// It can't be called that.
-    #[error(transparent)]
-    Name(#[from] NameError),
-    /// A template of the configuration makes no sense here.
-    #[error(transparent)]
-    Template(#[from] TemplateError),
-    /// Nobody knows it.
-    #[error("there is no tree {name}")]
-    NotFound {
-        /// As given.
-        name: String,
-    },
-    /// Its directory is gone.
-    #[error("tree {name} is gone: {} is not there", .path.display())]
-    Missing {
-        /// Which.
-        name: TreeName,
-        /// Where it was.
-        path: PathBuf,
-    },
-    /// Something else is where it was.
-    #[error("{} is not tree {name} any more: {why}", .path.display())]
-    Replaced {
-        /// Which.
-        name: TreeName,
-        /// Where.
-        path: PathBuf,
-        /// What is there.
-        why: String,
-    },
-    /// Its repository is gone or replaced.
-    #[error("tree {name} is damaged: {why}")]
-    Damaged {
-        /// Which.
-        name: TreeName,
-        /// Where.
-        path: PathBuf,
-        /// What is wrong.
-        why: String,
-    },
-    /// Somebody else locked it.
-    #[error("tree {name} is locked by {}: {}", .lock.owner, .lock.reason)]
-    Locked {
-        /// Which.
-        name: TreeName,
-        /// By whom.
-        lock: TreeLock,
-    },
-    /// It waits in the trash.
-    #[error("tree {name} is in the trash")]
-    InTrash {
-        /// Which.
-        name: TreeName,
-        /// Its number.
-        id: TreeId,
-    },
-    /// Something runs in it.
-    #[error("tree {name} is in use: {}", .running.join(", "))]
-    Busy {
-        /// Which.
-        name: TreeName,
-        /// What runs.
-        running: Vec<String>,
-    },
-    /// The name is taken.
-    #[error("tree {name} exists already: {}", .path.display())]
-    Exists {
-        /// Which.
-        name: TreeName,
-        /// Where it is.
-        path: PathBuf,
-    },
-    /// Something is where the tree would go.
-    #[error("{} is there already and is no tree of weald; it was left alone", .path.display())]
-    Occupied {
-        /// Where.
-        path: PathBuf,
-    },
-    /// The branch is taken.
-    #[error("branch {branch} exists already")]
-    BranchExists {
-        /// Which.
-        branch: String,
-        /// For which tree it was wanted.
-        name: TreeName,
-    },
-    /// The branch is in use by another worktree.
-    #[error("branch {branch} is checked out in {}", .path.display())]
-    BranchInUse {
-        /// Which.
-        branch: String,
-        /// By whom.
-        path: PathBuf,
-    },
-    /// A branch with the name of a folder, or the other way round.
-    #[error("branch {branch} can't be made while there is a branch {existing}")]
-    BranchClash {
-        /// What was wanted.
-        branch: String,
-        /// What is in the way.
-        existing: String,
-    },
-    /// The repository has no commit.
-    #[error("the repository has no commit yet, so there is nothing to start from")]
-    NoCommit,
-    /// The base is no commit.
-    #[error("{base} is no commit of this repository")]
-    UnknownBase {
-        /// As given.
-        base: String,
-    },
-    /// The remote was not asked, and the configuration wants that.
-    #[error("{base} could not be fetched, and tree.fetch is require: {why}")]
-    NotFetched {
-        /// What should have been fetched.
-        base: String,
-        /// Why it was not.
-        why: String,
-    },
-    /// The main checkout has changes and the configuration wants none.
-    #[error("the main checkout has {count} uncommitted changes, and tree.dirty_main is refuse")]
-    DirtyMain {
-        /// How many.
-        count: usize,
-    },
-    /// Something speaks against a removal.
-    #[error("{}", removal_message(.tree, .objections))]
-    Removal {
-        /// The tree.
-        tree: Box<Tree>,
-        /// What speaks against it, the strongest first.
-        objections: Vec<Objection>,
-    },
-    /// The caller stands in it.
-    #[error("the current directory is in tree {name}")]
-    Standing {
-        /// Which.
-        name: TreeName,
-    },
-    /// It can't be told what is in it.
-    #[error("{name} can't be looked into: {why}")]
-    Unreadable {
-        /// Which.
-        name: String,
-        /// Why.
-        why: String,
-    },
-    /// A file could not be read or written.
-    #[error("{}: {source}", .path.display())]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// A path that templates can't hold.
-    #[error("{} is no UTF-8, so no tree can be made beside it", .path.display())]
-    OddPath {
-        /// Which.
-        path: PathBuf,
-    },
-    /// Nothing in the trash is called that.
-    #[error("there is nothing called {id} in the trash")]
-    NotInTrash {
-        /// As given.
-        id: String,
-    },
-    /// There is no such snapshot.
-    #[error("tree {name} has no snapshot{}", .id.map(|id| format!(" {id}")).unwrap_or_default())]
-    NoSnapshot {
-        /// Which tree.
-        name: TreeName,
-        /// As given; without it the newest was asked for.
-        id: Option<u64>,
-    },
-    /// No tree was named and the caller is in none.
-    #[error("no tree is named, and the current directory is in none")]
-    NoTree,
-    /// Its set-up did not succeed.
-    #[error("{}", .report.error.as_deref().unwrap_or("the set-up failed"))]
-    SetUp {
-        /// Which.
-        name: TreeName,
-        /// What was done.
-        report: Box<SetupReport>,
-        /// Its number in the trash, if it went there.
-        trash: Option<TreeId>,
-    },
-    /// It is not the kind that can do this.
-    #[error("{what}")]
-    Unsupported {
-        /// What can't be done.
-        what: String,
-    },
-}
-
-fn removal_message(tree: &Tree, objections: &[Objection]) -> String {
-    let said: Vec<_> = objections
-        .iter()
-        .map(|objection| said(tree, objection))
-        .collect();
-    format!("{} {}", tree.name, said.join("; it "))
-}
-
-fn said(tree: &Tree, objection: &Objection) -> String {
-    match objection {
-        Objection::Running(what) => format!("is in use: {}", what.join(", ")),
-        Objection::Locked(lock) => format!("is locked by {}: {}", lock.owner, lock.reason),
-        Objection::Referenced(by) => format!("is referred to by {}", by.join(", ")),
-        Objection::Unknown(why) => format!("can't be looked into, so it is kept: {why}"),
-        Objection::Dirty {
-            staged,
-            unstaged,
-            untracked,
-        } => format!(
-            "has uncommitted changes: {staged} staged, {unstaged} unstaged, {untracked} untracked"
-        ),
-        Objection::Unlanded { commits: 1 } => {
-            format!("holds 1 commit that {} does not have", tree.target)
-        }
-        Objection::Unlanded { commits } => {
-            format!("holds {commits} commits that {} does not have", tree.target)
-        }
-    }
 }
 
 impl<'a> Trees<'a> {

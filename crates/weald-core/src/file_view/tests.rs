@@ -125,6 +125,7 @@ fn trashed() -> Tree {
         snapshot: None,
         task: None,
         head: None,
+        ports: None,
     };
     Tree {
         trash: Some(trash),

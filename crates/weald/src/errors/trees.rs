@@ -112,9 +112,6 @@ impl From<TreeError> for Failure {
             error @ (TreeError::NotInTrash { .. }
             | TreeError::NoSnapshot { .. }
             | TreeError::NoTree) => unknown(error, message),
-            TreeError::NotFetched { base, .. } => Self::new("not_fetched", exit::REFUSED, message)
-                .hint("nothing was made; from what is known here: --set tree.fetch=try")
-                .details(json!({"base": base})),
             TreeError::SetUp {
                 name,
                 report,

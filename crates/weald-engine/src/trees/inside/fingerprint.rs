@@ -163,6 +163,7 @@ mod tests {
             git_dir: root.join(".git"),
             work_tree: root.to_owned(),
             home: None,
+            smudges_lfs: false,
             job: Job::Fingerprint(unless.clone()),
         };
         let ignored: Vec<_> = ignored

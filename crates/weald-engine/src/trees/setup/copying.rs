@@ -27,6 +27,9 @@ const FEW: usize = 64;
 /// The largest file that is looked through for its own place.
 const LAUNCHER_LIMIT: u64 = 64 * 1024;
 
+/// What a folder is called until all of it is there.
+const BUILDING: &str = ".weald-new-share";
+
 /// What became of one path.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Copied {
@@ -133,24 +136,23 @@ impl<'a> Copier<'a> {
         {
             return Ok(Copied::Left);
         }
-        let mut beside = std::ffi::OsString::from(".weald-new-");
-        beside.push(name);
+        // In the tree's own repository, where git does not see it; a linked tree has none.
+        let shelf = openat2(&self.tree, ".git", FOLDER, Mode::empty(), INSIDE);
+        let (shelf, building) = match shelf {
+            Ok(shelf) => (shelf, Path::new(".git").join(BUILDING)),
+            Err(_) => (parent.try_clone()?, path.with_file_name(BUILDING)),
+        };
         // What a kill left behind. By the descriptor: no link on the way is followed.
-        let _ = fs::remove_dir_all(below(&parent, &beside));
-        let copied = self.fill(path, &path.with_file_name(&beside), left_out);
+        let _ = fs::remove_dir_all(below(&shelf));
+        let copied = self.fill(path, &building, left_out);
         let renamed = copied.and_then(|()| {
-            Ok(renameat_with(
-                &parent,
-                &beside,
-                &parent,
-                name,
-                RenameFlags::NOREPLACE,
-            )?)
+            let flags = RenameFlags::NOREPLACE;
+            Ok(renameat_with(&shelf, BUILDING, &parent, name, flags)?)
         });
         match renamed {
             Ok(()) => Ok(Copied::Made),
             Err(error) => {
-                let _ = fs::remove_dir_all(below(&parent, &beside));
+                let _ = fs::remove_dir_all(below(&shelf));
                 Err(error)
             }
         }
@@ -370,9 +372,9 @@ fn to_parent(path: &Path) -> &Path {
     path.parent().unwrap_or(Path::new(""))
 }
 
-/// A name in an open folder, as a path.
-fn below(folder: &OwnedFd, name: &std::ffi::OsStr) -> PathBuf {
-    PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd())).join(name)
+/// What is being copied into an open folder, as a path.
+fn below(folder: &OwnedFd) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd())).join(BUILDING)
 }
 
 fn keep_stat(made: impl AsFd, found: &fs::Metadata) -> io::Result<()> {

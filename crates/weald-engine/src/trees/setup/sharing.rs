@@ -5,14 +5,15 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use weald_core::setup::is_shareable;
+use weald_core::tree::{Tree, TreeKind};
 use weald_git::Git;
 
 use super::copying::{Copied, Copier, Kind};
 use super::{Setup, cargo};
+use crate::files;
 use crate::trees::inside::Job;
 use crate::trees::visit::Access;
 use crate::trees::{TreeError, Trees, at};
-use weald_core::tree::{Tree, TreeKind};
 
 /// Which files of main come along, in gitignore's own syntax.
 const INCLUDE_FILE: &str = ".worktreeinclude";
@@ -48,10 +49,27 @@ impl Trees<'_> {
         if !has_include && folders.is_empty() {
             return Ok(());
         }
+        let turn = self.workshop().join(format!("setup-{}", tree.id));
+        // One at a time; whoever comes second finds everything there.
+        files::edit_alone(&turn, || {
+            let include = has_include.then_some(include.as_path());
+            self.share_alone(tree, include, folders, setup)
+        })
+        .map_err(at(&turn))?
+    }
+
+    fn share_alone(
+        &self,
+        tree: &Tree,
+        include: Option<&Path>,
+        folders: Vec<(PathBuf, Share)>,
+        setup: &mut Setup,
+    ) -> Result<(), TreeError> {
+        let main = self.place.root();
         let copier = Copier::open(&main, &tree.path).map_err(at(&tree.path))?;
-        if has_include {
+        if let Some(include) = include {
             setup.begins();
-            self.include(&main, &include, &copier, setup)?;
+            self.include(&main, include, &copier, setup)?;
         }
         let here = folders.into_iter().filter_map(|(path, how)| {
             let kind = copier.kind(&path).ok()?;
