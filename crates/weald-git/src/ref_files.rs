@@ -5,9 +5,12 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use crate::refs::{MainRef, Reference};
+use crate::registration::durable;
 
 /// Refs below `prefixes` (each a directory of refs), sorted by name, as `list_refs` tells them.
 pub(crate) fn list(common_dir: &Path, prefixes: &[&str]) -> Option<Vec<MainRef>> {
@@ -126,47 +129,40 @@ fn is_packed(common_dir: &Path, name: &str) -> io::Result<bool> {
     Ok(taken(name, '/') || above.chain([name]).any(|name| taken(name, '\n')))
 }
 
-/// A new ref in the making; dropped unfinished, it leaves nothing.
-struct Lock(PathBuf);
-
-impl Drop for Lock {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
-    }
-}
-
-/// Makes a branch that does not exist yet, by git's own protocol: lock file, check, write, rename. An error leaves
-/// nothing, and git can be asked to try: it also knows why not.
+/// Makes a branch that does not exist yet: written elsewhere, in `workshop`, and renamed to a place that must be free. A
+/// kill leaves no lock file in the way of others. An error leaves nothing, and git can be asked to try: it also knows
+/// why not. (A git that makes the same branch in the same instant wins, as if it had moved the branch a moment later.)
 pub(crate) fn create(
     common_dir: &Path,
+    workshop: &Path,
     name: &str,
     commit: &str,
     message: &str,
     seconds: i64,
 ) -> io::Result<()> {
-    if common_dir.join("reftable").exists() {
-        return Err(io::Error::other("refs are in tables"));
-    }
     let file = common_dir.join(name);
-    let directory = file.parent().unwrap_or(common_dir);
-    fs::create_dir_all(directory)?;
-    let mut path = file.clone().into_os_string();
-    path.push(".lock");
-    let path = PathBuf::from(path);
-    let mut opened = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .open(&path)?;
-    let lock = Lock(path);
-    if file.symlink_metadata().is_ok() || is_packed(common_dir, name)? {
-        return Err(io::Error::from(io::ErrorKind::AlreadyExists));
+    let mut lock = file.clone().into_os_string();
+    lock.push(".lock");
+    let is_locked = Path::new(&lock).symlink_metadata().is_ok();
+    if common_dir.join("reftable").exists() || is_locked || is_packed(common_dir, name)? {
+        return Err(io::Error::other("git knows more about it"));
     }
-    opened.write_all(format!("{commit}\n").as_bytes())?;
-    opened.sync_all()?;
-    log(common_dir, name, commit, message, seconds)?;
-    fs::rename(&lock.0, &file)?;
-    std::mem::forget(lock);
-    Ok(())
+    fs::create_dir_all(file.parent().unwrap_or(common_dir))?;
+    fs::create_dir_all(workshop)?;
+    let building = workshop.join(format!("branch-{}", std::process::id()));
+    let made = durable(&building, format!("{commit}\n").as_bytes()).and_then(|()| {
+        log(common_dir, name, commit, message, seconds)?;
+        Ok(renameat_with(
+            CWD,
+            &building,
+            CWD,
+            &file,
+            RenameFlags::NOREPLACE,
+        )?)
+    });
+    made.inspect_err(|_| {
+        let _ = fs::remove_file(&building);
+    })
 }
 
 /// The first line of the branch's log, where the repository keeps logs.

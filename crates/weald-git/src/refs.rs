@@ -261,9 +261,10 @@ fn require_plain(change: &RefChange) -> Result<(), GitError> {
     }
 }
 
-/// Makes a branch that must not exist yet; `now` is in seconds since 1970.
+/// Makes a branch that must not exist yet; `now` is in seconds since 1970, `workshop` a folder on the same file system.
 pub fn create_branch(
     git_dir: &Path,
+    workshop: &Path,
     branch: &str,
     commit: &str,
     message: &str,
@@ -275,7 +276,7 @@ pub fn create_branch(
         expected: Expected::Absent,
     };
     require_plain(&change)?;
-    match ref_files::create(git_dir, &change.name, commit, message, now) {
+    match ref_files::create(git_dir, workshop, &change.name, commit, message, now) {
         Ok(()) => Ok(()),
         Err(_) => update_refs(git_dir, &[change], message),
     }

@@ -215,6 +215,7 @@ impl Trees<'_> {
             let now = self.now()?.as_second();
             return Ok(create_branch(
                 git_dir,
+                &self.workshop(),
                 &tree.branch,
                 &plan.start,
                 &why,
