@@ -4,6 +4,7 @@ pub mod control;
 pub mod naive;
 pub mod sandbox;
 pub mod seed;
+pub mod trees;
 pub mod workers;
 
 use std::io::{self, Write};

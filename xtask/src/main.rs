@@ -31,6 +31,8 @@ enum Bench {
     },
     /// What the sandbox costs: starts, and file-heavy work
     Sandbox,
+    /// Trees: creating, listing, looking and removing them, against git and worktrunk
+    Trees(xtask::bench::trees::Options),
     /// One worker of the measured claims; started by `control` itself
     #[command(hide = true)]
     ClaimWorker {
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Bench(Bench::Control { tasks }) => xtask::bench::control::run(tasks),
         Command::Bench(Bench::Sandbox) => xtask::bench::sandbox::run(),
+        Command::Bench(Bench::Trees(options)) => xtask::bench::trees::run(&options),
         Command::Bench(Bench::ClaimWorker { directory, design }) => {
             xtask::bench::workers::run(&directory, &design)
         }
