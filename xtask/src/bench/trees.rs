@@ -19,6 +19,7 @@ use std::os::unix::process::CommandExt;
 
 use rivals::{Made, Tools, command};
 use table::Table;
+use tempfile::TempDir;
 
 use super::{release_binary, say};
 
@@ -111,6 +112,7 @@ pub fn run(options: &Options) -> io::Result<()> {
     let tools = Tools {
         weald: release_binary()?,
         peer: peer::find(),
+        lab: TempDir::with_prefix("weald-bench-")?,
     };
     let mut scale = Scale {
         small: 1_000,

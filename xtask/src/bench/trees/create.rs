@@ -5,25 +5,24 @@ use std::io;
 use super::ground::Ground;
 use super::memory;
 use super::repository;
-use super::rivals::{Field, Made, Tools, git};
+use super::rivals::{Field, Made, Tools};
 use super::table::{Goal, Row, Table, Unit};
 use super::{Samples, Size, middle};
 use crate::bench::say;
 
 /// Measures everything that depends on the size of the repository alone.
 pub fn measure(table: &mut Table, tools: &Tools, size: &Size) -> io::Result<()> {
-    let label = size.label;
-    let names = Names::of(label);
+    let names = Names::of(size.label);
     if !table.wants(&names.all()) {
         return Ok(());
     }
-    let ground = Ground::usual(size.gigabytes)?;
+    let ground = Ground::usual(tools.lab.path(), size.gigabytes)?;
     let field = Field::new(tools, &ground, size.files)?;
     let rounds = Rounds::run(&field, size.rounds)?;
     rounds.tell(table, &names, size);
     if size.files >= 10_000 {
         moved(table, &field, &names, size.rounds);
-        memory_of(table, &field, label);
+        memory_of(table, &field, &names, &rounds);
     }
     // Last, because nothing may be created after so many deletions.
     remove(table, &field, &names, &rounds)
@@ -49,7 +48,7 @@ impl Names {
             spare: format!("{create}, from a spare"),
             status: format!("create + first status, {label} files"),
             moved: format!("{create}, from a spare, base moved"),
-            memory: format!("peak memory of a create, {label} files"),
+            memory: format!("peak memory, create, {label} files"),
             remove: format!("remove, {label} files"),
         }
     }
@@ -96,13 +95,13 @@ impl Rounds {
         done.donor.take_nothing(field.fill(0));
         for _ in 0..rounds {
             let made = field.git_create()?;
-            done.git_status.push(first_status(field, &made)?);
+            done.git_status.push(field.status_in(&made)?);
             done.git.push(made);
             done.peer.take_if_any(|| field.peer_create());
             done.checkout.take(|| field.weald_create("checkout"));
             done.donor.take(|| field.weald_create("clone"));
             if let Some(made) = done.donor.made.last().filter(|_| done.donor.works()) {
-                done.donor_status.push(first_status(field, made)?);
+                done.donor_status.push(field.status_in(made)?);
             }
             done.spare.take(|| {
                 field.fill(1)?;
@@ -145,12 +144,6 @@ impl Rounds {
     }
 }
 
-/// What the first look of the one who works in a new tree costs.
-fn first_status(field: &Field<'_>, made: &Made) -> io::Result<f64> {
-    let mut status = git(field.ground.path(), &made.path);
-    Ok(field.timed(status.args(["status", "--porcelain"]))?.0)
-}
-
 /// A spare that was made before the base went on by 200 files.
 fn moved(table: &mut Table, field: &Field<'_>, names: &Names, rounds: usize) {
     if !table.wants(&[&names.moved]) {
@@ -170,16 +163,20 @@ fn moved(table: &mut Table, field: &Field<'_>, names: &Names, rounds: usize) {
     table.add(&row.goals(&[Goal::Faster(10.0)]));
 }
 
-fn memory_of(table: &mut Table, field: &Field<'_>, label: &str) {
-    let name = Names::of(label).memory;
-    if !table.wants(&[&name]) {
+fn memory_of(table: &mut Table, field: &Field<'_>, names: &Names, rounds: &Rounds) {
+    if !table.wants(&[&names.memory]) {
         return;
     }
     let git = memory::peak(&mut field.git_new().0).ok();
-    for (population, how) in [("checkout", "checkout"), ("clone", "from the donor")] {
-        let ours = memory::peak(&mut field.weald_new(population).0);
-        let ours = ours.map_err(|error| error.to_string());
-        let row = Row::new(format!("{name}, {how}"), ours).git(git);
+    for (population, how, before) in [
+        ("checkout", "checkout", &rounds.checkout),
+        ("clone", "from the donor", &rounds.donor),
+    ] {
+        let ours = before.middle().and_then(|_| {
+            let peak = memory::peak(&mut field.weald_new(population).0);
+            peak.map_err(|error| error.to_string())
+        });
+        let row = Row::new(format!("{}, {how}", names.memory), ours).git(git);
         table.add(&row.in_unit(Unit::Mb).goals(&[Goal::Share(1.0)]));
     }
 }
@@ -196,7 +193,9 @@ fn remove(table: &mut Table, field: &Field<'_>, names: &Names, rounds: &Rounds) 
     for (their, our) in rounds.git.iter().zip(our_trees) {
         let mut remove = field.git(&["worktree", "remove"]);
         theirs.push(field.timed(remove.arg(&their.path))?.0);
-        looks.push(first_status(field, our)?);
+        // The first look after a checkout reads every file; the check before a removal usually is a later one.
+        field.status_in(our)?;
+        looks.push(field.status_in(our)?);
         ours.push(
             field
                 .timed(&mut field.weald(&["rm", &our.name, "--json"]))?

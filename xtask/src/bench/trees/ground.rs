@@ -39,13 +39,13 @@ impl fmt::Display for Format {
 
 /// A directory on a file system of its own where one can be made.
 pub struct Ground {
-    directory: TempDir,
+    directory: PathBuf,
     mounted: bool,
 }
 
 impl Ground {
     /// A fresh file system of this format, at most so large; `Err` says why there is none.
-    pub fn image(format: Format, gigabytes: u64) -> Result<Self, String> {
+    pub fn image(lab: &Path, format: Format, gigabytes: u64) -> Result<Self, String> {
         let maker = format!("mkfs.{format}");
         if !rustix::process::geteuid().is_root() {
             return Err("mounting an image needs root".to_owned());
@@ -53,41 +53,40 @@ impl Ground {
         if !installed(&maker) {
             return Err(format!("no {maker}"));
         }
-        Self::make(&maker, gigabytes).map_err(|error| format!("no {format} image: {error}"))
+        Self::make(lab, &maker, gigabytes).map_err(|error| format!("no {format} image: {error}"))
     }
 
     /// An ext4 image; else a tmpfs; else the temporary directory itself. Says which.
-    pub fn usual(gigabytes: u64) -> io::Result<Self> {
-        let reason = match Self::image(Format::Ext4, gigabytes) {
+    pub fn usual(lab: &Path, gigabytes: u64) -> io::Result<Self> {
+        let reason = match Self::image(lab, Format::Ext4, gigabytes) {
             Ok(ground) => return Ok(ground),
             Err(reason) => reason,
         };
-        let mut ground = Self::plain()?;
+        let mut ground = Self::plain(lab)?;
         let mut mount = command("mount");
-        mount
-            .args(["-t", "tmpfs", "tmpfs"])
-            .arg(ground.directory.path());
+        mount.args(["-t", "tmpfs", "tmpfs"]).arg(ground.path());
         ground.mounted = rustix::process::geteuid().is_root() && run(&mut mount).is_ok();
         say(&match ground.mounted {
             true => format!("{reason}: on a tmpfs instead"),
             false => format!(
                 "{reason}: in {} instead, where earlier deletions may slow creating down",
-                ground.directory.path().display()
+                ground.path().display()
             ),
         });
         Ok(ground)
     }
 
-    fn plain() -> io::Result<Self> {
+    /// A folder that stays until the laboratory goes: deleting it now would slow down what comes next.
+    fn plain(lab: &Path) -> io::Result<Self> {
         Ok(Self {
-            directory: TempDir::with_prefix("weald-bench-")?,
+            directory: TempDir::new_in(lab)?.keep(),
             mounted: false,
         })
     }
 
-    fn make(maker: &str, gigabytes: u64) -> io::Result<Self> {
-        let mut ground = Self::plain()?;
-        let image = ground.directory.path().with_extension("img");
+    fn make(lab: &Path, maker: &str, gigabytes: u64) -> io::Result<Self> {
+        let mut ground = Self::plain(lab)?;
+        let image = ground.path().with_extension("img");
         let made = ground.mount(maker, &image, gigabytes);
         // The mount holds it open: without a name it can't be left behind.
         let _ = fs::remove_file(&image);
@@ -115,7 +114,7 @@ impl Ground {
 
     /// Where it is.
     pub fn path(&self) -> &Path {
-        self.directory.path()
+        &self.directory
     }
 
     /// Writes everything to the device, so that nobody pays for another's work.

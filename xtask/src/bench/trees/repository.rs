@@ -44,7 +44,9 @@ pub fn move_base(ground: &Path, repository: &Path, changed: usize, turn: usize) 
 
 fn import(ground: &Path, path: &Path, files: usize) -> io::Result<()> {
     let mut importer = git(ground, path);
-    importer.args(["-c", "core.compression=1", "fast-import", "--quiet"]);
+    // Without deltas, as the newest files of a repacked repository are.
+    let args = ["fast-import", "--quiet", "--depth=0"];
+    importer.args(["-c", "core.compression=1"]).args(args);
     let mut importer = importer.stdin(Stdio::piped()).spawn()?;
     let mut stream = BufWriter::new(importer.stdin.take().expect("piped"));
     let mut random = Random(0x9e37_79b9_7f4a_7c15);

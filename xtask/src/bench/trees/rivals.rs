@@ -8,6 +8,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use serde_json::Value;
+use tempfile::TempDir;
 
 use super::ground::Ground;
 use super::repository;
@@ -30,6 +31,8 @@ pub struct Tools {
     pub weald: PathBuf,
     /// worktrunk's, where there is one.
     pub peer: Option<PathBuf>,
+    /// Everything is in here.
+    pub lab: TempDir,
 }
 
 /// One repository on one ground, and everybody's trees of it.
@@ -147,6 +150,12 @@ impl<'a> Field<'a> {
     /// Puts so many spares into the pool, and a donor.
     pub fn fill(&self, count: usize) -> io::Result<()> {
         run(&mut self.weald(&["pool", "fill", "--count", &count.to_string()]))
+    }
+
+    /// Milliseconds of a look by whoever works in a tree.
+    pub fn status_in(&self, made: &Made) -> io::Result<f64> {
+        let mut status = git(self.ground.path(), &made.path);
+        Ok(self.timed(status.args(["status", "--porcelain"]))?.0)
     }
 
     /// Milliseconds and answer of a command that must succeed; what was written before is on disk first.

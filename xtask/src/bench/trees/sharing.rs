@@ -17,11 +17,14 @@ pub fn measure(table: &mut Table, tools: &Tools, size: &Size) -> io::Result<()> 
         let disk = format!("disk a tree, {} files, {format}", size.label);
         let snapshot = format!("create, {} files, {format} snapshot", size.label);
         let snapshot = Some(snapshot).filter(|_| format == Format::Btrfs);
-        let names = [disk.as_str(), snapshot.as_deref().unwrap_or_default()];
+        let names: Vec<&str> = [Some(disk.as_str()), snapshot.as_deref()]
+            .into_iter()
+            .flatten()
+            .collect();
         if !table.wants(&names) {
             continue;
         }
-        let ground = match Ground::image(format, size.gigabytes) {
+        let ground = match Ground::image(tools.lab.path(), format, size.gigabytes) {
             Ok(ground) => ground,
             Err(reason) => {
                 say(&format!("skipped: {} ({reason})", names.join("; ")));

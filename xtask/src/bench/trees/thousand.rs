@@ -5,7 +5,7 @@
 use std::io;
 
 use super::ground::{Format, Ground};
-use super::rivals::{Field, Made, Tools, git};
+use super::rivals::{Field, Made, Tools};
 use super::table::{Goal, Row, Table};
 use super::{Scale, Size, middle};
 use crate::bench::say;
@@ -28,14 +28,14 @@ pub fn measure(table: &mut Table, tools: &Tools, sizes: &[Size], scale: &Scale) 
     if !table.wants(&names(largest).each_ref().map(String::as_str)) {
         return Ok(());
     }
-    let (ground, size) = match Ground::image(Format::Btrfs, 60) {
+    let (ground, size) = match Ground::image(tools.lab.path(), Format::Btrfs, 60) {
         Ok(ground) => (ground, largest),
         Err(reason) => {
             say(&format!(
                 "{} trees of {} files need snapshots ({reason}): of {} files instead",
                 scale.many, largest.label, smallest.label
             ));
-            (Ground::usual(30)?, smallest)
+            (Ground::usual(tools.lab.path(), 30)?, smallest)
         }
     };
     let field = Field::new(tools, &ground, size.files)?;
@@ -82,8 +82,7 @@ fn remove_all(table: &mut Table, field: &Field<'_>, name: String, made: &[Made])
     let mut looks = Vec::new();
     for (number, made) in made.iter().enumerate() {
         if number < LOOKS {
-            let mut status = git(field.ground.path(), &made.path);
-            looks.push(field.timed(status.args(["status", "--porcelain"]))?.0);
+            looks.push(field.status_in(made)?);
         }
         walls.push(
             field
