@@ -159,7 +159,7 @@ impl Way {
         let name = OsStr::from_bytes(name);
         let copied = match entry.kind {
             EntryKind::Submodule => make_directory(to, name).map(|()| None),
-            EntryKind::Link => copy_link(from, to, name, entry).map(Some),
+            EntryKind::Link => copy_link(from, to, name, entry, &mut buffer).map(Some),
             EntryKind::File => copy_file(from, to, name, entry, 0o666, &mut buffer).map(Some),
             EntryKind::Executable => copy_file(from, to, name, entry, 0o777, &mut buffer).map(Some),
         };
@@ -221,8 +221,13 @@ fn copy_link(
     to: BorrowedFd<'_>,
     name: &OsStr,
     entry: &IndexEntry<'_>,
+    buffer: &mut Vec<u8>,
 ) -> io::Result<Stat> {
-    let target = readlinkat(from, name, Vec::new())?;
+    let target = match readlinkat(from, name, Vec::new()) {
+        // Without `core.symlinks` it is a file that holds the target.
+        Err(Errno::INVAL) => return copy_file(from, to, name, entry, 0o666, buffer),
+        target => target?,
+    };
     symlinkat(&target, to, name)?;
     utimensat(to, name, &times(entry.modified), AtFlags::SYMLINK_NOFOLLOW)?;
     Ok(statat(to, name, AtFlags::SYMLINK_NOFOLLOW)?)
