@@ -1,0 +1,88 @@
+//! Many creates at once: how long one takes, and that a spare is given to one tree only.
+
+use std::collections::BTreeSet;
+use std::os::unix::fs::MetadataExt;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use weald_testkit::TestEnv;
+
+use crate::env;
+use crate::trees_create::{git_in, listed, path_of, tip};
+use crate::trees_population::{SPARE, assert_same, by_git, commit_all, write};
+use crate::trees_refuse::assert_healthy;
+
+/// A small repository.
+fn small() -> TestEnv {
+    let env = env();
+    for number in 0..50 {
+        let name = format!("folder-{}/file-{number}", number % 7);
+        write(&env, name, format!("text {number}\n"));
+    }
+    commit_all(&env);
+    env
+}
+
+/// All at once; the answers in their order.
+#[track_caller]
+fn at_once(env: &TestEnv, names: &[String], args: &[&str]) -> Vec<Value> {
+    let start = |name: &String| -> Child {
+        let mut command = env.weald_command(&[&["new", name, "--json"], args].concat());
+        let piped = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        piped.spawn().unwrap()
+    };
+    let started: Vec<_> = names.iter().map(start).collect();
+    let end = |child: Child| {
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    started.into_iter().map(end).collect()
+}
+
+#[test]
+fn k16_forty_parallel_creates_take_a_tenth_of_a_second_each() {
+    let limit = Duration::from_millis(100);
+    for pool in [&["--no-pool"][..], &["--set", "pool.size=2"]] {
+        let env = small();
+        let names: Vec<_> = (0..40).map(|number| format!("t{number}")).collect();
+        let started = Instant::now();
+        at_once(&env, &names, pool);
+        let each = started.elapsed() / 40;
+        assert!(each <= limit, "{pool:?}: {each:?} a tree");
+        assert_eq!(listed(&env).len(), 40);
+        env.ok(&["pool", "drain"]);
+    }
+}
+
+#[test]
+fn z6_sixty_four_parallel_creates_never_share_a_spare() {
+    let env = small();
+    let size = ["--set", "pool.size=3"];
+    env.ok(&[&["pool", "fill"][..], &size].concat());
+    let names: Vec<_> = (0..64).map(|number| format!("t{number}")).collect();
+    let made = at_once(&env, &names, &size);
+    let spares = made.iter().filter(|made| made["population"] == SPARE);
+    assert!(spares.count() >= 3, "{made:#?}");
+    let reference = by_git(&env, "by-git");
+    let mut directories = BTreeSet::new();
+    let mut files = BTreeSet::new();
+    for (name, made) in names.iter().zip(&made) {
+        let tree = path_of(made);
+        let branch = git_in(&env, &tree, &["rev-parse", "--abbrev-ref", "HEAD"]);
+        assert_eq!(branch, format!("wt/{name}"));
+        assert_eq!(tip(&env, &branch), tip(&env, "main"));
+        assert_same(&env, &tree, &reference, &[], name);
+        directories.insert(tree.metadata().unwrap().ino());
+        let file = tree.join("folder-0/file-0").metadata().unwrap();
+        assert_eq!(file.nlink(), 1, "{name}");
+        files.insert(file.ino());
+    }
+    assert_eq!((directories.len(), files.len()), (64, 64));
+    assert_eq!(listed(&env).len(), 64);
+    // Whoever still refills is waited for.
+    env.ok(&["pool", "drain"]);
+    assert_healthy(&env);
+}
