@@ -88,8 +88,10 @@ impl Rounds {
             donor_status: Vec::new(),
             spare: Samples::default(),
         };
-        // Once before it counts: the page cache, and weald's vault.
+        // Once before it counts: the page cache, weald's vault, and what the peer keeps in main's configuration.
         field.git_create()?;
+        done.peer.take_if_any(|| field.peer_create());
+        done.peer.made.clear();
         done.checkout.take(|| field.weald_create("checkout"));
         done.checkout.made.clear();
         done.donor.take_nothing(field.fill(0));

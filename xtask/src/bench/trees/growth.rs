@@ -38,8 +38,9 @@ pub fn measure(table: &mut Table, tools: &Tools, scale: &Scale) -> io::Result<()
     let [.., looked, cached, list, list_cached] = names;
     let ground = Ground::usual(tools.lab.path(), 30)?;
     let field = Field::new(tools, &ground, scale.small)?;
-    // The donor, where this weald makes one.
-    let _ = field.fill(0);
+    // The peer first: it writes main's configuration once, and a donor that was made before does not fit afterwards.
+    field.peer_create()?;
+    field.fill(0)?;
     let mut points = Vec::new();
     for count in [1, scale.some] {
         grow(&field, count)?;
