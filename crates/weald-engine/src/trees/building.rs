@@ -40,9 +40,14 @@ impl Trees<'_> {
         let root = root.canonicalize().map_err(at(root))?;
         let building = root.join(building(tree).file_name().unwrap_or_default());
         let _ = fs::remove_dir_all(&building);
-        if tree.kind == TreeKind::Sealed {
-            notes.extend(self.feed(plan)?);
-            self.require_files(&plan.start)?;
+        match tree.kind {
+            TreeKind::Sealed => {
+                notes.extend(self.feed(plan)?);
+                self.require_files(&plan.start)?;
+            }
+            // It lives without the vault; a spare that is brought forward does not.
+            TreeKind::Linked if plan.pool => drop(self.feed(plan)),
+            TreeKind::Linked => {}
         }
         let index = self.workshop().join(format!("index-{}", tree.id));
         let spare = self.take_spare(plan, tree, &building)?;
@@ -122,6 +127,7 @@ impl Trees<'_> {
                 .bring_forward(building, &taken.base, &plan.start)
                 .unwrap_or(false);
         if is_there {
+            self.renew_settings(building, &plan.start, &taken)?;
             return Ok(Some(taken.population));
         }
         fs::remove_dir_all(building).map_err(at(building))?;

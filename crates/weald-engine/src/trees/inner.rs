@@ -161,6 +161,7 @@ impl Trees<'_> {
     fn copy_info(&self, git_dir: &Path) -> io::Result<()> {
         let main = self.place.repository().common_dir();
         for file in INFO_FILES {
+            let _ = fs::remove_file(git_dir.join(file));
             if main.join(file).is_file() {
                 fs::copy(main.join(file), git_dir.join(file))?;
             }

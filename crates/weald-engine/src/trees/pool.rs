@@ -27,7 +27,7 @@ use super::{TreeError, Trees, at};
 use crate::marker;
 
 pub use fill::Patience;
-pub(crate) use seal::Seal;
+pub(crate) use seal::{Seal, Settings};
 
 /// How the files of a tree came about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -64,7 +64,7 @@ pub struct PoolStatus {
 #[derive(Debug, Clone)]
 pub(crate) struct Pool {
     path: PathBuf,
-    key: String,
+    settings: Settings,
     boot: String,
 }
 
@@ -72,6 +72,8 @@ pub(crate) struct Pool {
 pub(crate) struct Taken {
     /// The commit that is checked out.
     pub base: String,
+    /// Whether its repository says what a new one would say.
+    pub is_current: bool,
     /// How.
     pub population: Population,
 }
@@ -99,7 +101,9 @@ impl Pool {
     }
 
     fn accepts(&self, seal: &Seal, holder: &Path) -> bool {
-        seal.key == self.key && seal.boot == self.boot && seal.fits(&holder.join("tree"))
+        seal.settings.files == self.settings.files
+            && seal.boot == self.boot
+            && seal.fits(&holder.join("tree"))
     }
 
     fn donor(&self) -> PathBuf {
@@ -116,6 +120,7 @@ impl Pool {
             if renameat_with(CWD, &tree, CWD, to, RenameFlags::NOREPLACE).is_ok() {
                 let _ = fs::remove_dir_all(&spare);
                 return Some(Taken {
+                    is_current: seal.settings == self.settings,
                     base: seal.base,
                     population: Population::Spare,
                 });
@@ -148,6 +153,7 @@ impl Pool {
                 }
             };
         Ok(Some(Taken {
+            is_current: seal.settings == self.settings,
             base: seal.base,
             population,
         }))
@@ -207,7 +213,7 @@ impl Trees<'_> {
             .map_err(at(&path))?;
         let boot = self.me().map(|me| me.boot_id).unwrap_or_default();
         Ok(Some(Pool {
-            key: self.pool_key(commit)?,
+            settings: self.pool_settings(commit)?,
             path: path.canonicalize().map_err(at(&path))?,
             boot,
         }))

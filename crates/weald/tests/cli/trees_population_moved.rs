@@ -129,9 +129,7 @@ fn k16_what_a_commit_changed_is_brought_into_a_spare_and_a_copy() {
             let (tree, population) = populated(&env, "a", &["--kind", kind]);
             let what = format!("{what}, {kind} by {population}");
             assert_same(&env, &tree, &reference, &[], &what);
-            if kind == KINDS[0] {
-                assert_eq!(population == way, is_usable, "{what}");
-            }
+            assert_eq!(population == way, is_usable, "{what}");
         }
     }
 }

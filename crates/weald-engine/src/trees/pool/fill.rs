@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use weald_core::id::TreeId;
 use weald_core::tree::TreeKind;
 
-use super::{Pool, PoolStatus, Seal, snapshot};
+use super::{Pool, PoolStatus, Seal, Taken, snapshot};
 use crate::trees::inside::Job;
 use crate::trees::visit::{Access, Site};
 use crate::trees::{TreeError, Trees, at};
@@ -143,7 +143,7 @@ impl Trees<'_> {
     /// Whether what is sealed is still good. After a start of the machine git has to look at it once.
     fn is_usable(&self, pool: &Pool, holder: &Path) -> bool {
         let tree = holder.join("tree");
-        let fits = |seal: &Seal| seal.key == pool.key && seal.fits(&tree);
+        let fits = |seal: &Seal| seal.settings.files == pool.settings.files && seal.fits(&tree);
         let Some(seal) = Seal::read(holder).filter(fits) else {
             return false;
         };
@@ -159,7 +159,7 @@ impl Trees<'_> {
         let look = looked.ok().and_then(|reply| reply.look);
         let is_clean = look
             .is_some_and(|look| look.staged + look.unstaged + look.untracked + look.ignored == 0);
-        is_clean && Seal::put(holder, &pool.key, &seal.base, &pool.boot).is_ok()
+        is_clean && Seal::put(holder, &seal.settings, &seal.base, &pool.boot).is_ok()
     }
 
     /// A donor that holds `base`: brought forward, or made.
@@ -174,7 +174,7 @@ impl Trees<'_> {
             // Whoever wants a copy waits the moment that this takes.
             let lock = pool.lock("donor.lock").map_err(at(&donor))?;
             lock.lock().map_err(at(&donor))?;
-            if self.forward_sealed(pool, &donor, &seal.base, base)? {
+            if self.forward_sealed(pool, &donor, &seal, base)? {
                 return Ok(());
             }
         }
@@ -182,7 +182,7 @@ impl Trees<'_> {
             return Ok(());
         }
         let made = self.make_checkout(pool, base)?;
-        Seal::put(&made, &pool.key, base, &pool.boot)?;
+        Seal::put(&made, &pool.settings, base, &pool.boot)?;
         let lock = pool.lock("donor.lock").map_err(at(&donor))?;
         lock.lock().map_err(at(&donor))?;
         evict(pool, &donor);
@@ -212,10 +212,13 @@ impl Trees<'_> {
         let holder = new_holder(pool)?;
         let copied = pool.copy(&holder.join("tree")).map_err(at(&holder))?;
         let holder = match copied {
-            Some(taken) if taken.base == base => holder,
+            Some(taken) if taken.base == base => {
+                self.renew_settings(&holder.join("tree"), base, &taken)?;
+                holder
+            }
             _ => self.make_checkout(pool, base)?,
         };
-        Seal::put(&holder, &pool.key, base, &pool.boot)?;
+        Seal::put(&holder, &pool.settings, base, &pool.boot)?;
         offer(pool, &holder)
     }
 
@@ -232,7 +235,7 @@ impl Trees<'_> {
             return Ok(());
         }
         let _ = fs::remove_dir_all(spare);
-        match self.forward_sealed(pool, &holder, &seal.base, base)? {
+        match self.forward_sealed(pool, &holder, seal, base)? {
             true => offer(pool, &holder),
             false => {
                 evict(pool, &holder);
@@ -245,18 +248,31 @@ impl Trees<'_> {
         &self,
         pool: &Pool,
         holder: &Path,
-        from: &str,
+        seal: &Seal,
         to: &str,
     ) -> Result<bool, TreeError> {
         // Unsealed meanwhile: nobody takes half of each.
         let _ = fs::remove_file(holder.join("seal"));
         let tree = holder.join("tree");
-        if !self.bring_forward(&tree, from, to)? {
+        if !self.bring_forward(&tree, &seal.base, to)? {
             return Ok(false);
         }
         fs::write(tree.join(".git/HEAD"), format!("{to}\n")).map_err(at(&tree))?;
-        Seal::put(holder, &pool.key, to, &pool.boot)?;
+        Seal::put(holder, &seal.settings, to, &pool.boot)?;
         Ok(true)
+    }
+
+    /// A repository that says what a new one would say, also if settings that don't touch files changed since.
+    pub(crate) fn renew_settings(
+        &self,
+        tree: &Path,
+        commit: &str,
+        taken: &Taken,
+    ) -> Result<(), TreeError> {
+        match taken.is_current {
+            true => Ok(()),
+            false => self.write_settings(&tree.join(".git"), commit),
+        }
     }
 
     /// Turns a clean checkout of one commit into one of another by what differs. False when that would not give what a

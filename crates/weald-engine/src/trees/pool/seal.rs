@@ -5,7 +5,6 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use weald_core::config::Config;
 use weald_git::{Digest, Git};
 
 use crate::files;
@@ -23,8 +22,8 @@ const FORMAT: &str = "1";
 /// What is known of a checkout in the pool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Seal {
-    /// Everything but the commit that decides what a checkout looks like.
-    pub key: String,
+    /// What it was made from, besides the commit.
+    pub settings: Settings,
     /// The commit.
     pub base: String,
     /// The start of the machine it was made in: after a power cut nothing of it is sure.
@@ -35,10 +34,15 @@ pub(crate) struct Seal {
 
 impl Seal {
     /// Seals the tree in `holder`.
-    pub(crate) fn put(holder: &Path, key: &str, base: &str, boot: &str) -> Result<(), TreeError> {
+    pub(crate) fn put(
+        holder: &Path,
+        settings: &Settings,
+        base: &str,
+        boot: &str,
+    ) -> Result<(), TreeError> {
         let tree = holder.join("tree");
         let seal = Self {
-            key: key.to_owned(),
+            settings: settings.clone(),
             base: base.to_owned(),
             boot: boot.to_owned(),
             directory: identity_of(&tree)?,
@@ -78,47 +82,130 @@ fn looks(tree: &Path) -> Option<[(i64, i64, u64); 3]> {
     ])
 }
 
-impl Trees<'_> {
-    /// Everything but the commit that decides what a checkout looks like: the settings of main, of the user and of the
-    /// machine that git reads, and ours.
-    pub(super) fn pool_key(&self, commit: &str) -> Result<String, TreeError> {
-        let mut digest = Digest::default();
-        digest.add(FORMAT.as_bytes());
-        digest.add(commit.len().to_string().as_bytes());
-        for key in ["sandbox.sockets", "tree.lfs"] {
-            digest.add(shown(self.config, key).as_bytes());
+/// What the contents of a pool are made from, besides a commit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Settings {
+    /// What decides how files look.
+    pub files: String,
+    /// What is written into an inner repository.
+    pub repository: String,
+}
+
+/// Sections of git's configuration that have no say in how a checkout looks.
+const NOT_ABOUT_FILES: [&str; 38] = [
+    "advice",
+    "alias",
+    "author",
+    "blame",
+    "branch",
+    "color",
+    "commit",
+    "committer",
+    "credential",
+    "diff",
+    "difftool",
+    "fetch",
+    "format",
+    "gc",
+    "gpg",
+    "gui",
+    "help",
+    "http",
+    "init",
+    "log",
+    "maintenance",
+    "merge",
+    "mergetool",
+    "pack",
+    "pager",
+    "pretty",
+    "pull",
+    "push",
+    "rebase",
+    "remote",
+    "rerere",
+    "safe",
+    "sendemail",
+    "stash",
+    "status",
+    "submodule",
+    "tag",
+    "user",
+];
+
+/// The lines of a configuration file that may decide how files look.
+fn about_files(text: &str) -> String {
+    let mut is_about = true;
+    let counted = text.lines().filter(|line| {
+        if let Some(head) = line.trim_start().strip_prefix('[') {
+            let end = head.find(|c: char| !c.is_ascii_alphanumeric() && c != '-');
+            let section = head[..end.unwrap_or(head.len())].to_ascii_lowercase();
+            is_about = !NOT_ABOUT_FILES.contains(&section.as_str());
         }
+        is_about
+    });
+    counted.collect::<Vec<_>>().join("\n")
+}
+
+impl Trees<'_> {
+    /// The settings of main, of the user and of the machine that git reads, and ours.
+    pub(super) fn pool_settings(&self, commit: &str) -> Result<Settings, TreeError> {
+        let (mut checkout, mut repository) = (Digest::default(), Digest::default());
+        for digest in [&mut checkout, &mut repository] {
+            digest.add(FORMAT.as_bytes());
+            digest.add(commit.len().to_string().as_bytes());
+        }
+        checkout.add(self.config.text("tree.lfs").as_bytes());
+        repository.add(self.config.list("sandbox.sockets").join("\n").as_bytes());
         let mut is_indirect = false;
-        for file in self.settings_of_git() {
-            let text = files::read_small(&file, LIMIT).ok().flatten();
-            let text = text.unwrap_or_default();
+        for file in self.configurations() {
+            let text = read(&file);
             let lower = text.to_ascii_lowercase();
             is_indirect |= lower.contains("[include") || lower.contains("attributesfile");
-            digest.add(text.as_bytes());
+            checkout.add(about_files(&text).as_bytes());
+            repository.add(text.as_bytes());
         }
         if is_indirect {
-            digest.add(&self.indirect_settings()?);
+            let text = self.indirect_settings()?;
+            checkout.add(&text);
+            repository.add(&text);
         }
-        Ok(digest.finish())
+        let common_dir = self.place.repository().common_dir();
+        for file in INFO_FILES {
+            let text = read(&common_dir.join(file));
+            repository.add(text.as_bytes());
+            if file != "info/exclude" {
+                checkout.add(text.as_bytes());
+            }
+        }
+        let own = self.user_directory().map(|own| own.join("attributes"));
+        for file in own.into_iter().chain(["/etc/gitattributes".into()]) {
+            checkout.add(read(&file).as_bytes());
+        }
+        Ok(Settings {
+            files: checkout.finish(),
+            repository: repository.finish(),
+        })
     }
 
-    fn settings_of_git(&self) -> Vec<PathBuf> {
+    fn configurations(&self) -> Vec<PathBuf> {
         let common_dir = self.place.repository().common_dir();
-        let own = ["config", "config.worktree"].into_iter().chain(INFO_FILES);
-        let mut found: Vec<_> = own.map(|file| common_dir.join(file)).collect();
-        let home = self.host.home.as_deref();
-        found.extend(home.map(|home| home.join(".gitconfig")));
+        let own = ["config", "config.worktree"].map(|file| common_dir.join(file));
+        let home = self.host.home.as_ref().map(|home| home.join(".gitconfig"));
+        let user = self.user_directory().map(|user| user.join("config"));
+        let machine = ["/etc/gitconfig", "/usr/local/etc/gitconfig"].map(PathBuf::from);
+        own.into_iter()
+            .chain(home)
+            .chain(user)
+            .chain(machine)
+            .collect()
+    }
+
+    /// Where git keeps the user's configuration.
+    fn user_directory(&self) -> Option<PathBuf> {
         let configured = self.variable("XDG_CONFIG_HOME").map(PathBuf::from);
-        let directory = configured.or_else(|| home.map(|home| home.join(".config")));
-        for file in ["config", "attributes"] {
-            found.extend(
-                directory
-                    .as_ref()
-                    .map(|directory| directory.join("git").join(file)),
-            );
-        }
-        found.extend(["/etc/gitconfig", "/etc/gitattributes"].map(PathBuf::from));
-        found
+        let home = self.host.home.as_ref().map(|home| home.join(".config"));
+        configured.or(home).map(|directory| directory.join("git"))
     }
 
     /// What included files say, and the attributes that a setting names.
@@ -145,9 +232,30 @@ impl Trees<'_> {
     }
 }
 
-fn shown(config: &Config, key: &str) -> String {
-    match key {
-        "sandbox.sockets" => config.list(key).join("\n"),
-        _ => config.text(key).to_owned(),
+fn read(file: &Path) -> String {
+    let text = files::read_small(file, LIMIT).ok().flatten();
+    text.unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::about_files;
+
+    #[test]
+    fn remotes_and_branches_do_not_spoil_a_spare_and_filters_do() {
+        let base = "[core]\n\tautocrlf = true\n";
+        for section in [
+            "[remote \"origin\"]",
+            "  [branch \"a.b\"]",
+            "[User]",
+            "[branch.old]",
+        ] {
+            let more = format!("{base}{section}\n\tx = y\n");
+            assert_eq!(about_files(&more), about_files(base), "{section}");
+        }
+        for section in ["[filter \"lfs\"]", "[core]", "[remotely]", "[lfs]"] {
+            let more = format!("{base}[remote \"x\"]\n\ta = b\n{section}\n\tx = y\n");
+            assert_ne!(about_files(&more), about_files(base), "{section}");
+        }
     }
 }
