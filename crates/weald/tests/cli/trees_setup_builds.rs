@@ -8,7 +8,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use weald_testkit::{Answer, TestEnv};
 
 use crate::sandbox::say;
-use crate::trees_remove::{git_in, repository};
+use crate::trees_remove::repository;
 use crate::trees_setup::commit_all;
 use crate::trees_trash::manifest;
 
@@ -71,20 +71,6 @@ fn cargo(env: &TestEnv, directory: &Path, args: &[&str]) {
     );
 }
 
-/// Gives the tree's sources the times that main's have, as a checkout that keeps times does.
-fn keep_times(env: &TestEnv, tree: &Path) {
-    for name in git_in(env, tree, &["ls-files"]).lines() {
-        let time = fs::metadata(env.repo().join(name))
-            .unwrap()
-            .modified()
-            .unwrap();
-        fs::File::open(tree.join(name))
-            .unwrap()
-            .set_modified(time)
-            .unwrap();
-    }
-}
-
 /// A workspace: a library without paths in it, one with, one with a build script, and a program with a test.
 fn cargo_project(env: &TestEnv) {
     let main = env.repo();
@@ -140,7 +126,6 @@ fn k14_a_cargo_project_is_warm_and_answers_for_its_tree() {
     let made = env.ok(&["new", "a", "--set", "tree.share_paths=target"]);
     assert_eq!(made["setup"]["shared"][0], "target", "{made}");
     let tree = env.root().join("app.weald/a");
-    keep_times(&env, &tree);
     let built = run(&env, "a", "cargo build -v 2>&1 && ./target/debug/app");
     assert_eq!(built.code, 0, "{built:#?}");
     assert!(
@@ -170,6 +155,26 @@ fn k14_a_cargo_project_is_warm_and_answers_for_its_tree() {
     let edited = run(&env, "a", "cargo run -q 2>&1");
     assert_eq!(edited.stdout, format!("42 {here} second\n"));
     assert_eq!(files_of(&main), before, "main is as it was");
+}
+
+/// Build outputs of changes that are not committed say nothing about what a tree holds.
+#[test]
+fn k14_what_main_built_from_uncommitted_changes_is_built_again() {
+    if !has("cargo") {
+        return;
+    }
+    let env = repository();
+    cargo_project(&env);
+    let main = env.repo();
+    write(
+        main.join("plain/src/lib.rs"),
+        "pub fn answer() -> u32 { 99 }\n",
+    );
+    cargo(&env, &main, &["build", "-q"]);
+    env.ok(&["new", "a", "--set", "tree.share_paths=target"]);
+    let here = env.root().join("app.weald/a/place").display().to_string();
+    let built = run(&env, "a", "cargo run -q 2>&1");
+    assert_eq!(built.stdout, format!("41 {here} first\n"));
 }
 
 /// A package of elsewhere stays as it is: it does not change with the place.

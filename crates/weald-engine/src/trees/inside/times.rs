@@ -4,11 +4,13 @@
 //! others. So a file whose content main's checkout has, unchanged, gets main's time; any other is as young as now.
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use super::{InsideError, Reply, Request, say};
+use super::{InsideError, Reply, Request, read_capped, say};
 use weald_git::{CheckoutIndex, EntryKind, FileStat, IndexEntry, set_times, stats_of};
 
 type Time = (i64, u32);
@@ -37,8 +39,15 @@ impl Request {
         // A file that somebody changed keeps its time: with new stat data it would look unchanged.
         let ours = unchanged(&self.work_tree, &own, &index)?;
         for (place, entry) in index.entries().enumerate() {
-            if ours.contains_key(entry.path) && entry.kind != EntryKind::Submodule {
-                let same = times.get(entry.path).filter(|same| same.fits(&entry));
+            let is_ours = ours.get(entry.path).is_some_and(|own| own.is_sure);
+            if is_ours && entry.kind != EntryKind::Submodule {
+                let path = Path::new(OsStr::from_bytes(entry.path));
+                let is_same = |same: &&Unchanged<'_>| {
+                    same.fits(&entry)
+                        && (same.is_sure
+                            || holds_same(&main.join(path), &self.work_tree.join(path)))
+                };
+                let same = times.get(entry.path).filter(is_same);
                 wanted.push((place, same.map_or(now, |same| same.modified)));
             }
         }
@@ -60,6 +69,8 @@ struct Unchanged<'a> {
     id: &'a [u8],
     kind: EntryKind,
     modified: Time,
+    /// False for a file as young as the index: it may have changed after git looked at it.
+    is_sure: bool,
 }
 
 impl Unchanged<'_> {
@@ -78,17 +89,24 @@ fn unchanged<'a>(
     let mut found = HashMap::new();
     for (place, stat) in stats_of(checkout, index)? {
         let entry = index.entry(place);
-        // A file as young as the index may have changed after it was looked at.
-        if is_same(&entry, &stat) && stat.modified.0 < written {
+        if is_same(&entry, &stat) {
             let same = Unchanged {
                 id: entry.id,
                 kind: entry.kind,
                 modified: stat.modified,
+                is_sure: stat.modified.0 < written,
             };
             found.insert(entry.path, same);
         }
     }
     Ok(found)
+}
+
+/// Whether two small files hold the same.
+fn holds_same(one: &Path, other: &Path) -> bool {
+    const LIMIT: u64 = 16 << 20;
+    let read = |path| read_capped(path, LIMIT).filter(|bytes| (bytes.len() as u64) < LIMIT);
+    read(one).is_some_and(|bytes| Some(bytes) == read(other))
 }
 
 fn is_same(entry: &IndexEntry<'_>, stat: &FileStat) -> bool {
