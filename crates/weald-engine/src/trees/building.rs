@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use weald_core::tree::{DirectoryIdentity, Tree, TreeKind};
@@ -13,12 +14,15 @@ use weald_git::{
 
 use super::inner::Inner;
 use super::inside::Job;
-use super::planning::{DirtyMain, Plan};
+use super::planning::Plan;
 use super::pool::{Pool, Population, Taken};
 use super::visit::{Access, Site, pointer_text};
 use super::{TreeError, Trees, at};
 use crate::excludes;
 use crate::marker::{self, TreeNote};
+
+/// How long a tree that came from a spare waits for a look at main.
+const PATIENCE: Duration = Duration::from_millis(3);
 
 /// A tree that was made.
 pub(super) struct Built {
@@ -84,7 +88,9 @@ impl Trees<'_> {
             let _ = marker::index(state, &tree.path, self.place.repository().common_dir());
         }
         let tree = self.activate(tree, identity, registration)?;
-        notes.extend(dirty.and_then(DirtyMain::told));
+        // A warm create does not wait for a look at main that takes longer than itself.
+        let patience = (population == Population::Spare).then_some(PATIENCE);
+        notes.extend(dirty.and_then(|main| main.told(patience)));
         Ok(Built {
             tree,
             population,

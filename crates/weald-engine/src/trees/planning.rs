@@ -2,7 +2,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::thread::{self, JoinHandle};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::Duration;
 
 use weald_core::file_view::BESIDE_TREES;
 use weald_core::id::TreeId;
@@ -37,17 +39,21 @@ pub(super) struct Plan {
 const SMALL_INDEX: u64 = 128 << 10;
 
 /// A look at main's uncommitted changes, while other things are done.
-pub(super) struct DirtyMain(JoinHandle<usize>);
+pub(super) struct DirtyMain(Receiver<usize>);
 
 impl DirtyMain {
-    /// How many there are; `None` when there are none.
-    pub(super) fn count(self) -> Option<usize> {
-        self.0.join().ok().filter(|count| *count > 0)
+    /// How many there are; `None` when there are none, or when it takes longer than the caller waits.
+    pub(super) fn count(self, patience: Option<Duration>) -> Option<usize> {
+        let count = match patience {
+            None => self.0.recv().ok(),
+            Some(patience) => self.0.recv_timeout(patience).ok(),
+        };
+        count.filter(|count| *count > 0)
     }
 
     /// What to say about them.
-    pub(super) fn told(self) -> Option<String> {
-        let count = self.count()?;
+    pub(super) fn told(self, patience: Option<Duration>) -> Option<String> {
+        let count = self.count(patience)?;
         Some(format!(
             "the main checkout has {count} uncommitted changes; they are not in the tree"
         ))
@@ -84,7 +90,7 @@ impl Trees<'_> {
             _ => self.base(new.base.as_deref(), &target, task, &mut notes)?,
         };
         if self.config.text("tree.dirty_main") == "refuse"
-            && let Some(count) = self.dirty_main().and_then(DirtyMain::count)
+            && let Some(count) = self.dirty_main().and_then(|main| main.count(None))
         {
             return Err(TreeError::DirtyMain { count });
         }
@@ -235,7 +241,10 @@ impl Trees<'_> {
             let lines = status.split(|byte| *byte == 0);
             lines.filter(|line| !line.is_empty()).count()
         };
-        Some(DirtyMain(thread::spawn(status)))
+        let (tell, told) = mpsc::channel();
+        // Nobody may be there any more to be told.
+        thread::spawn(move || tell.send(status()));
+        Some(DirtyMain(told))
     }
 
     /// Whether looking at main takes a moment only.
