@@ -210,6 +210,9 @@ pub struct Tree {
     /// The sandbox's level of the last run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<String>,
+    /// True for a worktree that somebody else made: its branch is theirs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub adopted: bool,
     /// The tree whose branch this short-lived one lands on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scratch_for: Option<TreeName>,
@@ -257,6 +260,7 @@ impl Tree {
             worker: None,
             runs: Vec::new(),
             sandbox: None,
+            adopted: false,
             scratch_for: None,
             last_entered_at: None,
             kept_at: None,

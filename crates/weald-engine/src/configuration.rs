@@ -282,6 +282,10 @@ fn change_file(
         }
         Ok(changed)
     });
+    if path.ends_with(SHARED_FILE) {
+        // In a checkout it would be somebody's untracked file.
+        let _ = std::fs::remove_file(path.with_added_extension("lock"));
+    }
     edited.map_err(failed)?
 }
 

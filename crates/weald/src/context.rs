@@ -219,6 +219,19 @@ pub struct Ground {
 }
 
 impl Ground {
+    /// Says what of the repository's own settings does not count, where somebody would miss it.
+    pub fn warn_of_settings(&self, context: &Context<'_>) {
+        for note in &self.loaded.notes {
+            context.ui.warn(note);
+        }
+        for ignored in &self.loaded.config.ignored {
+            context.ui.warn(&format!(
+                "{} in {} does not count: {}",
+                ignored.key, ignored.origin, ignored.reason
+            ));
+        }
+    }
+
     /// The trees of the repository, for the caller.
     pub fn trees(&self, context: &Context<'_>) -> Result<Trees<'_>, Failure> {
         let directory = context.directory();

@@ -160,6 +160,10 @@ impl From<StoreError> for Failure {
             )),
             StoreError::File { .. } => Self::new("file", exit::REFUSED, message)
                 .hint("weald needs to write its folder in the repository: see who owns it"),
+            StoreError::Backend(_) if message.contains("disk is full") => {
+                Self::new("store_failed", exit::REFUSED, message)
+                    .hint("make room: weald pool drain, weald trash purge --apply")
+            }
             StoreError::Backend(_) => Self::new("store_failed", exit::REFUSED, message),
         }
     }

@@ -162,11 +162,11 @@ pub fn clean(text: &str) -> String {
         .collect()
 }
 
-/// How wide a line may be: the terminal's width, or 80 where there is none.
-fn width() -> usize {
-    let terminal = io::stdout().is_terminal();
-    let size = terminal
-        .then(|| rustix::termios::tcgetwinsize(io::stdout()).ok())
-        .flatten();
-    size.map_or(80, |size| usize::from(size.ws_col)).max(40)
+/// How wide a line may be: the terminal's width; programs get all of it.
+fn width() -> Option<usize> {
+    if !io::stdout().is_terminal() {
+        return None;
+    }
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok();
+    Some(size.map_or(80, |size| usize::from(size.ws_col)).max(40))
 }

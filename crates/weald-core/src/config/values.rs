@@ -43,6 +43,12 @@ pub fn from_text(key: &Key, text: &str) -> toml::Value {
             .parse()
             .map_or_else(|_| text.into(), toml::Value::Integer),
         Kind::List | Kind::OwnList => {
+            if text.trim_start().starts_with('[')
+                && let Ok(table) = format!("list = {text}").parse::<toml::Table>()
+                && let Some(list) = table.get("list")
+            {
+                return list.clone();
+            }
             let items = text
                 .split(',')
                 .map(str::trim)

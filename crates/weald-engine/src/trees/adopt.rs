@@ -190,6 +190,7 @@ impl Trees<'_> {
             registration: Some(known.name.clone()),
             head: Some(tip.as_str().to_owned()),
             task: wanted.task.clone(),
+            adopted: true,
             ..bare
         })
     }
@@ -336,7 +337,17 @@ fn shown(known: &Registration) -> Option<ForeignTree> {
         branch,
         locked: known.locked.clone(),
         exists: path.symlink_metadata().is_ok(),
-        adopt: format!("weald adopt {}", path.display()),
+        adopt: format!("weald adopt {}", quoted(&path)),
         path,
     })
+}
+
+/// A path as a shell takes it for one word.
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@%".contains(c);
+    match text.chars().all(is_plain) {
+        true => text,
+        false => format!("'{}'", text.replace('\'', r"'\''")),
+    }
 }

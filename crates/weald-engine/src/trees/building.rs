@@ -106,7 +106,7 @@ impl Trees<'_> {
         building: &Path,
     ) -> Result<Option<Population>, TreeError> {
         let root = tree.path.parent().unwrap_or(&tree.path);
-        let Some(pool) = self.pool_of(plan, root)? else {
+        let Some(pool) = self.pool_of(plan, root) else {
             return Ok(None);
         };
         match pool.take(&plan.start, building) {
@@ -115,10 +115,11 @@ impl Trees<'_> {
         }
     }
 
-    fn pool_of(&self, plan: &Plan, root: &Path) -> Result<Option<Pool>, TreeError> {
+    fn pool_of(&self, plan: &Plan, root: &Path) -> Option<Pool> {
         match plan.pool {
-            true => self.pool(root, &plan.start),
-            false => Ok(None),
+            // A pool that can't be used costs time, not the tree.
+            true => self.pool(root, &plan.start).unwrap_or_default(),
+            false => None,
         }
     }
 
@@ -149,7 +150,7 @@ impl Trees<'_> {
         index: &Path,
     ) -> Result<Population, TreeError> {
         let root = tree.path.parent().unwrap_or(&tree.path);
-        if let Some(pool) = self.pool_of(plan, root)?
+        if let Some(pool) = self.pool_of(plan, root)
             && let Some(taken) = pool.copy(building).unwrap_or_default()
             && let Some(population) = self.brought_forward(plan, building, taken)?
         {

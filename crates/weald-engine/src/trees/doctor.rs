@@ -379,6 +379,20 @@ impl Round<'_, '_> {
 
     fn check_present(&mut self, tree: &Tree, site: &Site) {
         let trees = self.trees;
+        let has_head = trees
+            .opened(tree)
+            .is_ok_and(|(_, door)| door.read(".git/HEAD", 4096).is_ok());
+        if tree.kind == TreeKind::Sealed && !has_head {
+            self.told(
+                "tree_damaged",
+                Severity::Warn,
+                format!("the repository in tree {} has no HEAD", tree.name),
+                format!(
+                    "nothing is changed; its files are there: weald rm --discard {} keeps them in the trash",
+                    tree.name
+                ),
+            );
+        }
         let name = tree.registration.as_deref().unwrap_or(tree.name.as_str());
         let known = trees.registrations().read(name);
         let points_back = known.as_ref().is_some_and(|known| {

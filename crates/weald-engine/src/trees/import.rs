@@ -11,7 +11,8 @@ use weald_core::store::Durability;
 use weald_core::tree::{Tree, TreeKind};
 use weald_core::tree_rules::TreeInput;
 use weald_git::{
-    Commit, Expected, Git, GitError, RefChange, list_refs, receive_checked, transfer, update_refs,
+    Commit, Expected, Git, GitError, RefChange, Vault, list_refs, receive_checked, transfer,
+    update_refs,
 };
 
 use super::inside::{Job, Look, Reply, SnapshotWish, Tips};
@@ -97,7 +98,17 @@ impl Trees<'_> {
     }
 
     /// Takes what comes with an answer into the vault, and waits for the end.
-    fn receive(&self, tree: &Tree, mut visit: Visit) -> Result<Reply, TreeError> {
+    fn receive(&self, tree: &Tree, visit: Visit) -> Result<Reply, TreeError> {
+        self.receive_into(&self.vault(), tree, visit)
+    }
+
+    /// The same for another vault.
+    pub(super) fn receive_into(
+        &self,
+        vault: &Vault,
+        tree: &Tree,
+        mut visit: Visit,
+    ) -> Result<Reply, TreeError> {
         let mut refused = None;
         if visit.reply.error.is_none()
             && let Some(mut pack) = visit.pack()
@@ -107,7 +118,7 @@ impl Trees<'_> {
                 // Its end has to be read all the same: its writer would fail otherwise.
                 true => drop(io::copy(&mut pack, &mut io::sink())),
                 false => {
-                    refused = receive_checked(self.vault().path(), pack.take(limit), limit).err();
+                    refused = receive_checked(vault.path(), pack.take(limit), limit).err();
                 }
             }
         }

@@ -15,6 +15,7 @@ mod changes;
 mod diff;
 mod fingerprint;
 mod look;
+mod modules;
 mod population;
 mod putting_back;
 mod snapshot;
@@ -58,6 +59,10 @@ pub(crate) enum Job {
     Forward { from: String, to: String },
     /// Check out the commits of submodules: repository, work tree, commit.
     PopulateSubmodules(Vec<(PathBuf, PathBuf, String)>),
+    /// Name the repositories of submodules.
+    ListModules,
+    /// Say what a submodule's repository holds, and send what `haves` lack.
+    Module { name: String, haves: Vec<String> },
     /// Give files the times that main's have, if they hold the same.
     MatchTimes { main: PathBuf, index: PathBuf },
     /// Say what is there; with `haves`, send all that the vault lacks. Perhaps send a snapshot, too.
@@ -264,6 +269,8 @@ impl Request {
             Job::Populate { commit, index } => self.populate(commit, index.as_deref()),
             Job::Forward { from, to } => self.forward(from, to),
             Job::PopulateSubmodules(modules) => self.populate_submodules(modules),
+            Job::ListModules => self.list_modules(),
+            Job::Module { name, haves } => self.send_module(name, haves),
             Job::MatchTimes { main, index } => self.match_times(main, index),
             Job::Look {
                 haves,

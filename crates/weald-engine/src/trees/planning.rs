@@ -227,7 +227,9 @@ impl Trees<'_> {
     pub(super) fn dirty_main(&self) -> Option<DirtyMain> {
         let root = self.place.root();
         let common_dir = self.place.repository().common_dir().to_owned();
-        if self.config.text("tree.dirty_main") == "ignore" || !root.join(".git").exists() {
+        let is_ignored = self.config.text("tree.dirty_main") == "ignore";
+        // A bare repository has no index, also where a `.git` points at it.
+        if is_ignored || !root.join(".git").exists() || !common_dir.join("index").is_file() {
             return None;
         }
         let status = move || {

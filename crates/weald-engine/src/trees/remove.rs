@@ -338,6 +338,7 @@ impl Trees<'_> {
         };
         let goes = match self.config.text("remove.branch") {
             "keep" => return Ok(BranchOutcome::KeptByPolicy),
+            _ if tree.adopted => return Ok(BranchOutcome::KeptByPolicy),
             "always" => true,
             "if_unchanged" if tip != tree.base.commit => return Ok(BranchOutcome::KeptByPolicy),
             _ => landed,

@@ -9,8 +9,10 @@ use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use weald_core::tree::TreeKind;
-use weald_git::{CheckoutIndex, EntryKind, Git, Vault, list_refs};
+use weald_core::tree::{Tree, TreeKind};
+use weald_git::{
+    CheckoutIndex, EntryKind, Expected, Git, RefChange, Vault, list_refs, update_refs,
+};
 
 use super::inner::{packed_line, packed_text, quoted};
 use super::inside::Job;
@@ -154,6 +156,71 @@ impl Trees<'_> {
         };
         written().map_err(at(&git_dir))?;
         Ok(Some(git_dir))
+    }
+}
+
+impl Trees<'_> {
+    /// Takes what the submodules of a tree hold into their vaults; answers how many commits of theirs main lacks.
+    pub(crate) fn import_submodules(&self, tree: &Tree, site: &Site) -> Result<u64, TreeError> {
+        if tree.kind != TreeKind::Sealed || !site.git_dir.join("modules").is_dir() {
+            return Ok(0);
+        }
+        let name = tree.name.as_str();
+        let listed = self.do_inside(name, site, Access::Read, Job::ListModules)?;
+        let mut commits = 0;
+        for module in listed.paths {
+            commits += self.import_submodule(tree, site, &module)?;
+        }
+        Ok(commits)
+    }
+
+    fn import_submodule(&self, tree: &Tree, site: &Site, name: &str) -> Result<u64, TreeError> {
+        let common_dir = self.place.repository().common_dir();
+        let theirs = common_dir.join("modules").join(name);
+        if !is_plain(name) || !theirs.join("objects").is_dir() {
+            return Err(TreeError::Unreadable {
+                name: tree.name.to_string(),
+                why: format!("main has no submodule {name}, so nobody else has what it holds"),
+            });
+        }
+        let vault = Vault::of_submodule(common_dir, name);
+        let mains = list_refs(&theirs, &["refs/heads/", "refs/remotes/", "refs/tags/"])?;
+        vault.require(&mains, &[])?;
+        let known: Vec<_> = mains.iter().map(|known| known.commit.clone()).collect();
+        let own = list_refs(vault.path(), &["refs/main/", "refs/tree/"])?;
+        let mut haves: Vec<_> = own.iter().map(|own| own.commit.clone()).collect();
+        haves.extend(known.iter().cloned());
+        let pinned = own.iter().filter(|own| own.name.starts_with("refs/main/"));
+        let known: Vec<_> = known
+            .into_iter()
+            .chain(pinned.map(|own| own.commit.clone()))
+            .collect();
+        let job = Job::Module {
+            name: name.to_owned(),
+            haves: haves.clone(),
+        };
+        let visit = self.visit(tree.name.as_str(), site, Access::Read, job)?;
+        let reply = self.receive_into(&vault, tree, visit)?;
+        let held = reply.tips.map(|tips| tips.refs).unwrap_or_default();
+        let news: Vec<_> = held.iter().filter(|(_, id)| !haves.contains(id)).collect();
+        let changes: Vec<_> = news
+            .iter()
+            .map(|(_, id)| RefChange {
+                name: format!("refs/tree/{}/{id}", tree.id),
+                new: Some(id.clone()),
+                expected: Expected::Any,
+            })
+            .collect();
+        update_refs(vault.path(), &changes, "weald: imported")?;
+        let mut walk: Vec<_> = held.into_iter().map(|(_, id)| id).collect();
+        walk.extend(known.iter().map(|id| format!("^{id}")));
+        let counted = vault
+            .git("rev-list")
+            .args(["--count", "--ignore-missing", "--stdin"])
+            .input(walk.join("\n") + "\n")
+            .run()?;
+        let counted = String::from_utf8_lossy(&counted).trim().parse();
+        Ok(counted.unwrap_or(u64::MAX))
     }
 }
 

@@ -26,6 +26,7 @@ impl Ensure {
     /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
+        ground.warn_of_settings(context);
         let trees = ground.trees(context)?;
         if context.environment.get("WEALD_DEFER_CLAUDE").as_deref() != Some("0") {
             if ground.place.inside().is_some() {

@@ -99,6 +99,7 @@ impl New {
     /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
+        ground.warn_of_settings(context);
         let trees = ground.trees(context)?;
         let progress = context.ui.progress("making the tree");
         let created = trees.create(&self.options.request(self.name, self.parent))?;
@@ -149,5 +150,17 @@ fn told(out: &mut Out, created: &Created) -> io::Result<()> {
         "  branch {}, from {} for {}",
         tree.branch, tree.base.reference, tree.target
     )?;
+    if let Some(setup) = &created.setup {
+        let mut brought = setup.shared.clone();
+        if setup.copied > 0 {
+            brought.insert(0, format!("{} ignored files", setup.copied));
+        }
+        if !setup.commands.is_empty() {
+            brought.push(format!("{} commands", setup.commands.len()));
+        }
+        if !brought.is_empty() {
+            writeln!(out, "  set up: {}", brought.join(", "))?;
+        }
+    }
     writeln!(out, "  work in it: weald run {} -- CMD…", tree.name)
 }

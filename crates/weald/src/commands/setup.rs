@@ -24,6 +24,7 @@ impl Setup {
     /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
+        ground.warn_of_settings(context);
         let trees = ground.trees(context)?;
         let done = trees.set_up_again(self.name.as_deref())?;
         context.tell(&ground.engine);

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use clap::Args;
 use weald_core::Timestamp;
+use weald_core::setup::SetupOutcome;
 use weald_engine::{Dirty, TreeView};
 
 use super::list;
@@ -107,7 +108,7 @@ fn told(out: &mut Out, view: &TreeView, now: Timestamp) -> io::Result<()> {
         tree.target
     )?;
     let Some(look) = &view.look else {
-        return Ok(());
+        return writeln!(out, "  whether it is dirty is unknown");
     };
     match view.dirty {
         Dirty::Known(false) => writeln!(out, "  clean")?,
@@ -119,6 +120,15 @@ fn told(out: &mut Out, view: &TreeView, now: Timestamp) -> io::Result<()> {
     }
     if let Some(operation) = &look.operation {
         writeln!(out, "  a {} is going on", clean(operation))?;
+    }
+    let unfinished = match tree.setup.as_ref().map(|setup| setup.outcome) {
+        None | Some(SetupOutcome::Done) => None,
+        Some(SetupOutcome::Failed) => Some("failed"),
+        Some(SetupOutcome::Unapproved) => Some("waits for weald trust"),
+        Some(SetupOutcome::Unavailable) => Some("found no sandbox of level full"),
+    };
+    if let Some(why) = unfinished {
+        writeln!(out, "  its set-up {why}; again: weald setup {}", tree.name)?;
     }
     if tree.diverged {
         writeln!(
@@ -161,6 +171,12 @@ fn details(out: &mut Out, view: &TreeView, now: Timestamp) -> io::Result<()> {
             Some(runs.join(", ")).filter(|text| !text.is_empty()),
         ),
         ("sandbox", tree.sandbox.clone()),
+        (
+            "ports",
+            tree.ports
+                .as_ref()
+                .map(|ports| format!("{}-{}", ports.first, ports.last())),
+        ),
         (
             "scratch for",
             tree.scratch_for.as_ref().map(ToString::to_string),

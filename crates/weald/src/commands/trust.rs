@@ -28,6 +28,7 @@ impl Trust {
     /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
+        ground.warn_of_settings(context);
         let trees = ground.trees(context)?;
         let trust = match (self.list, self.revoke) {
             (true, _) => trees.trust()?,

@@ -36,17 +36,19 @@ impl Table {
     /// Prints it.
     pub fn print(&self, out: &mut Out) -> io::Result<()> {
         let last = self.heads.len() - 1;
+        let whole = width();
+        let limit = whole.map_or(usize::MAX, |_| WIDEST);
         let widest = |column: usize| {
             let cells = self.rows.iter().map(|row| row[column].0.width());
             cells
                 .chain([self.heads[column].width()])
                 .max()
                 .unwrap_or(0)
-                .min(WIDEST)
+                .min(limit)
         };
         let widths: Vec<_> = (0..last).map(widest).collect();
         let used: usize = widths.iter().map(|width| width + 2).sum();
-        let room = width().saturating_sub(used).max(10);
+        let room = whole.map_or(usize::MAX, |whole| whole.saturating_sub(used).max(10));
         let heads = self
             .heads
             .iter()

@@ -44,6 +44,7 @@ mod trees_setup_builds;
 mod trees_setup_commands;
 mod trees_snapshots;
 mod trees_states;
+mod trees_submodules;
 mod trees_trash;
 mod trees_vectors;
 mod trees_work;

@@ -105,7 +105,7 @@ impl Request {
     }
 
     /// Sends what `wanted` lead to and `haves` lack, and a few objects besides, as a pack.
-    fn send(
+    pub(super) fn send(
         &self,
         wanted: &[&str],
         haves: &[&String],

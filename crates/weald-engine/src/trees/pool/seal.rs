@@ -156,6 +156,7 @@ impl Trees<'_> {
             digest.add(commit.len().to_string().as_bytes());
         }
         checkout.add(self.config.text("tree.lfs").as_bytes());
+        checkout.add(umask().as_bytes());
         repository.add(self.config.list("sandbox.sockets").join("\n").as_bytes());
         let mut is_indirect = false;
         for file in self.configurations() {
@@ -230,6 +231,13 @@ impl Trees<'_> {
         let found = known.find(|(known, _)| known.as_os_str() == std::ffi::OsStr::new(name));
         found.map(|(_, value)| value.clone())
     }
+}
+
+/// Which rights new files don't get: a spare has them from whoever filled the pool.
+fn umask() -> String {
+    let status = read(Path::new("/proc/self/status"));
+    let line = status.lines().find(|line| line.starts_with("Umask:"));
+    line.unwrap_or_default().to_owned()
 }
 
 fn read(file: &Path) -> String {

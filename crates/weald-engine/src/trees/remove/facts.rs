@@ -33,7 +33,12 @@ impl Trees<'_> {
         };
         verdict.tree = tree;
         verdict.ignored = look.ignored;
-        verdict.unlanded = self.unlanded(&verdict.tree, &self.tips(&verdict.tree, &look.head)?)?;
+        let below = match self.import_submodules(&verdict.tree, &site) {
+            Ok(commits) => commits,
+            Err(error) => return Ok(Contents::Unknown(error.to_string())),
+        };
+        let tips = self.tips(&verdict.tree, &look.head)?;
+        verdict.unlanded = self.unlanded(&verdict.tree, &tips)?.saturating_add(below);
         let in_progress = u64::from(look.operation.is_some());
         verdict.is_dirty = look.staged + look.unstaged + look.untracked + in_progress > 0;
         Ok(Contents::Known {
