@@ -7,6 +7,15 @@ use std::path::{Path, PathBuf};
 
 /// Reads a text file of at most `limit` bytes; `None` if there is none. Waits on no FIFO and reads no device.
 pub fn read_small(path: &Path, limit: u64) -> io::Result<Option<String>> {
+    let Some(bytes) = read_small_bytes(path, limit)? else {
+        return Ok(None);
+    };
+    let odd = |error| io::Error::new(io::ErrorKind::InvalidData, error);
+    String::from_utf8(bytes).map(Some).map_err(odd)
+}
+
+/// The same for any bytes.
+pub fn read_small_bytes(path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
     let nonblocking = rustix::fs::OFlags::NONBLOCK.bits() as i32;
     let file = match OpenOptions::new()
         .read(true)
@@ -24,9 +33,9 @@ pub fn read_small(path: &Path, limit: u64) -> io::Result<Option<String>> {
     if found.len() > limit {
         return Err(io::Error::other(format!("it is larger than {limit} bytes")));
     }
-    let mut text = String::new();
-    file.take(limit).read_to_string(&mut text)?;
-    Ok(Some(text))
+    let mut bytes = Vec::new();
+    file.take(limit).read_to_end(&mut bytes)?;
+    Ok(Some(bytes))
 }
 
 /// Writes a file beside its place and renames it there: others see the old one or the new one.

@@ -21,6 +21,7 @@ mod keep;
 mod layout;
 mod planning;
 mod pool;
+mod populating;
 mod ports;
 mod recreate;
 mod remove;

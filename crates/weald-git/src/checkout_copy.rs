@@ -241,7 +241,7 @@ fn copy_file(
     mode: u32,
     buffer: &mut Vec<u8>,
 ) -> io::Result<Stat> {
-    let source = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let source = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let copy = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let source = openat(from, name, source, Mode::empty())?;
     let copy = openat(to, name, copy, Mode::from_bits_retain(mode))?;

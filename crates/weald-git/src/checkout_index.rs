@@ -97,7 +97,8 @@ impl CheckoutIndex {
         Ok(Self::parse(fs::read(path)?, sha256))
     }
 
-    fn parse(mut bytes: Vec<u8>, sha256: bool) -> Option<Self> {
+    /// The same for its bytes.
+    pub fn parse(mut bytes: Vec<u8>, sha256: bool) -> Option<Self> {
         let id_length = if sha256 { 32 } else { 20 };
         let end = bytes.len().checked_sub(id_length)?;
         let version = number(&bytes, 4)?;

@@ -1,16 +1,18 @@
-//! Opening files in a directory that somebody else may write.
+//! Opening and writing files in a directory that somebody else may write.
 //!
 //! Nothing is followed: no link, no mount, no way up. Nothing is waited for: a FIFO or a device is no file here. What is
 //! larger than the caller's limit is refused. All by the kernel (`openat2`), so there is no moment between a check and
 //! the use.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
+use rustix::fs::{
+    AtFlags, CWD, Mode, OFlags, ResolveFlags, mkdirat, openat, openat2, renameat, unlinkat,
+};
 
 /// Why a file behind the door was not read.
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +32,12 @@ pub enum DoorError {
         reason: String,
     },
 }
+
+/// Nothing is followed.
+const STRICT: ResolveFlags = ResolveFlags::BENEATH
+    .union(ResolveFlags::NO_SYMLINKS)
+    .union(ResolveFlags::NO_MAGICLINKS)
+    .union(ResolveFlags::NO_XDEV);
 
 /// A directory of somebody else's.
 #[derive(Debug)]
@@ -118,6 +126,60 @@ impl Door {
         self.find(path, OFlags::PATH | OFlags::DIRECTORY).is_ok()
     }
 
+    /// Writes a file: beside its place, then renamed there. Folders on the way are made; a link in the way is refused.
+    pub fn write(&self, path: &str, bytes: &[u8]) -> io::Result<()> {
+        let (folder, name) = self.folder_of(path)?;
+        let building = format!("{name}.{}.new", std::process::id());
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+        let _ = unlinkat(&folder, &building, AtFlags::empty());
+        let mode = Mode::from_bits_retain(0o666);
+        let made = openat(&folder, &building, flags | OFlags::CLOEXEC, mode)?;
+        let written = File::from(made)
+            .write_all(bytes)
+            .and_then(|()| Ok(renameat(&folder, &building, &folder, name)?));
+        written.inspect_err(|_| {
+            let _ = unlinkat(&folder, &building, AtFlags::empty());
+        })
+    }
+
+    /// Takes a file or a link away; nothing if there is none.
+    pub fn remove(&self, path: &str) -> io::Result<()> {
+        let (folder, name) = self.folder_of(path)?;
+        match unlinkat(&folder, name, AtFlags::empty()) {
+            Ok(()) | Err(rustix::io::Errno::NOENT) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Makes a regular file survive a power cut; nothing if there is none.
+    pub fn sync(&self, path: &str) -> io::Result<()> {
+        match self.find(path, OFlags::RDONLY | OFlags::NONBLOCK) {
+            Ok(file) => file.sync_all(),
+            Err(DoorError::Absent { .. }) => Ok(()),
+            Err(error) => Err(io::Error::other(error.to_string())),
+        }
+    }
+
+    /// Makes a folder, and those on the way to it.
+    pub fn make_folder(&self, path: &str) -> io::Result<()> {
+        self.folder_of(&format!("{path}/.")).map(drop)
+    }
+
+    /// The folder of a path, made if there is none, and the last part of the path.
+    fn folder_of<'a>(&self, path: &'a str) -> io::Result<(OwnedFd, &'a str)> {
+        let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let mut folder = self.directory.try_clone()?;
+        for part in folders.split('/').filter(|part| !part.is_empty()) {
+            match mkdirat(&folder, part, Mode::from_bits_retain(0o777)) {
+                Ok(()) | Err(rustix::io::Errno::EXIST) => {}
+                Err(error) => return Err(error.into()),
+            }
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            folder = openat2(&folder, part, flags, Mode::empty(), STRICT)?;
+        }
+        Ok((folder, name))
+    }
+
     /// How far an existing `path` leads without leaving: true if all of it stays below.
     pub fn holds(&self, path: &Path) -> io::Result<bool> {
         let found = openat2(
@@ -135,12 +197,8 @@ impl Door {
     }
 
     fn find(&self, path: &str, flags: OFlags) -> Result<File, DoorError> {
-        let resolve = ResolveFlags::BENEATH
-            | ResolveFlags::NO_SYMLINKS
-            | ResolveFlags::NO_MAGICLINKS
-            | ResolveFlags::NO_XDEV;
         let flags = flags | OFlags::CLOEXEC;
-        match openat2(&self.directory, path, flags, Mode::empty(), resolve) {
+        match openat2(&self.directory, path, flags, Mode::empty(), STRICT) {
             Ok(fd) => Ok(File::from(fd)),
             Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => {
                 Err(DoorError::Absent { path: path.into() })

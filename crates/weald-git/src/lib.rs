@@ -31,7 +31,7 @@ pub use process::{Git, GitError, MINIMUM_VERSION, Output, require_version};
 pub use refs::{
     Commit, Expected, MainRef, RefChange, Reference, Target, create_branch, list_refs, update_refs,
 };
-pub use registration::{NewRegistration, Registration, Registrations, sync_together};
+pub use registration::{NewRegistration, Registration, Registrations};
 pub use repository::{Blob, DiscoverError, Repository};
 pub use vault::{Vault, VaultError};
 pub use vault_upkeep::{GRACE, VaultStatus, VaultUpkeep};

@@ -235,7 +235,7 @@ impl Registrations {
 }
 
 /// Makes files and directories survive a power cut, at once: a journal takes them together.
-pub fn sync_together(paths: &[PathBuf]) -> io::Result<()> {
+fn sync_together(paths: &[PathBuf]) -> io::Result<()> {
     let sync = |path: &PathBuf| File::open(path)?.sync_all();
     thread::scope(|scope| {
         let started: Vec<_> = paths

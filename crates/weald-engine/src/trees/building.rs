@@ -1,22 +1,23 @@
 //! Making a tree on disk: vault, build beside its place, register, branch, rename. What fails is taken back.
 
 use std::fs;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::Duration;
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use weald_core::tree::{DirectoryIdentity, Tree, TreeKind};
 use weald_git::{
-    Expected, GRACE, NewRegistration, RefChange, Reference, born, create_branch, device,
-    sync_together, transfer, update_refs,
+    Door, Expected, GRACE, NewRegistration, RefChange, Reference, born, create_branch, device,
+    transfer, update_refs,
 };
 
-use super::inner::Inner;
-use super::inside::Job;
 use super::planning::Plan;
-use super::pool::{Pool, Population, Taken};
-use super::visit::{Access, Site, pointer_text};
+use super::pool::Population;
+use super::setup::Setup;
+use super::visit::pointer_text;
 use super::{TreeError, Trees, at};
 use crate::excludes;
 use crate::marker::{self, TreeNote};
@@ -28,6 +29,7 @@ const PATIENCE: Duration = Duration::from_millis(3);
 pub(super) struct Built {
     pub tree: Tree,
     pub population: Population,
+    pub setup: Setup,
     pub notes: Vec<String>,
 }
 
@@ -65,6 +67,8 @@ impl Trees<'_> {
             None => self.copy_or_check_out(plan, tree, &building, &index)?,
         };
         self.finish_files(plan, tree, &building, &index)?;
+        let setup = self.bring_files(tree, &building, &index)?;
+        sync_small_files(&building)?;
         let identity = identity_of(&building)?;
         self.keep_replaced(plan, tree)?;
         let registration = self.register(tree, identity, Some(&index))?;
@@ -94,127 +98,9 @@ impl Trees<'_> {
         Ok(Built {
             tree,
             population,
+            setup,
             notes,
         })
-    }
-
-    /// A spare of the pool, brought to where the tree starts.
-    fn take_spare(
-        &self,
-        plan: &Plan,
-        tree: &Tree,
-        building: &Path,
-    ) -> Result<Option<Population>, TreeError> {
-        let root = tree.path.parent().unwrap_or(&tree.path);
-        let Some(pool) = self.pool_of(plan, root) else {
-            return Ok(None);
-        };
-        match pool.take(&plan.start, building) {
-            Some(taken) => self.brought_forward(plan, building, taken),
-            None => Ok(None),
-        }
-    }
-
-    fn pool_of(&self, plan: &Plan, root: &Path) -> Option<Pool> {
-        match plan.pool {
-            // A pool that can't be used costs time, not the tree.
-            true => self.pool(root, &plan.start).unwrap_or_default(),
-            false => None,
-        }
-    }
-
-    fn brought_forward(
-        &self,
-        plan: &Plan,
-        building: &Path,
-        taken: Taken,
-    ) -> Result<Option<Population>, TreeError> {
-        let is_there = taken.base == plan.start
-            || self
-                .bring_forward(building, &taken.base, &plan.start)
-                .unwrap_or(false);
-        if is_there {
-            self.renew_settings(building, &plan.start, &taken)?;
-            return Ok(Some(taken.population));
-        }
-        fs::remove_dir_all(building).map_err(at(building))?;
-        Ok(None)
-    }
-
-    /// The files without a spare: a copy of the donor, or by git in the new directory's sandbox.
-    fn copy_or_check_out(
-        &self,
-        plan: &Plan,
-        tree: &Tree,
-        building: &Path,
-        index: &Path,
-    ) -> Result<Population, TreeError> {
-        let root = tree.path.parent().unwrap_or(&tree.path);
-        if let Some(pool) = self.pool_of(plan, root)
-            && let Some(taken) = pool.copy(building).unwrap_or_default()
-            && let Some(population) = self.brought_forward(plan, building, taken)?
-        {
-            return Ok(population);
-        }
-        // A copy that failed half-way.
-        let _ = fs::remove_dir_all(building);
-        fs::create_dir(building).map_err(at(building))?;
-        match tree.kind {
-            TreeKind::Sealed => {
-                let git_dir = building.join(".git");
-                fs::create_dir(&git_dir).map_err(at(&git_dir))?;
-                self.write_settings(&git_dir, &plan.start)?;
-                self.populate(tree, building, git_dir, &plan.start, None)?;
-            }
-            TreeKind::Linked => {
-                self.vault()
-                    .complete_checkout(&plan.start, &|git| self.as_user(git))?;
-                let git_dir = self.place.repository().common_dir().to_owned();
-                self.populate(tree, building, git_dir, &plan.start, Some(index))?;
-            }
-        }
-        Ok(Population::Checkout)
-    }
-
-    /// What only this tree has: its branch and refs, or for a linked one nothing but the index beside its registration.
-    fn finish_files(
-        &self,
-        plan: &Plan,
-        tree: &Tree,
-        building: &Path,
-        index: &Path,
-    ) -> Result<(), TreeError> {
-        let git_dir = building.join(".git");
-        match tree.kind {
-            TreeKind::Sealed => {
-                let inner = Inner {
-                    branch: &tree.branch,
-                    commit: &plan.start,
-                    target: plan
-                        .target_tip
-                        .as_deref()
-                        .map(|tip| (tree.target.as_str(), tip)),
-                    refs: &plan.refs,
-                    path: &tree.path,
-                };
-                self.write_refs(&git_dir, &inner)?;
-                self.fill_submodules(building)?;
-            }
-            TreeKind::Linked if git_dir.is_dir() => {
-                self.move_index(&git_dir.join("index"), index)?;
-                fs::remove_dir_all(&git_dir).map_err(at(&git_dir))?;
-            }
-            TreeKind::Linked => {}
-        }
-        sync_small_files(building)
-    }
-
-    /// An index on its way into a registration.
-    fn move_index(&self, from: &Path, to: &Path) -> Result<(), TreeError> {
-        fs::create_dir_all(self.workshop()).map_err(at(&self.workshop()))?;
-        fs::rename(from, to)
-            .or_else(|_| fs::copy(from, to).and_then(|_| fs::remove_file(from)))
-            .map_err(at(to))
     }
 
     /// The branch in main: made, or left where it is reused.
@@ -288,33 +174,6 @@ impl Trees<'_> {
         Ok(told)
     }
 
-    /// The files, by git in the new directory's sandbox.
-    fn populate(
-        &self,
-        tree: &Tree,
-        building: &Path,
-        git_dir: PathBuf,
-        commit: &str,
-        index: Option<&Path>,
-    ) -> Result<(), TreeError> {
-        let site = Site {
-            path: building.to_owned(),
-            git_dir,
-            kind: TreeKind::Sealed,
-        };
-        // A linked tree's index is written beside its files, and moved to main's registration afterwards.
-        let beside = building.join(".weald-index");
-        let job = Job::Populate {
-            commit: commit.to_owned(),
-            index: index.map(|_| beside.clone()),
-        };
-        self.do_inside(tree.name.as_str(), &site, Access::Write, job)?;
-        match index {
-            Some(index) => self.move_index(&beside, index),
-            None => Ok(()),
-        }
-    }
-
     /// Puts the tree into main's `worktrees/`.
     pub(crate) fn register(
         &self,
@@ -368,8 +227,8 @@ impl Trees<'_> {
     fn write_pointer(&self, building: &Path, registration: &str) -> Result<(), TreeError> {
         let directory = self.registrations().directory(registration);
         let text = pointer_text(&directory);
-        let file = building.join(".git");
-        fs::write(&file, text).map_err(at(&file))
+        let door = Door::open(building).map_err(at(building))?;
+        door.write(".git", text.as_bytes()).map_err(at(building))
     }
 
     /// A creation that failed leaves nothing: not the directory, not the registration, not a branch of this call's.
@@ -452,16 +311,20 @@ pub(crate) fn identity_of(path: &Path) -> Result<DirectoryIdentity, TreeError> {
 /// What can't be made again is on disk afterwards.
 fn sync_small_files(path: &Path) -> Result<(), TreeError> {
     // Small files of the inner repository; the work tree's files can be made again from the vault.
-    let git_dir = path.join(".git");
     let names = [
-        "HEAD",
-        "config",
-        "packed-refs",
-        "objects/info/alternates",
-        "index",
+        ".git/HEAD",
+        ".git/config",
+        ".git/packed-refs",
+        ".git/objects/info/alternates",
+        ".git/index",
+        ".",
     ];
-    let files = names.map(|name| git_dir.join(name));
-    let mut present: Vec<_> = files.into_iter().filter(|file| file.is_file()).collect();
-    present.push(path.to_owned());
-    sync_together(&present).map_err(at(path))
+    let door = &Door::open(path).map_err(at(path))?;
+    let synced = thread::scope(|scope| {
+        let started = names.map(|name| scope.spawn(move || door.sync(name)));
+        let lost = |_| Err(io::Error::other("a thread was lost"));
+        let mut ended = started.into_iter();
+        ended.try_for_each(|one| one.join().unwrap_or_else(lost))
+    });
+    synced.map_err(at(path))
 }

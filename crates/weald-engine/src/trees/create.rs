@@ -89,13 +89,14 @@ impl Trees<'_> {
         match self.build(&plan, &tree) {
             Ok(built) => {
                 self.hold_reserve();
-                self.with_setup(Created {
+                let made = Created {
                     tree: built.tree,
                     outcome: Outcome::Created,
                     population: Some(built.population),
                     notes: built.notes,
                     setup: None,
-                })
+                };
+                self.with_setup(made, Some(built.setup))
             }
             Err(error) => {
                 self.take_back(&plan, &tree);
@@ -141,7 +142,7 @@ impl Trees<'_> {
                 notes: Vec::new(),
                 setup: None,
             }),
-            Err(TreeError::Missing { .. }) => self.with_setup(self.recreate(&tree)?),
+            Err(TreeError::Missing { .. }) => self.with_setup(self.recreate(&tree)?, None),
             Err(other) => Err(other),
         }
     }

@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use weald_git::{Git, GitError, MainRef};
+use weald_git::{Door, Git, GitError, MainRef};
 
 use super::{TreeError, Trees};
 
@@ -101,15 +101,16 @@ impl Trees<'_> {
     pub(crate) fn write_settings(&self, git_dir: &Path, commit: &str) -> Result<(), TreeError> {
         let config = self.inner_config(commit)?;
         let filled = || -> io::Result<()> {
+            let door = Door::open(git_dir)?;
             for directory in ["objects/info", "objects/pack", "refs/heads", "info", "logs"] {
-                fs::create_dir_all(git_dir.join(directory))?;
+                door.make_folder(directory)?;
             }
             let mut objects = self.vault().objects().as_os_str().as_bytes().to_vec();
             objects.push(b'\n');
-            fs::write(git_dir.join("objects/info/alternates"), objects)?;
-            fs::write(git_dir.join("HEAD"), format!("{commit}\n"))?;
-            fs::write(git_dir.join("config"), config)?;
-            self.copy_info(git_dir)
+            door.write("objects/info/alternates", &objects)?;
+            door.write("HEAD", format!("{commit}\n").as_bytes())?;
+            door.write("config", config.as_bytes())?;
+            self.copy_info(&door)
         };
         filled().map_err(|source| TreeError::File {
             path: git_dir.to_owned(),
@@ -120,20 +121,15 @@ impl Trees<'_> {
     /// What is a tree's own: its branch, the refs it sees, and the way to the vault from where it will be.
     pub(crate) fn write_refs(&self, git_dir: &Path, inner: &Inner<'_>) -> Result<(), TreeError> {
         let filled = || -> io::Result<()> {
-            fs::write(
-                git_dir.join("HEAD"),
-                format!("ref: refs/heads/{}\n", inner.branch),
-            )?;
-            fs::write(git_dir.join("packed-refs"), packed_refs(inner))?;
-            fs::write(
-                git_dir.join("objects/info/alternates"),
-                self.alternates(inner.path),
-            )?;
+            // A filter may have run in there: no link that it left is written through.
+            let door = Door::open(git_dir)?;
+            let head = format!("ref: refs/heads/{}\n", inner.branch);
+            door.write("HEAD", head.as_bytes())?;
+            door.write("packed-refs", packed_refs(inner).as_bytes())?;
+            door.write("objects/info/alternates", &self.alternates(inner.path))?;
             for symbolic in inner.refs.iter().filter(|known| known.symbolic.is_some()) {
-                let file = git_dir.join(&symbolic.name);
-                fs::create_dir_all(file.parent().unwrap_or(git_dir))?;
                 let to = symbolic.symbolic.as_deref().unwrap_or_default();
-                fs::write(file, format!("ref: {to}\n"))?;
+                door.write(&symbolic.name, format!("ref: {to}\n").as_bytes())?;
             }
             Ok(())
         };
@@ -158,12 +154,12 @@ impl Trees<'_> {
     }
 
     /// What a person put beside main's refs: excludes, attributes, the end of a shallow history.
-    fn copy_info(&self, git_dir: &Path) -> io::Result<()> {
+    fn copy_info(&self, door: &Door) -> io::Result<()> {
         let main = self.place.repository().common_dir();
         for file in INFO_FILES {
-            let _ = fs::remove_file(git_dir.join(file));
-            if main.join(file).is_file() {
-                fs::copy(main.join(file), git_dir.join(file))?;
+            match fs::read(main.join(file)) {
+                Ok(bytes) => door.write(file, &bytes)?,
+                Err(_) => door.remove(file)?,
             }
         }
         Ok(())

@@ -64,7 +64,11 @@ pub(crate) enum Job {
     /// Say what a submodule's repository holds, and send what `haves` lack.
     Module { name: String, haves: Vec<String> },
     /// Give files the times that main's have, if they hold the same.
-    MatchTimes { main: PathBuf, index: PathBuf },
+    MatchTimes {
+        main: PathBuf,
+        index: PathBuf,
+        own: Option<PathBuf>,
+    },
     /// Say what is there; with `haves`, send all that the vault lacks. Perhaps send a snapshot, too.
     Look {
         haves: Option<Vec<String>>,
@@ -271,7 +275,7 @@ impl Request {
             Job::PopulateSubmodules(modules) => self.populate_submodules(modules),
             Job::ListModules => self.list_modules(),
             Job::Module { name, haves } => self.send_module(name, haves),
-            Job::MatchTimes { main, index } => self.match_times(main, index),
+            Job::MatchTimes { main, index, own } => self.match_times(main, index, own.as_deref()),
             Job::Look {
                 haves,
                 snapshot,

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde::Serialize;
-use weald_git::{CheckoutIndex, copy_checkout};
+use weald_git::{CheckoutIndex, Door, DoorError, copy_checkout};
 
 use super::inner::INFO_FILES;
 use super::{TreeError, Trees, at};
@@ -28,6 +28,9 @@ use crate::marker;
 
 pub use fill::Patience;
 pub(crate) use seal::{Seal, Settings};
+
+/// The largest index that is copied.
+const INDEX_LIMIT: u64 = 1 << 30;
 
 /// How the files of a tree came about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -142,13 +145,15 @@ impl Pool {
             match snapshot::is_subvolume(&from) && snapshot::snapshot(&from, to).is_ok() {
                 true => Population::Snapshot,
                 false => {
+                    let theirs = Door::open(&from.join(".git"))?;
+                    let index = theirs.read("index", INDEX_LIMIT).ok();
                     let sha256 = seal.base.len() == 64;
-                    let index = from.join(".git/index");
-                    let Some(index) = CheckoutIndex::read(&index, sha256)? else {
+                    let Some(index) = index.and_then(|bytes| CheckoutIndex::parse(bytes, sha256))
+                    else {
                         return Ok(None);
                     };
                     fs::create_dir(to)?;
-                    copy_tree(&from, to, index)?;
+                    copy_tree(&from, &theirs, to, index)?;
                     Population::Clone
                 }
             };
@@ -169,15 +174,17 @@ impl Pool {
 }
 
 /// Copies files and repository of a sealed checkout that nobody has worked in.
-fn copy_tree(from: &Path, to: &Path, mut index: CheckoutIndex) -> io::Result<()> {
-    let (theirs, ours) = (from.join(".git"), to.join(".git"));
+fn copy_tree(from: &Path, theirs: &Door, to: &Path, mut index: CheckoutIndex) -> io::Result<()> {
+    let ours = to.join(".git");
     for directory in ["objects/info", "objects/pack", "refs/heads", "info", "logs"] {
         fs::create_dir_all(ours.join(directory))?;
     }
     let files = ["HEAD", "config", "objects/info/alternates"];
     for file in files.into_iter().chain(INFO_FILES) {
-        if theirs.join(file).is_file() {
-            fs::copy(theirs.join(file), ours.join(file))?;
+        match theirs.read(file, INDEX_LIMIT) {
+            Ok(bytes) => fs::write(ours.join(file), bytes)?,
+            Err(DoorError::Absent { .. }) => {}
+            Err(error) => return Err(io::Error::other(error.to_string())),
         }
     }
     copy_checkout(from, to, &mut index)?;

@@ -11,6 +11,8 @@ mod hook;
 mod sharing;
 mod trust;
 
+use std::path::Path;
+
 use serde::Serialize;
 use weald_core::setup::{SetupOutcome, is_approved};
 use weald_core::store::Durability;
@@ -18,6 +20,7 @@ use weald_core::tree::Tree;
 use weald_core::tree_rules::TreeInput;
 use weald_sandbox::SandboxError;
 
+use super::visit::Site;
 use super::{Created, Outcome, RemoveRequest, TreeError, Trees};
 pub use commands::CommandResult;
 pub use trust::Trust;
@@ -42,7 +45,7 @@ pub struct SetupReport {
 }
 
 /// A set-up in the making.
-struct Setup {
+pub(super) struct Setup {
     report: SetupReport,
     notes: Vec<String>,
     unavailable: Option<SandboxError>,
@@ -85,7 +88,7 @@ impl Trees<'_> {
         self.site(&tree)?;
         self.require_idle(&tree)?;
         let (tree, note) = self.hold_ports(tree, None)?;
-        let (tree, mut setup) = self.set_up(tree)?;
+        let (tree, mut setup) = self.set_up(tree, None)?;
         setup.notes.extend(note);
         let made = setup.into_created(tree, Outcome::Reused, Vec::new());
         match made.1 {
@@ -95,9 +98,14 @@ impl Trees<'_> {
     }
 
     /// A tree that was just made, set up. One whose set-up fails stays, or goes to the trash if the configuration says so.
-    pub(super) fn with_setup(&self, made: Created) -> Result<Created, TreeError> {
+    /// `begun` has what was done while it was made.
+    pub(super) fn with_setup(
+        &self,
+        made: Created,
+        begun: Option<Setup>,
+    ) -> Result<Created, TreeError> {
         let population = made.population;
-        let (tree, setup) = self.set_up(made.tree)?;
+        let (tree, setup) = self.set_up(made.tree, begun)?;
         let (mut made, failure) = setup.into_created(tree, made.outcome, made.notes);
         made.population = population;
         let Some(failure) = failure else {
@@ -138,10 +146,21 @@ impl Trees<'_> {
     }
 
     /// Does all of it, and records how it ended if there was anything to do.
-    fn set_up(&self, tree: Tree) -> Result<(Tree, Setup), TreeError> {
-        let mut setup = Setup::new();
+    fn set_up(&self, tree: Tree, begun: Option<Setup>) -> Result<(Tree, Setup), TreeError> {
         let mut tree = tree;
-        if let Err(error) = self.set_up_files_and_run(&mut tree, &mut setup) {
+        let mut setup = match begun {
+            Some(begun) => begun,
+            None => {
+                let mut setup = Setup::new();
+                if let Err(error) = self.share(&tree, &mut setup) {
+                    setup.fails(SetupOutcome::Failed, error.to_string());
+                }
+                setup
+            }
+        };
+        if setup.report.outcome == SetupOutcome::Done
+            && let Err(error) = self.set_up_by_commands(&mut tree, &mut setup)
+        {
             setup.fails(SetupOutcome::Failed, error.to_string());
         }
         if !setup.has_begun {
@@ -155,8 +174,16 @@ impl Trees<'_> {
         Ok((tree, setup))
     }
 
-    fn set_up_files_and_run(&self, tree: &mut Tree, setup: &mut Setup) -> Result<(), TreeError> {
-        self.share(tree, setup)?;
+    /// Brings files of main into a tree in the making, before anybody can be in it.
+    pub(super) fn set_up_files(&self, tree: &Tree, site: &Site, index: &Path) -> Setup {
+        let mut setup = Setup::new();
+        if let Err(error) = self.share_into(tree, site, Some(index), &mut setup) {
+            setup.fails(SetupOutcome::Failed, error.to_string());
+        }
+        setup
+    }
+
+    fn set_up_by_commands(&self, tree: &mut Tree, setup: &mut Setup) -> Result<(), TreeError> {
         let mut steps: Vec<_> = self.hook_step(tree).into_iter().collect();
         if let Some(wanted) = self.wanted_commands(&mut setup.notes)? {
             let proposal = wanted.proposal;

@@ -5,19 +5,22 @@
 //! submodules stay empty, too.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use weald_core::tree::{Tree, TreeKind};
 use weald_git::{
-    CheckoutIndex, EntryKind, Expected, Git, RefChange, Vault, list_refs, update_refs,
+    CheckoutIndex, Door, EntryKind, Expected, Git, RefChange, Vault, list_refs, update_refs,
 };
 
 use super::inner::{packed_line, packed_text, quoted};
 use super::inside::Job;
 use super::visit::{Access, Site};
 use super::{TreeError, Trees, at};
+
+/// The largest `.gitmodules` and the largest index that are read.
+const SMALL: u64 = 1 << 20;
+const LARGE: u64 = 1 << 30;
 
 /// A submodule that can be checked out.
 struct Module {
@@ -31,12 +34,16 @@ impl Trees<'_> {
     pub(crate) fn fill_submodules(&self, tree: &Path) -> Result<(), TreeError> {
         let common_dir = self.place.repository().common_dir();
         // Without either there is nothing to do, at the price of a look.
-        if !tree.join(".gitmodules").is_file() || !common_dir.join("modules").is_dir() {
+        if !common_dir.join("modules").is_dir() {
             return Ok(());
         }
+        let door = Door::open(tree).map_err(at(tree))?;
+        let Ok(named) = door.read(".gitmodules", SMALL) else {
+            return Ok(());
+        };
         let mut jobs = Vec::new();
-        for module in self.modules(tree)? {
-            if let Some(git_dir) = self.write_module(tree, &module)? {
+        for module in self.modules(&door, named)? {
+            if let Some(git_dir) = self.write_module(tree, &door, &module)? {
                 jobs.push((git_dir, tree.join(&module.path), module.commit));
             }
         }
@@ -54,14 +61,14 @@ impl Trees<'_> {
     }
 
     /// Submodules of the checkout whose repository and commit main has.
-    fn modules(&self, tree: &Path) -> Result<Vec<Module>, TreeError> {
-        let index = tree.join(".git/index");
+    fn modules(&self, door: &Door, named: Vec<u8>) -> Result<Vec<Module>, TreeError> {
         let sha256 = self.place.repository().git("rev-parse");
         let sha256 = sha256.args(["--show-object-format"]).run()?.trim_ascii() == b"sha256";
-        let Some(index) = CheckoutIndex::read(&index, sha256).map_err(at(&index))? else {
+        let index = door.read(".git/index", LARGE).ok();
+        let Some(index) = index.and_then(|bytes| CheckoutIndex::parse(bytes, sha256)) else {
             return Ok(Vec::new());
         };
-        let names = self.names_by_path(tree)?;
+        let names = self.names_by_path(named)?;
         let mut found = Vec::new();
         for entry in index.entries() {
             let path = std::str::from_utf8(entry.path).unwrap_or_default();
@@ -82,11 +89,12 @@ impl Trees<'_> {
         Ok(found)
     }
 
-    /// The names of submodules, from the checked out `.gitmodules`: a file of the base, which nobody else wrote yet.
-    fn names_by_path(&self, tree: &Path) -> Result<BTreeMap<String, String>, TreeError> {
-        let listed = Git::outside(tree, "config")
-            .args(["--no-includes", "--file", ".gitmodules", "-z"])
+    /// The names of submodules, from the text of `.gitmodules`.
+    fn names_by_path(&self, text: Vec<u8>) -> Result<BTreeMap<String, String>, TreeError> {
+        let listed = Git::new(self.place.repository().common_dir(), "config")
+            .args(["--no-includes", "--file", "-", "-z"])
             .args(["--get-regexp", r"^submodule\..*\.path$"])
+            .input(text)
             .output()?;
         let text = String::from_utf8_lossy(&listed.stdout).into_owned();
         let named = text.split('\0').filter_map(|line| {
@@ -110,7 +118,12 @@ impl Trees<'_> {
     }
 
     /// The repository of a submodule in the tree; `None` where main's can't be used.
-    fn write_module(&self, tree: &Path, module: &Module) -> Result<Option<PathBuf>, TreeError> {
+    fn write_module(
+        &self,
+        tree: &Path,
+        door: &Door,
+        module: &Module,
+    ) -> Result<Option<PathBuf>, TreeError> {
         let common_dir = self.place.repository().common_dir();
         let theirs = common_dir.join("modules").join(&module.name);
         let vault = Vault::of_submodule(common_dir, &module.name);
@@ -144,15 +157,16 @@ impl Trees<'_> {
         let pointer = format!("gitdir: {down}.git/modules/{}\n", module.name);
         let lines = refs.iter().filter_map(packed_line).collect();
         let written = || -> io::Result<()> {
-            for directory in ["objects/info", "objects/pack", "refs/heads", "info"] {
-                fs::create_dir_all(git_dir.join(directory))?;
+            let below = |name: &str| format!(".git/modules/{}/{name}", module.name);
+            for folder in ["objects/info", "objects/pack", "refs/heads", "info"] {
+                door.make_folder(&below(folder))?;
             }
             let objects = format!("{}\n", vault.objects().display());
-            fs::write(git_dir.join("objects/info/alternates"), objects)?;
-            fs::write(git_dir.join("HEAD"), format!("{}\n", module.commit))?;
-            fs::write(git_dir.join("packed-refs"), packed_text(lines))?;
-            fs::write(git_dir.join("config"), config)?;
-            fs::write(tree.join(&module.path).join(".git"), pointer)
+            door.write(&below("objects/info/alternates"), objects.as_bytes())?;
+            door.write(&below("HEAD"), format!("{}\n", module.commit).as_bytes())?;
+            door.write(&below("packed-refs"), packed_text(lines).as_bytes())?;
+            door.write(&below("config"), config.as_bytes())?;
+            door.write(&format!("{}/.git", module.path), pointer.as_bytes())
         };
         written().map_err(at(&git_dir))?;
         Ok(Some(git_dir))
@@ -162,7 +176,8 @@ impl Trees<'_> {
 impl Trees<'_> {
     /// Takes what the submodules of a tree hold into their vaults; answers how many commits of theirs main lacks.
     pub(crate) fn import_submodules(&self, tree: &Tree, site: &Site) -> Result<u64, TreeError> {
-        if tree.kind != TreeKind::Sealed || !site.git_dir.join("modules").is_dir() {
+        let (_, door) = self.opened(tree)?;
+        if tree.kind != TreeKind::Sealed || !door.has_directory(".git/modules") {
             return Ok(0);
         }
         let name = tree.name.as_str();

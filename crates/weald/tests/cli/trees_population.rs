@@ -438,3 +438,50 @@ fn k16_what_decides_about_files_may_change_after_the_pool_was_filled() {
         }
     }
 }
+
+/// A filter of the user's may run what the repository holds. What it leaves in the repository inside is not followed.
+#[test]
+fn x6_links_that_a_filter_plants_lead_the_host_nowhere() {
+    let places = [
+        "packed-refs",
+        "HEAD",
+        "config",
+        "objects/info/alternates",
+        "objects/info",
+        "refs",
+        "index",
+    ];
+    for place in places {
+        for pool in ["0", "1"] {
+            let env = crate::trees_remove::repository();
+            let victim = env.root().join("victim");
+            fs::create_dir(&victim).unwrap();
+            fs::write(victim.join("notes"), "mine\n").unwrap();
+            let target = match place {
+                "objects/info" | "refs" => victim.display().to_string(),
+                _ => victim.join("notes").display().to_string(),
+            };
+            let smudge = format!("sh -c 'rm -rf .git/{place}; ln -s {target} .git/{place}; cat'");
+            let config = format!("[filter \"f\"]\n\tsmudge = {smudge}\n\tclean = cat\n");
+            fs::write(env.home().join(".gitconfig"), config).unwrap();
+            fs::write(env.repo().join(".gitattributes"), "*.f filter=f\n").unwrap();
+            fs::write(env.repo().join("a.f"), "text\n").unwrap();
+            git_in(&env, &env.repo(), &["add", "."]);
+            git_in(&env, &env.repo(), &["commit", "-q", "-m", "filtered"]);
+            git_in(&env, &env.repo(), &["tag", "t"]);
+            let what = format!("{place} with a pool of {pool}");
+            for kind in ["sealed", "linked"] {
+                let mut command = env.weald_command(&["new", kind, "--kind", kind]);
+                command.env("WEALD_POOL_SIZE", pool);
+                // Made or refused: what it leads to stays.
+                command.output().unwrap();
+                let mut fill = env.weald_command(&["pool", "fill"]);
+                fill.env("WEALD_POOL_SIZE", pool).output().unwrap();
+                let entries: Vec<_> = fs::read_dir(&victim).unwrap().collect();
+                assert_eq!(entries.len(), 1, "{what}: {entries:?}");
+                let notes = fs::read_to_string(victim.join("notes")).unwrap();
+                assert_eq!(notes, "mine\n", "{what}");
+            }
+        }
+    }
+}

@@ -16,12 +16,18 @@ use weald_git::{CheckoutIndex, EntryKind, FileStat, IndexEntry, set_times, stats
 type Time = (i64, u32);
 
 impl Request {
-    /// Gives files the times that main's have. `main` is its checkout, `main_index` the index of that.
-    pub(super) fn match_times(&self, main: &Path, main_index: &Path) -> Result<(), InsideError> {
-        let own = match self.git_dir.join("index") {
-            index if index.is_file() => index,
-            _ => return Ok(say(&Reply::default())?),
-        };
+    /// Gives files the times that main's have. `main` is its checkout, `main_index` the index of that. The index `fresh` of a
+    /// tree that nobody is in yet follows; in a tree that somebody may be in, git looks at the files again instead.
+    pub(super) fn match_times(
+        &self,
+        main: &Path,
+        main_index: &Path,
+        fresh: Option<&Path>,
+    ) -> Result<(), InsideError> {
+        let own = fresh.map_or_else(|| self.git_dir.join("index"), Path::to_owned);
+        if !own.is_file() {
+            return Ok(say(&Reply::default())?);
+        }
         let sha256 = self.has_sha256()?;
         let Some(mut index) = CheckoutIndex::read(&own, sha256)? else {
             return Ok(say(&Reply::default())?);
@@ -53,8 +59,13 @@ impl Request {
         }
         drop(ours);
         set_times(&self.work_tree, &mut index, &wanted)?;
-        fs::write(&building, index.to_bytes())?;
-        fs::rename(&building, &own)?;
+        match fresh {
+            Some(own) => {
+                fs::write(&building, index.to_bytes())?;
+                fs::rename(&building, own)?;
+            }
+            None => fs::remove_file(&building)?,
+        }
         Ok(say(&Reply::default())?)
     }
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use weald_core::id::TreeId;
 use weald_core::tree::TreeKind;
+use weald_git::Door;
 
 use super::{Pool, PoolStatus, Seal, Taken, snapshot};
 use crate::trees::inside::Job;
@@ -257,7 +258,9 @@ impl Trees<'_> {
         if !self.bring_forward(&tree, &seal.base, to)? {
             return Ok(false);
         }
-        fs::write(tree.join(".git/HEAD"), format!("{to}\n")).map_err(at(&tree))?;
+        let door = Door::open(&tree.join(".git")).map_err(at(&tree))?;
+        door.write("HEAD", format!("{to}\n").as_bytes())
+            .map_err(at(&tree))?;
         Seal::put(holder, &seal.settings, to, &pool.boot)?;
         Ok(true)
     }

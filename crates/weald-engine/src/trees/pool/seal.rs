@@ -140,7 +140,9 @@ fn about_files(text: &str) -> String {
         if let Some(head) = line.trim_start().strip_prefix('[') {
             let end = head.find(|c: char| !c.is_ascii_alphanumeric() && c != '-');
             let section = head[..end.unwrap_or(head.len())].to_ascii_lowercase();
-            is_about = !NOT_ABOUT_FILES.contains(&section.as_str());
+            // A second section on one line may be about anything.
+            let is_alone = !head.trim_end().trim_end_matches(']').contains(['[', ']']);
+            is_about = !(is_alone && NOT_ABOUT_FILES.contains(&section.as_str()));
         }
         is_about
     });
@@ -157,6 +159,8 @@ impl Trees<'_> {
         }
         checkout.add(self.config.text("tree.lfs").as_bytes());
         checkout.add(umask().as_bytes());
+        let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
+        checkout.add(format!("{user:?} {group:?}").as_bytes());
         repository.add(self.config.list("sandbox.sockets").join("\n").as_bytes());
         let mut is_indirect = false;
         for file in self.configurations() {
@@ -240,9 +244,13 @@ fn umask() -> String {
     line.unwrap_or_default().to_owned()
 }
 
+/// A file as text, byte for byte if it is no UTF-8. One that is there and can't be read is told from every other.
 fn read(file: &Path) -> String {
-    let text = files::read_small(file, LIMIT).ok().flatten();
-    text.unwrap_or_default()
+    match files::read_small_bytes(file, LIMIT) {
+        Ok(None) => String::new(),
+        Ok(Some(bytes)) => bytes.iter().map(|byte| char::from(*byte)).collect(),
+        Err(error) => format!("[unreadable]\n{error} {}", std::process::id()),
+    }
 }
 
 #[cfg(test)]
@@ -261,7 +269,13 @@ mod tests {
             let more = format!("{base}{section}\n\tx = y\n");
             assert_eq!(about_files(&more), about_files(base), "{section}");
         }
-        for section in ["[filter \"lfs\"]", "[core]", "[remotely]", "[lfs]"] {
+        for section in [
+            "[filter \"lfs\"]",
+            "[core]",
+            "[remotely]",
+            "[lfs]",
+            "[user][core]",
+        ] {
             let more = format!("{base}[remote \"x\"]\n\ta = b\n{section}\n\tx = y\n");
             assert_ne!(about_files(&more), about_files(base), "{section}");
         }

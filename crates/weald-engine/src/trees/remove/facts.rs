@@ -33,14 +33,16 @@ impl Trees<'_> {
         };
         verdict.tree = tree;
         verdict.ignored = look.ignored;
+        let in_progress = u64::from(look.operation.is_some());
+        verdict.is_dirty = look.staged + look.unstaged + look.untracked + in_progress > 0;
         let below = match self.import_submodules(&verdict.tree, &site) {
             Ok(commits) => commits,
+            // Its changes refuse already, and tell more.
+            Err(_) if verdict.is_dirty => 0,
             Err(error) => return Ok(Contents::Unknown(error.to_string())),
         };
         let tips = self.tips(&verdict.tree, &look.head)?;
         verdict.unlanded = self.unlanded(&verdict.tree, &tips)?.saturating_add(below);
-        let in_progress = u64::from(look.operation.is_some());
-        verdict.is_dirty = look.staged + look.unstaged + look.untracked + in_progress > 0;
         Ok(Contents::Known {
             staged: look.staged,
             unstaged: look.unstaged.max(in_progress),

@@ -61,13 +61,14 @@ struct Contents {
 
 impl<'a> Copier<'a> {
     /// Opens both roots.
-    pub(super) fn open(from: &'a Path, to: &'a Path) -> io::Result<Self> {
+    /// From main into a tree that is at `place` now and will be at `to`.
+    pub(super) fn open(from: &'a Path, place: &Path, to: &'a Path) -> io::Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let beside = to.parent().unwrap_or(to);
         let inside = |path: &Path| path.strip_prefix(from).ok().map(Path::to_owned);
         Ok(Self {
             main: openat(CWD, from, flags, Mode::empty())?,
-            tree: openat(CWD, to, flags, Mode::empty())?,
+            tree: openat(CWD, place, flags, Mode::empty())?,
             trees: match beside == from {
                 true => inside(to),
                 false => inside(beside),

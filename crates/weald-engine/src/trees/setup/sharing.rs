@@ -12,7 +12,7 @@ use super::copying::{Copied, Copier, Kind};
 use super::{Setup, cargo};
 use crate::files;
 use crate::trees::inside::Job;
-use crate::trees::visit::Access;
+use crate::trees::visit::{Access, Site};
 use crate::trees::{TreeError, Trees, at};
 
 /// Which files of main come along, in gitignore's own syntax.
@@ -26,17 +26,29 @@ enum Share {
 }
 
 impl Trees<'_> {
-    /// Brings files of main into a tree.
+    /// Brings files of main into a tree that is there.
     pub(super) fn share(&self, tree: &Tree, setup: &mut Setup) -> Result<(), TreeError> {
-        self.bring(tree, setup)?;
+        let site = self.site(tree)?;
+        self.share_into(tree, &site, None, setup)
+    }
+
+    /// The same for a tree at `site`, perhaps one in the making, whose index is `fresh`.
+    pub(super) fn share_into(
+        &self,
+        tree: &Tree,
+        site: &Site,
+        fresh: Option<&Path>,
+        setup: &mut Setup,
+    ) -> Result<(), TreeError> {
+        self.bring(tree, &site.path, setup)?;
         // Only now: what main changes after this look is newer than what was copied.
         match setup.report.copied > 0 || !setup.report.shared.is_empty() {
-            true => self.match_times(tree),
+            true => self.match_times(tree, site, fresh),
             false => Ok(()),
         }
     }
 
-    fn bring(&self, tree: &Tree, setup: &mut Setup) -> Result<(), TreeError> {
+    fn bring(&self, tree: &Tree, place: &Path, setup: &mut Setup) -> Result<(), TreeError> {
         let main = self.place.root();
         if !main.join(".git").exists() {
             return Ok(());
@@ -53,7 +65,7 @@ impl Trees<'_> {
         // One at a time; whoever comes second finds everything there.
         files::edit_alone(&turn, || {
             let include = has_include.then_some(include.as_path());
-            self.share_alone(tree, include, folders, setup)
+            self.share_alone(tree, place, include, folders, setup)
         })
         .map_err(at(&turn))?
     }
@@ -61,12 +73,13 @@ impl Trees<'_> {
     fn share_alone(
         &self,
         tree: &Tree,
+        place: &Path,
         include: Option<&Path>,
         folders: Vec<(PathBuf, Share)>,
         setup: &mut Setup,
     ) -> Result<(), TreeError> {
         let main = self.place.root();
-        let copier = Copier::open(&main, &tree.path).map_err(at(&tree.path))?;
+        let copier = Copier::open(&main, place, &tree.path).map_err(at(place))?;
         if let Some(include) = include {
             setup.begins();
             self.include(&main, include, &copier, setup)?;
@@ -112,13 +125,13 @@ impl Trees<'_> {
     }
 
     /// File times that fit what was copied: build tools go by them.
-    fn match_times(&self, tree: &Tree) -> Result<(), TreeError> {
+    fn match_times(&self, tree: &Tree, site: &Site, fresh: Option<&Path>) -> Result<(), TreeError> {
         let job = Job::MatchTimes {
             main: self.place.root(),
             index: self.place.repository().common_dir().join("index"),
+            own: fresh.map(Path::to_owned),
         };
-        let site = self.site(tree)?;
-        self.do_inside(tree.name.as_str(), &site, Access::Write, job)?;
+        self.do_inside(tree.name.as_str(), site, Access::Write, job)?;
         Ok(())
     }
 
