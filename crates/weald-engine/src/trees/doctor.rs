@@ -377,7 +377,8 @@ impl Round<'_, '_> {
         }
     }
 
-    fn check_present(&mut self, tree: &Tree, site: &Site) {
+    /// A sealed tree whose repository lost its HEAD can't be looked into.
+    fn check_repository(&mut self, tree: &Tree) {
         let trees = self.trees;
         let has_head = trees
             .opened(tree)
@@ -393,6 +394,11 @@ impl Round<'_, '_> {
                 ),
             );
         }
+    }
+
+    fn check_present(&mut self, tree: &Tree, site: &Site) {
+        let trees = self.trees;
+        self.check_repository(tree);
         let name = tree.registration.as_deref().unwrap_or(tree.name.as_str());
         let known = trees.registrations().read(name);
         let points_back = known.as_ref().is_some_and(|known| {

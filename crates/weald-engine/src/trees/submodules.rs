@@ -176,7 +176,12 @@ impl Trees<'_> {
 impl Trees<'_> {
     /// Takes what the submodules of a tree hold into their vaults; answers how many commits of theirs main lacks.
     pub(crate) fn import_submodules(&self, tree: &Tree, site: &Site) -> Result<u64, TreeError> {
-        let (_, door) = self.opened(tree)?;
+        let door = match self.opened(tree) {
+            Ok((_, door)) => door,
+            // Another removal was faster; that one looked.
+            Err(TreeError::Missing { .. }) => return Ok(0),
+            Err(error) => return Err(error),
+        };
         if tree.kind != TreeKind::Sealed || !door.has_directory(".git/modules") {
             return Ok(0);
         }

@@ -116,7 +116,7 @@ fn k5_every_command_works_on_an_adopted_worktree() {
         git_in(&env, &path, &["status", "--porcelain"]),
     );
     let removed = env.ok(&["rm", "a", "--discard"]);
-    assert_eq!(removed["branch"], "kept_unmerged");
+    assert_eq!(removed["branch"], "kept_by_policy");
     assert!(!path.exists());
     assert_eq!(
         env.ok(&["list", "--all"])["foreign"],
