@@ -214,6 +214,12 @@ impl Stage {
         self.show_refusal(out, &["rm", "client"])?;
         self.show(out, &["rm", "client", "--discard"])?;
         self.show(out, &["trash", "restore", "client"])?;
+        say(
+            out,
+            "A spare made beforehand is a tree in milliseconds, whatever the size of the repository:",
+        )?;
+        self.show(out, &["pool", "fill", "--count", "1"])?;
+        self.show(out, &["new", "docs"])?;
         Ok(())
     }
 
@@ -311,6 +317,8 @@ impl Stage {
             .stdin(Stdio::null());
         // Only what a program needs to run and to draw: nothing of the caller's sessions or settings.
         command.env_clear().env("HOME", self.directory.path());
+        // Nothing goes on in the background once the demo is over.
+        command.env("WEALD_POOL_BACKGROUND", "false");
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command
     }
