@@ -29,7 +29,8 @@ pub use packs::{Transfer, is_stale_keep, receive_checked, transfer};
 pub use partial_clone::AsUser;
 pub use process::{Git, GitError, MINIMUM_VERSION, Output, require_version};
 pub use refs::{
-    Commit, Expected, MainRef, RefChange, Reference, Target, create_branch, list_refs, update_refs,
+    Commit, Expected, MainRef, RefChange, Reference, Target, create_branch, list_refs, list_tips,
+    update_refs,
 };
 pub use registration::{NewRegistration, Registration, Registrations};
 pub use repository::{Blob, DiscoverError, Repository};

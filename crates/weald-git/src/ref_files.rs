@@ -12,8 +12,9 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use crate::refs::{MainRef, Reference};
 use crate::registration::durable;
 
-/// Refs below `prefixes` (each a directory of refs), sorted by name, as `list_refs` tells them.
-pub(crate) fn list(common_dir: &Path, prefixes: &[&str]) -> Option<Vec<MainRef>> {
+/// Refs below `prefixes` (each a directory of refs), sorted by name, as `list_refs` tells them; where nobody `peels`, without
+/// what tags lead to.
+pub(crate) fn list(common_dir: &Path, prefixes: &[&str], peels: bool) -> Option<Vec<MainRef>> {
     if common_dir.join("reftable").exists() || common_dir.join("gitdir").exists() {
         return None;
     }
@@ -31,7 +32,7 @@ pub(crate) fn list(common_dir: &Path, prefixes: &[&str]) -> Option<Vec<MainRef>>
                 let commit = commit.as_str().to_owned();
                 let known = found.get(&name).filter(|known| known.commit == commit);
                 let peeled = known.and_then(|known| known.peeled.clone());
-                if known.is_none() && !name.starts_with("refs/remotes/") {
+                if peels && known.is_none() && !name.starts_with("refs/remotes/") {
                     return None;
                 }
                 found.insert(name.clone(), plain(name, commit, peeled));

@@ -194,7 +194,15 @@ pub struct MainRef {
 
 /// Lists the refs below `prefixes` of a repository, each ending with `/`, sorted by name.
 pub fn list_refs(git_dir: &Path, prefixes: &[&str]) -> Result<Vec<MainRef>, GitError> {
-    match ref_files::list(git_dir, prefixes) {
+    match ref_files::list(git_dir, prefixes, true) {
+        Some(listed) => Ok(listed),
+        None => list_refs_by_git(git_dir, prefixes),
+    }
+}
+
+/// The same, where nobody wants to know what tags lead to: of a repository of weald's own.
+pub fn list_tips(git_dir: &Path, prefixes: &[&str]) -> Result<Vec<MainRef>, GitError> {
+    match ref_files::list(git_dir, prefixes, false) {
         Some(listed) => Ok(listed),
         None => list_refs_by_git(git_dir, prefixes),
     }

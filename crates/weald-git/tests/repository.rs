@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use weald_git::{Blob, DiscoverError, Git, Reference, Repository};
+use weald_git::{Blob, DiscoverError, Git, Reference, Repository, list_refs};
 
 struct Lab {
     directory: tempfile::TempDir,
@@ -219,4 +219,52 @@ fn blobs_are_read_from_a_commit_and_not_from_the_checkout() {
     );
     assert_eq!(read("weald.toml", 3), Blob::TooLarge);
     assert_eq!(read("nosuch.toml", 1000), Blob::Absent);
+}
+
+#[test]
+fn refs_are_listed_as_git_lists_them() {
+    let home = tempfile::tempdir().unwrap();
+    let work = home.path();
+    let git = |args: &[&str]| {
+        let git = Git::outside(work, args[0]).args(&args[1..]);
+        let git = git
+            .env("GIT_AUTHOR_NAME", "T")
+            .env("GIT_AUTHOR_EMAIL", "t@example.com");
+        let git = git
+            .env("GIT_COMMITTER_NAME", "T")
+            .env("GIT_COMMITTER_EMAIL", "t@example.com");
+        git.run().unwrap()
+    };
+    git(&["init", "-q", "-b", "main", "."]);
+    git(&["commit", "-q", "--allow-empty", "-m", "one"]);
+    git(&["tag", "plain"]);
+    git(&["tag", "-a", "-m", "annotated", "noted"]);
+    git(&["update-ref", "refs/remotes/origin/main", "HEAD"]);
+    git(&[
+        "symbolic-ref",
+        "refs/remotes/origin/HEAD",
+        "refs/remotes/origin/main",
+    ]);
+    let by_git = || {
+        let format = "--format=%(objectname) %(*objectname) %(symref) %(refname)";
+        let told = git(&["for-each-ref", format, "refs/remotes/", "refs/tags/"]);
+        String::from_utf8(told).unwrap()
+    };
+    let listed = || {
+        let listed = list_refs(&work.join(".git"), &["refs/remotes/", "refs/tags/"]).unwrap();
+        let line = |known: &weald_git::MainRef| {
+            let text = |part: &Option<String>| part.clone().unwrap_or_default();
+            let (peeled, symbolic) = (text(&known.peeled), text(&known.symbolic));
+            format!("{} {peeled} {symbolic} {}\n", known.commit, known.name)
+        };
+        listed.iter().map(line).collect::<String>()
+    };
+    // Loose, packed, and both.
+    assert_eq!(listed(), by_git());
+    git(&["pack-refs", "--all"]);
+    assert_eq!(listed(), by_git());
+    git(&["commit", "-q", "--allow-empty", "-m", "two"]);
+    git(&["update-ref", "refs/remotes/origin/main", "HEAD"]);
+    git(&["update-ref", "refs/remotes/origin/dev", "HEAD"]);
+    assert_eq!(listed(), by_git());
 }

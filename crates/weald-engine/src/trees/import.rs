@@ -11,7 +11,7 @@ use weald_core::store::Durability;
 use weald_core::tree::{Tree, TreeKind};
 use weald_core::tree_rules::TreeInput;
 use weald_git::{
-    Commit, Expected, Git, GitError, RefChange, Vault, list_refs, receive_checked, transfer,
+    Commit, Expected, Git, GitError, RefChange, Vault, list_tips, receive_checked, transfer,
     update_refs,
 };
 
@@ -172,7 +172,7 @@ impl Trees<'_> {
     /// What the vault holds of a tree, by the names inside it.
     fn known_refs(&self, tree: &Tree) -> Result<BTreeMap<String, String>, TreeError> {
         let prefix = format!("refs/tree/{}/", tree.id);
-        let listed = list_refs(self.vault().path(), &[&prefix])?;
+        let listed = list_tips(self.vault().path(), &[&prefix])?;
         let short = |name: &str| name.strip_prefix(&prefix).map(str::to_owned);
         let known = listed
             .into_iter()

@@ -10,7 +10,8 @@ use std::path::{Component, Path, PathBuf};
 
 use weald_core::tree::{Tree, TreeKind};
 use weald_git::{
-    CheckoutIndex, Door, EntryKind, Expected, Git, RefChange, Vault, list_refs, update_refs,
+    CheckoutIndex, Door, EntryKind, Expected, Git, RefChange, Vault, list_refs, list_tips,
+    update_refs,
 };
 
 use super::inner::{packed_line, packed_text, quoted};
@@ -207,7 +208,7 @@ impl Trees<'_> {
         let mains = list_refs(&theirs, &["refs/heads/", "refs/remotes/", "refs/tags/"])?;
         vault.require(&mains, &[])?;
         let known: Vec<_> = mains.iter().map(|known| known.commit.clone()).collect();
-        let own = list_refs(vault.path(), &["refs/main/", "refs/tree/"])?;
+        let own = list_tips(vault.path(), &["refs/main/", "refs/tree/"])?;
         let mut haves: Vec<_> = own.iter().map(|own| own.commit.clone()).collect();
         haves.extend(known.iter().cloned());
         let pinned = own.iter().filter(|own| own.name.starts_with("refs/main/"));

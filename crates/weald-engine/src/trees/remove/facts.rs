@@ -3,7 +3,7 @@
 use weald_core::session::Liveness;
 use weald_core::tree::{Tree, TreeKind};
 use weald_core::tree_rules::Contents;
-use weald_git::list_refs;
+use weald_git::list_tips;
 
 use super::Verdict;
 use crate::trees::building::locked_text;
@@ -60,7 +60,7 @@ impl Trees<'_> {
                 ["heads", "stash", "tags", "other"].map(|kind| format!("refs/tree/{id}/{kind}/"));
             let prefixes: Vec<_> = prefixes.iter().map(String::as_str).collect();
             let own_target = format!("refs/tree/{id}/heads/{}", tree.target);
-            for known in list_refs(self.vault().path(), &prefixes)? {
+            for known in list_tips(self.vault().path(), &prefixes)? {
                 // The target's copy inside may be older than the target, or newer by a push of somebody else.
                 if known.name != own_target
                     || self.unlanded(tree, std::slice::from_ref(&known.commit))? > 0
