@@ -266,9 +266,14 @@ impl Vault {
         let mut told = None;
         for _ in 0..2 {
             let loose = self.missing(loose_objects(&stores))?;
+            let before = packs_of(&[self.objects()]);
             let copied = self.link_packs(&stores, first)?;
             told = told.or(copied);
-            let loose = self.missing(loose)?;
+            // Only a pack that came by now can hold one of them.
+            let loose = match packs_of(&[self.objects()]) == before {
+                true => loose,
+                false => self.missing(loose)?,
+            };
             // Gone meanwhile: a gc packed it, and the next listing finds the pack.
             if loose.is_empty() || self.pack_objects(&loose).is_ok() {
                 self.copy_shallow()?;
@@ -344,10 +349,18 @@ impl Vault {
     /// Links packs that hold something new, until two listings of main agree.
     fn link_packs(&self, stores: &[PathBuf], first: bool) -> Result<Option<String>, VaultError> {
         let mut told = None;
-        let mut seen = BTreeSet::new();
+        // Nothing is pruned here, and a pack of the same name holds the same: what was covered once stays covered.
+        let covered = self.path.join("covered");
+        let text = read_text(&covered).unwrap_or_default();
+        let mut seen: BTreeSet<PathBuf> = text.lines().map(PathBuf::from).collect();
         for _ in 0..ATTEMPTS {
             let listed = packs_of(stores);
             if listed.iter().all(|pack| seen.contains(pack)) {
+                let here = listed.iter().map(|pack| format!("{}\n", pack.display()));
+                let now: String = here.collect();
+                if now != text {
+                    self.write(&covered, now.as_bytes())?;
+                }
                 break;
             }
             for pack in listed {
@@ -358,7 +371,14 @@ impl Vault {
                 match news {
                     News::Nothing => {}
                     News::Few(ids) => self.pack_objects(&ids)?,
-                    News::Much => told = told.or(self.link_pack(&pack)?),
+                    News::Much => {
+                        told = told.or(self.link_pack(&pack)?);
+                        // Gone before it was linked: not covered, if it should come back.
+                        let name = pack.file_name().unwrap_or_default();
+                        if !self.objects().join("pack").join(name).exists() {
+                            continue;
+                        }
+                    }
                 }
                 seen.insert(pack);
             }
