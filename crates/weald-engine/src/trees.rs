@@ -74,7 +74,7 @@ pub use restore::{Purged, TrashEntry};
 pub use run::{RunRequest, RunSandbox};
 pub use scope::ScopeError;
 pub use setup::{CommandResult, SetupReport, Trust};
-pub use snapshots::SnapshotView;
+pub use snapshots::{SnapshotRestored, SnapshotView};
 pub use sync::Synced;
 pub use view::{Dirty, TreeView};
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use weald_git::{Git, GitError};
 
+mod aside;
 mod changes;
 mod diff;
 mod fingerprint;
@@ -81,7 +82,7 @@ pub(crate) enum Job {
     /// Tell whether anything changed, as cheaply as can be.
     Fingerprint(Unless),
     /// Put a snapshot back; what no snapshot could hold goes aside if it is in the way.
-    RestoreSnapshot { commit: String, unkept: Vec<String> },
+    RestoreSnapshot(PutBack),
     /// Tell what changed between two snapshots, or between one and now.
     SnapshotDiff {
         from: String,
@@ -105,6 +106,19 @@ pub(crate) enum Job {
     },
     /// Write a small file of the repository's.
     WriteAlternates { text: String },
+}
+
+/// A snapshot to be put back.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct PutBack {
+    /// Its commit.
+    pub commit: String,
+    /// The snapshot of what is there now.
+    pub before: String,
+    /// What that one could not hold.
+    pub unkept: Vec<String>,
+    /// The vault's objects.
+    pub vault: PathBuf,
 }
 
 /// A snapshot to be made.
@@ -197,6 +211,9 @@ pub(crate) struct Reply {
     pub snapshot: Option<String>,
     /// Files that were left out of it, or that conflict.
     pub paths: Vec<String>,
+    /// Files that were set aside, by their new names.
+    #[serde(default)]
+    pub aside: Vec<String>,
     /// What the times and sizes of all files come to.
     pub fingerprint: Option<u64>,
     /// What git ignores.
@@ -283,7 +300,7 @@ impl Request {
             } => self.look(haves.as_deref(), snapshot.as_ref(), partial.as_deref()),
             Job::UpdateRefs(changes) => self.update_refs(changes),
             Job::Fingerprint(unless) => self.tell_fingerprint(unless),
-            Job::RestoreSnapshot { commit, unkept } => self.restore_snapshot(commit, unkept),
+            Job::RestoreSnapshot(order) => self.restore_snapshot(order),
             Job::SnapshotDiff {
                 from,
                 to,

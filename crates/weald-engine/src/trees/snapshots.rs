@@ -14,7 +14,9 @@ use weald_git::{Expected, GitError, RefChange, list_refs, transfer, update_refs}
 
 use super::differences::{Diff, TEXT_LIMIT};
 use super::import::is_outrun;
-use super::inside::{COMMITTER, DiffStyle, Job, Reply, SnapshotLimits, SnapshotWish, Unless};
+use super::inside::{
+    COMMITTER, DiffStyle, Job, PutBack, Reply, SnapshotLimits, SnapshotWish, Unless,
+};
 use super::untrusted::is_path;
 use super::visit::{Access, Site};
 use super::{TreeError, Trees};
@@ -39,6 +41,19 @@ pub struct SnapshotView {
     /// Files that were too large for it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
+}
+
+/// A snapshot that was put back.
+#[derive(Debug, Clone)]
+pub struct SnapshotRestored {
+    /// The tree.
+    pub tree: Tree,
+    /// What was put back.
+    pub snapshot: SnapshotView,
+    /// What was there before.
+    pub before: SnapshotView,
+    /// Files that no snapshot holds and that were in the way, by their new names.
+    pub set_aside: Vec<String>,
 }
 
 impl Trees<'_> {
@@ -280,7 +295,7 @@ impl Trees<'_> {
         &self,
         name: Option<&str>,
         id: Option<u64>,
-    ) -> Result<(Tree, SnapshotView, SnapshotView), TreeError> {
+    ) -> Result<SnapshotRestored, TreeError> {
         let tree = self.named(name)?;
         let site = self.site(&tree)?;
         self.require_idle(&tree)?;
@@ -294,18 +309,26 @@ impl Trees<'_> {
             drop(transfer(self.vault().path(), main, &tips, &haves)?);
         }
         let before = self.snapshot_before(&tree, &site, "restore")?;
-        let job = Job::RestoreSnapshot {
+        let job = Job::RestoreSnapshot(PutBack {
             commit: wanted.commit.clone(),
+            before: before.commit.clone(),
             unkept: before.left_out.clone(),
-        };
-        self.do_inside(tree.name.as_str(), &site, Access::Write, job)
+            vault: self.vault().objects(),
+        });
+        let reply = self
+            .do_inside(tree.name.as_str(), &site, Access::Write, job)
             .map_err(|error| TreeError::Unsupported {
                 what: format!(
                     "snapshot {} was not put back as a whole ({error}); as it was before: weald snapshot restore {} {}",
                     wanted.id, tree.name, before.id
                 ),
             })?;
-        Ok((self.look_at(tree)?.tree, wanted, before))
+        Ok(SnapshotRestored {
+            tree: self.look_at(tree)?.tree,
+            snapshot: wanted,
+            before,
+            set_aside: reply.aside,
+        })
     }
 
     /// Tells what changed since a snapshot (the newest one without an id), or from one to another.

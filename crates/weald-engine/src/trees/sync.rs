@@ -22,6 +22,35 @@ pub struct Synced {
     /// What is going on in the tree because of that: `merge` or `rebase`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation: Option<String>,
+    /// Files that git ignores and that were in the way, by their new names.
+    pub set_aside: Vec<String>,
+}
+
+/// What bringing commits in came to.
+#[derive(Default)]
+struct Brought {
+    outcome: String,
+    conflicts: Vec<String>,
+    set_aside: Vec<String>,
+}
+
+impl Brought {
+    fn nothing() -> Self {
+        Self {
+            outcome: "up_to_date".to_owned(),
+            ..Self::default()
+        }
+    }
+
+    /// This, and then something more.
+    fn and(mut self, next: Self) -> Self {
+        if next.outcome != "up_to_date" {
+            self.outcome = next.outcome;
+        }
+        self.conflicts.extend(next.conflicts);
+        self.set_aside.extend(next.set_aside);
+        self
+    }
 }
 
 impl Trees<'_> {
@@ -41,10 +70,10 @@ impl Trees<'_> {
         }
         let tip = self.target_tip(&tree)?;
         if !tree.diverged && self.has_all(&tree, look.head.as_deref(), tip.as_deref())? {
-            return self.synced(tree, &site, "up_to_date", Vec::new(), tip);
+            return self.synced(tree, &site, Brought::nothing(), tip);
         }
         self.snapshot_before(&tree, &site, "sync")?;
-        let mut outcome = "up_to_date".to_owned();
+        let mut brought = Brought::nothing();
         if tree.diverged
             && let Some(held) = self
                 .place
@@ -53,21 +82,15 @@ impl Trees<'_> {
         {
             let held = held.as_str().to_owned();
             self.vault().require(&self.main_refs()?, &[&held])?;
-            let done = self.bring_in(&tree, &site, &held, &tree.branch, false)?;
-            if done.1.is_empty() {
-                outcome = done.0;
-            } else {
-                return self.synced(tree, &site, "conflict", done.1, None);
+            brought = brought.and(self.bring_in(&tree, &site, &held, &tree.branch, false)?);
+            if !brought.conflicts.is_empty() {
+                return self.synced(tree, &site, brought, None);
             }
         }
-        let Some(tip) = tip else {
-            return self.synced(tree, &site, &outcome, Vec::new(), None);
-        };
-        let (second, conflicts) = self.bring_in(&tree, &site, &tip, &tree.target, rebase)?;
-        if second != "up_to_date" {
-            outcome = second;
+        if let Some(tip) = &tip {
+            brought = brought.and(self.bring_in(&tree, &site, tip, &tree.target, rebase)?);
         }
-        self.synced(tree, &site, &outcome, conflicts, Some(tip))
+        self.synced(tree, &site, brought, tip)
     }
 
     /// Whether there is nothing to bring in.
@@ -93,7 +116,7 @@ impl Trees<'_> {
         commit: &str,
         called: &str,
         rebase: bool,
-    ) -> Result<(String, Vec<String>), TreeError> {
+    ) -> Result<Brought, TreeError> {
         if tree.kind == TreeKind::Sealed {
             self.require_files(commit)?;
         }
@@ -112,7 +135,11 @@ impl Trees<'_> {
                     reply.text.unwrap_or_default()
                 ),
             }),
-            _ => Ok((outcome, reply.paths)),
+            _ => Ok(Brought {
+                outcome,
+                conflicts: reply.paths,
+                set_aside: reply.aside,
+            }),
         }
     }
 
@@ -120,12 +147,11 @@ impl Trees<'_> {
         &self,
         tree: Tree,
         site: &Site,
-        outcome: &str,
-        conflicts: Vec<String>,
+        brought: Brought,
         tip: Option<String>,
     ) -> Result<Synced, TreeError> {
         let (mut tree, _) = self.import_and_follow(&tree, site)?;
-        if let Some(commit) = tip.filter(|_| conflicts.is_empty()) {
+        if let Some(commit) = tip.filter(|_| brought.conflicts.is_empty()) {
             let base = Base {
                 reference: tree.target.clone(),
                 commit,
@@ -139,9 +165,10 @@ impl Trees<'_> {
         let view = self.look_at(tree)?;
         Ok(Synced {
             tree: view.tree,
-            outcome: outcome.to_owned(),
-            conflicts,
+            outcome: brought.outcome,
+            conflicts: brought.conflicts,
             operation: view.look.and_then(|look| look.operation),
+            set_aside: brought.set_aside,
         })
     }
 }

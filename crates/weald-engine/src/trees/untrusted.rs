@@ -32,6 +32,8 @@ pub(super) fn checked(reply: Reply) -> Option<Reply> {
     reply.tips = reply.tips.map(checked_tips);
     reply.paths.retain(|path| is_path(path));
     reply.paths.truncate(MANY);
+    reply.aside.retain(|path| is_path(path));
+    reply.aside.truncate(MANY);
     reply.ignored.retain(|path| is_path(path));
     reply.ignored.truncate(SOME);
     reply.files.retain(is_file);

@@ -37,7 +37,8 @@ pub struct List {
 
 /// Put a snapshot back; what is there now is taken first
 ///
-/// Files that came since and that git does not know are left alone.
+/// Files that came since and that git does not know are left alone. What is in the way and in no snapshot is kept as
+/// NAME.before-restore.
 #[derive(Args)]
 pub struct Restore {
     /// Which tree
@@ -130,26 +131,34 @@ impl Restore {
     fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         let trees = ground.trees(context)?;
-        let (tree, restored, before) = trees.restore_snapshot(Some(&self.name), self.id)?;
+        let restored = trees.restore_snapshot(Some(&self.name), self.id)?;
         context.tell(&ground.engine);
+        for path in &restored.set_aside {
+            let path = clean(path);
+            context
+                .ui
+                .warn(&format!("in no snapshot, and it was in the way: {path}"));
+        }
+        let tree = &restored.tree;
         context.ui.answer(
             || {
                 Fields::new()
                     .with("tree", &trees.view(tree.clone()))
-                    .with("snapshot", &restored)
-                    .with("before", &before)
+                    .with("snapshot", &restored.snapshot)
+                    .with("before", &restored.before)
+                    .with("set_aside", &restored.set_aside)
             },
             |out| {
                 writeln!(
                     out,
                     "{} is as in snapshot {}",
                     paint(ACCENT, &tree.name),
-                    restored.id
+                    restored.snapshot.id
                 )?;
                 writeln!(
                     out,
                     "  as it was before: weald snapshot restore {} {}",
-                    tree.name, before.id
+                    tree.name, restored.before.id
                 )
             },
         )

@@ -12,7 +12,8 @@ use crate::ui::{ACCENT, Fields, clean, paint};
 
 /// Bring the target into a tree
 ///
-/// Also brings together what diverged. A conflict is left in the tree to be resolved there: exit 3.
+/// Also brings together what diverged. A conflict is left in the tree to be resolved there: exit 3. An ignored file that is
+/// in the way is kept as NAME.before-sync.
 #[derive(Args)]
 pub struct Sync {
     /// Which tree (default: the one you are in)
@@ -32,6 +33,12 @@ impl Sync {
         let synced = trees.sync(self.name.as_deref(), self.rebase)?;
         drop(progress);
         context.tell(&ground.engine);
+        for path in &synced.set_aside {
+            let path = clean(path);
+            context
+                .ui
+                .warn(&format!("git ignores it, and it was in the way: {path}"));
+        }
         let tree = &synced.tree;
         context.ui.answer(
             || {
@@ -40,6 +47,7 @@ impl Sync {
                     .with("outcome", &synced.outcome)
                     .with("conflicts", &synced.conflicts)
                     .with("operation", &synced.operation)
+                    .with("set_aside", &synced.set_aside)
             },
             |out| {
                 let name = paint(ACCENT, &tree.name);

@@ -16,6 +16,7 @@ mod sandbox_tools;
 mod sessions;
 mod tasks;
 mod trees_adopt;
+mod trees_aside;
 mod trees_control;
 mod trees_crash;
 mod trees_create;

@@ -3,20 +3,21 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io;
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use super::{InsideError, Reply, Request, say};
+use super::aside::{Aside, Paths, Place, beside, free, lines};
+use super::stream::quoted;
+use super::{InsideError, PutBack, Reply, Request, say};
+
+/// What goes aside is called so.
+const SUFFIX: &str = ".before-restore";
 
 impl Request {
-    /// Puts a snapshot back. Files that no snapshot could hold, and that would be overwritten, go aside first.
-    pub(super) fn restore_snapshot(
-        &self,
-        commit: &str,
-        unkept: &[String],
-    ) -> Result<(), InsideError> {
-        let aside = self.set_aside(unkept)?;
+    /// Puts a snapshot back. Files that nothing holds, and that would be overwritten, go aside first.
+    pub(super) fn restore_snapshot(&self, order: &PutBack) -> Result<(), InsideError> {
+        let commit = &order.commit;
         let parent = self
             .git("rev-parse")
             .args(["-q", "--verify", &format!("{commit}^1")])
@@ -24,12 +25,61 @@ impl Request {
         let parent = String::from_utf8_lossy(&parent.stdout)
             .trim_end()
             .to_owned();
+        let (held, unseen) = self.held_before(order)?;
+        let mut places = self.places_of(&format!("{commit}:files"))?;
+        if !parent.is_empty() {
+            places.extend(self.places_of(&parent)?);
+        }
+        places.extend(unseen.into_iter().map(|path| Place {
+            path,
+            is_module: false,
+        }));
+        let mut aside = Aside::new(&self.work_tree, SUFFIX, held);
+        let done = aside
+            .make_way(&places)
+            .map_err(InsideError::from)
+            .and_then(|()| self.put_all(commit, &parent));
+        let aside = aside.put_back();
+        done?;
+        Ok(say(&Reply {
+            aside,
+            ..Reply::default()
+        })?)
+    }
+
+    /// What can be had again: what the index or the snapshot before has. And paths whose changes neither shows.
+    fn held_before(&self, order: &PutBack) -> Result<(Paths, Paths), InsideError> {
+        let (mut held, unseen) = self.indexed()?;
+        let mut vault = Vec::new();
+        quoted(&mut vault, order.vault.as_os_str().as_bytes());
+        let kept = self
+            .git("ls-tree")
+            .args([
+                "-r",
+                "-z",
+                "--name-only",
+                &format!("{}:files", order.before),
+            ])
+            .env(
+                "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+                OsString::from_vec(vault),
+            )
+            .run()?;
+        held.extend(lines(&kept).map(<[u8]>::to_vec));
+        held.retain(|path| !unseen.contains(path));
+        for path in &order.unkept {
+            held.remove(path.as_bytes());
+        }
+        Ok((held, unseen))
+    }
+
+    fn put_all(&self, commit: &str, parent: &str) -> Result<(), InsideError> {
         let index = self.git_dir.join("index");
         self.set_operation_aside()?;
         if !parent.is_empty() {
-            self.put_head(commit, &parent)?;
+            self.put_head(commit, parent)?;
             self.git("read-tree")
-                .args(["--reset", "-u", "--no-recurse-submodules", &parent])
+                .args(["--reset", "-u", "--no-recurse-submodules", parent])
                 .run()?;
         }
         let from = match parent.is_empty() {
@@ -50,9 +100,7 @@ impl Request {
                 &format!("{commit}:files"),
             ])
             .run()?;
-        let mut parts = differences
-            .split(|byte| *byte == 0)
-            .filter(|part| !part.is_empty());
+        let mut parts = lines(&differences);
         while let (Some(meta), Some(path)) = (parts.next(), parts.next()) {
             let meta = String::from_utf8_lossy(meta).into_owned();
             let fields: Vec<_> = meta.split(' ').collect();
@@ -69,26 +117,7 @@ impl Request {
         let building = self.git_dir.join("index.weald");
         fs::write(&building, kept)?;
         fs::rename(&building, &index)?;
-        // What the snapshot has nothing to say about is where it was.
-        for (file, kept) in aside {
-            if file.symlink_metadata().is_err() {
-                fs::rename(kept, file)?;
-            }
-        }
-        Ok(say(&Reply::default())?)
-    }
-
-    /// Renames files; answers where each was and is.
-    fn set_aside(&self, paths: &[String]) -> Result<Vec<(PathBuf, PathBuf)>, InsideError> {
-        let mut moved = Vec::new();
-        for path in paths {
-            let file = self.work_tree.join(path);
-            if file.symlink_metadata().is_ok_and(|found| !found.is_dir()) {
-                let to = move_away(&file, &beside(&file))?;
-                moved.push((file, to));
-            }
-        }
-        Ok(moved)
+        Ok(())
     }
 
     /// A directory where a file was, or a file where a directory was, goes aside.
@@ -102,11 +131,11 @@ impl Request {
         above.reverse();
         for path in above {
             if path.symlink_metadata().is_ok_and(|found| !found.is_dir()) {
-                move_away(&path, &beside(&path))?;
+                move_away(&path, &beside(&path, SUFFIX))?;
             }
         }
         if full.symlink_metadata().is_ok_and(|found| found.is_dir()) {
-            move_away(full, &beside(full))?;
+            move_away(full, &beside(full, SUFFIX))?;
         }
         Ok(())
     }
@@ -182,22 +211,7 @@ const OPERATIONS: [&str; 9] = [
     "sequencer",
 ];
 
-fn beside(path: &Path) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".before-restore");
-    path.with_file_name(name)
-}
-
-/// Renames to a name that nobody has, and answers it.
-fn move_away(from: &Path, to: &Path) -> io::Result<PathBuf> {
-    let free = (0..1000_u32)
-        .map(|number| match number {
-            0 => to.to_owned(),
-            number => to.with_extension(format!("{number}")),
-        })
-        .find(|path| path.symlink_metadata().is_err());
-    match free {
-        Some(free) => fs::rename(from, &free).map(|()| free),
-        None => Err(io::Error::other("too much is in the way")),
-    }
+/// Renames to a name that nobody has.
+fn move_away(from: &Path, to: &Path) -> io::Result<()> {
+    fs::rename(from, free(to)?)
 }

@@ -1,5 +1,8 @@
 //! Bringing the target into a tree: merged or rebased, and left in the tree where it conflicts.
 
+use std::collections::BTreeSet;
+
+use super::aside::{Aside, Paths, Place, lines};
 use super::{InsideError, Reply, Request, say};
 
 impl Request {
@@ -14,8 +17,62 @@ impl Request {
             .args(["--is-ancestor", commit, "HEAD"])
             .output()?;
         if contained.status.success() {
-            return self.synced("up_to_date", Vec::new());
+            return Ok(say(&ended("up_to_date", Vec::new()))?);
         }
+        let mut aside = Aside::new(&self.work_tree, ".before-sync", self.seen_by_git()?);
+        let done = aside
+            .make_way(&self.places_of_sync(commit, rebase)?)
+            .map_err(InsideError::from)
+            .and_then(|()| self.bring_in(commit, rebase, message));
+        let aside = aside.put_back();
+        Ok(say(&Reply { aside, ..done? })?)
+    }
+
+    /// What git itself does not overwrite: what it knows or would ask to be added. It has no mercy on what it ignores.
+    fn seen_by_git(&self) -> Result<Paths, InsideError> {
+        let listed = self
+            .git("ls-files")
+            .args(["-z", "--cached", "--others", "--exclude-standard"])
+            .run()?;
+        Ok(lines(&listed).map(<[u8]>::to_vec).collect())
+    }
+
+    /// Whatever may be written or removed; more than that does no harm.
+    fn places_of_sync(&self, commit: &str, rebase: bool) -> Result<BTreeSet<Place>, InsideError> {
+        let head = self
+            .git("rev-parse")
+            .args(["-q", "--verify", "HEAD^{commit}"])
+            .output()?;
+        if !head.status.success() {
+            return self.places_of(commit);
+        }
+        let mut places = self.places_between("HEAD", commit)?;
+        // A file that is new in a directory that the other side renamed is at a place that neither has.
+        let merged = self
+            .git("merge-tree")
+            .args(["--write-tree", "--no-messages", "--name-only", "-z"])
+            .args(["--allow-unrelated-histories", "HEAD", commit])
+            .output()?;
+        let merged = lines(&merged.stdout).next().unwrap_or_default().to_vec();
+        let merged = String::from_utf8_lossy(&merged).trim_end().to_owned();
+        if !merged.is_empty() {
+            places.extend(self.places_between("HEAD", &merged)?);
+        }
+        if rebase {
+            let touched = self
+                .git("log")
+                .args(["-m", "-z", "--name-only", "--no-renames", "--format="])
+                .args([&format!("{commit}..HEAD")])
+                .run()?;
+            places.extend(lines(&touched).map(|path| Place {
+                path: path.to_vec(),
+                is_module: true,
+            }));
+        }
+        Ok(places)
+    }
+
+    fn bring_in(&self, commit: &str, rebase: bool, message: &str) -> Result<Reply, InsideError> {
         let known = self.git("var").args(["GIT_COMMITTER_IDENT"]).output()?;
         let work = match rebase {
             true => self.git("rebase").args(["-q", "--no-autostash", commit]),
@@ -36,32 +93,29 @@ impl Request {
         };
         let done = work.output()?;
         if done.status.success() {
-            return self.synced("merged", Vec::new());
+            return Ok(ended("merged", Vec::new()));
         }
         let unmerged = self
             .git("diff")
             .args(["--name-only", "--diff-filter=U", "-z"])
             .run()?;
-        let paths: Vec<_> = unmerged
-            .split(|byte| *byte == 0)
-            .filter(|path| !path.is_empty())
+        let paths: Vec<_> = lines(&unmerged)
             .map(|path| String::from_utf8_lossy(path).into_owned())
             .collect();
         match paths.is_empty() {
-            true => Ok(say(&Reply {
-                outcome: Some("refused".to_owned()),
+            true => Ok(Reply {
                 text: Some(done.stderr),
-                ..Reply::default()
-            })?),
-            false => self.synced("conflict", paths),
+                ..ended("refused", paths)
+            }),
+            false => Ok(ended("conflict", paths)),
         }
     }
+}
 
-    fn synced(&self, outcome: &str, paths: Vec<String>) -> Result<(), InsideError> {
-        Ok(say(&Reply {
-            outcome: Some(outcome.to_owned()),
-            paths,
-            ..Reply::default()
-        })?)
+fn ended(outcome: &str, paths: Vec<String>) -> Reply {
+    Reply {
+        outcome: Some(outcome.to_owned()),
+        paths,
+        ..Reply::default()
     }
 }
