@@ -38,6 +38,23 @@ pub fn read_small_bytes(path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> 
     Ok(Some(bytes))
 }
 
+/// Reads a regular file of any size; `None` if there is none. Waits on no FIFO.
+pub fn read_bytes(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    let nonblocking = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+    let mut options = OpenOptions::new();
+    let mut file = match options.read(true).custom_flags(nonblocking).open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(Some(bytes))
+}
+
 /// Writes a file beside its place and renames it there: others see the old one or the new one.
 pub fn replace(path: &Path, text: &str) -> io::Result<()> {
     replace_bytes(path, text.as_bytes())
@@ -45,6 +62,16 @@ pub fn replace(path: &Path, text: &str) -> io::Result<()> {
 
 /// The same for any bytes.
 pub fn replace_bytes(path: &Path, text: &[u8]) -> io::Result<()> {
+    replace_with(path, text, None)
+}
+
+/// The same, with the mode of what was there.
+pub fn replace_like(path: &Path, text: &[u8]) -> io::Result<()> {
+    let known = path.metadata().ok().map(|found| found.permissions());
+    replace_with(path, text, known)
+}
+
+fn replace_with(path: &Path, text: &[u8], mode: Option<fs::Permissions>) -> io::Result<()> {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{}.new", std::process::id()));
     let building = PathBuf::from(name);
@@ -55,7 +82,10 @@ pub fn replace_bytes(path: &Path, text: &[u8]) -> io::Result<()> {
         .create_new(true)
         .open(&building);
     let written = made
-        .and_then(|mut file| file.write_all(text))
+        .and_then(|mut file| {
+            mode.map_or(Ok(()), |mode| file.set_permissions(mode))?;
+            file.write_all(text)
+        })
         .and_then(|()| fs::rename(&building, path));
     written.inspect_err(|_| {
         let _ = fs::remove_file(&building);
