@@ -3,6 +3,8 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use weald_testkit::TestEnv;
@@ -62,8 +64,7 @@ fn k14_worktreeinclude_brings_what_git_ignores_and_nothing_else() {
         // A repository inside, and a file as old as the hills.
         git_in(&env, &main, &["init", "-q", "cache/keep/inner"]);
         let old = fs::File::open(main.join(".env")).unwrap();
-        let long_ago =
-            std::time::UNIX_EPOCH + std::time::Duration::from_nanos(1_000_000_123_456_789);
+        let long_ago = std::time::UNIX_EPOCH + Duration::from_nanos(1_000_000_123_456_789);
         old.set_modified(long_ago).unwrap();
         let before = manifest(&main);
         let (answer, told) = new(&env, "a", &["--kind", kind]);
@@ -372,4 +373,88 @@ fn k14_a_recreated_tree_is_set_up_again() {
         (&json!("recreated"), &json!(1))
     );
     assert_eq!(text(tree.join(".env")), "S=1\n");
+}
+
+#[test]
+fn k14_a_fifo_in_place_of_the_trees_rules_keeps_nobody_waiting() {
+    let env = sharing();
+    modules(&env.repo());
+    commit_all(&env);
+    let tree = grow(&env, "a", "sealed");
+    let rules = tree.join(".git/info/exclude");
+    let _ = fs::remove_file(&rules);
+    fs::create_dir_all(rules.parent().unwrap()).unwrap();
+    let made = env.command("mkfifo").arg(&rules).status().unwrap();
+    assert!(made.success());
+    let share = [
+        "--set",
+        "tree.share=symlink",
+        "--set",
+        "tree.share_paths=node_modules",
+    ];
+    let mut command = env.weald_command(&[&["setup", "a"], &share[..]].concat());
+    let command = command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(30);
+    let ended = loop {
+        if let Some(ended) = child.try_wait().unwrap() {
+            break ended;
+        }
+        if Instant::now() > deadline {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            panic!("it waits for the FIFO");
+        }
+    };
+    assert!(ended.success());
+    assert!(tree.join("node_modules").is_symlink());
+    // Nor does a second name of some other file lead anywhere.
+    fs::remove_file(&rules).unwrap();
+    fs::remove_file(tree.join("node_modules")).unwrap();
+    write(tree.join("other"), "as it was\n");
+    fs::hard_link(tree.join("other"), &rules).unwrap();
+    env.ok(&[&["setup", "a"], &share[..]].concat());
+    assert!(tree.join("node_modules").is_symlink());
+    assert_eq!(text(tree.join("other")), "as it was\n");
+}
+
+#[test]
+fn k14_a_kill_leaves_no_half_of_a_file() {
+    const SIZE: u64 = 256 << 20;
+    let env = sharing();
+    write(env.repo().join(".worktreeinclude"), ".env\n");
+    commit_all(&env);
+    for kind in KINDS {
+        let tree = grow(&env, kind, kind);
+        let large = fs::File::create(env.repo().join(".env")).unwrap();
+        large.set_len(SIZE).unwrap();
+        let mut command = env.weald_command(&["setup", kind]);
+        let command = command.stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let news = || {
+            let names = fs::read_dir(&tree).unwrap().flatten();
+            let names = names.map(|entry| entry.file_name().into_string().unwrap());
+            let names = names.filter(|name| name == ".env" || name.starts_with(".weald-new"));
+            names.collect::<Vec<_>>()
+        };
+        // Killed as soon as anything is there.
+        while child.try_wait().unwrap().is_none() && news().is_empty() {}
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let size = || {
+            fs::metadata(tree.join(".env"))
+                .map(|found| found.len())
+                .ok()
+        };
+        assert!(matches!(size(), None | Some(SIZE)), "{kind}: {:?}", news());
+        // What an earlier kill left.
+        write(tree.join(".weald-new-file-7"), "half");
+        env.ok(&["setup", kind]);
+        assert_eq!(
+            (size(), news()),
+            (Some(SIZE), vec![".env".to_owned()]),
+            "{kind}"
+        );
+        fs::remove_file(env.repo().join(".env")).unwrap();
+    }
 }

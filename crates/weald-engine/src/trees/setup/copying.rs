@@ -1,8 +1,8 @@
 //! Copying from main into a tree: modes, times and links as they are, and no way back into main.
 //!
 //! Nothing below either root is reached through a link: the kernel refuses that (`openat2`), so a tracked link in the
-//! repository can't lead a copy out of the tree. What is there already stays as it is. A folder is copied beside its
-//! place and renamed, so nobody finds half of one.
+//! repository can't lead a copy out of the tree. What is there already stays as it is. A folder or a single file is
+//! copied beside its place and renamed, so nobody finds half of one.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use rustix::fs::{
-    CWD, Mode, OFlags, RenameFlags, ResolveFlags, Timespec, Timestamps, fchmod, futimens, mkdirat,
-    openat, openat2, renameat_with, symlinkat, unlinkat,
+    AtFlags, CWD, Mode, OFlags, RenameFlags, ResolveFlags, Timespec, Timestamps, fchmod, futimens,
+    mkdirat, openat, openat2, renameat_with, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 use weald_core::setup::{names_its_place, relinked, renamed};
@@ -29,6 +29,9 @@ const LAUNCHER_LIMIT: u64 = 64 * 1024;
 
 /// What a folder is called until all of it is there.
 const BUILDING: &str = ".weald-new-share";
+
+/// What a single file is called until all of it is there, with a number.
+const BUILDING_FILE: &str = ".weald-new-file-";
 
 /// What became of one path.
 #[derive(Debug, PartialEq, Eq)]
@@ -95,7 +98,7 @@ impl<'a> Copier<'a> {
         let mut closed = HashSet::new();
         for parent in parents {
             match self.folder(parent) {
-                Ok(_) => {}
+                Ok(folder) => sweep(&folder),
                 Err(Errno::LOOP | Errno::NOTDIR | Errno::XDEV) => {
                     closed.insert(parent);
                 }
@@ -104,11 +107,14 @@ impl<'a> Copier<'a> {
         }
         let is_open = |path: &&PathBuf| path.parent().is_none_or(|parent| !closed.contains(parent));
         let (reachable, refused): (Vec<_>, Vec<_>) = paths.iter().partition(is_open);
-        let made = AtomicUsize::new(0);
+        let (made, number) = (AtomicUsize::new(0), AtomicUsize::new(0));
         each(&reachable, |path| {
             let copied = match self.kind(path)? {
                 Kind::Link => self.copy_link(path, path)?,
-                Kind::File => self.copy_file(path, path)?,
+                Kind::File => {
+                    let number = number.fetch_add(1, Ordering::Relaxed);
+                    self.copy_whole_file(path, &format!("{BUILDING_FILE}{number}"))?
+                }
                 Kind::Folder | Kind::Other => false,
             };
             made.fetch_add(usize::from(copied), Ordering::Relaxed);
@@ -171,12 +177,19 @@ impl<'a> Copier<'a> {
         }
     }
 
-    /// What git in the tree shall not see as untracked: rules for folders don't speak of links.
+    /// What git in the tree shall not see as untracked: rules for folders don't speak of links. What an agent put there
+    /// that is no file of the tree's own is not written: a FIFO would keep the host waiting.
     pub(super) fn exclude(&self, path: &Path) -> io::Result<()> {
         let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::CLOEXEC;
+        let flags = flags | OFlags::NONBLOCK | OFlags::NOFOLLOW;
         let mode = Mode::from_raw_mode(0o644);
         let file = openat2(&self.tree, ".git/info/exclude", flags, mode, INSIDE)?;
-        File::from(file).write_all(format!("/{}\n", path.display()).as_bytes())
+        let mut file = File::from(file);
+        let found = file.metadata()?;
+        if !found.is_file() || found.nlink() != 1 {
+            return Ok(());
+        }
+        file.write_all(format!("/{}\n", path.display()).as_bytes())
     }
 
     /// What is at a path of main.
@@ -295,6 +308,29 @@ impl<'a> Copier<'a> {
         openat2(&self.main, path, flags, Mode::empty(), INSIDE)
     }
 
+    /// Copies a file beside its place and renames it, so that a kill leaves no half of one. True if it was made.
+    fn copy_whole_file(&self, path: &Path, building: &str) -> io::Result<bool> {
+        let Some((parent, name)) = self.place(path)? else {
+            return Ok(false);
+        };
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        if openat(&parent, name, flags, Mode::empty()).is_ok()
+            || !self.copy_file(path, &path.with_file_name(building))?
+        {
+            return Ok(false);
+        }
+        match renameat_with(&parent, building, &parent, name, RenameFlags::NOREPLACE) {
+            Ok(()) => Ok(true),
+            Err(error) => {
+                let _ = unlinkat(&parent, building, AtFlags::empty());
+                match error {
+                    Errno::EXIST => Ok(false),
+                    error => Err(error.into()),
+                }
+            }
+        }
+    }
+
     /// True if it was made.
     fn copy_file(&self, from: &Path, to: &Path) -> io::Result<bool> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -315,7 +351,7 @@ impl<'a> Copier<'a> {
         if written.is_err() {
             // Half a file is worse than none.
             if let Ok(Some((parent, name))) = self.place(to) {
-                let _ = unlinkat(&parent, name, rustix::fs::AtFlags::empty());
+                let _ = unlinkat(&parent, name, AtFlags::empty());
             }
         }
         written.map(|()| true)
@@ -375,7 +411,24 @@ fn to_parent(path: &Path) -> &Path {
 
 /// What is being copied into an open folder, as a path.
 fn below(folder: &OwnedFd) -> PathBuf {
-    PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd())).join(BUILDING)
+    opened(folder).join(BUILDING)
+}
+
+fn opened(folder: &OwnedFd) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd()))
+}
+
+/// Takes away the half files that a kill left in a folder. One tree is set up by one process at a time.
+fn sweep(folder: &OwnedFd) {
+    for entry in fs::read_dir(opened(folder)).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let number = name
+            .to_str()
+            .and_then(|name| name.strip_prefix(BUILDING_FILE));
+        if number.is_some_and(|number| number.parse::<u32>().is_ok()) {
+            let _ = unlinkat(folder, &name, AtFlags::empty());
+        }
+    }
 }
 
 fn keep_stat(made: impl AsFd, found: &fs::Metadata) -> io::Result<()> {
