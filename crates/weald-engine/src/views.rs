@@ -3,7 +3,8 @@
 //! Derived: whoever commits writes what changed since the place that was last written (`views.json` in the private
 //! directory), under a lock, so a crash between the two is made good by the next change. The file of events is appended
 //! to while it is as it was left, else written anew from the log, so no line is lost or doubled. Nothing is read back.
-//! What somebody else had put at a view's place before is left alone until `doctor` moves it aside.
+//! What somebody else had put at a view's place before is left alone until `doctor` moves it aside; what came there later is
+//! moved aside by the next change.
 
 mod events;
 mod folder;

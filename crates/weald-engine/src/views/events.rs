@@ -27,6 +27,12 @@ impl Fingerprint {
             nanoseconds: found.mtime_nsec(),
         })
     }
+
+    /// Whether the file of this name is as it was left.
+    pub(super) fn is_of(&self, folder: &Folder, name: &str) -> bool {
+        let file = folder.append(name);
+        file.is_ok_and(|file| Self::of(&file).is_ok_and(|found| found == *self))
+    }
 }
 
 /// The file while it is written.

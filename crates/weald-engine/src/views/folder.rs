@@ -87,8 +87,8 @@ impl Folder {
         building.settle().map(drop)
     }
 
-    /// Gives whatever has this name another one.
-    pub(super) fn move_aside(&self, name: &str) -> io::Result<()> {
+    /// Gives whatever has this name another one, and answers it.
+    pub(super) fn move_aside(&self, name: &str) -> io::Result<String> {
         for number in 1..1000_u32 {
             let aside = match number {
                 1 => format!("{name}.before-weald"),
@@ -96,7 +96,7 @@ impl Folder {
             };
             match renameat_with(&self.0, name, &self.0, &*aside, RenameFlags::NOREPLACE) {
                 Err(Errno::EXIST) => {}
-                moved => return Ok(moved?),
+                moved => return Ok(moved.map(|()| aside)?),
             }
         }
         Err(io::Error::other("no name is free to keep it under"))

@@ -76,7 +76,12 @@ impl Round<'_> {
 
     fn open_events(&mut self) -> Option<EventFile> {
         let path = self.views.kind.event_file()?;
-        if !self.makes_room(path, self.is_first) {
+        // As it was left it is weald's, however long it is.
+        let is_as_left = self.written.events.as_ref().is_some_and(|known| {
+            Folder::of(&self.views.root, path)
+                .is_ok_and(|(folder, name)| known.is_of(&folder, name))
+        });
+        if !is_as_left && !self.makes_room(path, self.is_first) {
             return None;
         }
         let known = self.written.events.as_ref();
@@ -147,27 +152,31 @@ impl Round<'_> {
         }
     }
 
-    /// Whether a view may be written at `path`. What was never weald's is left alone, or moved aside.
+    /// Whether a view may be written at `path`. What was there before weald is left alone; what somebody put there since,
+    /// without the mark of a view, is moved aside.
     fn makes_room(&mut self, path: &str, is_new: bool) -> bool {
         if let Err(error) = Folder::of(&self.views.root, path) {
             self.note(path, Err(error));
             return false;
         }
-        let was_there = self.written.left_alone.contains(path);
-        let is_other = (is_new || was_there)
-            && match self.views.existing(path) {
-                Ok(found) => found.is_some_and(|bytes| !bytes.is_empty() && !is_marked(&bytes)),
-                Err(_) => true,
-            };
+        let is_other = match self.views.existing(path) {
+            Ok(found) => found.is_some_and(|bytes| !bytes.is_empty() && !is_marked(&bytes)),
+            Err(_) => true,
+        };
         if !is_other {
             self.written.left_alone.remove(path);
             return true;
         }
-        if self.others == Others::MoveAside {
+        let came_later = !is_new && !self.written.left_alone.contains(path);
+        if came_later || self.others == Others::MoveAside {
             let moved = Folder::of(&self.views.root, path)
                 .and_then(|(folder, name)| folder.move_aside(name));
             let is_free = moved.is_ok();
-            self.note(path, moved);
+            if let (Ok(name), true) = (&moved, came_later) {
+                self.problems
+                    .push(format!("{path} was not weald's and is kept as {name}"));
+            }
+            self.note(path, moved.map(drop));
             return is_free;
         }
         if self.written.left_alone.insert(path.to_owned()) {

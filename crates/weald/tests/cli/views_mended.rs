@@ -58,8 +58,7 @@ fn p16_an_edit_is_told_never_read_back_and_overwritten() {
     assert_eq!(findings(&env, &[]), edited);
     assert_eq!(env.ok(&["task", "show", "1"])["task"]["subject"], "Fix it");
     assert_eq!(env.ok(&["show", "a"])["tree"]["branch"], "wt/a");
-    // The next change of each writes it again; junk without a mark, too.
-    fs::write(file(&env, paths[0]), "junk").unwrap();
+    // The next change of each writes it again.
     env.ok(&["task", "edit", "1", "--priority", "P0"]);
     env.ok(&["lock", "a"]);
     assert_two_plane(&env);
@@ -120,6 +119,45 @@ fn p16_files_of_others_are_left_alone_until_doctor_moves_them_aside() {
         assert_eq!(fs::read_to_string(aside).unwrap(), "{\"theirs\": true}\n");
     }
     assert_eq!(findings(&env, &[]), []);
+}
+
+#[test]
+fn p16_a_file_that_somebody_put_in_a_views_place_is_kept() {
+    let env = with_profile("two-plane");
+    env.ok(&["task", "add", "Fix it"]);
+    env.ok(&["new", "a", "--task", "1"]);
+    let theirs = [
+        ".tasks/task_1.json",
+        ".worktrees/index.json",
+        ".worktrees/events.jsonl",
+    ];
+    for round in ["", "-2"] {
+        for path in theirs {
+            fs::remove_file(file(&env, path)).unwrap();
+            fs::write(file(&env, path), format!("mine{round}\n")).unwrap();
+        }
+        let edited = env.weald(&["task", "edit", "1", "--description", &format!("d{round}")]);
+        let (on, off) = (env.weald(&["lock", "a"]), env.weald(&["unlock", "a"]));
+        let told = [edited.stderr, on.stderr, off.stderr].concat();
+        for path in theirs {
+            let aside = format!("{path}.before-weald{round}");
+            assert_eq!(
+                fs::read_to_string(file(&env, &aside)).unwrap(),
+                format!("mine{round}\n")
+            );
+            assert!(
+                told.contains(&format!("{path} was not weald's and is kept as")),
+                "{told}"
+            );
+        }
+        assert_two_plane(&env);
+        assert_eq!(findings(&env, &[]), []);
+    }
+    // A view that was only edited, or is as it was left, makes no copies.
+    env.ok(&["task", "edit", "1", "--priority", "P0"]);
+    let names = fs::read_dir(file(&env, ".worktrees")).unwrap().flatten();
+    let kept = names.filter(|entry| entry.file_name().to_string_lossy().contains("before-weald"));
+    assert_eq!(kept.count(), 4);
 }
 
 #[test]
