@@ -163,7 +163,8 @@ impl<'a> Trees<'a> {
             source,
         };
         std::fs::create_dir_all(self.workshop()).map_err(failed)?;
-        tempfile::TempDir::with_prefix_in("visit-", self.workshop()).map_err(failed)
+        let prefix = format!("visit-{}-", std::process::id());
+        tempfile::TempDir::with_prefix_in(prefix, self.workshop()).map_err(failed)
     }
 
     /// Every record, by number.

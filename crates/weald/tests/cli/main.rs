@@ -26,6 +26,7 @@ mod trees_found;
 mod trees_gc;
 mod trees_hostile;
 mod trees_import;
+mod trees_leftovers;
 mod trees_levels;
 mod trees_look;
 mod trees_many;

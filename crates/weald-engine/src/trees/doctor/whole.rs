@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use weald_core::store::{Durability, TaskFilter};
-use weald_core::tree::{TreeKind, TreeStatus};
+use weald_core::tree::{Tree, TreeKind, TreeStatus};
 use weald_core::tree_rules::TreeInput;
 
 use super::{Round, Severity};
@@ -111,7 +111,14 @@ impl Round<'_, '_> {
         let old: Vec<PathBuf> = fs::read_dir(&workshop)
             .map(|entries| entries.flatten().map(|entry| entry.path()).collect())
             .unwrap_or_default();
-        for path in old.into_iter().filter(|path| is_abandoned(path)) {
+        let known = trees.records()?;
+        let may_live = |tree: &Tree| {
+            let is_making = tree.status == TreeStatus::Creating;
+            let worker = tree.worker.as_ref();
+            worker.map_or(is_making, |worker| trees.may_live(worker))
+        };
+        let old = old.into_iter();
+        for path in old.filter(|path| is_abandoned(path, &known, may_live)) {
             let what = format!("{} is left from something unfinished", path.display());
             self.found("leftover", Severity::Info, what, "delete it", || {
                 let gone = match path.is_dir() {
@@ -161,21 +168,35 @@ impl Round<'_, '_> {
     }
 }
 
-/// A file of the workshop whose maker is gone: names hold the maker's process number, or it is old.
-fn is_abandoned(path: &Path) -> bool {
+/// What the first word of a name in the workshop says about the number after it.
+const OF_PROCESSES: [&str; 4] = ["registration", "removed", "branch", "visit"];
+const LOCKS_OF_TREES: [&str; 3] = ["snapshot", "setup", "recreate"];
+
+/// Something in the workshop that nobody works on: its process is gone, or it is a free lock of a tree that is gone, or
+/// the index of a tree that nobody makes. Anything else is, after an hour.
+fn is_abandoned(path: &Path, known: &[Tree], may_live: impl Fn(&Tree) -> bool) -> bool {
     let name = path
         .file_name()
         .and_then(|name| name.to_str())
         .unwrap_or_default();
-    let number = name
-        .split('-')
-        .nth(1)
-        .and_then(|number| number.parse::<u32>().ok());
+    let mut words = name.split(['-', '.']);
+    let (kind, number) = (words.next().unwrap_or_default(), words.next());
+    let number = number.and_then(|number| number.parse::<u64>().ok());
+    let tree = || known.iter().find(|tree| Some(tree.id.0) == number);
     match number {
-        Some(pid) if !name.starts_with("index-") => !Path::new(&format!("/proc/{pid}")).exists(),
+        Some(pid) if OF_PROCESSES.contains(&kind) => !Path::new(&format!("/proc/{pid}")).exists(),
+        Some(_) if LOCKS_OF_TREES.contains(&kind) => {
+            !tree().is_some_and(|tree| tree.is_live() || may_live(tree)) && is_free(path)
+        }
+        Some(_) if kind == "index" => !tree().is_some_and(may_live),
         _ => {
             let modified = path.symlink_metadata().and_then(|found| found.modified());
             modified.is_ok_and(|time| time.elapsed().is_ok_and(|age| age.as_secs() > 3600))
         }
     }
+}
+
+/// Whether nobody holds a lock.
+fn is_free(path: &Path) -> bool {
+    fs::File::open(path).is_ok_and(|file| file.try_lock().is_ok())
 }
