@@ -135,9 +135,9 @@ impl Restore {
         context.tell(&ground.engine);
         for path in &restored.set_aside {
             let path = clean(path);
-            context
-                .ui
-                .warn(&format!("in no snapshot, and it was in the way: {path}"));
+            context.ui.warn(&format!(
+                "in no snapshot and in the way, so it is kept: {path}"
+            ));
         }
         let tree = &restored.tree;
         context.ui.answer(

@@ -35,9 +35,9 @@ impl Sync {
         context.tell(&ground.engine);
         for path in &synced.set_aside {
             let path = clean(path);
-            context
-                .ui
-                .warn(&format!("git ignores it, and it was in the way: {path}"));
+            context.ui.warn(&format!(
+                "ignored by git and in the way, so it is kept: {path}"
+            ));
         }
         let tree = &synced.tree;
         context.ui.answer(
