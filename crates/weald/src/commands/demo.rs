@@ -144,7 +144,7 @@ impl Stage {
         self.show(out, &["msg", "inbox", "--consume", "--session", "alice"])?;
 
         title(out, "Nothing happens unseen")?;
-        self.show(out, &["events", "--limit", "8"])?;
+        self.show(out, &["events", "--limit", "12"])?;
         self.show(out, &[])?;
         Ok(())
     }
