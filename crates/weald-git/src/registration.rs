@@ -183,7 +183,8 @@ impl Registrations {
             self.directory(&name),
             RenameFlags::NOREPLACE,
         ) {
-            Ok(()) => Some(sync_directory(&self.common_dir.join("worktrees")).map(|()| name)),
+            // An entry that a power cut takes away again is one that `doctor` puts back; a half one would be everybody's.
+            Ok(()) => Some(Ok(name)),
             Err(rustix::io::Errno::EXIST | rustix::io::Errno::NOTEMPTY) => None,
             Err(error) => Some(Err(error.into())),
         }
