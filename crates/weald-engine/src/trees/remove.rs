@@ -100,8 +100,13 @@ impl Trees<'_> {
         }
         self.refuse_completion(&tree, request)?;
         self.release_reserve();
-        let verdict = self.judge(tree, request)?;
-        let tree = self.begin_removal(&verdict.tree, request)?;
+        // Another removal may have been faster: then it is not there any more, which says more than a rule.
+        let raced = |error| match error {
+            TreeError::Rule(_) => self.named(name).err().unwrap_or(error),
+            error => error,
+        };
+        let verdict = self.judge(tree, request).map_err(raced)?;
+        let tree = self.begin_removal(&verdict.tree, request).map_err(raced)?;
         let removed = match verdict.is_gone {
             true => self.forget(&tree, &verdict, request),
             false => self.to_trash(&tree, &verdict, request),
