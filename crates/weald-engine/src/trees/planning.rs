@@ -12,7 +12,7 @@ use weald_core::name::TreeName;
 use weald_core::store::{Counter, Durability, StoreError};
 use weald_core::task::Task;
 use weald_core::tree::{Base, Tree};
-use weald_git::{Commit, Git, MainRef, Reference, list_refs};
+use weald_git::{Commit, Git, GitError, MainRef, Reference, list_refs};
 
 use super::create::{BranchExists, NewTree};
 use super::layout::Layout;
@@ -39,21 +39,26 @@ pub(super) struct Plan {
 const SMALL_INDEX: u64 = 128 << 10;
 
 /// A look at main's uncommitted changes, while other things are done.
-pub(super) struct DirtyMain(Receiver<usize>);
+pub(super) struct DirtyMain(Receiver<Result<usize, GitError>>);
 
 impl DirtyMain {
-    /// How many there are; `None` when there are none, or when it takes longer than the caller waits.
-    pub(super) fn count(self, patience: Option<Duration>) -> Option<usize> {
-        let count = match patience {
+    /// How many there are, however long that takes.
+    fn count(self) -> Result<usize, TreeError> {
+        let lost = |_| TreeError::Unreadable {
+            name: "the main checkout".to_owned(),
+            why: "the look at it was lost".to_owned(),
+        };
+        Ok(self.0.recv().map_err(lost)??)
+    }
+
+    /// What to say about them, if that is known in time.
+    pub(super) fn told(self, patience: Option<Duration>) -> Option<String> {
+        let told = match patience {
             None => self.0.recv().ok(),
             Some(patience) => self.0.recv_timeout(patience).ok(),
         };
-        count.filter(|count| *count > 0)
-    }
-
-    /// What to say about them.
-    pub(super) fn told(self, patience: Option<Duration>) -> Option<String> {
-        let count = self.count(patience)?;
+        // A main that git can't read says so where it is used; here it is only a warning.
+        let count = told?.ok().filter(|count| *count > 0)?;
         Some(format!(
             "the main checkout has {count} uncommitted changes; they are not in the tree"
         ))
@@ -90,7 +95,8 @@ impl Trees<'_> {
             _ => self.base(new.base.as_deref(), &target, task, &mut notes)?,
         };
         if self.config.text("tree.dirty_main") == "refuse"
-            && let Some(count) = self.dirty_main().and_then(|main| main.count(None))
+            && let Some(main) = self.dirty_main()
+            && let count @ 1.. = main.count()?
         {
             return Err(TreeError::DirtyMain { count });
         }
@@ -237,11 +243,9 @@ impl Trees<'_> {
                 .work_tree(&root)
                 .args(["--porcelain", "-z", "--untracked-files=no"])
                 .args(["--ignore-submodules=all"])
-                .run();
-            // A main that git can't read says so where it is used.
-            let status = status.unwrap_or_default();
+                .run()?;
             let lines = status.split(|byte| *byte == 0);
-            lines.filter(|line| !line.is_empty()).count()
+            Ok(lines.filter(|line| !line.is_empty()).count())
         };
         let (tell, told) = mpsc::channel();
         // Nobody may be there any more to be told.

@@ -472,3 +472,14 @@ fn k4_ensure_is_idempotent_and_keeps_files() {
         assert_eq!(listed(&env), ["a"]);
     }
 }
+
+#[test]
+fn k9_a_main_that_cannot_be_read_is_refused_where_changes_are() {
+    let env = env();
+    fs::write(env.repo().join(".git/index"), "no index").unwrap();
+    let refused = env.weald(&["new", "a", "--set", "tree.dirty_main=refuse"]);
+    assert_eq!(refused.code, 1, "{refused:#?}");
+    assert!(!env.root().join("app.weald/a").exists());
+    // A warning is no more than that.
+    env.ok(&["new", "a"]);
+}
