@@ -14,6 +14,7 @@ use crate::id::{Seq, TaskId, Token};
 use crate::landing::Landing;
 use crate::message::Message;
 use crate::name::{SessionName, TreeName};
+use crate::queue::Queue;
 use crate::session::Session;
 use crate::task::Task;
 use crate::tree::Tree;
@@ -78,15 +79,26 @@ event_kinds! {
     TREE_ENTERED = "tree.entered",
     TREE_SYNCED = "tree.synced",
     TREE_CLOSEOUT = "tree.closeout",
+    TREE_APPROVED = "tree.approved",
     TREE_PORTS = "tree.ports",
     TREE_SETUP_AFTER = "tree.setup.after",
     TREE_SETUP_FAILED = "tree.setup.failed",
     LANDING_QUEUED = "landing.queued",
     LANDING_TESTING = "landing.testing",
+    LANDING_MOVING = "landing.moving",
     LANDING_LANDED = "landing.landed",
+    LANDING_NOTHING = "landing.nothing_to_land",
     LANDING_CONFLICT = "landing.conflict",
     LANDING_RED = "landing.red",
+    LANDING_REFUSED = "landing.refused",
     LANDING_DROPPED = "landing.dropped",
+    LANDING_CLEANED = "landing.cleaned",
+    LANDING_REVERTED = "landing.reverted",
+    QUEUE_TAKEN = "queue.taken",
+    QUEUE_RENEWED = "queue.renewed",
+    QUEUE_RELEASED = "queue.released",
+    QUEUE_PAUSED = "queue.paused",
+    QUEUE_RESUMED = "queue.resumed",
     MESSAGE_SENT = "message.sent",
     MESSAGE_READ = "message.read",
     MESSAGE_ANSWERED = "message.answered",
@@ -127,6 +139,9 @@ pub struct After {
     /// The landing now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub landing: Option<Landing>,
+    /// The queue now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<Queue>,
     /// The session now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Session>,
@@ -210,6 +225,15 @@ impl Change {
                 },
             )
         }
+    }
+
+    /// A change of the queue's lease.
+    pub fn queue(kind: EventKind, queue: Queue) -> Self {
+        let after = After {
+            queue: Some(queue),
+            ..After::default()
+        };
+        Self::new(kind, after)
     }
 
     /// A change of a session.

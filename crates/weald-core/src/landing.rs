@@ -1,11 +1,19 @@
 //! Landings: one attempt each to bring a tree's commits to the target.
+//!
+//! A landing goes `queued -> testing -> moving` and ends as one of the final states. `moving` is the intent: from then on
+//! the target's ref, its index and its files may be half-way, and whoever comes next compares the ref with the recorded
+//! (old, new) before anything else.
+
+use std::path::PathBuf;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::event::{Change, EventKind};
-use crate::id::{LandingId, TaskId};
-use crate::name::TreeName;
+use crate::id::{LandingId, TaskId, Token, TreeId};
+use crate::name::{SessionName, TreeName};
+use crate::session::ProcessIdentity;
+use crate::tree::Tree;
 
 /// Where a landing stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -15,12 +23,18 @@ pub enum LandingStatus {
     Queued,
     /// Its gate runs.
     Testing,
+    /// The target is being moved to its candidate.
+    Moving,
     /// On the target.
     Landed,
+    /// The target has it all already.
+    NothingToLand,
     /// Does not merge.
     Conflict,
     /// The gate said no.
     Red,
+    /// Something has to be done first; the reason says what.
+    Refused,
     /// Taken out of the queue.
     Dropped,
 }
@@ -31,12 +45,133 @@ impl LandingStatus {
         match self {
             Self::Queued => "queued",
             Self::Testing => "testing",
+            Self::Moving => "moving",
             Self::Landed => "landed",
+            Self::NothingToLand => "nothing_to_land",
             Self::Conflict => "conflict",
             Self::Red => "red",
+            Self::Refused => "refused",
             Self::Dropped => "dropped",
         }
     }
+
+    /// True until it has ended.
+    pub fn is_open(self) -> bool {
+        matches!(self, Self::Queued | Self::Testing | Self::Moving)
+    }
+}
+
+/// How commits reach the target.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Strategy {
+    /// One new commit with everything.
+    #[default]
+    Squash,
+    /// A merge commit, always.
+    Merge,
+    /// Each commit anew, on top of the target.
+    Rebase,
+    /// The commits as they are, or not at all.
+    Ff,
+}
+
+impl Strategy {
+    /// Reads a name; `None` if there is no such strategy.
+    pub fn parse(name: &str) -> Option<Self> {
+        match name {
+            "squash" => Some(Self::Squash),
+            "merge" => Some(Self::Merge),
+            "rebase" => Some(Self::Rebase),
+            "ff" => Some(Self::Ff),
+            _ => None,
+        }
+    }
+
+    /// The name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Squash => "squash",
+            Self::Merge => "merge",
+            Self::Rebase => "rebase",
+            Self::Ff => "ff",
+        }
+    }
+}
+
+/// What moving the target may leave behind if it is cut short.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MoveIntent {
+    /// Who moves it.
+    pub worker: ProcessIdentity,
+    /// The checkout that moves with it, if the target is checked out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkout: Option<PathBuf>,
+    /// The git directory that the ref is moved through: the checkout's own, or the common one.
+    pub git_dir: PathBuf,
+    /// Where the new files wait, and later the old ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stage: Option<PathBuf>,
+    /// Lock files that a killed git may leave.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub locks: Vec<PathBuf>,
+}
+
+/// A gate that passed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GateReceipt {
+    /// What it was run for: a fingerprint of git tree, command and environment.
+    pub key: String,
+    /// The git tree that was tested.
+    pub tree: String,
+    /// The command.
+    pub command: String,
+    /// When it passed.
+    pub at: Timestamp,
+    /// How long it took, in milliseconds.
+    pub took_ms: u64,
+    /// How often it was run; more than one means that it was red first.
+    pub attempts: u32,
+    /// True when an earlier run's word was taken.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cached: bool,
+    /// Its output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<PathBuf>,
+}
+
+/// Why a landing did not happen, for people and programs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reason {
+    /// Stable, as in errors.
+    pub code: String,
+    /// In words.
+    pub message: String,
+    /// The command that goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    /// Paths that it is about.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<String>,
+}
+
+/// What a landing cleaned up.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cleanup {
+    /// `trashed` or `kept`.
+    pub directory: String,
+    /// `deleted`, `kept_unmerged`, `kept_by_policy`, `absent` or `kept`.
+    pub branch: String,
+    /// `removed` (into the trash) or `kept`.
+    pub record: String,
+    /// `completed`, `kept` or `none`.
+    pub task: String,
+    /// Why something was kept that would have gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// How to get the directory back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restore: Option<String>,
 }
 
 /// One landing.
@@ -46,13 +181,25 @@ pub struct Landing {
     pub id: LandingId,
     /// From which tree.
     pub tree: TreeName,
+    /// That tree's number.
+    #[serde(default)]
+    pub tree_id: TreeId,
     /// For which task.
     #[serde(default)]
     pub task: Option<TaskId>,
-    /// The tree's head that it took.
+    /// The tree's head that it took; of a revert: the landing's commit.
     pub head: String,
     /// Onto which branch.
     pub target: String,
+    /// How.
+    #[serde(default)]
+    pub strategy: Strategy,
+    /// The landing that this one takes back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reverts: Option<LandingId>,
+    /// The landing that took this one back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reverted_by: Option<LandingId>,
     /// The target before.
     #[serde(default)]
     pub old_tip: Option<String>,
@@ -65,6 +212,68 @@ pub struct Landing {
     pub queued_at: Timestamp,
     /// When it was last touched.
     pub updated_at: Timestamp,
+    /// Who queued it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queued_by: Option<SessionName>,
+    /// The process that waits for it and works the queue meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiter: Option<ProcessIdentity>,
+    /// The token of the task's claim, for its completion.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_token: Option<Token>,
+    /// True when the tree shall stay whatever the configuration says.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub keep: bool,
+    /// Set while the target is being moved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub intent: Option<MoveIntent>,
+    /// The gate that passed for exactly what landed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gate: Option<GateReceipt>,
+    /// What conflicts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conflicts: Vec<String>,
+    /// Why it did not land.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Reason>,
+    /// The output of its last gate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<PathBuf>,
+    /// What was cleaned up afterwards.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cleanup: Option<Cleanup>,
+}
+
+impl Landing {
+    /// A landing of `head` of a tree, about to be queued.
+    pub fn new(id: LandingId, tree: &Tree, head: String, now: Timestamp) -> Self {
+        Self {
+            id,
+            tree: tree.name.clone(),
+            tree_id: tree.id,
+            task: tree.task.clone(),
+            head,
+            target: tree.target.clone(),
+            strategy: Strategy::default(),
+            reverts: None,
+            reverted_by: None,
+            old_tip: None,
+            new_tip: None,
+            status: LandingStatus::Queued,
+            queued_at: now,
+            updated_at: now,
+            queued_by: None,
+            waiter: None,
+            task_token: None,
+            keep: false,
+            intent: None,
+            gate: None,
+            conflicts: Vec::new(),
+            reason: None,
+            log: None,
+            cleanup: None,
+        }
+    }
 }
 
 /// What happens to a landing.
@@ -77,10 +286,23 @@ pub enum LandingInput {
         /// The candidate.
         new_tip: String,
     },
+    /// Everything agrees: the target is about to be moved from `old_tip` to `new_tip`.
+    Move {
+        /// The target's tip.
+        old_tip: String,
+        /// What becomes the tip.
+        new_tip: String,
+        /// What moving it may leave behind.
+        intent: Box<MoveIntent>,
+        /// The gate that passed for it.
+        gate: Option<Box<GateReceipt>>,
+    },
     /// The target moved to the candidate.
     Land,
     /// The target moved elsewhere, or one ahead was red: to the queue again.
     Requeue,
+    /// The target has it all already.
+    NothingToLand,
     /// It does not merge.
     Conflict {
         /// Which paths.
@@ -90,9 +312,20 @@ pub enum LandingInput {
     Red {
         /// In short.
         error: String,
+        /// Its output.
+        log: Option<PathBuf>,
     },
+    /// Something has to be done first.
+    Refuse(Reason),
     /// Somebody took it out.
     Drop,
+    /// What was cleaned up, told afterwards.
+    CleanedUp(Cleanup),
+    /// Another landing took it back.
+    Reverted {
+        /// Which.
+        by: LandingId,
+    },
 }
 
 /// A move that the states don't allow.
@@ -104,7 +337,17 @@ pub struct LandingRefusal {
     /// Its status.
     pub from: LandingStatus,
     /// What came.
-    pub input: LandingInput,
+    pub input: Box<LandingInput>,
+}
+
+/// Puts a landing into the queue.
+pub fn queue(landing: Landing) -> (Landing, Change) {
+    let landing = Landing {
+        status: LandingStatus::Queued,
+        ..landing
+    };
+    let change = Change::landing(EventKind::LANDING_QUEUED, landing.clone());
+    (landing, change)
 }
 
 /// Decides one input. Nothing leaves a final state.
@@ -113,6 +356,7 @@ pub fn decide(
     input: LandingInput,
     now: Timestamp,
 ) -> Result<(Landing, Change), LandingRefusal> {
+    use LandingInput as In;
     use LandingStatus::*;
     let mut next = Landing {
         updated_at: now,
@@ -121,24 +365,60 @@ pub fn decide(
     let refusal = LandingRefusal {
         id: landing.id,
         from: landing.status,
-        input: input.clone(),
+        input: Box::new(input.clone()),
     };
-    let (status, kind, error) = match (input, landing.status) {
-        (LandingInput::Test { old_tip, new_tip }, Queued) => {
+    let mut error = None;
+    let (status, kind) = match (input, landing.status) {
+        (In::Test { old_tip, new_tip }, Queued | Testing) => {
             (next.old_tip, next.new_tip) = (Some(old_tip), Some(new_tip));
-            (Testing, EventKind::LANDING_TESTING, None)
+            (Testing, EventKind::LANDING_TESTING)
         }
-        (LandingInput::Land, Testing) => (Landed, EventKind::LANDING_LANDED, None),
-        (LandingInput::Requeue, Testing) => (Queued, EventKind::LANDING_QUEUED, None),
-        (LandingInput::Conflict { paths }, Queued | Testing) => (
-            Conflict,
-            EventKind::LANDING_CONFLICT,
-            Some(paths.join("\n")),
-        ),
-        (LandingInput::Red { error }, Testing) => (Red, EventKind::LANDING_RED, Some(error)),
-        (LandingInput::Drop, Queued | Testing) => (Dropped, EventKind::LANDING_DROPPED, None),
+        (
+            In::Move {
+                old_tip,
+                new_tip,
+                intent,
+                gate,
+            },
+            Queued | Testing,
+        ) => {
+            (next.old_tip, next.new_tip) = (Some(old_tip), Some(new_tip));
+            next.intent = Some(*intent);
+            next.gate = gate.map(|gate| *gate);
+            (Moving, EventKind::LANDING_MOVING)
+        }
+        (In::Land, Moving) => (Landed, EventKind::LANDING_LANDED),
+        (In::Requeue, Testing | Moving) => (Queued, EventKind::LANDING_QUEUED),
+        (In::NothingToLand, Queued | Testing) => (NothingToLand, EventKind::LANDING_NOTHING),
+        (In::Conflict { paths }, Queued | Testing) => {
+            error = Some(paths.join("\n"));
+            next.conflicts = paths;
+            (Conflict, EventKind::LANDING_CONFLICT)
+        }
+        (In::Red { error: said, log }, Queued | Testing) => {
+            next.log = log;
+            error = Some(said);
+            (Red, EventKind::LANDING_RED)
+        }
+        (In::Refuse(reason), Queued | Testing | Moving) => {
+            error = Some(reason.message.clone());
+            next.reason = Some(reason);
+            (Refused, EventKind::LANDING_REFUSED)
+        }
+        (In::Drop, Queued | Testing) => (Dropped, EventKind::LANDING_DROPPED),
+        (In::CleanedUp(cleanup), Landed | NothingToLand) => {
+            next.cleanup = Some(cleanup);
+            (landing.status, EventKind::LANDING_CLEANED)
+        }
+        (In::Reverted { by }, Landed) => {
+            next.reverted_by = Some(by);
+            (Landed, EventKind::LANDING_REVERTED)
+        }
         _ => return Err(refusal),
     };
     next.status = status;
+    if status != Moving {
+        next.intent = None;
+    }
     Ok((next.clone(), Change::landing(kind, next).with_error(error)))
 }

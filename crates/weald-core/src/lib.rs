@@ -3,7 +3,7 @@
 //! Invariants: no file, process, clock, randomness or thread is touched here. A decision is a function
 //! `(state, input, now) -> Result<(state, change), refusal>`; layers further out perform it.
 //!
-//! Code map: [`task`] and [`task_rules`], [`dependencies`], [`session`], [`message`], [`tree`], [`landing`] hold the
+//! Code map: [`task`] and [`task_rules`], [`dependencies`], [`session`], [`message`], [`tree`], [`landing`], [`queue`] hold the
 //! records and their rules; [`event`] the log; [`store`] the contract of a backend; [`id`], [`name`] and [`naming`] what
 //! things may be called; [`config`] the keys; [`import`] tasks from elsewhere; [`file_view`] files for other tools.
 //! [`setup`] and [`ports`] what a new tree gets.
@@ -21,6 +21,7 @@ pub mod message;
 pub mod name;
 pub mod naming;
 pub mod ports;
+pub mod queue;
 pub mod session;
 pub mod setup;
 pub mod store;

@@ -12,10 +12,11 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::event::{Change, Event};
-use crate::id::{MessageId, Seq, TaskId, TreeId};
+use crate::id::{LandingId, MessageId, Seq, TaskId, TreeId};
 use crate::landing::Landing;
 use crate::message::Message;
 use crate::name::{SessionName, TreeName};
+use crate::queue::Queue;
 use crate::session::Session;
 use crate::task::{Task, TaskStatus};
 use crate::tree::Tree;
@@ -194,8 +195,16 @@ pub trait TreeReader {
     fn tree_by_id(&self, id: TreeId) -> Result<Option<Tree>>;
     /// All trees, removed ones too, by number.
     fn trees(&self) -> Result<Vec<Tree>>;
+    /// One landing.
+    fn landing(&self, id: LandingId) -> Result<Option<Landing>>;
     /// All landings, by number.
     fn landings(&self) -> Result<Vec<Landing>>;
+    /// Those that have not ended, in the order of the queue.
+    fn open_landings(&self) -> Result<Vec<Landing>>;
+    /// Those from trees of this name, by number.
+    fn landings_of(&self, tree: &TreeName) -> Result<Vec<Landing>>;
+    /// The queue's lease. In a write transaction it is locked against others until the end.
+    fn queue(&self) -> Result<Queue>;
 }
 
 /// Reading the log.

@@ -157,6 +157,22 @@ pub struct Trash {
     pub ports: Option<PortBlock>,
 }
 
+/// A person's word that exactly this head may land.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Approval {
+    /// The head.
+    pub head: String,
+    /// On which branch.
+    pub target: String,
+    /// When.
+    pub at: Timestamp,
+    /// Who, as far as that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<SessionName>,
+    /// Made with a secret that no agent can read.
+    pub seal: String,
+}
+
 /// One tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tree {
@@ -234,6 +250,9 @@ pub struct Tree {
     /// How its set-up ended, if there was anything to do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub setup: Option<SetupRecord>,
+    /// What a person approved last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Approval>,
 }
 
 impl Tree {
@@ -268,6 +287,7 @@ impl Tree {
             closeout: None,
             ports: None,
             setup: None,
+            approval: None,
         }
     }
 

@@ -12,7 +12,9 @@ use crate::ports::PortBlock;
 use crate::session::ProcessIdentity;
 use crate::setup::{SetupOutcome, SetupRecord};
 use crate::task::Closeout;
-use crate::tree::{Base, DirectoryIdentity, Run, Trash, Tree, TreeKind, TreeLock, TreeStatus};
+use crate::tree::{
+    Approval, Base, DirectoryIdentity, Run, Trash, Tree, TreeKind, TreeLock, TreeStatus,
+};
 
 /// What happens to a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,6 +104,8 @@ pub enum TreeInput {
     Unbind,
     /// How it was dealt with at the end.
     Closeout(Closeout),
+    /// A person approved its head.
+    Approved(Box<Approval>),
     /// It got other ports, or none.
     Ports(Option<PortBlock>),
     /// Its set-up ended.
@@ -239,6 +243,7 @@ fn follows(from: TreeStatus, input: &TreeInput) -> Option<(TreeStatus, EventKind
         (In::Entered, Active | Kept | Landed) => stays(Kind::TREE_ENTERED),
         (In::Synced(_), _) => stays(Kind::TREE_SYNCED),
         (In::Bind(_), _) => stays(Kind::TASK_BOUND),
+        (In::Approved(_), _) => stays(Kind::TREE_APPROVED),
         (In::Ports(_), _) => stays(Kind::TREE_PORTS),
         (In::SetUp { outcome, .. }, _) => stays(match outcome {
             SetupOutcome::Done => Kind::TREE_SETUP_AFTER,
@@ -311,6 +316,7 @@ fn apply(tree: &mut Tree, input: TreeInput, now: Timestamp) -> Option<String> {
         TreeInput::Bind(task) => tree.task = Some(task),
         TreeInput::Unbind => tree.task = None,
         TreeInput::Closeout(closeout) => tree.closeout = Some(closeout),
+        TreeInput::Approved(approval) => tree.approval = Some(*approval),
         TreeInput::Ports(ports) => tree.ports = ports,
         TreeInput::SetUp { outcome, error } => {
             tree.setup = Some(SetupRecord { outcome, at: now });

@@ -10,10 +10,11 @@ use std::time::{Duration, Instant};
 
 use weald_core::Timestamp;
 use weald_core::event::{Change, Event};
-use weald_core::id::{MessageId, Seq, TaskId, TreeId};
+use weald_core::id::{LandingId, MessageId, Seq, TaskId, TreeId};
 use weald_core::landing::Landing;
 use weald_core::message::Message;
 use weald_core::name::{SessionName, TreeName};
+use weald_core::queue::Queue;
 use weald_core::session::Session;
 use weald_core::store::{
     Clock, Counter, Durability, EventFilter, EventReader, MessageFilter, Read, Result,
@@ -36,6 +37,7 @@ struct State {
     messages: BTreeMap<u64, Message>,
     trees: BTreeMap<u64, Tree>,
     landings: BTreeMap<u64, Landing>,
+    queue: Queue,
     events: Vec<Event>,
     counters: [u64; 4],
 }
@@ -239,8 +241,28 @@ impl TreeReader for Transaction<'_> {
         Ok(self.state.trees.values().cloned().collect())
     }
 
+    fn landing(&self, id: LandingId) -> Result<Option<Landing>> {
+        Ok(self.state.landings.get(&id.0).cloned())
+    }
+
     fn landings(&self) -> Result<Vec<Landing>> {
         Ok(self.state.landings.values().cloned().collect())
+    }
+
+    fn open_landings(&self) -> Result<Vec<Landing>> {
+        let mut open = self.landings()?;
+        open.retain(|landing| landing.status.is_open());
+        Ok(open)
+    }
+
+    fn landings_of(&self, tree: &TreeName) -> Result<Vec<Landing>> {
+        let mut found = self.landings()?;
+        found.retain(|landing| landing.tree == *tree);
+        Ok(found)
+    }
+
+    fn queue(&self) -> Result<Queue> {
+        Ok(self.state.queue.clone())
     }
 }
 
@@ -302,6 +324,9 @@ impl Write for Transaction<'_> {
         self.state
             .landings
             .extend(after.landing.map(|landing| (landing.id.0, landing)));
+        if let Some(queue) = after.queue {
+            self.state.queue = queue;
+        }
         Ok(seq)
     }
 

@@ -14,6 +14,7 @@ pub fn assert_log_explains_state(read: &dyn Read) {
     let mut sessions = BTreeMap::new();
     let (mut messages, mut trees, mut landings) =
         (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+    let mut queue = None;
     for (place, event) in events.into_iter().enumerate() {
         assert_eq!(event.seq.0, place as u64 + 1, "the log has a gap");
         let after = event.after;
@@ -22,6 +23,7 @@ pub fn assert_log_explains_state(read: &dyn Read) {
         messages.extend(after.message.map(|message| (message.id, message)));
         trees.extend(after.tree.map(|tree| (tree.id, tree)));
         landings.extend(after.landing.map(|landing| (landing.id, landing)));
+        queue = after.queue.or(queue);
     }
     let mut stored = read
         .tasks(&TaskFilter::default())
@@ -63,5 +65,10 @@ pub fn assert_log_explains_state(read: &dyn Read) {
         stored,
         landings.into_values().collect::<Vec<_>>(),
         "landings and log disagree"
+    );
+    assert_eq!(
+        read.queue().expect("the queue can be read"),
+        queue.unwrap_or_default(),
+        "queue and log disagree"
     );
 }

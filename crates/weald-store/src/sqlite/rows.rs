@@ -9,6 +9,7 @@ use weald_core::event::{After, Event};
 use weald_core::id::{Seq, TaskId};
 use weald_core::landing::Landing;
 use weald_core::message::Message;
+use weald_core::queue::Queue;
 use weald_core::session::Session;
 use weald_core::store::{Counter, Result, StoreError};
 use weald_core::task::{Task, TaskStatus};
@@ -89,6 +90,9 @@ pub fn apply(connection: &Connection, after: &After) -> Result<()> {
     }
     if let Some(landing) = &after.landing {
         put_landing(connection, landing)?;
+    }
+    if let Some(queue) = &after.queue {
+        put_queue(connection, queue)?;
     }
     if let Some(session) = &after.session {
         put_session(connection, session)?;
@@ -239,6 +243,14 @@ fn put_landing(connection: &Connection, landing: &Landing) -> Result<()> {
             landing.status.as_str(),
             text(landing)
         ],
+    )
+}
+
+fn put_queue(connection: &Connection, queue: &Queue) -> Result<()> {
+    execute(
+        connection,
+        "INSERT INTO queue VALUES (1, ?1) ON CONFLICT (id) DO UPDATE SET doc = excluded.doc",
+        params![text(queue)],
     )
 }
 

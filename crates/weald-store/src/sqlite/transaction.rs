@@ -6,10 +6,11 @@ use rusqlite::Connection;
 use rusqlite::types::ToSql;
 use weald_core::Timestamp;
 use weald_core::event::{Change, Event};
-use weald_core::id::{MessageId, Seq, TaskId, TreeId};
+use weald_core::id::{LandingId, MessageId, Seq, TaskId, TreeId};
 use weald_core::landing::Landing;
 use weald_core::message::Message;
 use weald_core::name::{SessionName, TreeName};
+use weald_core::queue::Queue;
 use weald_core::session::Session;
 use weald_core::store::{
     Counter, Durability, EventFilter, EventReader, MessageFilter, Read, Result, SessionReader,
@@ -203,6 +204,35 @@ impl TreeReader for Transaction<'_> {
 
     fn trees(&self) -> Result<Vec<Tree>> {
         rows::all(&self.connection, "SELECT doc FROM trees ORDER BY id", &[])
+    }
+
+    fn landing(&self, id: LandingId) -> Result<Option<Landing>> {
+        rows::one(
+            &self.connection,
+            "SELECT doc FROM landings WHERE id = ?1",
+            &[&(id.0 as i64)],
+        )
+    }
+
+    fn open_landings(&self) -> Result<Vec<Landing>> {
+        rows::all(
+            &self.connection,
+            "SELECT doc FROM landings WHERE status IN ('queued', 'testing', 'moving') ORDER BY id",
+            &[],
+        )
+    }
+
+    fn landings_of(&self, tree: &TreeName) -> Result<Vec<Landing>> {
+        rows::all(
+            &self.connection,
+            "SELECT doc FROM landings WHERE tree = ?1 ORDER BY id",
+            &[&tree.as_str()],
+        )
+    }
+
+    fn queue(&self) -> Result<Queue> {
+        let found = rows::one(&self.connection, "SELECT doc FROM queue", &[])?;
+        Ok(found.unwrap_or_default())
     }
 
     fn landings(&self) -> Result<Vec<Landing>> {

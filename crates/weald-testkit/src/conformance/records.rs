@@ -235,27 +235,53 @@ pub fn a_removed_tree_gives_its_name_back(store: &dyn Store, clock: &FakeClock) 
 }
 
 pub fn landings_are_kept(store: &dyn Store, clock: &FakeClock) {
-    let landing = Landing {
-        id: LandingId(1),
-        tree: "fix".parse().expect("a name"),
-        task: None,
-        head: "1".repeat(40),
-        target: "main".into(),
-        old_tip: None,
-        new_tip: None,
-        status: LandingStatus::Queued,
-        queued_at: clock.now(),
-        updated_at: clock.now(),
+    let base = Base {
+        reference: "main".into(),
+        commit: "0".repeat(40),
+    };
+    let name: TreeName = "fix".parse().expect("a name");
+    let tree = Tree::new(TreeId(7), name.clone(), "/t".into(), base, clock.now());
+    let waiting = Landing::new(LandingId(1), &tree, "1".repeat(40), clock.now());
+    let ended = Landing {
+        status: LandingStatus::Landed,
+        ..Landing::new(LandingId(2), &tree, "2".repeat(40), clock.now())
     };
     write(store, |tx| {
-        tx.record(
-            None,
-            Change::landing(EventKind::LANDING_QUEUED, landing.clone()),
-        )
-        .expect("recorded");
+        for landing in [&waiting, &ended] {
+            let change = Change::landing(EventKind::LANDING_QUEUED, landing.clone());
+            tx.record(None, change).expect("recorded");
+        }
     });
     read(store, |tx| {
-        assert_eq!(tx.landings().expect("read"), [landing]);
+        let both = [waiting.clone(), ended.clone()];
+        assert_eq!(tx.landings().expect("read"), both);
+        assert_eq!(tx.landings_of(&name).expect("read"), both);
+        let other: TreeName = "other".parse().expect("a name");
+        assert_eq!(tx.landings_of(&other).expect("read"), []);
+        assert_eq!(tx.open_landings().expect("read"), [waiting]);
+        assert_eq!(tx.landing(LandingId(2)).expect("read"), Some(ended));
+        assert_eq!(tx.landing(LandingId(3)).expect("read"), None);
+        assert_log_explains_state(tx);
+    });
+}
+
+pub fn the_queue_has_one_lease(store: &dyn Store, clock: &FakeClock) {
+    read(store, |tx| {
+        assert_eq!(tx.queue().expect("read"), Queue::default());
+    });
+    let pause = QueuePause {
+        reason: "release day".into(),
+        by: None,
+        at: clock.now(),
+    };
+    write(store, |tx| {
+        let queue = tx.queue().expect("read");
+        let (_, change) =
+            queue::decide(&queue, QueueInput::Pause(pause.clone()), tx.now()).expect("paused");
+        tx.record(None, change).expect("recorded");
+    });
+    read(store, |tx| {
+        assert_eq!(tx.queue().expect("read").paused, Some(pause));
         assert_log_explains_state(tx);
     });
 }

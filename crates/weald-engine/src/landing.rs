@@ -1,0 +1,17 @@
+//! Landing: a tree's commits reach the target through one queue, tested as exactly what lands.
+//!
+//! The queue's lease says who works it; its token is also a ref in main (the fence), so a holder that wakes up late can't
+//! move anything. Candidates are made in the vault, without a checkout; the target and the checkout that it is checked out
+//! in move together, or not at all.
+
+mod approval;
+mod commit;
+mod error;
+mod fetch;
+mod gate;
+mod gitlinks;
+mod moving;
+mod radar;
+mod verify;
+
+pub use error::LandError;

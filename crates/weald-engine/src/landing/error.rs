@@ -1,0 +1,73 @@
+//! Why something did not land.
+
+use weald_core::id::LandingId;
+use weald_core::landing::{LandingRefusal, Reason};
+use weald_core::queue::QueueRefusal;
+use weald_core::store::StoreError;
+use weald_git::{GitError, VaultError};
+use weald_sandbox::SandboxError;
+
+use crate::trees::TreeError;
+
+/// Why something did not land.
+#[derive(Debug, thiserror::Error)]
+pub enum LandError {
+    /// Something about the tree.
+    #[error(transparent)]
+    Tree(#[from] TreeError),
+    /// The store did not answer.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// git did not do it.
+    #[error(transparent)]
+    Git(#[from] GitError),
+    /// The vault can't be used.
+    #[error(transparent)]
+    Vault(#[from] VaultError),
+    /// The sandbox did not start.
+    #[error(transparent)]
+    Sandbox(#[from] SandboxError),
+    /// Another process works the queue, or took it over.
+    #[error(transparent)]
+    Queue(#[from] QueueRefusal),
+    /// The landing is not in a state for it.
+    #[error(transparent)]
+    Rule(#[from] LandingRefusal),
+    /// Something has to be done first. Nothing was changed.
+    #[error("{}", .0.message)]
+    Refused(Box<Reason>),
+    /// The target is not where it was, or another process holds the queue by now: begin again.
+    #[error("{0} moved meanwhile")]
+    Outrun(String),
+    /// There is no such landing.
+    #[error("there is no landing {0}")]
+    NoLanding(LandingId),
+}
+
+impl LandError {
+    /// A refusal.
+    pub(crate) fn refused(code: &str, message: impl Into<String>) -> Self {
+        Self::Refused(Box::new(Reason {
+            code: code.to_owned(),
+            message: message.into(),
+            hint: None,
+            paths: Vec::new(),
+        }))
+    }
+
+    /// The same with the command that goes on.
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        if let Self::Refused(reason) = &mut self {
+            reason.hint = Some(hint.into());
+        }
+        self
+    }
+
+    /// The same with the paths that it is about.
+    pub(crate) fn paths(mut self, paths: Vec<String>) -> Self {
+        if let Self::Refused(reason) = &mut self {
+            reason.paths = paths;
+        }
+        self
+    }
+}

@@ -1,0 +1,1 @@
+//! What is on the target that no landing brought there.

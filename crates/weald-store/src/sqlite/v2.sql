@@ -1,0 +1,8 @@
+-- Landings are looked up while they are open, and by their tree; the queue has one lease.
+CREATE INDEX landings_open ON landings (id) WHERE status IN ('queued', 'testing', 'moving');
+CREATE INDEX landings_tree ON landings (tree, id);
+
+CREATE TABLE queue (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    doc TEXT NOT NULL
+) STRICT;
