@@ -203,6 +203,9 @@ pub struct Landing {
     /// The target before.
     #[serde(default)]
     pub old_tip: Option<String>,
+    /// What the candidate was made on top of: the target before, or what the remote had on top of that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub onto: Option<String>,
     /// The target after.
     #[serde(default)]
     pub new_tip: Option<String>,
@@ -258,6 +261,7 @@ impl Landing {
             reverts: None,
             reverted_by: None,
             old_tip: None,
+            onto: None,
             new_tip: None,
             status: LandingStatus::Queued,
             queued_at: now,
@@ -283,6 +287,8 @@ pub enum LandingInput {
     Test {
         /// The target's tip.
         old_tip: String,
+        /// What the candidate was made on top of.
+        onto: String,
         /// The candidate.
         new_tip: String,
     },
@@ -290,6 +296,8 @@ pub enum LandingInput {
     Move {
         /// The target's tip.
         old_tip: String,
+        /// What the candidate was made on top of.
+        onto: String,
         /// What becomes the tip.
         new_tip: String,
         /// What moving it may leave behind.
@@ -369,20 +377,28 @@ pub fn decide(
     };
     let mut error = None;
     let (status, kind) = match (input, landing.status) {
-        (In::Test { old_tip, new_tip }, Queued | Testing) => {
-            (next.old_tip, next.new_tip) = (Some(old_tip), Some(new_tip));
+        (
+            In::Test {
+                old_tip,
+                onto,
+                new_tip,
+            },
+            Queued | Testing,
+        ) => {
+            (next.old_tip, next.onto, next.new_tip) = (Some(old_tip), Some(onto), Some(new_tip));
             (Testing, EventKind::LANDING_TESTING)
         }
         (
             In::Move {
                 old_tip,
+                onto,
                 new_tip,
                 intent,
                 gate,
             },
             Queued | Testing,
         ) => {
-            (next.old_tip, next.new_tip) = (Some(old_tip), Some(new_tip));
+            (next.old_tip, next.onto, next.new_tip) = (Some(old_tip), Some(onto), Some(new_tip));
             next.intent = Some(*intent);
             next.gate = gate.map(|gate| *gate);
             (Moving, EventKind::LANDING_MOVING)

@@ -17,6 +17,7 @@ pub mod file_view;
 pub mod id;
 pub mod import;
 pub mod landing;
+pub mod landing_message;
 pub mod message;
 pub mod name;
 pub mod naming;

@@ -172,20 +172,18 @@ proptest! {
 
 #[test]
 fn a_landing_moves_forward_only() {
+    let base = Base {
+        reference: "main".into(),
+        commit: "0".repeat(40),
+    };
+    let tree = Tree::new(TreeId(1), "fix".parse().unwrap(), "/t".into(), base, NOW);
     let landing = |status| Landing {
-        id: LandingId(1),
-        tree: "fix".parse().unwrap(),
-        task: None,
-        head: "1".repeat(40),
-        target: "main".into(),
-        old_tip: None,
-        new_tip: None,
         status,
-        queued_at: NOW,
-        updated_at: NOW,
+        ..Landing::new(LandingId(1), &tree, "1".repeat(40), NOW)
     };
     let test = LandingInput::Test {
         old_tip: "a".into(),
+        onto: "a".into(),
         new_tip: "b".into(),
     };
     let (testing, change) = landing::decide(&landing(LandingStatus::Queued), test, NOW).unwrap();
@@ -194,7 +192,10 @@ fn a_landing_moves_forward_only() {
         (testing.old_tip.as_deref(), testing.new_tip.as_deref()),
         (Some("a"), Some("b"))
     );
-    assert!(landing::decide(&testing, LandingInput::Land, NOW).is_ok());
+    assert!(
+        landing::decide(&testing, LandingInput::Land, NOW).is_err(),
+        "without an intent nothing moves"
+    );
     let queued = landing(LandingStatus::Queued);
     assert!(
         landing::decide(&queued, LandingInput::Land, NOW).is_err(),
