@@ -101,7 +101,7 @@ impl Engine {
         }
     }
 
-    fn notice(&self, notice: String) {
+    pub(crate) fn notice(&self, notice: String) {
         self.notices
             .lock()
             .expect("nobody panics with the notices")

@@ -5,13 +5,24 @@
 //! in move together, or not at all.
 
 mod approval;
+mod candidate;
 mod commit;
 mod error;
 mod fetch;
 mod gate;
 mod gitlinks;
+mod lander;
+mod leave;
 mod moving;
+mod queue;
 mod radar;
+mod revert;
+mod settle;
+mod source;
 mod verify;
+mod window;
 
 pub use error::LandError;
+pub use lander::Progress;
+pub use queue::QueueView;
+pub use source::{LandRequest, OnConflict};

@@ -8,8 +8,8 @@ use weald_core::name::SessionName;
 
 use crate::commands::{
     adopt, board, completions, config, demo, diff, doctor, ensure, enter, events, habits, init,
-    keep, list, man, msg, new, path, pool, ports, rm, run, sandbox, session, setup, shell_init,
-    snapshot, status, sync, task, trash, trust, vault,
+    keep, land, list, man, msg, new, path, pool, ports, queue, revert, rm, run, sandbox, session,
+    setup, shell_init, snapshot, status, sync, task, trash, trust, vault,
 };
 use crate::completion;
 use crate::context::Context;
@@ -76,6 +76,10 @@ enum Command {
     Exit(enter::Exit),
     Diff(diff::Diff),
     Sync(sync::Sync),
+    Land(land::Land),
+    /// See what waits to land; pause, drop or retry it
+    Queue(queue::QueueArgs),
+    Revert(revert::Revert),
     Keep(keep::Keep),
     Lock(keep::Lock),
     Unlock(keep::Unlock),
@@ -138,6 +142,9 @@ impl Cli {
             Some(Command::Exit(command)) => command.run(context),
             Some(Command::Diff(command)) => command.run(context),
             Some(Command::Sync(command)) => command.run(context),
+            Some(Command::Land(command)) => command.run(context),
+            Some(Command::Queue(command)) => command.run(context),
+            Some(Command::Revert(command)) => command.run(context),
             Some(Command::Keep(command)) => command.run(context),
             Some(Command::Lock(command)) => command.run(context),
             Some(Command::Unlock(command)) => command.run(context),

@@ -2,8 +2,10 @@
 //!
 //! Codes are stable. A hint is a command that can be run, or what to do if no command helps.
 
+pub mod landing;
 mod trees;
 
+use std::borrow::Cow;
 use std::io;
 
 use serde_json::{Value, json};
@@ -22,7 +24,7 @@ use crate::exit;
 #[derive(Debug)]
 pub struct Failure {
     /// A stable word.
-    pub code: &'static str,
+    pub code: Cow<'static, str>,
     /// What happened.
     pub message: String,
     /// What to do.
@@ -35,9 +37,9 @@ pub struct Failure {
 
 impl Failure {
     /// A failure with nothing but words.
-    pub fn new(code: &'static str, exit: u8, message: impl Into<String>) -> Self {
+    pub fn new(code: impl Into<Cow<'static, str>>, exit: u8, message: impl Into<String>) -> Self {
         Self {
-            code,
+            code: code.into(),
             message: message.into(),
             hint: None,
             details: Box::new(json!({})),

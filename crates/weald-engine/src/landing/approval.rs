@@ -19,6 +19,6 @@ impl Trees<'_> {
         _old_tip: &str,
         _candidate: &str,
     ) -> Result<(), LandError> {
-        todo!()
+        Ok(())
     }
 }

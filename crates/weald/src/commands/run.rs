@@ -112,7 +112,7 @@ fn as_run_failure(mut failure: Failure) -> Failure {
     failure.hint = failure
         .hint
         .map(|hint| hint.replace("--level landlock", "--sandbox landlock"));
-    failure.exit = match failure.code {
+    failure.exit = match failure.code.as_ref() {
         "sandbox_unavailable" => exit::NOT_EXECUTABLE,
         "not_executable" => failure.exit,
         _ => exit::NOT_RUN,

@@ -15,6 +15,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "sync", "pool", "ports", "setup", "adopt",
         ],
     ),
+    ("Land it", &["land", "queue", "revert"]),
     (
         "Lose nothing",
         &[
@@ -33,8 +34,7 @@ const GROUPS: &[(&str, &[&str])] = &[
 const EXAMPLE: &str = "  weald task add \"Fix the login\" --priority P1
   weald new fix-login --task 1
   weald run fix-login -- sh -c 'echo done > notes && git add . && git commit -m notes'
-  weald task claim --session alice
-  weald task done 1 --token 1
+  weald land fix-login
   weald events --task 1";
 
 /// The same command with grouped help.

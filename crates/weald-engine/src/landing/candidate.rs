@@ -1,0 +1,434 @@
+//! Making what would become the target's tip, in the vault and without a checkout.
+//!
+//! A landing remembers the head that it took. The next one from the same tree merges with that head as the base, because
+//! after a squash git itself knows nothing of it and would see the same change twice.
+
+use std::path::Path;
+
+use weald_core::id::TreeId;
+use weald_core::landing::{Landing, LandingStatus, Strategy};
+use weald_core::landing_message::{LandedCommit, LandingNotes, compose, main_author};
+use weald_core::task::Task;
+use weald_core::tree::Tree;
+use weald_git::{
+    Expected, Git, MergeRequest, Merged, NewCommit, Person, RefChange, commit_tree, merge_trees,
+    update_refs,
+};
+
+use super::LandError;
+use crate::trees::Trees;
+
+/// What would become the target's tip.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Candidate {
+    /// What it was made on top of.
+    pub onto: String,
+    /// The commit, pinned in the vault.
+    pub commit: String,
+}
+
+/// What making a candidate came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Made {
+    /// A candidate.
+    Candidate(Candidate),
+    /// The target has it all.
+    Nothing,
+    /// It does not merge.
+    Conflict(Vec<String>),
+}
+
+/// A landing that is assumed to be on the target, or is.
+#[derive(Debug, Clone)]
+pub(crate) struct Ahead {
+    /// From which tree.
+    pub tree: TreeId,
+    /// The head that it took.
+    pub head: String,
+    /// The tip that it made.
+    pub tip: String,
+}
+
+/// Where the commits that land begin.
+enum Start {
+    /// Everything was landed before.
+    Landed,
+    /// After this head, which landed before.
+    Recorded(String),
+    /// Where git says that the histories part.
+    Parted,
+}
+
+impl Trees<'_> {
+    /// Makes the candidate of a landing on top of `tip`, with those `ahead` of it assumed.
+    pub(crate) fn make_candidate(
+        &self,
+        landing: &Landing,
+        tree: &Tree,
+        tip: &str,
+        ahead: &[Ahead],
+    ) -> Result<Made, LandError> {
+        let head = landing.head.as_str();
+        if self.contains(tip, head)? {
+            return Ok(Made::Nothing);
+        }
+        let start = match self.start_of(landing, tip, ahead)? {
+            Start::Landed => return Ok(Made::Nothing),
+            Start::Recorded(head) => Some(head),
+            Start::Parted => None,
+        };
+        match landing.strategy {
+            Strategy::Ff => self.fast_forward(tree, head, tip),
+            Strategy::Rebase => self.replay(head, tip, start.as_deref()),
+            Strategy::Squash | Strategy::Merge => self.merged(landing, tree, tip, start.as_deref()),
+        }
+    }
+
+    /// What was landed from this tree before, if git can't know it.
+    fn start_of(&self, landing: &Landing, tip: &str, ahead: &[Ahead]) -> Result<Start, LandError> {
+        let recorded = self.engine.look(|tx| tx.landings_of(&landing.tree))?;
+        let recorded = recorded.into_iter().filter(|one| {
+            one.tree_id == landing.tree_id
+                && one.target == landing.target
+                && one.status == LandingStatus::Landed
+                && one.reverts.is_none()
+                && one.reverted_by.is_none()
+        });
+        let recorded = recorded.filter_map(|one| {
+            Some(Ahead {
+                tree: one.tree_id,
+                tip: one.new_tip?,
+                head: one.head,
+            })
+        });
+        let mine = ahead.iter().filter(|one| one.tree == landing.tree_id);
+        let known: Vec<Ahead> = recorded.chain(mine.cloned()).collect();
+        if known.is_empty() {
+            return Ok(Start::Parted);
+        }
+        let parted = self.parting(tip, &landing.head)?;
+        for one in known.iter().rev() {
+            if !self.contains(&landing.head, &one.head)? || !self.contains(tip, &one.tip)? {
+                continue;
+            }
+            return Ok(match &parted {
+                _ if one.head == landing.head => Start::Landed,
+                // The target came into the tree since: then git knows.
+                Some(parted) if self.contains(parted, &one.tip)? => Start::Parted,
+                _ => Start::Recorded(one.head.clone()),
+            });
+        }
+        Ok(Start::Parted)
+    }
+
+    /// Where two histories part.
+    fn parting(&self, one: &str, other: &str) -> Result<Option<String>, LandError> {
+        let asked = self.vault().git("merge-base").args([one, other]).output()?;
+        Ok(asked.status.success().then(|| line(&asked.stdout)))
+    }
+
+    fn fast_forward(&self, tree: &Tree, head: &str, tip: &str) -> Result<Made, LandError> {
+        match self.contains(head, tip)? {
+            true => Ok(Made::Candidate(Candidate {
+                onto: tip.to_owned(),
+                commit: head.to_owned(),
+            })),
+            false => Err(LandError::refused(
+                "not_fast_forward",
+                format!(
+                    "{} is not on top of {}, so it can't be fast-forwarded",
+                    tree.name, tree.target
+                ),
+            )
+            .hint(format!("weald sync {} --rebase", tree.name))),
+        }
+    }
+
+    fn merged(
+        &self,
+        landing: &Landing,
+        tree: &Tree,
+        tip: &str,
+        start: Option<&str>,
+    ) -> Result<Made, LandError> {
+        let vault = self.vault();
+        let request = MergeRequest {
+            ours: tip,
+            theirs: &landing.head,
+            base: start,
+            attributes: tip,
+        };
+        let merged = match merge_trees(vault.path(), request)? {
+            Merged::Clean { tree } => tree,
+            Merged::Conflict { paths, .. } => return Ok(Made::Conflict(paths)),
+        };
+        if merged == tree_of(vault.path(), tip)? {
+            return Ok(Made::Nothing);
+        }
+        let task = match &landing.task {
+            Some(id) => self.engine.look(|tx| tx.task(id))?,
+            None => None,
+        };
+        let commits = self.landed_commits(tip, &landing.head, start)?;
+        let message = self.message(landing, tree, task.as_ref(), &commits);
+        let committer = self.committer()?;
+        let author = match (landing.strategy, main_author(&commits)) {
+            (Strategy::Squash, Some(commit)) => author_of(commit).unwrap_or(committer.clone()),
+            _ => committer.clone(),
+        };
+        let parents = match landing.strategy {
+            Strategy::Merge => vec![tip, landing.head.as_str()],
+            _ => vec![tip],
+        };
+        let commit = commit_tree(
+            vault.path(),
+            &NewCommit {
+                tree: &merged,
+                parents: &parents,
+                message: &message,
+                author: &author,
+                committer: &committer,
+            },
+        )?;
+        Ok(Made::Candidate(Candidate {
+            onto: tip.to_owned(),
+            commit,
+        }))
+    }
+
+    fn message(
+        &self,
+        landing: &Landing,
+        tree: &Tree,
+        task: Option<&Task>,
+        commits: &[LandedCommit],
+    ) -> String {
+        let notes = LandingNotes {
+            strategy: landing.strategy,
+            template: self.config.text("landing.message"),
+            tree: tree.name.as_str(),
+            branch: &tree.branch,
+            target: &landing.target,
+            base: &tree.base.commit,
+            gate: self.config.text("policy.gate"),
+            task: task.map(|task| {
+                (
+                    task.id.to_string(),
+                    task.subject.as_str(),
+                    task.description.as_str(),
+                )
+            }),
+        };
+        compose(&notes, commits)
+    }
+
+    /// The commits that land, oldest first.
+    fn landed_commits(
+        &self,
+        tip: &str,
+        head: &str,
+        start: Option<&str>,
+    ) -> Result<Vec<LandedCommit>, LandError> {
+        let mut git = self
+            .vault()
+            .git("log")
+            .args(["-z", "--reverse", "--topo-order", "--no-merges"])
+            .args(["--format=%an <%ae>%n%ad%n%B", "--date=raw"])
+            .args([head, &format!("^{tip}")]);
+        if let Some(start) = start {
+            git = git.args([format!("^{start}")]);
+        }
+        let answer = git.run()?;
+        let text = String::from_utf8_lossy(&answer);
+        let parse = |record: &str| {
+            let (author, rest) = record.split_once('\n')?;
+            let (written, message) = rest.split_once('\n')?;
+            Some(LandedCommit {
+                author: author.to_owned(),
+                written: written.to_owned(),
+                message: message.trim_end().to_owned(),
+            })
+        };
+        Ok(text.split('\0').filter_map(parse).collect())
+    }
+
+    /// Each commit anew on top of `tip`, as `git rebase` makes them: merges go, what `tip` has already goes.
+    fn replay(&self, head: &str, tip: &str, start: Option<&str>) -> Result<Made, LandError> {
+        let vault = self.vault();
+        let mut git = vault
+            .git("rev-list")
+            .args(["--reverse", "--topo-order", "--parents"]);
+        git = match start {
+            Some(start) => git.args([head, &format!("^{tip}"), &format!("^{start}")]),
+            None => git
+                .args(["--right-only", "--cherry-pick"])
+                .args([format!("{tip}...{head}")]),
+        };
+        let answer = git.run()?;
+        let text = String::from_utf8_lossy(&answer);
+        let commits: Vec<Vec<&str>> = text.lines().map(|line| line.split(' ').collect()).collect();
+        let is_linear = commits.iter().all(|ids| ids.len() == 2);
+        if start.is_none() && is_linear && self.contains(head, tip)? {
+            return Ok(Made::Candidate(Candidate {
+                onto: tip.to_owned(),
+                commit: head.to_owned(),
+            }));
+        }
+        let mut now = tip.to_owned();
+        for ids in commits {
+            match ids[..] {
+                [commit, parent] => match self.replayed(&now, commit, parent)? {
+                    Ok(next) => now = next,
+                    Err(paths) => return Ok(Made::Conflict(paths)),
+                },
+                [_] => {
+                    return Err(LandError::refused(
+                        "unrelated",
+                        "a commit without a parent can't be rebased",
+                    )
+                    .hint("land it with --strategy merge"));
+                }
+                // A merge: its commits come one by one.
+                _ => {}
+            }
+        }
+        Ok(match now == tip {
+            true => Made::Nothing,
+            false => Made::Candidate(Candidate {
+                onto: tip.to_owned(),
+                commit: now,
+            }),
+        })
+    }
+
+    /// One commit anew on top of `onto`, or the paths that conflict.
+    fn replayed(
+        &self,
+        onto: &str,
+        commit: &str,
+        parent: &str,
+    ) -> Result<Result<String, Vec<String>>, LandError> {
+        let vault = self.vault();
+        let request = MergeRequest {
+            ours: onto,
+            theirs: commit,
+            base: Some(parent),
+            attributes: onto,
+        };
+        let tree = match merge_trees(vault.path(), request)? {
+            Merged::Clean { tree } => tree,
+            Merged::Conflict { paths, .. } => return Ok(Err(paths)),
+        };
+        let was_empty = tree_of(vault.path(), commit)? == tree_of(vault.path(), parent)?;
+        if tree == tree_of(vault.path(), onto)? && !was_empty {
+            return Ok(Ok(onto.to_owned()));
+        }
+        let answer = vault
+            .git("log")
+            .args(["-1", "--format=%an <%ae>%n%ad%n%B", "--date=raw", commit])
+            .run()?;
+        let text = String::from_utf8_lossy(&answer);
+        let mut parts = text.splitn(3, '\n');
+        let mut next = || parts.next().unwrap_or_default().to_owned();
+        let words = LandedCommit {
+            author: next(),
+            written: next(),
+            message: next().trim_end().to_owned(),
+        };
+        let committer = self.committer()?;
+        let made = commit_tree(
+            vault.path(),
+            &NewCommit {
+                tree: &tree,
+                parents: &[onto],
+                message: &format!("{}\n", words.message),
+                author: &author_of(&words).unwrap_or(committer.clone()),
+                committer: &committer,
+            },
+        )?;
+        Ok(Ok(made))
+    }
+
+    /// Who commits landings: as configured, as git's user, or weald itself.
+    pub(crate) fn committer(&self) -> Result<Person, LandError> {
+        let own = self.config.text("landing.identity");
+        if let Some(person) = person(own) {
+            return Ok(person);
+        }
+        if !own.is_empty() {
+            return Err(LandError::refused(
+                "config_invalid",
+                format!("landing.identity is `{own}`, not `Name <mail>`"),
+            )
+            .hint("weald config set landing.identity 'Name <mail>'"));
+        }
+        let main = self.place.repository().common_dir();
+        let value = |key: &str| -> Option<String> {
+            let asked = Git::with_own_config(main, "config")
+                .with_user_config(self.host.home.as_deref())
+                .args(["--get", key])
+                .run()
+                .ok()?;
+            Some(line(&asked)).filter(|text| !text.is_empty())
+        };
+        Ok(Person {
+            name: value("user.name").unwrap_or_else(|| "weald".to_owned()),
+            mail: value("user.email").unwrap_or_else(|| "weald@localhost".to_owned()),
+            when: None,
+        })
+    }
+
+    /// Holds a candidate in the vault under the landing's number.
+    pub(crate) fn pin(&self, landing: &Landing, commit: &str) -> Result<(), LandError> {
+        let change = RefChange {
+            new: Some(commit.to_owned()),
+            ..self.unpinned(landing)
+        };
+        Ok(update_refs(
+            self.vault().path(),
+            &[change],
+            "weald: candidate",
+        )?)
+    }
+
+    /// Lets a candidate go.
+    pub(crate) fn unpinned(&self, landing: &Landing) -> RefChange {
+        RefChange {
+            name: format!("refs/landing/{}", landing.id),
+            new: None,
+            expected: Expected::Any,
+        }
+    }
+}
+
+/// Reads `Name <mail>`.
+fn person(text: &str) -> Option<Person> {
+    let (name, mail) = text.trim().strip_suffix('>')?.rsplit_once('<')?;
+    Some(Person {
+        name: name.trim().to_owned(),
+        mail: mail.trim().to_owned(),
+        when: None,
+    })
+    .filter(|person| !person.name.is_empty())
+}
+
+fn author_of(commit: &LandedCommit) -> Option<Person> {
+    let person = person(&commit.author)?;
+    Some(Person {
+        when: Some(commit.written.clone()),
+        ..person
+    })
+}
+
+/// The git tree of a commit.
+pub(crate) fn tree_of(git_dir: &Path, commit: &str) -> Result<String, LandError> {
+    let answer = Git::new(git_dir, "rev-parse")
+        .args([format!("{commit}^{{tree}}")])
+        .run()?;
+    Ok(line(&answer))
+}
+
+fn line(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    text.lines().next().unwrap_or_default().to_owned()
+}

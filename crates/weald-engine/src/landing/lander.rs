@@ -1,0 +1,158 @@
+//! Working the queue, or waiting while somebody else does.
+
+use std::sync::atomic::AtomicBool;
+use std::thread;
+use std::time::Duration;
+
+use weald_core::id::LandingId;
+use weald_core::landing::{Landing, LandingInput, LandingStatus};
+use weald_core::queue::QueueRefusal;
+use weald_core::session::ProcessState;
+use weald_core::store::Durability;
+
+use super::LandError;
+use super::moving::Recovered;
+use super::queue::{Lease, end_process};
+use super::source::LandRequest;
+use super::window::Turn;
+use crate::configuration::SHARED_FILE;
+use crate::trees::Trees;
+
+/// How long waiting looks away.
+const GLANCE: Duration = Duration::from_millis(500);
+
+/// How working the queue ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// Everything that was waited for has ended.
+    Done,
+    /// The queue is paused.
+    Paused,
+    /// The repository's configuration changed: it has to be read again.
+    Reload,
+}
+
+impl Trees<'_> {
+    /// Puts everything that is asked for into the queue.
+    pub fn queue_landings(&self, request: &LandRequest) -> Result<Vec<Landing>, LandError> {
+        let trees = self.landing_trees(&request.names)?;
+        trees
+            .iter()
+            .map(|tree| self.enqueue(tree, request))
+            .collect()
+    }
+
+    /// Works the queue, or waits while somebody else does, until all of `mine` have ended; without any, until the queue is
+    /// empty.
+    pub fn work_queue(
+        &self,
+        mine: &[LandingId],
+        request: &LandRequest,
+    ) -> Result<Progress, LandError> {
+        loop {
+            let (seq, view) = (self.engine.look(|tx| tx.last_seq())?, self.queue()?);
+            let waits = |landing: &Landing| mine.is_empty() || mine.contains(&landing.id);
+            if !view.open.iter().any(waits) {
+                return Ok(Progress::Done);
+            }
+            if view.queue.paused.is_some() {
+                return Ok(Progress::Paused);
+            }
+            match self.take_queue() {
+                Ok(lease) => {
+                    let worked = self.work(&lease, mine, request);
+                    self.release_queue(&lease)?;
+                    match worked {
+                        Ok(Progress::Done) => {}
+                        Ok(other) => return Ok(other),
+                        // Somebody took over: they go on with it.
+                        Err(LandError::Queue(QueueRefusal::Stale { .. })) => {}
+                        Err(error) => return Err(error),
+                    }
+                }
+                Err(LandError::Queue(QueueRefusal::Held { .. }) | LandError::Outrun(_)) => {
+                    self.engine.store().wait(seq, GLANCE)?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn work(
+        &self,
+        lease: &Lease,
+        mine: &[LandingId],
+        request: &LandRequest,
+    ) -> Result<Progress, LandError> {
+        self.recover_landings(lease)?;
+        let lost = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let renewing = self.keep_renewing(scope, lease, &lost);
+            let worked = Turn::new(self, lease, mine, request, &lost).work(scope);
+            drop(renewing);
+            worked
+        })
+    }
+
+    /// Ends what other processes left in the middle of moving the target.
+    pub(crate) fn recover_landings(&self, lease: &Lease) -> Result<(), LandError> {
+        let open = self.queue()?.open;
+        let cut_short = open
+            .iter()
+            .filter(|landing| landing.status == LandingStatus::Moving);
+        cut_short
+            .into_iter()
+            .try_for_each(|landing| self.recover_landing(lease, landing))
+    }
+
+    fn recover_landing(&self, lease: &Lease, landing: &Landing) -> Result<(), LandError> {
+        let worker = landing.intent.as_ref().map(|intent| &intent.worker);
+        if let Some(worker) = worker
+            && Some(worker) != self.me().as_ref()
+            && self.engine.processes.state(worker) != ProcessState::Gone
+            && !end_process(self, worker)
+        {
+            return Err(LandError::refused(
+                "landing_busy",
+                format!(
+                    "process {} on {} was stopped while it moved {}, and can't be ended from here",
+                    worker.pid, worker.host, landing.target
+                ),
+            )
+            .hint(format!("end it: kill -9 {}", worker.pid)));
+        }
+        match self.recover_move(landing, &lease.fence)? {
+            Recovered::Landed => {
+                let landed = LandingInput::Land;
+                let landed = self.advance(lease, landing.id, Durability::Power, landed)?;
+                self.settle_landed(&landed)
+            }
+            Recovered::TakenBack => self
+                .advance(
+                    lease,
+                    landing.id,
+                    Durability::Process,
+                    LandingInput::Requeue,
+                )
+                .map(drop),
+        }
+    }
+
+    /// Whether the repository's own settings are others by now than those that this process read.
+    pub(super) fn settings_moved(&self) -> Result<bool, LandError> {
+        let Some((branch, read)) = &self.target else {
+            return Ok(false);
+        };
+        let now = self.place.repository().target(branch)?;
+        let Some(now) = now.filter(|now| now.tip.as_str() != read) else {
+            return Ok(false);
+        };
+        let asked = self
+            .place
+            .repository()
+            .git("diff-tree")
+            .args(["--quiet", read, now.tip.as_str(), "--", SHARED_FILE])
+            .output()?;
+        Ok(!asked.status.success())
+    }
+}

@@ -1,0 +1,229 @@
+//! The queue: what waits in it, who works it, and who may say so.
+//!
+//! Every step of a landing carries the token of the lease it is made under, and is checked in the transaction that
+//! records it: a process that lost the lease records nothing any more.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread::{self, Scope};
+use std::time::Duration;
+
+use weald_core::SignedDuration;
+use weald_core::id::{LandingId, Token};
+use weald_core::landing::{self, Landing, LandingInput};
+use weald_core::queue::{self, Queue, QueueInput, QueuePause, QueueRefusal};
+use weald_core::session::ProcessState;
+use weald_core::store::{Durability, Write};
+
+use super::LandError;
+use crate::trees::Trees;
+
+/// The right to work the queue.
+pub(crate) struct Lease {
+    /// Its token.
+    pub token: Token,
+    /// What the fence in main holds for it.
+    pub fence: String,
+}
+
+/// The queue as people see it.
+#[derive(Debug, Clone)]
+pub struct QueueView {
+    /// The lease.
+    pub queue: Queue,
+    /// What has not ended, in order.
+    pub open: Vec<Landing>,
+}
+
+impl Trees<'_> {
+    /// What waits, and who works it.
+    pub fn queue(&self) -> Result<QueueView, LandError> {
+        self.engine.look(|tx| {
+            Ok(QueueView {
+                queue: tx.queue()?,
+                open: tx.open_landings()?,
+            })
+        })
+    }
+
+    /// One landing.
+    pub fn landing(&self, id: LandingId) -> Result<Landing, LandError> {
+        self.engine
+            .look(|tx| tx.landing(id))?
+            .ok_or(LandError::NoLanding(id))
+    }
+
+    /// The last landings, newest first.
+    pub fn landings(&self, limit: usize) -> Result<Vec<Landing>, LandError> {
+        let mut all = self.engine.look(|tx| tx.landings())?;
+        all.reverse();
+        all.truncate(limit);
+        Ok(all)
+    }
+
+    /// Lets nothing land until [`Trees::resume_queue`]. What is being moved at this moment still lands.
+    pub fn pause_queue(&self, reason: &str) -> Result<Queue, LandError> {
+        let by = self.actor().cloned();
+        self.change_queue(Durability::Process, |now| {
+            QueueInput::Pause(QueuePause {
+                reason: reason.to_owned(),
+                by,
+                at: now,
+            })
+        })
+    }
+
+    /// Lets things land again.
+    pub fn resume_queue(&self) -> Result<Queue, LandError> {
+        self.change_queue(Durability::Process, |_| QueueInput::Resume)
+    }
+
+    /// Takes a landing out of the queue. The tree stays as it is.
+    pub fn drop_landing(&self, id: LandingId) -> Result<Landing, LandError> {
+        self.engine.change(self.actor(), Durability::Process, |tx| {
+            let current = tx.landing(id)?.ok_or(LandError::NoLanding(id))?;
+            let (dropped, change) = landing::decide(&current, LandingInput::Drop, tx.now())?;
+            tx.record(self.actor(), change)?;
+            Ok(dropped)
+        })
+    }
+
+    fn change_queue(
+        &self,
+        durability: Durability,
+        input: impl FnOnce(weald_core::Timestamp) -> QueueInput,
+    ) -> Result<Queue, LandError> {
+        self.engine.change(self.actor(), durability, |tx| {
+            let (queue, change) = queue::decide(&tx.queue()?, input(tx.now()), tx.now())?;
+            tx.record(self.actor(), change)?;
+            Ok(queue)
+        })
+    }
+
+    fn lease_ttl(&self) -> SignedDuration {
+        self.config.duration("landing.lease")
+    }
+
+    /// Takes the lease and moves the fence.
+    pub(crate) fn take_queue(&self) -> Result<Lease, LandError> {
+        let process = self.me().ok_or_else(|| {
+            LandError::refused("no_process_table", "/proc does not tell who this is")
+        })?;
+        let ttl = self.lease_ttl();
+        let taken = self
+            .engine
+            .change(self.actor(), Durability::Process, |tx| {
+                let queue = tx.queue()?;
+                let holder = match &queue.holder {
+                    Some(held) => self.engine.processes.state(&held.process),
+                    None => ProcessState::Gone,
+                };
+                let take = QueueInput::Take {
+                    process: process.clone(),
+                    session: self.actor().cloned(),
+                    ttl,
+                    holder,
+                };
+                let (queue, change) = queue::decide(&queue, take, tx.now())?;
+                tx.record(self.actor(), change)?;
+                Ok::<_, LandError>(queue)
+            })?;
+        let lease = Lease {
+            token: taken.token,
+            fence: String::new(),
+        };
+        match self.move_fence(lease.token) {
+            Ok(fence) => Ok(Lease { fence, ..lease }),
+            Err(error) => {
+                let _ = self.release_queue(&lease);
+                Err(error)
+            }
+        }
+    }
+
+    /// Gives the lease back; somebody else's is left alone.
+    pub(crate) fn release_queue(&self, lease: &Lease) -> Result<(), LandError> {
+        let token = lease.token;
+        match self.change_queue(Durability::Process, |_| QueueInput::Release { token }) {
+            Ok(_) | Err(LandError::Queue(QueueRefusal::Stale { .. })) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Renews the lease until the answer is dropped; `lost` tells when somebody else has it.
+    pub(crate) fn keep_renewing<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        lease: &Lease,
+        lost: &'scope AtomicBool,
+    ) -> mpsc::Sender<()> {
+        let (sender, receiver) = mpsc::channel::<()>();
+        let (token, ttl) = (lease.token, self.lease_ttl());
+        let pause = Duration::try_from(ttl).unwrap_or_default() / 3;
+        scope.spawn(move || {
+            while receiver.recv_timeout(pause) == Err(mpsc::RecvTimeoutError::Timeout) {
+                let renewed =
+                    self.change_queue(Durability::Process, |_| QueueInput::Renew { token, ttl });
+                if let Err(LandError::Queue(QueueRefusal::Stale { .. })) = renewed {
+                    lost.store(true, Ordering::Release);
+                    return;
+                }
+            }
+        });
+        sender
+    }
+
+    /// One step of a landing, under the lease.
+    pub(crate) fn advance(
+        &self,
+        lease: &Lease,
+        id: LandingId,
+        durability: Durability,
+        input: LandingInput,
+    ) -> Result<Landing, LandError> {
+        self.engine.change(self.actor(), durability, |tx| {
+            queue::check_token(&tx.queue()?, lease.token)?;
+            self.step_landing(tx, id, input)
+        })
+    }
+
+    /// The same inside a transaction whose lease was checked.
+    pub(crate) fn step_landing(
+        &self,
+        tx: &mut dyn Write,
+        id: LandingId,
+        input: LandingInput,
+    ) -> Result<Landing, LandError> {
+        let current = tx.landing(id)?.ok_or(LandError::NoLanding(id))?;
+        let (landing, change) = landing::decide(&current, input, tx.now())?;
+        tx.record(self.actor(), change)?;
+        Ok(landing)
+    }
+}
+
+/// Ends a process that was stopped in the middle of moving the target; true when it is proven gone.
+pub(crate) fn end_process(
+    trees: &Trees<'_>,
+    process: &weald_core::session::ProcessIdentity,
+) -> bool {
+    use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+    let gone = || trees.engine.processes.state(process) == ProcessState::Gone;
+    let Some(pid) = i32::try_from(process.pid).ok().and_then(Pid::from_raw) else {
+        return gone();
+    };
+    // The handle is opened before the identity is checked, so the signal can't reach another process.
+    let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else {
+        return gone();
+    };
+    if trees.engine.processes.state(process) != ProcessState::Running {
+        return gone();
+    }
+    let _ = pidfd_send_signal(&handle, Signal::KILL);
+    for _ in 0..500 {
+        if gone() {
+            return true;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    gone()
+}

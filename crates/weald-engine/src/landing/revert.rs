@@ -1,0 +1,232 @@
+//! Taking a landing back: a commit that undoes it, through the same queue and gate.
+
+use weald_core::id::LandingId;
+use weald_core::landing::{self, Landing, LandingInput, LandingStatus, Strategy};
+use weald_core::session::ProcessIdentity;
+use weald_core::store::{Counter, Durability};
+use weald_core::task::TaskStatus;
+use weald_core::task_rules::TaskInput;
+use weald_git::{MergeRequest, Merged, NewCommit, commit_tree, merge_trees};
+
+use super::LandError;
+use super::candidate::{Ahead, Candidate, Made, tree_of};
+use super::gate::Verdict;
+use crate::trees::Trees;
+
+impl Trees<'_> {
+    /// Queues the undoing of a landing.
+    pub fn queue_revert(&self, id: LandingId) -> Result<Landing, LandError> {
+        self.queue_undoing(id, self.me())
+    }
+
+    fn queue_undoing(
+        &self,
+        id: LandingId,
+        waiter: Option<ProcessIdentity>,
+    ) -> Result<Landing, LandError> {
+        let landed = self.landing(id)?;
+        if landed.status != LandingStatus::Landed {
+            return Err(LandError::refused(
+                "not_landed",
+                format!(
+                    "landing {id} is {}, so there is nothing to undo",
+                    landed.status.as_str()
+                ),
+            )
+            .hint("weald queue status --all"));
+        }
+        if let Some(by) = landed.reverted_by {
+            return Err(LandError::refused(
+                "reverted_already",
+                format!("landing {id} was undone by landing {by}"),
+            ));
+        }
+        self.engine.change(self.actor(), Durability::Process, |tx| {
+            let open = tx.open_landings()?;
+            if let Some(other) = open.iter().find(|one| one.reverts == Some(id)) {
+                return Err(LandError::refused(
+                    "reverted_already",
+                    format!("landing {} is about to undo landing {id}", other.id),
+                ));
+            }
+            let number = LandingId(tx.next_number(Counter::Landing)?);
+            let (landing, change) = landing::queue(Landing {
+                id: number,
+                head: landed.new_tip.clone().unwrap_or_default(),
+                strategy: Strategy::Squash,
+                reverts: Some(id),
+                queued_at: tx.now(),
+                updated_at: tx.now(),
+                queued_by: self.actor().cloned(),
+                waiter,
+                old_tip: None,
+                onto: None,
+                new_tip: None,
+                gate: None,
+                log: None,
+                cleanup: None,
+                task_token: None,
+                ..landed.clone()
+            });
+            tx.record(self.actor(), change)?;
+            Ok(landing)
+        })
+    }
+
+    /// What a landing would make of the target: its own candidate, or the undoing of another.
+    pub(crate) fn candidate_of(
+        &self,
+        landing: &Landing,
+        tip: &str,
+        ahead: &[Ahead],
+    ) -> Result<Made, LandError> {
+        let made = match landing.reverts {
+            Some(of) => self.undoing(&self.landing(of)?, tip)?,
+            None => {
+                let tree = self.engine.look(|tx| tx.tree_by_id(landing.tree_id))?;
+                let tree = tree.ok_or_else(|| {
+                    LandError::refused("tree_not_found", format!("tree {} is gone", landing.tree))
+                })?;
+                self.make_candidate(landing, &tree, tip, ahead)?
+            }
+        };
+        if let Made::Candidate(candidate) = &made {
+            self.pin(landing, &candidate.commit)?;
+        }
+        Ok(made)
+    }
+
+    /// Everybody and everything that must agree before the gate.
+    pub(crate) fn require_consent(
+        &self,
+        landing: &Landing,
+        candidate: &Candidate,
+    ) -> Result<(), LandError> {
+        // Undoing what landed needs nobody's word beyond that of the person who asks for it.
+        if landing.reverts.is_some() {
+            return Ok(());
+        }
+        let tree = self.engine.look(|tx| tx.tree_by_id(landing.tree_id))?;
+        let tree = tree.ok_or(LandError::NoLanding(landing.id))?;
+        self.require_approval(&tree, &landing.head, &candidate.onto, &candidate.commit)?;
+        self.require_gitlinks(&tree, &candidate.onto, &candidate.commit)
+    }
+
+    fn undoing(&self, landed: &Landing, tip: &str) -> Result<Made, LandError> {
+        let (Some(before), Some(after)) = (&landed.onto, &landed.new_tip) else {
+            return Err(LandError::refused(
+                "not_recorded",
+                format!("landing {} does not say what it changed", landed.id),
+            ));
+        };
+        let vault = self.vault();
+        let request = MergeRequest {
+            ours: tip,
+            theirs: before,
+            base: Some(after),
+            attributes: tip,
+        };
+        let tree = match merge_trees(vault.path(), request)? {
+            Merged::Clean { tree } => tree,
+            Merged::Conflict { paths, .. } => return Ok(Made::Conflict(paths)),
+        };
+        if tree == tree_of(vault.path(), tip)? {
+            return Ok(Made::Nothing);
+        }
+        let subject = vault.git("log").args(["-1", "--format=%s", after]).run()?;
+        let subject = String::from_utf8_lossy(&subject).trim().to_owned();
+        let what = match landed.strategy {
+            Strategy::Rebase | Strategy::Ff => format!("This reverts {before}..{after}."),
+            _ => format!("This reverts commit {after}."),
+        };
+        let mut message = format!("Revert \"{subject}\"\n\n{what}\n\n");
+        if let Some(task) = &landed.task {
+            message.push_str(&format!("Weald-Task: {task}\n"));
+        }
+        message.push_str(&format!("Weald-Reverts: {}\n", landed.id));
+        let committer = self.committer()?;
+        let commit = commit_tree(
+            vault.path(),
+            &NewCommit {
+                tree: &tree,
+                parents: &[tip],
+                message: &message,
+                author: &committer,
+                committer: &committer,
+            },
+        )?;
+        Ok(Made::Candidate(Candidate {
+            onto: tip.to_owned(),
+            commit,
+        }))
+    }
+
+    /// The landing that was undone says so, and its task is open again.
+    pub(super) fn settle_revert(&self, landing: &Landing, of: LandingId) -> Result<(), LandError> {
+        let reverted = LandingInput::Reverted { by: landing.id };
+        self.engine.change(self.actor(), Durability::Power, |tx| {
+            self.step_landing(tx, of, reverted)
+        })?;
+        let Some(id) = &landing.task else {
+            return Ok(());
+        };
+        let task = self.engine.look(|tx| tx.task(id))?;
+        if task.is_some_and(|task| task.status == TaskStatus::Completed)
+            && let Err(error) = self.engine.move_task(self.actor(), id, TaskInput::Reopen)
+        {
+            self.engine
+                .notice(format!("task {id} stays completed: {error}"));
+        }
+        Ok(())
+    }
+
+    /// The check after a landing: what is red there is taken back, if nothing came on top of it.
+    pub(super) fn check_landed(&self, landing: &Landing) -> Result<(), LandError> {
+        let command = self.config.text("landing.check");
+        let Some(tip) = landing.new_tip.as_deref().filter(|_| !command.is_empty()) else {
+            return Ok(());
+        };
+        let (why, log) = match self.run_check(landing.id, tip, command)? {
+            Verdict::Red { why, log } => (why, log),
+            Verdict::Green(_) | Verdict::Cancelled => return Ok(()),
+        };
+        let told = format!(
+            "the check after landing {} of {} is red: {why} ({})",
+            landing.id,
+            landing.tree,
+            log.display()
+        );
+        if self.landing_tip(&landing.target)? != tip {
+            let told = format!(
+                "{told}; {} moved since, so nothing was undone",
+                landing.target
+            );
+            self.engine.notice(told.clone());
+            return self.tell_owner(landing, &told);
+        }
+        // Nobody waits for it, so whoever works the queue does it next.
+        let revert = self.queue_undoing(landing.id, None)?;
+        self.engine
+            .notice(format!("{told}; landing {} undoes it", revert.id));
+        self.tell_owner(landing, &format!("{told}; landing {} undoes it", revert.id))?;
+        match &landing.task {
+            Some(id) => self.follow_up(
+                format!("Repair landing {} of {}", landing.id, landing.tree),
+                id,
+            ),
+            None => Ok(()),
+        }
+    }
+
+    /// Where a target is.
+    pub(crate) fn landing_tip(&self, target: &str) -> Result<String, LandError> {
+        let full = format!("refs/heads/{target}");
+        match self.place.repository().resolve(&full)? {
+            Some(tip) => Ok(tip.as_str().to_owned()),
+            None => Err(
+                LandError::refused("no_target", format!("there is no branch {target}"))
+                    .hint(format!("git branch {target} COMMIT")),
+            ),
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! What follows from the end of a landing: the tree goes, its task is done, its owner is told.
+//!
+//! The landing itself is over by then. Whatever can't be cleaned up is kept, and the landing says why.
+
+use weald_core::id::TaskId;
+use weald_core::landing::{Cleanup, Landing, LandingInput, LandingStatus};
+use weald_core::message::{Draft, MessageType, Urgency};
+use weald_core::name::SessionName;
+use weald_core::store::Durability;
+use weald_core::task::{Task, TaskStatus};
+use weald_core::task_rules::TaskInput;
+use weald_core::tree::{Tree, TreeStatus};
+use weald_core::tree_rules::TreeInput;
+use weald_git::{Expected, RefChange, update_refs};
+
+use super::LandError;
+use crate::steps::step;
+use crate::tasks::TaskError;
+use crate::trees::{BranchOutcome, RemoveRequest, Trees};
+
+/// Who writes messages about landings.
+const SENDER: &str = "weald";
+
+/// How much of a log a message shows.
+const LOG_TAIL: usize = 2000;
+
+impl Trees<'_> {
+    /// After a landing: the vault knows the new tip, the task is done, the tree goes as configured.
+    pub(crate) fn settle_landed(&self, landing: &Landing) -> Result<(), LandError> {
+        self.keep_tip(landing)?;
+        step("land.recorded");
+        if let Some(of) = landing.reverts {
+            return self.settle_revert(landing, of);
+        }
+        let cleanup = self.clean_up(landing)?;
+        self.engine.change(self.actor(), Durability::Power, |tx| {
+            self.step_landing(tx, landing.id, LandingInput::CleanedUp(cleanup))
+        })?;
+        self.check_landed(landing)
+    }
+
+    /// What landed is in the vault, so it need not be fed; the candidate's own ref goes.
+    fn keep_tip(&self, landing: &Landing) -> Result<(), LandError> {
+        let Some(tip) = &landing.new_tip else {
+            return Ok(());
+        };
+        let pin = RefChange {
+            name: format!("refs/main/{tip}"),
+            new: Some(tip.clone()),
+            expected: Expected::Any,
+        };
+        update_refs(
+            self.vault().path(),
+            &[pin, self.unpinned(landing)],
+            "weald: landed",
+        )?;
+        Ok(())
+    }
+
+    fn clean_up(&self, landing: &Landing) -> Result<Cleanup, LandError> {
+        let task = self.finish_task(landing)?;
+        let tree = self.engine.look(|tx| tx.tree_by_id(landing.tree_id))?;
+        let kept = |why: Option<String>| Cleanup {
+            directory: "kept".to_owned(),
+            branch: "kept".to_owned(),
+            record: "kept".to_owned(),
+            task: task.clone(),
+            why,
+            restore: None,
+        };
+        let Some(tree) = tree.filter(Tree::is_live) else {
+            return Ok(Cleanup {
+                directory: "absent".to_owned(),
+                ..kept(None)
+            });
+        };
+        let tree = match (landing.status, tree.status) {
+            (LandingStatus::Landed, TreeStatus::Active | TreeStatus::Kept) => {
+                self.decide(&tree, Durability::Process, TreeInput::Landed)?
+            }
+            _ => tree,
+        };
+        if landing.keep || self.config.text("landing.after") == "keep" {
+            return Ok(kept(None));
+        }
+        if landing.status == LandingStatus::NothingToLand && tree.head.is_none() {
+            // Nobody worked in it yet: it is not ready to go.
+            return Ok(kept(Some("nothing was committed in it".to_owned())));
+        }
+        match self.remove(Some(tree.name.as_str()), &RemoveRequest::default()) {
+            Ok(removed) => Ok(Cleanup {
+                directory: removed.outcome.to_owned(),
+                branch: branch_word(removed.branch).to_owned(),
+                record: "removed".to_owned(),
+                task,
+                why: None,
+                restore: removed.restore,
+            }),
+            Err(error) => Ok(kept(Some(error.to_string()))),
+        }
+    }
+
+    /// Completes the task of a landing; says what became of it.
+    fn finish_task(&self, landing: &Landing) -> Result<String, LandError> {
+        let Some(id) = &landing.task else {
+            return Ok("none".to_owned());
+        };
+        if landing.status == LandingStatus::NothingToLand {
+            return Ok("kept".to_owned());
+        }
+        let Some(task) = self.engine.look(|tx| tx.task(id))? else {
+            return Ok("none".to_owned());
+        };
+        if task.status == TaskStatus::Completed {
+            return Ok("completed".to_owned());
+        }
+        let complete = TaskInput::Complete {
+            token: landing.task_token,
+            report: Some(format!("landing {}", landing.id)),
+        };
+        match self.move_started(&task, complete) {
+            Ok(()) => Ok("completed".to_owned()),
+            Err(error) => {
+                self.engine
+                    .notice(format!("task {id} stays {}: {error}", task.status));
+                Ok("kept".to_owned())
+            }
+        }
+    }
+
+    /// Moves a task; one that nobody started is started first.
+    fn move_started(&self, task: &Task, input: TaskInput) -> Result<(), TaskError> {
+        if task.status == TaskStatus::Pending {
+            let owner = task.owner.clone();
+            self.engine
+                .move_task(self.actor(), &task.id, TaskInput::Start { owner })?;
+        }
+        self.engine
+            .move_task(self.actor(), &task.id, input)
+            .map(drop)
+    }
+
+    /// After a landing that did not happen.
+    pub(crate) fn settle_unlanded(&self, landing: &Landing) -> Result<(), LandError> {
+        if landing.new_tip.is_some() {
+            update_refs(
+                self.vault().path(),
+                &[self.unpinned(landing)],
+                "weald: not landed",
+            )?;
+        }
+        match landing.status {
+            LandingStatus::NothingToLand => {
+                let cleanup = self.clean_up(landing)?;
+                self.engine.change(self.actor(), Durability::Power, |tx| {
+                    self.step_landing(tx, landing.id, LandingInput::CleanedUp(cleanup))
+                })?;
+                Ok(())
+            }
+            LandingStatus::Conflict => {
+                self.need_merge(landing)?;
+                self.tell_owner(landing, &conflict_text(landing))
+            }
+            LandingStatus::Red => self.tell_owner(landing, &red_text(landing)),
+            _ => Ok(()),
+        }
+    }
+
+    fn need_merge(&self, landing: &Landing) -> Result<(), LandError> {
+        let Some(id) = &landing.task else {
+            return Ok(());
+        };
+        let Some(task) = self.engine.look(|tx| tx.task(id))? else {
+            return Ok(());
+        };
+        if task.status == TaskStatus::NeedsMerge {
+            return Ok(());
+        }
+        if let Err(error) = self.move_started(&task, TaskInput::NeedMerge) {
+            self.engine
+                .notice(format!("task {id} stays {}: {error}", task.status));
+        }
+        Ok(())
+    }
+
+    /// Tells whoever owns the work, if that is somebody else.
+    pub(crate) fn tell_owner(&self, landing: &Landing, text: &str) -> Result<(), LandError> {
+        let task = match &landing.task {
+            Some(id) => self.engine.look(|tx| tx.task(id))?,
+            None => None,
+        };
+        let owner = task
+            .and_then(|task| task.owner)
+            .or(landing.queued_by.clone());
+        let (Some(to), Ok(from)) = (owner, SENDER.parse::<SessionName>()) else {
+            return Ok(());
+        };
+        let draft = Draft {
+            from,
+            to,
+            kind: MessageType::Message,
+            priority: Urgency::Steer,
+            text: text.to_owned(),
+            task: landing.task.clone(),
+        };
+        if let Err(error) = self.engine.send(draft) {
+            self.engine
+                .notice(format!("the owner could not be told: {error}"));
+        }
+        Ok(())
+    }
+
+    /// A new task, for what has to be done after a landing.
+    pub(crate) fn follow_up(&self, subject: String, after: &TaskId) -> Result<(), LandError> {
+        let new = crate::tasks::NewTask {
+            subject,
+            description: format!("Comes from task {after}."),
+            ..crate::tasks::NewTask::default()
+        };
+        if let Err(error) = self.engine.add_task(self.actor(), new) {
+            self.engine.notice(format!("no follow-up task: {error}"));
+        }
+        Ok(())
+    }
+}
+
+fn branch_word(outcome: BranchOutcome) -> &'static str {
+    match outcome {
+        BranchOutcome::Deleted => "deleted",
+        BranchOutcome::KeptUnmerged => "kept_unmerged",
+        BranchOutcome::KeptByPolicy => "kept_by_policy",
+        BranchOutcome::Absent => "absent",
+    }
+}
+
+fn conflict_text(landing: &Landing) -> String {
+    let (tree, target) = (&landing.tree, &landing.target);
+    format!(
+        "{tree} conflicts with {target} in {}. Bring {target} in, resolve, land again: weald sync {tree}; weald land {tree}",
+        landing.conflicts.join(", ")
+    )
+}
+
+fn red_text(landing: &Landing) -> String {
+    let log = landing.log.as_deref();
+    let text = log
+        .and_then(|path| std::fs::read(path).ok())
+        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        .unwrap_or_default();
+    let start = text
+        .char_indices()
+        .rev()
+        .nth(LOG_TAIL)
+        .map_or(0, |(at, _)| at);
+    format!(
+        "the gate is red for {} on {} (landing {}; all of it: weald queue log {}):\n{}",
+        landing.tree,
+        landing.target,
+        landing.id,
+        landing.id,
+        &text[start..]
+    )
+}

@@ -1,0 +1,289 @@
+//! What is asked to land, and whether a tree is ready for it.
+
+use std::collections::BTreeMap;
+
+use weald_core::id::{LandingId, TaskId, Token};
+use weald_core::landing::{self, Landing, LandingInput, Reason, Strategy};
+use weald_core::store::{Counter, Durability};
+use weald_core::tree::{Tree, TreeKind};
+
+use super::LandError;
+use super::candidate::{Ahead, Made};
+use crate::trees::{Look, TreeError, Trees};
+
+/// What to do with a landing that does not merge.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OnConflict {
+    /// Nothing is touched.
+    #[default]
+    Abort,
+    /// The conflict is left in the target's checkout for a person.
+    Leave,
+}
+
+/// What to land, and how.
+#[derive(Debug, Clone, Default)]
+pub struct LandRequest {
+    /// Trees or tasks; none: the tree that the caller is in.
+    pub names: Vec<String>,
+    /// How; `None` as configured.
+    pub strategy: Option<Strategy>,
+    /// Leave the rest in the queue's hands.
+    pub no_wait: bool,
+    /// The tree stays whatever the configuration says.
+    pub keep: bool,
+    /// After a conflict the rest is taken out again.
+    pub stop_on_conflict: bool,
+    /// What to do with a conflict.
+    pub on_conflict: OnConflict,
+    /// The token of the claim, for the completion of its task.
+    pub token: Option<(TaskId, Token)>,
+}
+
+impl Trees<'_> {
+    /// The trees that are meant, those that others depend on first. Fails before anything is queued.
+    pub(crate) fn landing_trees(&self, names: &[String]) -> Result<Vec<Tree>, LandError> {
+        let mut found: Vec<Tree> = Vec::new();
+        if names.is_empty() {
+            found.push(self.named(None)?);
+        }
+        for name in names {
+            let tree = self.tree_or_task(name)?;
+            if found.iter().all(|known| known.id != tree.id) {
+                found.push(tree);
+            }
+        }
+        self.in_order(found)
+    }
+
+    fn tree_or_task(&self, name: &str) -> Result<Tree, LandError> {
+        let not_found = match self.named(Some(name)) {
+            Ok(tree) => return Ok(tree),
+            Err(error @ TreeError::NotFound { .. }) => error,
+            Err(error) => return Err(error.into()),
+        };
+        let task = match name.parse::<TaskId>() {
+            Ok(id) => self.engine.look(|tx| tx.task(&id))?,
+            Err(_) => None,
+        };
+        match task {
+            None => Err(not_found.into()),
+            Some(task) => match task.worktree {
+                Some(tree) => Ok(self.named(Some(tree.as_str()))?),
+                None => Err(LandError::refused(
+                    "task_without_tree",
+                    format!("task {} has no tree", task.id),
+                )
+                .hint(format!("weald new NAME --task {}", task.id))),
+            },
+        }
+    }
+
+    /// What a task depends on lands before it.
+    fn in_order(&self, trees: Vec<Tree>) -> Result<Vec<Tree>, LandError> {
+        let mut blocked: BTreeMap<TaskId, Vec<TaskId>> = BTreeMap::new();
+        for id in trees.iter().filter_map(|tree| tree.task.as_ref()) {
+            if let Some(task) = self.engine.look(|tx| tx.task(id))? {
+                blocked.insert(id.clone(), task.blocked_by);
+            }
+        }
+        let mut waiting = trees;
+        let mut ordered: Vec<Tree> = Vec::new();
+        while !waiting.is_empty() {
+            let waits = |tree: &Tree| {
+                let on = tree.task.as_ref().and_then(|id| blocked.get(id));
+                on.is_some_and(|on| {
+                    waiting.iter().any(|other| {
+                        other.id != tree.id && other.task.as_ref().is_some_and(|id| on.contains(id))
+                    })
+                })
+            };
+            // Circles are refused where dependencies are made; if there is one, the given order holds.
+            let next = waiting.iter().position(|tree| !waits(tree)).unwrap_or(0);
+            ordered.push(waiting.remove(next));
+        }
+        Ok(ordered)
+    }
+
+    /// Puts a tree's head into the queue, or records why it can't go there.
+    pub(crate) fn enqueue(&self, tree: &Tree, request: &LandRequest) -> Result<Landing, LandError> {
+        let (tree, ready) = match self.ready_head(tree) {
+            Ok((tree, head)) => (tree, Ok(head)),
+            Err(LandError::Refused(reason)) => (tree.clone(), Err(reason)),
+            Err(error) => return Err(error),
+        };
+        let strategy = self.strategy(request);
+        let waiter = match request.no_wait {
+            true => None,
+            false => self.me(),
+        };
+        self.engine.change(self.actor(), Durability::Process, |tx| {
+            let id = LandingId(tx.next_number(Counter::Landing)?);
+            let head = match &ready {
+                Ok(head) => head.clone(),
+                Err(_) => tree
+                    .head
+                    .clone()
+                    .unwrap_or_else(|| tree.base.commit.clone()),
+            };
+            let token = request.token.as_ref();
+            let wanted = Landing {
+                strategy,
+                waiter,
+                keep: request.keep,
+                queued_by: self.actor().cloned(),
+                task_token: token
+                    .filter(|(task, _)| Some(task) == tree.task.as_ref())
+                    .map(|(_, token)| *token),
+                ..Landing::new(id, &tree, head, tx.now())
+            };
+            let (landing, change) = landing::queue(wanted);
+            tx.record(self.actor(), change)?;
+            match ready {
+                Ok(_) => Ok(landing),
+                Err(reason) => self.step_landing(tx, id, LandingInput::Refuse(*reason)),
+            }
+        })
+    }
+
+    /// The head that would land: imported, and all of the tree's own work.
+    pub(crate) fn ready_head(&self, tree: &Tree) -> Result<(Tree, String), LandError> {
+        let site = self.site(tree)?;
+        let (tree, look) = self.import_and_follow(tree, &site)?;
+        let name = &tree.name;
+        if let Some(operation) = &look.operation {
+            return Err(LandError::refused(
+                "tree_in_operation",
+                format!("a {operation} is going on in {name}"),
+            )
+            .hint(format!("finish it: weald run {name} -- git status")));
+        }
+        refuse_changes(&tree, &look)?;
+        if tree.diverged {
+            return Err(LandError::refused(
+                "tree_diverged",
+                format!(
+                    "{} was moved by somebody else; both sides are kept",
+                    tree.branch
+                ),
+            )
+            .hint(format!("weald sync {name}")));
+        }
+        if self.place.repository().target(&tree.target)?.is_none() {
+            return Err(LandError::refused(
+                "no_target",
+                format!(
+                    "{name} lands on {}, and there is no such branch",
+                    tree.target
+                ),
+            )
+            .hint(format!("git branch {} COMMIT", tree.target)));
+        }
+        let head = look
+            .head
+            .clone()
+            .ok_or_else(|| LandError::refused("no_commit", format!("{name} holds no commit")))?;
+        if tree.kind == TreeKind::Linked {
+            self.vault().require(&self.main_refs()?, &[&head])?;
+        }
+        Ok((tree, head))
+    }
+
+    /// What would happen; nothing is recorded and no gate runs.
+    pub fn dry_run(&self, request: &LandRequest) -> Result<Vec<Landing>, LandError> {
+        let mut found = Vec::new();
+        let mut ahead: Vec<Ahead> = Vec::new();
+        let mut tips: BTreeMap<String, String> = BTreeMap::new();
+        for tree in self.landing_trees(&request.names)? {
+            let now = self.now()?;
+            let unnamed = |head: String| Landing {
+                strategy: self.strategy(request),
+                ..Landing::new(LandingId(0), &tree, head, now)
+            };
+            let (mut landing, input) = match self.ready_head(&tree) {
+                Err(LandError::Refused(reason)) => {
+                    (unnamed(String::new()), LandingInput::Refuse(*reason))
+                }
+                Err(error) => return Err(error),
+                Ok((tree, head)) => {
+                    let landing = unnamed(head);
+                    let tip = match tips.get(&tree.target) {
+                        Some(tip) => tip.clone(),
+                        None => self.landing_tip(&tree.target)?,
+                    };
+                    self.vault().require(&self.main_refs()?, &[&tip])?;
+                    let input = match self.make_candidate(&landing, &tree, &tip, &ahead) {
+                        Ok(Made::Candidate(candidate)) => {
+                            ahead.push(Ahead {
+                                tree: tree.id,
+                                head: landing.head.clone(),
+                                tip: candidate.commit.clone(),
+                            });
+                            tips.insert(tree.target.clone(), candidate.commit.clone());
+                            LandingInput::Test {
+                                old_tip: tip,
+                                onto: candidate.onto,
+                                new_tip: candidate.commit,
+                            }
+                        }
+                        Ok(Made::Nothing) => LandingInput::NothingToLand,
+                        Ok(Made::Conflict(paths)) => LandingInput::Conflict { paths },
+                        Err(LandError::Refused(reason)) => LandingInput::Refuse(*reason),
+                        Err(error) => return Err(error),
+                    };
+                    (landing, input)
+                }
+            };
+            landing = landing::decide(&landing, input, now)?.0;
+            found.push(landing);
+        }
+        Ok(found)
+    }
+
+    fn strategy(&self, request: &LandRequest) -> Strategy {
+        request.strategy.unwrap_or_else(|| {
+            Strategy::parse(self.config.text("landing.strategy")).unwrap_or_default()
+        })
+    }
+
+    /// What is queued again under a new number: the tree's head of now.
+    pub fn retry_landing(&self, id: LandingId) -> Result<Landing, LandError> {
+        let old = self.landing(id)?;
+        if old.status.is_open() {
+            return Err(LandError::refused(
+                "landing_open",
+                format!("landing {id} is in the queue already"),
+            )
+            .hint("weald queue"));
+        }
+        let tree = self.named(Some(old.tree.as_str()))?;
+        let request = LandRequest {
+            strategy: Some(old.strategy),
+            keep: old.keep,
+            ..LandRequest::default()
+        };
+        self.enqueue(&tree, &request)
+    }
+}
+
+/// Tracked changes that nobody committed would stay behind.
+fn refuse_changes(tree: &Tree, look: &Look) -> Result<(), LandError> {
+    let changed = look.staged + look.unstaged + look.conflicted;
+    if changed == 0 {
+        return Ok(());
+    }
+    let name = &tree.name;
+    let files = if changed == 1 {
+        "change is"
+    } else {
+        "changes are"
+    };
+    Err(LandError::Refused(Box::new(Reason {
+        code: "tree_dirty".to_owned(),
+        message: format!(
+            "{changed} {files} not committed in {name}; nothing was landed, all is kept"
+        ),
+        hint: Some(format!("weald land {name} --commit -m MESSAGE")),
+        paths: Vec::new(),
+    })))
+}

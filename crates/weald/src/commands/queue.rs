@@ -1,0 +1,245 @@
+//! `weald queue …`
+
+use std::io::{self, Write};
+
+use clap::{Args, Subcommand};
+use serde_json::Value;
+use weald_core::id::LandingId;
+use weald_core::landing::Landing;
+use weald_core::queue::Queue;
+use weald_engine::LandRequest;
+
+use super::land::{Mode, as_json, finish};
+use crate::context::Context;
+use crate::errors::Failure;
+use crate::exit;
+use crate::ui::{ACCENT, DIM, Fields, Out, ago, clean, paint};
+
+/// How many landings `--all` shows unless told otherwise.
+const SHOWN: usize = 50;
+
+/// `weald queue`
+#[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct QueueArgs {
+    #[command(subcommand)]
+    command: Option<QueueCommand>,
+}
+
+#[derive(Subcommand)]
+enum QueueCommand {
+    Status(Status),
+    Pause(Pause),
+    Resume(Resume),
+    Drop(Drop),
+    Retry(Retry),
+    Log(Log),
+}
+
+/// Show what waits, and who works it
+#[derive(Args, Default)]
+struct Status {
+    /// Also those that have ended, newest first
+    #[arg(long)]
+    all: bool,
+    /// At most so many of them
+    #[arg(long, value_name = "N", requires = "all")]
+    limit: Option<usize>,
+}
+
+/// Let nothing land until `weald queue resume`
+#[derive(Args)]
+struct Pause {
+    /// Why, for those who wait
+    #[arg(long, value_name = "TEXT", default_value = "paused by hand")]
+    reason: String,
+}
+
+/// Let things land again; what waits is worked
+#[derive(Args)]
+struct Resume {
+    /// Only lift the pause
+    #[arg(long)]
+    no_work: bool,
+}
+
+/// Take a landing out of the queue; its tree stays
+#[derive(Args)]
+struct Drop {
+    #[arg(value_name = "LANDING")]
+    landing: LandingId,
+}
+
+/// Land a tree again that did not, as it is now
+#[derive(Args)]
+struct Retry {
+    #[arg(value_name = "LANDING")]
+    landing: LandingId,
+}
+
+/// Print the output of a landing's gate
+#[derive(Args)]
+struct Log {
+    #[arg(value_name = "LANDING")]
+    landing: LandingId,
+}
+
+impl QueueArgs {
+    /// Does what was asked.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        match self.command {
+            None => Status::default().run(context),
+            Some(QueueCommand::Status(command)) => command.run(context),
+            Some(QueueCommand::Pause(command)) => command.run(context),
+            Some(QueueCommand::Resume(command)) => command.run(context),
+            Some(QueueCommand::Drop(command)) => command.run(context),
+            Some(QueueCommand::Retry(command)) => command.run(context),
+            Some(QueueCommand::Log(command)) => command.run(context),
+        }
+    }
+}
+
+impl Status {
+    fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let ground = context.ground()?;
+        let trees = ground.trees(context)?;
+        let view = trees.queue()?;
+        let shown = match self.all {
+            true => trees.landings(self.limit.unwrap_or(SHOWN))?,
+            false => view.open,
+        };
+        let list: Vec<Value> = shown.iter().map(as_json).collect();
+        context.ui.answer(
+            || {
+                Fields::new()
+                    .with("queue", &list)
+                    .with("holder", &view.queue.holder)
+                    .with("paused", &view.queue.paused)
+            },
+            |out| told(out, context, &view.queue, &shown),
+        )
+    }
+}
+
+fn told(
+    out: &mut Out,
+    context: &Context<'_>,
+    queue: &Queue,
+    landings: &[Landing],
+) -> io::Result<()> {
+    if let Some(paused) = &queue.paused {
+        writeln!(
+            out,
+            "paused: {} {}",
+            clean(&paused.reason),
+            paint(DIM, "(go on: weald queue resume)")
+        )?;
+    }
+    if let Some(holder) = &queue.holder {
+        let who = holder.session.as_ref().map(|name| format!(" for {name}"));
+        writeln!(
+            out,
+            "process {}{} works it",
+            holder.process.pid,
+            who.unwrap_or_default()
+        )?;
+    }
+    if landings.is_empty() {
+        return writeln!(out, "nothing waits to land");
+    }
+    for landing in landings {
+        writeln!(
+            out,
+            "{:>4}  {:<15}  {} -> {}  {}",
+            landing.id,
+            landing.status.as_str(),
+            paint(ACCENT, &landing.tree),
+            landing.target,
+            paint(DIM, ago(context.now(), landing.updated_at))
+        )?;
+    }
+    Ok(())
+}
+
+impl Pause {
+    fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let ground = context.ground()?;
+        let queue = ground.trees(context)?.pause_queue(&self.reason)?;
+        context.tell(&ground.engine);
+        context.ui.answer(
+            || Fields::new().with("paused", &queue.paused),
+            |out| writeln!(out, "nothing lands until: weald queue resume"),
+        )
+    }
+}
+
+impl Resume {
+    fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let ground = context.ground()?;
+        ground.trees(context)?.resume_queue()?;
+        let mode = match self.no_work {
+            true => Mode::Queue,
+            false => Mode::Work,
+        };
+        finish(context, ground, &[], &LandRequest::default(), mode)
+    }
+}
+
+impl Drop {
+    fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let ground = context.ground()?;
+        let dropped = ground.trees(context)?.drop_landing(self.landing)?;
+        context.tell(&ground.engine);
+        context.ui.answer(
+            || Fields::new().with("landing", &as_json(&dropped)),
+            |out| {
+                let tree = paint(ACCENT, &dropped.tree);
+                writeln!(out, "{tree} is out of the queue; the tree is kept")
+            },
+        )
+    }
+}
+
+impl Retry {
+    fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let ground = context.ground()?;
+        let queued = ground.trees(context)?.retry_landing(self.landing)?;
+        finish(
+            context,
+            ground,
+            &[queued.id],
+            &LandRequest::default(),
+            Mode::Work,
+        )
+    }
+}
+
+impl Log {
+    fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let ground = context.ground()?;
+        let landing = ground.trees(context)?.landing(self.landing)?;
+        let gate = landing.gate.as_ref().and_then(|gate| gate.log.clone());
+        let Some(path) = landing.log.clone().or(gate) else {
+            return Err(Failure::new(
+                "no_log",
+                exit::NOT_FOUND,
+                format!("no gate ran for landing {}", self.landing),
+            )
+            .hint("weald queue status --all"));
+        };
+        let bytes = std::fs::read(&path).map_err(|error| Failure::file(&path, &error))?;
+        let text = String::from_utf8_lossy(&bytes);
+        context.ui.answer(
+            || {
+                Fields::new()
+                    .with("landing", &as_json(&landing))
+                    .with("log", &path)
+                    .with("text", &text)
+            },
+            |out| {
+                text.lines()
+                    .try_for_each(|line| writeln!(out, "{}", clean(line)))
+            },
+        )
+    }
+}

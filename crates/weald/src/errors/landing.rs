@@ -1,0 +1,72 @@
+//! Errors of landings.
+
+use serde_json::json;
+use weald_core::landing::Reason;
+use weald_core::queue::QueueRefusal;
+use weald_engine::LandError;
+
+use super::Failure;
+use crate::exit;
+
+impl From<LandError> for Failure {
+    fn from(error: LandError) -> Self {
+        let message = error.to_string();
+        match error {
+            LandError::Tree(error) => error.into(),
+            LandError::Store(error) => error.into(),
+            LandError::Git(error) => error.into(),
+            LandError::Vault(error) => error.into(),
+            LandError::Sandbox(error) => error.into(),
+            LandError::Queue(QueueRefusal::Held { holder }) => {
+                Self::new("queue_held", exit::BUSY, message)
+                    .hint("weald queue")
+                    .details(json!({"holder": holder}))
+            }
+            LandError::Queue(QueueRefusal::Stale { .. }) => {
+                Self::new("queue_lost", exit::BUSY, message).hint("weald queue")
+            }
+            LandError::Rule(refusal) => {
+                Self::new("landing_ended", exit::REFUSED, rule_text(&refusal))
+                    .hint("weald queue status --all")
+                    .details(json!({"landing": refusal.id, "status": refusal.from}))
+            }
+            LandError::Refused(reason) => Self::refusal(*reason),
+            LandError::Outrun(target) => Self::new("target_moved", exit::BUSY, message)
+                .hint("try again")
+                .details(json!({"target": target})),
+            LandError::NoLanding(id) => Self::new("landing_not_found", exit::NOT_FOUND, message)
+                .hint("weald queue status --all")
+                .details(json!({"landing": id})),
+        }
+    }
+}
+
+fn rule_text(refusal: &weald_core::landing::LandingRefusal) -> String {
+    format!(
+        "landing {} is {} already",
+        refusal.id,
+        refusal.from.as_str()
+    )
+}
+
+impl Failure {
+    /// A refusal as the landing itself would say it.
+    pub fn refusal(reason: Reason) -> Self {
+        let exit = refusal_exit(&reason);
+        let failure =
+            Self::new(reason.code, exit, reason.message).details(json!({"paths": reason.paths}));
+        match reason.hint {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    }
+}
+
+/// The exit code of a refusal.
+pub fn refusal_exit(reason: &Reason) -> u8 {
+    match reason.code.as_str() {
+        "sandbox_unavailable" => exit::NO_SANDBOX,
+        "target_busy" | "landing_busy" => exit::BUSY,
+        _ => exit::REFUSED,
+    }
+}
