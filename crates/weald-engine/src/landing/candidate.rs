@@ -170,7 +170,11 @@ impl Trees<'_> {
             None => None,
         };
         let commits = self.landed_commits(tip, &landing.head, start)?;
-        let message = self.message(landing, tree, task.as_ref(), &commits);
+        let gate = match self.gate_command()? {
+            Some(_) => self.config.text("policy.gate"),
+            None => "none",
+        };
+        let message = self.message(landing, tree, task.as_ref(), gate, &commits);
         let committer = self.committer()?;
         let author = match (landing.strategy, main_author(&commits)) {
             (Strategy::Squash, Some(commit)) => author_of(commit).unwrap_or(committer.clone()),
@@ -201,6 +205,7 @@ impl Trees<'_> {
         landing: &Landing,
         tree: &Tree,
         task: Option<&Task>,
+        gate: &str,
         commits: &[LandedCommit],
     ) -> String {
         let notes = LandingNotes {
@@ -210,7 +215,7 @@ impl Trees<'_> {
             branch: &tree.branch,
             target: &landing.target,
             base: &tree.base.commit,
-            gate: self.config.text("policy.gate"),
+            gate,
             task: task.map(|task| {
                 (
                     task.id.to_string(),

@@ -83,7 +83,7 @@ impl Trees<'_> {
         if landing.keep || self.config.text("landing.after") == "keep" {
             return Ok(kept(None));
         }
-        if landing.status == LandingStatus::NothingToLand && tree.head.is_none() {
+        if landing.status == LandingStatus::NothingToLand && landing.head == tree.base.commit {
             // Nobody worked in it yet: it is not ready to go.
             return Ok(kept(Some("nothing was committed in it".to_owned())));
         }

@@ -7,6 +7,7 @@ mod config;
 mod crash;
 mod events;
 mod faces;
+mod landing;
 mod malformed;
 mod messages;
 mod profiles;

@@ -1,0 +1,571 @@
+//! Landing: strategies, conflicts, landing again, batches, undoing, and what is cleaned up.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use weald_testkit::TestEnv;
+
+use crate::trees_remove::{KINDS, commit, git_in, grow, repository, try_git};
+
+/// Lands with `--json`; answers the exit code and the landings.
+#[track_caller]
+pub fn land(env: &TestEnv, args: &[&str]) -> (i32, Vec<Value>) {
+    let answer = env.weald(&[&["land"], args, &["--json"]].concat());
+    let landings = answer.json()["landings"].as_array().cloned();
+    let landings = landings.unwrap_or_else(|| panic!("weald land {args:?}: {answer:#?}"));
+    (answer.code, landings)
+}
+
+/// Lands and expects that everything did.
+#[track_caller]
+pub fn landed(env: &TestEnv, args: &[&str]) -> Vec<Value> {
+    let (code, landings) = land(env, args);
+    assert_eq!(code, 0, "{landings:#?}");
+    landings
+}
+
+pub fn rev(env: &TestEnv, what: &str) -> String {
+    env.git(&["rev-parse", what]).trim().to_owned()
+}
+
+fn show(env: &TestEnv, path: &str) -> String {
+    env.git(&["show", &format!("main:{path}")])
+}
+
+fn parents(env: &TestEnv, commit: &str) -> Vec<String> {
+    let line = env.git(&["rev-list", "--parents", "-1", commit]);
+    line.split_whitespace().skip(1).map(str::to_owned).collect()
+}
+
+#[test]
+fn m1_squash_makes_one_commit_with_one_parent() {
+    for kind in KINDS {
+        let env = repository();
+        let before = rev(&env, "main");
+        env.ok(&["task", "add", "Fix the login", "--description", "It hangs."]);
+        env.ok(&["new", "a", "--kind", kind, "--task", "1"]);
+        let path = env.root().join("app.weald/a");
+        commit(&env, &path, "one", "1");
+        let other = ["-c", "user.name=Bo", "-c", "user.email=b@x"];
+        fs::write(path.join("two"), "2").unwrap();
+        git_in(&env, &path, &["add", "two"]);
+        let author = ["commit", "-q", "-m", "two", "--author", "Bo <b@x>"];
+        git_in(&env, &path, &[&other[..], &author[..]].concat());
+        commit(&env, &path, "three", "3");
+        let done = landed(&env, &["a"]);
+        assert_eq!(done[0]["outcome"], "landed");
+        let tip = rev(&env, "main");
+        assert_eq!(done[0]["commit"], json!(tip));
+        assert_eq!(parents(&env, &tip), [before.as_str()]);
+        let message = env.git(&["log", "-1", "--format=%an <%ae>%n%B", "main"]);
+        assert_eq!(
+            message.trim_end(),
+            format!(
+                "Test <test@example.com>\nFix the login\n\nIt hangs.\n\n- one\n- two\n- three\n\n\
+                 Co-authored-by: Bo <b@x>\nWeald-Task: 1\nWeald-Tree: a\nWeald-Base: {before}\nWeald-Gate: none"
+            )
+        );
+        let trailers = env.git(&["log", "-1", "--format=%(trailers:only)", "main"]);
+        assert_eq!(
+            trailers.trim().lines().count(),
+            5,
+            "git reads them: {trailers}"
+        );
+        for (file, text) in [("one", "1"), ("two", "2"), ("three", "3")] {
+            assert_eq!(show(&env, file), text);
+        }
+    }
+}
+
+#[test]
+fn m1_merge_has_two_parents_and_the_default_message() {
+    for kind in KINDS {
+        let env = repository();
+        let before = rev(&env, "main");
+        env.ok(&["task", "add", "Fix the login"]);
+        env.ok(&["new", "a", "--kind", kind, "--task", "1"]);
+        let head = commit(&env, &env.root().join("app.weald/a"), "one", "1");
+        landed(&env, &["1", "--strategy", "merge"]);
+        assert_eq!(parents(&env, "main"), [before, head]);
+        let subject = env.git(&["log", "-1", "--format=%s", "main"]);
+        assert_eq!(subject.trim(), "Merge task 1: Fix the login");
+        let other = repository();
+        grow(&other, "b", kind);
+        commit(&other, &other.root().join("app.weald/b"), "one", "1");
+        other.ok(&["config", "set", "landing.message", "Merge workflow {name}"]);
+        landed(&other, &["b", "--strategy", "merge"]);
+        let subject = other.git(&["log", "-1", "--format=%s", "main"]);
+        assert_eq!(subject.trim(), "Merge workflow b");
+    }
+}
+
+#[test]
+fn m1_ff_moves_to_the_head_itself_or_refuses() {
+    for kind in KINDS {
+        let env = repository();
+        let path = grow(&env, "a", kind);
+        let head = commit(&env, &path, "one", "1");
+        landed(&env, &["a", "--strategy", "ff", "--keep"]);
+        assert_eq!(rev(&env, "main"), head);
+        env.git(&["commit", "-q", "--allow-empty", "-m", "elsewhere"]);
+        let tip = rev(&env, "main");
+        commit(&env, &path, "two", "2");
+        let (code, done) = land(&env, &["a", "--strategy", "ff"]);
+        assert_eq!(
+            (code, &done[0]["reason"]["code"]),
+            (1, &json!("not_fast_forward"))
+        );
+        assert_eq!(done[0]["reason"]["hint"], "weald sync a --rebase");
+        assert_eq!(rev(&env, "main"), tip);
+    }
+}
+
+#[test]
+fn m1_rebase_makes_the_commits_that_git_makes() {
+    for kind in KINDS {
+        let env = repository();
+        fs::write(env.repo().join("lines"), "1\n2\n3\n4\n5\n6\n7\n8\n").unwrap();
+        env.git(&["add", "lines"]);
+        env.git(&["commit", "-q", "-m", "lines"]);
+        let path = grow(&env, "a", kind);
+        let edit = |directory: &Path, from: &str, to: &str, message: &str| {
+            let file = directory.join("lines");
+            let text = fs::read_to_string(&file).unwrap().replace(from, to);
+            fs::write(&file, text).unwrap();
+            let author = ["commit", "-q", "-am", message, "--author", "Ann <a@x>"];
+            git_in(&env, directory, &author);
+        };
+        edit(&path, "1\n", "one\n", "first\n\nWith a body.");
+        edit(&path, "8\n", "eight\n", "second");
+        git_in(
+            &env,
+            &path,
+            &["commit", "-q", "--allow-empty", "-m", "empty"],
+        );
+        // The same change is on the target by itself: git drops it.
+        edit(&path, "5\n", "five\n", "third");
+        edit(&env.repo(), "5\n", "five\n", "elsewhere");
+        let head = git_in(&env, &path, &["rev-parse", "HEAD"])
+            .trim()
+            .to_owned();
+        let before = rev(&env, "main");
+        env.ok(&["status", "a"]);
+        env.git(&["branch", "expected", &head]);
+        let twin = env.root().join("twin");
+        env.git(&["worktree", "add", "-q", twin.to_str().unwrap(), "expected"]);
+        git_in(&env, &twin, &["rebase", "-q", &before]);
+        landed(&env, &["a", "--strategy", "rebase"]);
+        let story = |what: &str| {
+            env.git(&[
+                "log",
+                "--format=%T %an %ae %ad %s%n%b",
+                &format!("{before}..{what}"),
+            ])
+        };
+        assert_eq!(story("main"), story("expected"));
+        assert_eq!(env.git(&["rev-list", "--min-parents=2", "main"]), "");
+    }
+}
+
+#[test]
+fn m3_nothing_to_land_is_no_failure() {
+    for kind in KINDS {
+        let env = repository();
+        let before = rev(&env, "main");
+        let path = grow(&env, "a", kind);
+        let (code, done) = land(&env, &["a"]);
+        assert_eq!((code, &done[0]["outcome"]), (0, &json!("nothing_to_land")));
+        assert_eq!(rev(&env, "main"), before);
+        assert!(path.is_dir(), "nobody worked in it yet");
+        // The same content is on the target by another way.
+        commit(&env, &path, "one", "1");
+        fs::write(env.repo().join("one"), "1").unwrap();
+        env.git(&["add", "one"]);
+        env.git(&["commit", "-q", "-m", "by hand"]);
+        let done = landed(&env, &["a"]);
+        assert_eq!(done[0]["outcome"], "nothing_to_land");
+        assert_eq!(done[0]["cleanup"]["directory"], "trashed");
+        assert!(!path.exists());
+    }
+}
+
+/// A tree and a target that changed the same line.
+fn conflicting(kind: &str) -> TestEnv {
+    let env = repository();
+    env.ok(&["task", "add", "Fix it"]);
+    env.ok(&["new", "a", "--kind", kind, "--task", "1"]);
+    commit(
+        &env,
+        &env.root().join("app.weald/a"),
+        "config.py",
+        "theirs\n",
+    );
+    fs::write(env.repo().join("config.py"), "ours\n").unwrap();
+    env.git(&["commit", "-q", "-am", "ours"]);
+    env
+}
+
+#[test]
+fn m4_a_conflict_changes_nothing_and_says_what_to_do() {
+    for kind in KINDS {
+        let env = conflicting(kind);
+        let state = || {
+            let index = fs::read(env.repo().join(".git/index")).unwrap();
+            let file = fs::read(env.repo().join("config.py")).unwrap();
+            (rev(&env, "main"), rev(&env, "HEAD"), index, file)
+        };
+        let before = state();
+        let (code, done) = land(&env, &["a"]);
+        assert_eq!((code, &done[0]["outcome"]), (3, &json!("conflict")));
+        assert_eq!(done[0]["conflicts"], json!(["config.py"]));
+        assert_eq!(state(), before);
+        assert!(!env.repo().join(".git/MERGE_HEAD").exists());
+        assert!(env.root().join("app.weald/a/config.py").exists());
+        assert_eq!(
+            env.ok(&["task", "show", "1"])["task"]["status"],
+            "needs_merge"
+        );
+        let told = env.weald(&["land", "a"]);
+        assert_eq!(told.code, 3);
+        for word in [
+            "config.py",
+            "weald sync a",
+            "weald land a",
+            "was not touched",
+        ] {
+            assert!(told.stdout.contains(word), "{told:#?}");
+        }
+    }
+}
+
+#[test]
+fn m6_a_resolved_conflict_lands_and_leaves_needs_merge() {
+    for kind in KINDS {
+        let env = conflicting(kind);
+        assert_eq!(land(&env, &["a"]).0, 3);
+        assert_eq!(env.weald(&["sync", "a"]).code, 3);
+        let path = env.root().join("app.weald/a");
+        fs::write(path.join("config.py"), "both\n").unwrap();
+        let (code, done) = land(&env, &["a"]);
+        let why = &done[0]["reason"]["code"];
+        assert_eq!(
+            (code, why),
+            (1, &json!("tree_in_operation")),
+            "m9_ a merge is going on"
+        );
+        git_in(&env, &path, &["commit", "-qam", "resolved"]);
+        landed(&env, &["a"]);
+        assert_eq!(show(&env, "config.py"), "both\n");
+        assert_eq!(
+            env.ok(&["task", "show", "1"])["task"]["status"],
+            "completed"
+        );
+    }
+}
+
+#[test]
+fn m10_no_identity_no_signing_no_hooks() {
+    let env = repository();
+    let path = grow(&env, "a", "sealed");
+    commit(&env, &path, "one", "1");
+    for (key, value) in [
+        ("commit.gpgsign", "true"),
+        ("user.signingkey", "nobody"),
+        ("gpg.program", "/bin/false"),
+    ] {
+        env.git(&["config", key, value]);
+    }
+    env.git(&["config", "--unset", "user.name"]);
+    env.git(&["config", "--unset", "user.email"]);
+    for hook in [
+        "commit-msg",
+        "pre-commit",
+        "post-merge",
+        "reference-transaction",
+    ] {
+        let file = env.repo().join(".git/hooks").join(hook);
+        fs::write(&file, "#!/bin/sh\necho ran >> ../ran\nexit 1\n").unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        fs::set_permissions(&file, mode).unwrap();
+    }
+    landed(&env, &["a", "--keep"]);
+    let who = env.git(&["log", "-1", "--format=%cn <%ce> %G?", "main"]);
+    assert_eq!(who.trim(), "weald <weald@localhost> N");
+    assert!(!env.root().join("ran").exists(), "a hook ran");
+    fs::remove_dir_all(env.repo().join(".git/hooks")).unwrap();
+    commit(&env, &path, "two", "2");
+    env.ok(&[
+        "config",
+        "set",
+        "landing.identity",
+        "Queue <queue@example.com>",
+    ]);
+    landed(&env, &["a"]);
+    let who = env.git(&["log", "-1", "--format=%cn <%ce>", "main"]);
+    assert_eq!(who.trim(), "Queue <queue@example.com>");
+}
+
+#[test]
+fn m11_landing_needs_no_remote_and_no_upstream() {
+    let env = repository();
+    for remote in [None, Some("/nowhere/at/all")] {
+        if let Some(url) = remote {
+            env.git(&["remote", "add", "origin", url]);
+        }
+        let name = remote.map_or("a", |_| "b");
+        let path = grow(&env, name, "sealed");
+        commit(&env, &path, name, "1");
+        landed(&env, &[name]);
+        assert_eq!(show(&env, name), "1");
+    }
+}
+
+#[test]
+fn m13_m22_what_goes_after_a_landing_is_listed_and_true() {
+    for kind in KINDS {
+        let env = repository();
+        env.ok(&["task", "add", "Fix it"]);
+        env.ok(&["new", "a", "--kind", kind, "--task", "1"]);
+        let path = env.root().join("app.weald/a");
+        commit(&env, &path, "one", "1");
+        let cleanup = landed(&env, &["a"])[0]["cleanup"].clone();
+        assert_eq!(cleanup["directory"], "trashed");
+        assert_eq!(cleanup["branch"], "deleted");
+        assert_eq!(cleanup["record"], "removed");
+        assert_eq!(cleanup["task"], "completed");
+        assert!(!path.exists());
+        assert_eq!(env.git(&["branch", "--list", "wt/a"]), "");
+        let task = env.ok(&["task", "show", "1"])["task"].clone();
+        assert_eq!(
+            (&task["status"], &task["worktree"]),
+            (&json!("completed"), &Value::Null)
+        );
+        assert!(!env.git(&["worktree", "list"]).contains("app.weald/a "));
+        let restore = cleanup["restore"].as_str().unwrap().to_owned();
+        let words: Vec<_> = restore.split(' ').skip(1).collect();
+        env.ok(&words);
+        assert_eq!(fs::read_to_string(path.join("one")).unwrap(), "1");
+        // Kept by flag, and kept because something untracked is in it.
+        let path = grow(&env, "b", kind);
+        commit(&env, &path, "two", "2");
+        let cleanup = landed(&env, &["b", "--keep"])[0]["cleanup"].clone();
+        assert_eq!(
+            (&cleanup["directory"], &cleanup["record"]),
+            (&json!("kept"), &json!("kept"))
+        );
+        assert!(path.is_dir() && !env.git(&["branch", "--list", "wt/b"]).is_empty());
+        commit(&env, &path, "three", "3");
+        fs::write(path.join("draft"), "mine").unwrap();
+        let cleanup = landed(&env, &["b"])[0]["cleanup"].clone();
+        assert_eq!(cleanup["directory"], "kept", "{cleanup:#}");
+        assert!(cleanup["why"].as_str().is_some(), "{cleanup:#}");
+        assert_eq!(fs::read_to_string(path.join("draft")).unwrap(), "mine");
+    }
+}
+
+#[test]
+fn m16_a_batch_lands_in_the_order_of_dependencies_with_a_result_each() {
+    let env = repository();
+    env.ok(&["task", "add", "First"]);
+    env.ok(&["task", "add", "Second", "--after", "1"]);
+    env.ok(&["task", "add", "Third", "--after", "2"]);
+    for (task, name) in [("1", "a"), ("2", "b"), ("3", "c")] {
+        env.ok(&["new", name, "--task", task]);
+        let path = env.root().join("app.weald").join(name);
+        commit(&env, &path, name, name);
+    }
+    let before = rev(&env, "main");
+    let done = landed(&env, &["c", "b", "a"]);
+    let order: Vec<_> = done.iter().map(|one| one["tree"].clone()).collect();
+    assert_eq!(order, ["a", "b", "c"]);
+    let range = format!("{before}..main");
+    let subjects = env.git(&["log", "--reverse", "--format=%s", &range]);
+    assert_eq!(subjects, "First\nSecond\nThird\n");
+}
+
+#[test]
+fn m16_a_conflict_in_a_batch_ends_one_or_all_behind_it() {
+    for (flags, third) in [
+        (&[][..], "landed"),
+        (&["--stop-on-conflict"][..], "dropped"),
+    ] {
+        let env = repository();
+        for (name, file) in [("a", "config.py"), ("b", "config.py"), ("c", "other")] {
+            let path = grow(&env, name, "sealed");
+            commit(&env, &path, file, name);
+        }
+        let (code, done) = land(&env, &[&["a", "b", "c"], flags].concat());
+        let outcomes: Vec<_> = done.iter().map(|one| one["outcome"].clone()).collect();
+        assert_eq!(outcomes, ["landed", "conflict", third]);
+        assert_eq!(code, 3);
+        assert_eq!(show(&env, "config.py"), "a");
+    }
+}
+
+#[test]
+fn m19_revert_takes_back_what_a_landing_changed() {
+    for strategy in ["squash", "merge", "rebase", "ff"] {
+        let env = repository();
+        env.ok(&["task", "add", "Fix it"]);
+        env.ok(&["new", "a", "--task", "1"]);
+        let path = env.root().join("app.weald/a");
+        commit(&env, &path, "one", "1");
+        commit(&env, &path, "two", "2");
+        let before = rev(&env, "main^{tree}");
+        let id = landed(&env, &["a", "--strategy", strategy])[0]["id"].to_string();
+        let done = env.ok(&["revert", &id])["landings"][0].clone();
+        assert_eq!(done["outcome"], "landed", "{strategy}");
+        assert_eq!(rev(&env, "main^{tree}"), before, "{strategy}");
+        assert_eq!(env.ok(&["task", "show", "1"])["task"]["status"], "pending");
+        let subject = env.git(&["log", "-1", "--format=%s", "main"]);
+        assert!(subject.starts_with("Revert \""), "{subject}");
+        env.refused(&["revert", &id], 1, "reverted_already");
+        env.refused(&["revert", "99"], 4, "landing_not_found");
+    }
+}
+
+#[test]
+fn m19_a_revert_that_conflicts_changes_nothing() {
+    let env = repository();
+    let path = grow(&env, "a", "sealed");
+    commit(&env, &path, "config.py", "one\n");
+    let id = landed(&env, &["a"])[0]["id"].to_string();
+    let path = grow(&env, "b", "sealed");
+    commit(&env, &path, "config.py", "two\n");
+    landed(&env, &["b"]);
+    let before = rev(&env, "main");
+    let answer = env.weald(&["revert", &id, "--json"]);
+    assert_eq!(answer.code, 3, "{answer:#?}");
+    assert_eq!(rev(&env, "main"), before);
+}
+
+#[test]
+fn m23_a_second_landing_does_not_conflict_with_the_first() {
+    for kind in KINDS {
+        for strategy in ["squash", "rebase"] {
+            let env = repository();
+            let path = grow(&env, "a", kind);
+            commit(&env, &path, "config.py", "one\n");
+            landed(&env, &["a", "--keep", "--strategy", strategy]);
+            // Somebody else lands in between, so that nothing is a mere fast-forward.
+            env.git(&["commit", "-q", "--allow-empty", "-m", "elsewhere"]);
+            commit(&env, &path, "config.py", "two\n");
+            landed(&env, &["a", "--keep", "--strategy", strategy]);
+            assert_eq!(show(&env, "config.py"), "two\n");
+            // The target comes into the tree, and a third time.
+            assert_eq!(env.ok(&["sync", "a"])["outcome"], "merged");
+            commit(&env, &path, "config.py", "three\n");
+            landed(&env, &["a", "--keep", "--strategy", strategy]);
+            assert_eq!(show(&env, "config.py"), "three\n");
+            let (code, done) = land(&env, &["a", "--keep"]);
+            assert_eq!((code, &done[0]["outcome"]), (0, &json!("nothing_to_land")));
+        }
+    }
+}
+
+#[test]
+fn m8_uncommitted_changes_refuse() {
+    for kind in KINDS {
+        let env = repository();
+        let path = grow(&env, "a", kind);
+        commit(&env, &path, "one", "1");
+        fs::write(path.join("config.py"), "not committed").unwrap();
+        let (code, done) = land(&env, &["a"]);
+        assert_eq!(
+            (code, &done[0]["reason"]["code"]),
+            (1, &json!("tree_dirty"))
+        );
+        assert_eq!(
+            fs::read_to_string(path.join("config.py")).unwrap(),
+            "not committed"
+        );
+        assert!(!try_git(&env, &env.repo(), &["cat-file", "-e", "main:one"]).0);
+    }
+}
+
+#[test]
+fn m2_five_at_once_all_land() {
+    let env = repository();
+    let names = ["a", "b", "c", "d", "e"];
+    for name in names {
+        let path = grow(&env, name, "sealed");
+        commit(&env, &path, name, name);
+    }
+    let children: Vec<_> = names
+        .iter()
+        .map(|name| {
+            let mut command = env.weald_command(&["land", name, "--json"]);
+            command
+                .stdout(std::process::Stdio::piped())
+                .spawn()
+                .unwrap()
+        })
+        .collect();
+    for child in children {
+        let output = child.wait_with_output().unwrap();
+        let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert!(output.status.success(), "{answer:#}");
+        assert_eq!(answer["landings"][0]["outcome"], "landed");
+    }
+    for name in names {
+        assert_eq!(show(&env, name), name);
+    }
+    env.git(&["fsck", "--strict"]);
+    assert!(env.ok(&["queue"])["queue"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn the_queue_can_be_paused_dropped_from_and_gone_on_with() {
+    let env = repository();
+    for name in ["a", "b"] {
+        let path = grow(&env, name, "sealed");
+        commit(&env, &path, name, name);
+    }
+    env.ok(&["queue", "pause", "--reason", "release day"]);
+    let (code, done) = land(&env, &["a"]);
+    assert_eq!((code, &done[0]["outcome"]), (0, &json!("queued")));
+    let (_, done) = land(&env, &["b", "--no-wait"]);
+    let second = done[0]["id"].to_string();
+    let queue = env.ok(&["queue", "status"]);
+    assert_eq!(queue["paused"]["reason"], "release day");
+    assert_eq!(queue["queue"].as_array().unwrap().len(), 2);
+    assert_eq!(
+        env.ok(&["queue", "drop", &second])["landing"]["outcome"],
+        "dropped"
+    );
+    env.refused(&["queue", "drop", &second], 1, "landing_ended");
+    env.refused(&["queue", "drop", "77"], 4, "landing_not_found");
+    env.refused(&["queue", "log", &second], 4, "no_log");
+    let done = env.ok(&["queue", "resume"]);
+    assert_eq!(done["landings"][0]["outcome"], "landed");
+    assert_eq!(
+        env.ok(&["queue", "retry", &second])["landings"][0]["outcome"],
+        "landed"
+    );
+    assert_eq!(
+        (show(&env, "a"), show(&env, "b")),
+        ("a".to_owned(), "b".to_owned())
+    );
+}
+
+#[test]
+fn a_dry_run_says_what_would_happen_and_does_nothing() {
+    let env = conflicting("sealed");
+    let path = grow(&env, "b", "sealed");
+    commit(&env, &path, "other", "1");
+    let before = (rev(&env, "main"), env.ok(&["queue", "status", "--all"]));
+    let (code, done) = land(&env, &["a", "b", "--dry-run"]);
+    let outcomes: Vec<_> = done.iter().map(|one| one["outcome"].clone()).collect();
+    assert_eq!(
+        (code, outcomes),
+        (3, vec![json!("conflict"), json!("would_land")])
+    );
+    assert_eq!(
+        (rev(&env, "main"), env.ok(&["queue", "status", "--all"])),
+        before
+    );
+    env.refused(&["land", "nobody"], 4, "tree_not_found");
+    env.ok(&["task", "add", "Without a tree"]);
+    env.refused(&["land", "2"], 1, "task_without_tree");
+}
