@@ -43,6 +43,7 @@ mod visit;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use weald_core::Timestamp;
 use weald_core::config::Config;
@@ -53,7 +54,7 @@ use weald_core::session::{ProcessIdentity, ProcessState};
 use weald_core::store::{Durability, Read, StoreError, Write};
 use weald_core::tree::{Tree, TreeStatus};
 use weald_core::tree_rules::{self, TreeInput};
-use weald_git::{MainRef, Registrations, Vault};
+use weald_git::{MainRef, Person, Registrations, Vault};
 
 use crate::engine::Engine;
 use crate::place::Place;
@@ -108,6 +109,8 @@ pub struct Trees<'a> {
     pub(crate) host: Host,
     /// Main's refs, where one command looks at many trees.
     pub(crate) known_refs: Option<Vec<MainRef>>,
+    /// Who commits landings, once somebody asked.
+    pub(crate) known_committer: OnceLock<Person>,
 }
 
 impl<'a> Trees<'a> {
@@ -126,6 +129,7 @@ impl<'a> Trees<'a> {
             target,
             host,
             known_refs: None,
+            known_committer: OnceLock::new(),
         }
     }
 

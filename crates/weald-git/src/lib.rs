@@ -20,6 +20,7 @@ mod refs;
 mod registration;
 mod repository;
 mod vault;
+mod vault_pins;
 mod vault_upkeep;
 
 pub use checkout_copy::{copy_checkout, set_times, stats_of};

@@ -10,10 +10,7 @@ use weald_core::landing::{Landing, LandingStatus, Strategy};
 use weald_core::landing_message::{LandedCommit, LandingNotes, compose, main_author};
 use weald_core::task::Task;
 use weald_core::tree::Tree;
-use weald_git::{
-    Expected, Git, MergeRequest, Merged, NewCommit, Person, RefChange, commit_tree, merge_trees,
-    update_refs,
-};
+use weald_git::{Git, MergeRequest, Merged, NewCommit, Person, commit_tree, merge_trees};
 
 use super::LandError;
 use crate::trees::Trees;
@@ -23,7 +20,7 @@ use crate::trees::Trees;
 pub(crate) struct Candidate {
     /// What it was made on top of.
     pub onto: String,
-    /// The commit, pinned in the vault.
+    /// The commit; nothing is ever pruned in the vault, so no ref has to hold it.
     pub commit: String,
 }
 
@@ -69,7 +66,8 @@ impl Trees<'_> {
         ahead: &[Ahead],
     ) -> Result<Made, LandError> {
         let head = landing.head.as_str();
-        if self.contains(tip, head)? {
+        let commits = self.new_commits(tip, head)?;
+        if commits.is_empty() {
             return Ok(Made::Nothing);
         }
         let start = match self.start_of(landing, tip, ahead)? {
@@ -80,7 +78,9 @@ impl Trees<'_> {
         match landing.strategy {
             Strategy::Ff => self.fast_forward(tree, head, tip),
             Strategy::Rebase => self.replay(head, tip, start.as_deref()),
-            Strategy::Squash | Strategy::Merge => self.merged(landing, tree, tip, start.as_deref()),
+            Strategy::Squash | Strategy::Merge => {
+                self.merged(landing, tree, tip, start.as_deref(), commits)
+            }
         }
     }
 
@@ -150,6 +150,7 @@ impl Trees<'_> {
         tree: &Tree,
         tip: &str,
         start: Option<&str>,
+        commits: Vec<(String, LandedCommit)>,
     ) -> Result<Made, LandError> {
         let vault = self.vault();
         let request = MergeRequest {
@@ -169,7 +170,7 @@ impl Trees<'_> {
             Some(id) => self.engine.look(|tx| tx.task(id))?,
             None => None,
         };
-        let commits = self.landed_commits(tip, &landing.head, start)?;
+        let commits = self.after(start, commits)?;
         let gate = match self.gate_command()? {
             Some(_) => self.config.text("policy.gate"),
             None => "none",
@@ -227,34 +228,50 @@ impl Trees<'_> {
         compose(&notes, commits)
     }
 
-    /// The commits that land, oldest first.
-    fn landed_commits(
-        &self,
-        tip: &str,
-        head: &str,
-        start: Option<&str>,
-    ) -> Result<Vec<LandedCommit>, LandError> {
-        let mut git = self
+    /// The commits of `head` that `tip` lacks, oldest first; merges have no words.
+    fn new_commits(&self, tip: &str, head: &str) -> Result<Vec<(String, LandedCommit)>, LandError> {
+        let answer = self
             .vault()
             .git("log")
-            .args(["-z", "--reverse", "--topo-order", "--no-merges"])
-            .args(["--format=%an <%ae>%n%ad%n%B", "--date=raw"])
-            .args([head, &format!("^{tip}")]);
-        if let Some(start) = start {
-            git = git.args([format!("^{start}")]);
-        }
-        let answer = git.run()?;
+            .args(["-z", "--reverse", "--topo-order"])
+            .args(["--format=%H %P%n%an <%ae>%n%ad%n%B", "--date=raw"])
+            .args([head, &format!("^{tip}")])
+            .run()?;
         let text = String::from_utf8_lossy(&answer);
         let parse = |record: &str| {
-            let (author, rest) = record.split_once('\n')?;
-            let (written, message) = rest.split_once('\n')?;
-            Some(LandedCommit {
-                author: author.to_owned(),
-                written: written.to_owned(),
-                message: message.trim_end().to_owned(),
-            })
+            let mut parts = record.splitn(4, '\n');
+            let ids: Vec<_> = parts.next()?.split_whitespace().collect();
+            let is_merge = ids.len() > 2;
+            let words = LandedCommit {
+                author: parts.next()?.to_owned(),
+                written: parts.next()?.to_owned(),
+                message: match is_merge {
+                    true => String::new(),
+                    false => parts.next()?.trim_end().to_owned(),
+                },
+            };
+            Some(((*ids.first()?).to_owned(), words))
         };
         Ok(text.split('\0').filter_map(parse).collect())
+    }
+
+    /// Those that did not land before, without merges.
+    fn after(
+        &self,
+        start: Option<&str>,
+        commits: Vec<(String, LandedCommit)>,
+    ) -> Result<Vec<LandedCommit>, LandError> {
+        let mut landed = Vec::new();
+        for (id, words) in commits {
+            let before = match start {
+                Some(start) => self.contains(start, &id)?,
+                None => false,
+            };
+            if !before && !words.message.is_empty() {
+                landed.push(words);
+            }
+        }
+        Ok(landed)
     }
 
     /// Each commit anew on top of `tip`, as `git rebase` makes them: merges go, what `tip` has already goes.
@@ -356,53 +373,44 @@ impl Trees<'_> {
 
     /// Who commits landings: as configured, as git's user, or weald itself.
     pub(crate) fn committer(&self) -> Result<Person, LandError> {
+        if let Some(known) = self.known_committer.get() {
+            return Ok(known.clone());
+        }
         let own = self.config.text("landing.identity");
-        if let Some(person) = person(own) {
-            return Ok(person);
-        }
-        if !own.is_empty() {
-            return Err(LandError::refused(
-                "config_invalid",
-                format!("landing.identity is `{own}`, not `Name <mail>`"),
-            )
-            .hint("weald config set landing.identity 'Name <mail>'"));
-        }
+        let found = match person(own) {
+            Some(person) => person,
+            None if own.is_empty() => self.git_user()?,
+            None => {
+                return Err(LandError::refused(
+                    "config_invalid",
+                    format!("landing.identity is `{own}`, not `Name <mail>`"),
+                )
+                .hint("weald config set landing.identity 'Name <mail>'"));
+            }
+        };
+        Ok(self.known_committer.get_or_init(|| found).clone())
+    }
+
+    /// git's user, by the repository's and the user's own configuration.
+    fn git_user(&self) -> Result<Person, LandError> {
         let main = self.place.repository().common_dir();
-        let value = |key: &str| -> Option<String> {
-            let asked = Git::with_own_config(main, "config")
-                .with_user_config(self.host.home.as_deref())
-                .args(["--get", key])
-                .run()
-                .ok()?;
-            Some(line(&asked)).filter(|text| !text.is_empty())
+        let asked = Git::with_own_config(main, "config")
+            .with_user_config(self.host.home.as_deref())
+            .args(["-z", "--get-regexp", "^user\\.(name|email)$"])
+            .output()?;
+        let text = String::from_utf8_lossy(&asked.stdout).into_owned();
+        let value = |key: &str, otherwise: &str| {
+            let values = text.split('\0').filter_map(|pair| pair.split_once('\n'));
+            let last = values.filter(|(name, _)| *name == key).last();
+            let last = last.map(|(_, value)| value.trim().to_owned());
+            last.filter(|value| !value.is_empty())
+                .unwrap_or_else(|| otherwise.to_owned())
         };
         Ok(Person {
-            name: value("user.name").unwrap_or_else(|| "weald".to_owned()),
-            mail: value("user.email").unwrap_or_else(|| "weald@localhost".to_owned()),
+            name: value("user.name", "weald"),
+            mail: value("user.email", "weald@localhost"),
             when: None,
         })
-    }
-
-    /// Holds a candidate in the vault under the landing's number.
-    pub(crate) fn pin(&self, landing: &Landing, commit: &str) -> Result<(), LandError> {
-        let change = RefChange {
-            new: Some(commit.to_owned()),
-            ..self.unpinned(landing)
-        };
-        Ok(update_refs(
-            self.vault().path(),
-            &[change],
-            "weald: candidate",
-        )?)
-    }
-
-    /// Lets a candidate go.
-    pub(crate) fn unpinned(&self, landing: &Landing) -> RefChange {
-        RefChange {
-            name: format!("refs/landing/{}", landing.id),
-            new: None,
-            expected: Expected::Any,
-        }
     }
 }
 

@@ -80,20 +80,16 @@ impl Trees<'_> {
         tip: &str,
         ahead: &[Ahead],
     ) -> Result<Made, LandError> {
-        let made = match landing.reverts {
-            Some(of) => self.undoing(&self.landing(of)?, tip)?,
+        match landing.reverts {
+            Some(of) => self.undoing(&self.landing(of)?, tip),
             None => {
                 let tree = self.engine.look(|tx| tx.tree_by_id(landing.tree_id))?;
                 let tree = tree.ok_or_else(|| {
                     LandError::refused("tree_not_found", format!("tree {} is gone", landing.tree))
                 })?;
-                self.make_candidate(landing, &tree, tip, ahead)?
+                self.make_candidate(landing, &tree, tip, ahead)
             }
-        };
-        if let Made::Candidate(candidate) = &made {
-            self.pin(landing, &candidate.commit)?;
         }
-        Ok(made)
     }
 
     /// Everybody and everything that must agree before the gate.

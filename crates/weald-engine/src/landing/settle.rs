@@ -11,7 +11,6 @@ use weald_core::task::{Task, TaskStatus};
 use weald_core::task_rules::TaskInput;
 use weald_core::tree::{Tree, TreeStatus};
 use weald_core::tree_rules::TreeInput;
-use weald_git::{Expected, RefChange, update_refs};
 
 use super::LandError;
 use crate::steps::step;
@@ -27,7 +26,9 @@ const LOG_TAIL: usize = 2000;
 impl Trees<'_> {
     /// After a landing: the vault knows the new tip, the task is done, the tree goes as configured.
     pub(crate) fn settle_landed(&self, landing: &Landing) -> Result<(), LandError> {
-        self.keep_tip(landing)?;
+        if let Some(tip) = &landing.new_tip {
+            self.vault().pin_made(tip, &self.workshop())?;
+        }
         step("land.recorded");
         if let Some(of) = landing.reverts {
             return self.settle_revert(landing, of);
@@ -37,24 +38,6 @@ impl Trees<'_> {
             self.step_landing(tx, landing.id, LandingInput::CleanedUp(cleanup))
         })?;
         self.check_landed(landing)
-    }
-
-    /// What landed is in the vault, so it need not be fed; the candidate's own ref goes.
-    fn keep_tip(&self, landing: &Landing) -> Result<(), LandError> {
-        let Some(tip) = &landing.new_tip else {
-            return Ok(());
-        };
-        let pin = RefChange {
-            name: format!("refs/main/{tip}"),
-            new: Some(tip.clone()),
-            expected: Expected::Any,
-        };
-        update_refs(
-            self.vault().path(),
-            &[pin, self.unpinned(landing)],
-            "weald: landed",
-        )?;
-        Ok(())
     }
 
     fn clean_up(&self, landing: &Landing) -> Result<Cleanup, LandError> {
@@ -142,13 +125,6 @@ impl Trees<'_> {
 
     /// After a landing that did not happen.
     pub(crate) fn settle_unlanded(&self, landing: &Landing) -> Result<(), LandError> {
-        if landing.new_tip.is_some() {
-            update_refs(
-                self.vault().path(),
-                &[self.unpinned(landing)],
-                "weald: not landed",
-            )?;
-        }
         match landing.status {
             LandingStatus::NothingToLand => {
                 let cleanup = self.clean_up(landing)?;

@@ -108,7 +108,7 @@ impl<'t, 'a> Turn<'t, 'a> {
             if self.trees.queue()?.queue.paused.is_some() {
                 return Ok(Progress::Paused);
             }
-            if self.window.is_empty() && self.trees.settings_moved()? {
+            if self.window.is_empty() && self.next()?.is_some() && self.trees.settings_moved()? {
                 return Ok(Progress::Reload);
             }
             self.fill(scope)?;

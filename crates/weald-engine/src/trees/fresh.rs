@@ -79,6 +79,7 @@ impl Trees<'_> {
             target: self.target.clone(),
             host: self.host.clone(),
             known_refs: Some(self.main_refs()?),
+            known_committer: Default::default(),
         })
     }
 }

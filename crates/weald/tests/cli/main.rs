@@ -8,6 +8,7 @@ mod crash;
 mod events;
 mod faces;
 mod landing;
+mod landing_storm;
 mod malformed;
 mod messages;
 mod profiles;
