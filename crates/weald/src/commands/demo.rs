@@ -123,7 +123,10 @@ impl Stage {
         self.escape(out)?;
 
         title(out, "Two trees and main, one file")?;
-        self.trees(out)?;
+        if self.trees(out)? {
+            title(out, "Both land, through a queue that tests what it lands")?;
+            self.landing(out)?;
+        }
 
         title(out, "Agents talk")?;
         self.show(out, &["session", "register", "bob"])?;
@@ -186,7 +189,7 @@ impl Stage {
     }
 
     /// The same file in two trees and in main: three contents, and nothing of one in another.
-    fn trees(&self, out: &mut Out) -> Result<(), Failure> {
+    fn trees(&self, out: &mut Out) -> Result<bool, Failure> {
         std::fs::write(self.repo().join("config.py"), "DEBUG = 'main'\n")?;
         self.show(out, &["new", "server", "--task", "2"])?;
         self.show(out, &["new", "client", "--task", "3"])?;
@@ -197,10 +200,8 @@ impl Stage {
             self.print(out, &args).unwrap_or(false)
         });
         if !held {
-            return Ok(say(
-                out,
-                "Runs need the sandbox, and it is not available here.",
-            )?);
+            say(out, "Runs need the sandbox, and it is not available here.")?;
+            return Ok(false);
         }
         say(out, "The three of them:")?;
         let trees = self.directory.path().join("app.weald");
@@ -220,6 +221,45 @@ impl Stage {
         )?;
         self.show(out, &["pool", "fill", "--count", "1"])?;
         self.show(out, &["new", "docs"])?;
+        Ok(true)
+    }
+
+    /// Two trees that changed the same lines reach main one after the other; the second has to be brought together.
+    fn landing(&self, out: &mut Out) -> Result<(), Failure> {
+        for name in ["server", "client"] {
+            let message = format!("{name}: settings");
+            self.show(out, &["run", name, "--", "git", "commit", "-qm", &message])?;
+        }
+        self.show(
+            out,
+            &["config", "set", "gate.command", "grep DEBUG config.py"],
+        )?;
+        say(out, "Which of them would clash, before anyone lands:")?;
+        self.show(out, &["conflicts"])?;
+        say(
+            out,
+            "A file of yours that is in the way is never overwritten:",
+        )?;
+        self.show_refusal(out, &["land", "server"])?;
+        let mine = self.repo().join("config.py");
+        std::fs::rename(&mine, mine.with_file_name("config.mine"))?;
+        say(out, "(moved to config.mine)")?;
+        self.show(out, &["land", "server"])?;
+        say(
+            out,
+            "The other one changed the same lines. Nothing is touched, and it says what to do:",
+        )?;
+        self.show_refusal(out, &["land", "client"])?;
+        self.show_refusal(out, &["sync", "client"])?;
+        let resolve = "printf \"DEBUG = 'server'\nVIEW = 'client'\n\" > config.py && git commit -qam together";
+        self.show(out, &["run", "client", "--", "sh", "-c", resolve])?;
+        self.show(out, &["land", "client"])?;
+        self.show(out, &["queue", "status", "--all"])?;
+        let text = std::fs::read_to_string(&mine)?;
+        say(out, "config.py in main, moved together with the branch:")?;
+        for line in text.lines() {
+            writeln!(out, "  {line}")?;
+        }
         Ok(())
     }
 

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use weald_core::id::TaskId;
 use weald_core::name::TreeName;
 
-use super::{list, new, rm};
+use super::{land, list, new, rm};
 use crate::context::{Context, Ground};
 use crate::errors::Failure;
 use crate::exit;
@@ -18,6 +18,9 @@ pub enum Habit {
     /// Put a tree into the trash: `weald rm`
     #[command(hide = true)]
     Remove(rm::Rm),
+    /// Bring trees' commits to their target: `weald land`
+    #[command(hide = true)]
+    Merge(land::Land),
     /// See trees: `weald list`; clean up: `weald rm`
     #[command(hide = true, subcommand)]
     Worktrees(Worktrees),
@@ -51,6 +54,10 @@ impl Habit {
             }
             Self::Remove(command) => {
                 context.ui.note("weald remove is weald rm");
+                command.run(context)
+            }
+            Self::Merge(command) => {
+                context.ui.note("weald merge is weald land");
                 command.run(context)
             }
             Self::Worktrees(Worktrees::List(command)) => {
