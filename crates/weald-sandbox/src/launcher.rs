@@ -183,17 +183,10 @@ impl Running {
 
     /// Waits for the end; after `limit` everything is ended.
     pub fn wait(mut self, limit: Option<Duration>) -> io::Result<Ended> {
-        let process = sys::open_process(self.child.id() as libc::pid_t)?;
         let deadline = limit.map(|limit| Instant::now() + limit);
         loop {
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            let wait = left.map_or(-1, |left| left.as_millis().min(60_000) as libc::c_int + 1);
-            if sys::poll(&[process.as_raw_fd()], wait)?[0] {
-                use std::os::unix::process::ExitStatusExt;
-                let status = self.child.wait()?;
-                let code = status
-                    .code()
-                    .unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+            if let Some(code) = self.ended_within(left)? {
                 return Ok(Ended::Code(code));
             }
             if left.is_some_and(|left| left.is_zero()) {
@@ -201,6 +194,19 @@ impl Running {
                 return Ok(Ended::TimedOut);
             }
         }
+    }
+
+    /// Waits for the end, at most `patience` (or a minute); `None` while it goes on.
+    pub fn ended_within(&mut self, patience: Option<Duration>) -> io::Result<Option<i32>> {
+        use std::os::unix::process::ExitStatusExt;
+        let process = sys::open_process(self.child.id() as libc::pid_t)?;
+        let wait = patience.map_or(60_000, |patience| patience.as_millis().min(60_000));
+        if !sys::poll(&[process.as_raw_fd()], wait as libc::c_int + 1)?[0] {
+            return Ok(None);
+        }
+        let status = self.child.wait()?;
+        let signal = || 128 + status.signal().unwrap_or(0);
+        Ok(Some(status.code().unwrap_or_else(signal)))
     }
 
     /// The same for a run in the foreground of a terminal: a Ctrl-C is for the command, and this process waits on.
