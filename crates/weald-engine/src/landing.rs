@@ -6,6 +6,7 @@
 
 mod approval;
 mod candidate;
+mod check;
 mod commit;
 mod error;
 mod fetch;

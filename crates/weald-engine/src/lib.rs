@@ -49,7 +49,7 @@ pub use tasks::{Claimed, Finished, NewTask, TaskDetail, TaskError};
 pub use trees::{
     AdoptError, Adoption, Against, Binding, BranchExists, BranchOutcome, ChangedFile,
     CommandResult, Created, Diff, DiffStyle, Dirty, Exited, Finding, ForeignTree, Host, Look,
-    NewTree, Outcome, Patience, PoolStatus, Population, Purged, RemoveRequest, Removed, RunRequest,
-    RunSandbox, ScopeError, SetupReport, Severity, SnapshotRestored, SnapshotView, Synced,
-    TrashEntry, TreeError, TreePorts, TreeView, Trees, Trust, run_if_inside,
+    NewTree, Outcome, Patience, PoolStatus, Population, Proposed, Purged, RemoveRequest, Removed,
+    RunRequest, RunSandbox, ScopeError, SetupReport, Severity, SnapshotRestored, SnapshotView,
+    Synced, TrashEntry, TreeError, TreePorts, TreeView, Trees, Trust, run_if_inside,
 };

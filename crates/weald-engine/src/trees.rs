@@ -7,6 +7,7 @@
 mod adopt;
 mod binding;
 mod building;
+mod chores;
 mod create;
 mod differences;
 mod doctor;
@@ -14,6 +15,7 @@ mod enter;
 mod error;
 mod fetching;
 mod fresh;
+mod gate_tree;
 mod import;
 mod inner;
 pub(crate) mod inside;
@@ -59,6 +61,8 @@ use weald_git::{MainRef, Person, Registrations, Vault};
 use crate::engine::Engine;
 use crate::place::Place;
 
+use chores::Chores;
+
 pub use adopt::{AdoptError, Adoption, ForeignTree};
 pub use binding::Binding;
 pub use create::{BranchExists, Created, NewTree, Outcome};
@@ -66,6 +70,7 @@ pub use differences::{Against, Diff};
 pub use doctor::{Finding, Severity};
 pub use enter::Exited;
 pub use error::TreeError;
+pub(crate) use gate_tree::GateTree;
 pub use inside::{ChangedFile, DiffStyle, Look, run_if_inside};
 pub(crate) use layout::hash_of;
 pub use pool::{Patience, PoolStatus, Population};
@@ -74,7 +79,8 @@ pub use remove::{BranchOutcome, RemoveRequest, Removed};
 pub use restore::{Purged, TrashEntry};
 pub use run::{RunRequest, RunSandbox};
 pub use scope::ScopeError;
-pub use setup::{CommandResult, SetupReport, Trust};
+pub(crate) use setup::Step;
+pub use setup::{CommandResult, Proposed, SetupReport, Trust};
 pub use snapshots::{SnapshotRestored, SnapshotView};
 pub use sync::Synced;
 pub use view::{Dirty, TreeView};
@@ -111,6 +117,7 @@ pub struct Trees<'a> {
     pub(crate) known_refs: Option<Vec<MainRef>>,
     /// Who commits landings, once somebody asked.
     pub(crate) known_committer: OnceLock<Person>,
+    pub(crate) chores: Chores,
 }
 
 impl<'a> Trees<'a> {
@@ -130,6 +137,7 @@ impl<'a> Trees<'a> {
             host,
             known_refs: None,
             known_committer: OnceLock::new(),
+            chores: Chores::default(),
         }
     }
 

@@ -4,6 +4,7 @@
 //! first one mended.
 
 mod derived;
+mod gates;
 mod ports;
 mod whole;
 
@@ -70,6 +71,7 @@ impl Trees<'_> {
         round.check_registrations()?;
         round.check_bindings()?;
         round.check_leftovers()?;
+        round.check_gates();
         round.check_branches()?;
         round.check_views()?;
         round.check_ports()?;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use weald_core::tree::{Tree, TreeKind};
 
+use super::gate_tree::GATES;
 use super::inner::Inner;
 use super::inside::Job;
 use super::planning::Plan;
@@ -13,6 +14,15 @@ use super::pool::{Pool, Population, Taken};
 use super::setup::Setup;
 use super::visit::{Access, Site};
 use super::{TreeError, Trees, at};
+
+/// The folder that a tree and its neighbours lie in; those of gates are one level below.
+fn root_of(tree: &Tree) -> &Path {
+    let parent = tree.path.parent().unwrap_or(&tree.path);
+    match parent.file_name().is_some_and(|name| name == GATES) {
+        true => parent.parent().unwrap_or(parent),
+        false => parent,
+    }
+}
 
 impl Trees<'_> {
     /// A spare of the pool, brought to where the tree starts.
@@ -22,8 +32,7 @@ impl Trees<'_> {
         tree: &Tree,
         building: &Path,
     ) -> Result<Option<Population>, TreeError> {
-        let root = tree.path.parent().unwrap_or(&tree.path);
-        let Some(pool) = self.pool_of(plan, root) else {
+        let Some(pool) = self.pool_of(plan, root_of(tree)) else {
             return Ok(None);
         };
         match pool.take(&plan.start, building) {
@@ -66,8 +75,7 @@ impl Trees<'_> {
         building: &Path,
         index: &Path,
     ) -> Result<Population, TreeError> {
-        let root = tree.path.parent().unwrap_or(&tree.path);
-        if let Some(pool) = self.pool_of(plan, root)
+        if let Some(pool) = self.pool_of(plan, root_of(tree))
             && let Some(taken) = pool.copy(building).unwrap_or_default()
             && let Some(population) = self.brought_forward(plan, building, taken)?
         {

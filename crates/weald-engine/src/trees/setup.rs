@@ -23,7 +23,8 @@ use weald_sandbox::SandboxError;
 use super::visit::Site;
 use super::{Created, Outcome, RemoveRequest, TreeError, Trees};
 pub use commands::CommandResult;
-pub use trust::Trust;
+pub(crate) use commands::Step;
+pub use trust::{Proposed, Trust};
 
 /// What a set-up did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -72,6 +73,20 @@ impl Setup {
     /// There is something to do, so there will be something to tell.
     fn begins(&mut self) {
         self.has_begun = true;
+    }
+
+    /// What went wrong so far.
+    pub(super) fn failure(&self) -> Option<&str> {
+        self.report.error.as_deref()
+    }
+
+    /// What was brought, and what a person should know about it.
+    pub(super) fn told(self) -> Vec<String> {
+        let copied = Some(self.report.copied).filter(|count| *count > 0);
+        let copied = copied.map(|count| format!("{count} ignored files were copied from main"));
+        let shared = self.report.shared.into_iter();
+        let shared = shared.map(|path| format!("{path} is shared"));
+        copied.into_iter().chain(shared).chain(self.notes).collect()
     }
 
     fn fails(&mut self, outcome: SetupOutcome, why: String) {
@@ -181,6 +196,32 @@ impl Trees<'_> {
             setup.fails(SetupOutcome::Failed, error.to_string());
         }
         setup
+    }
+
+    /// The commands that set up new trees, approved or not.
+    pub(crate) fn setup_commands(&self) -> Result<Vec<String>, TreeError> {
+        let wanted = self.wanted_commands(&mut Vec::new())?;
+        Ok(wanted.map_or(Vec::new(), |wanted| wanted.proposal.commands))
+    }
+
+    /// The steps that set up a tree which is on no record. `None` while nobody approved the repository's commands.
+    pub(crate) fn setup_steps(&self, tree: &Tree) -> Result<Option<Vec<Step>>, TreeError> {
+        let mut steps: Vec<_> = self.hook_step(tree).into_iter().collect();
+        let Some(wanted) = self.wanted_commands(&mut Vec::new())? else {
+            return Ok(Some(steps));
+        };
+        let proposal = wanted.proposal;
+        if !wanted.is_own && !is_approved(&self.approvals()?, &proposal) {
+            return Ok(None);
+        }
+        for command in &proposal.commands {
+            let step = self.command_step(tree, &proposal.from, command);
+            steps.push(step.map_err(|why| TreeError::Unreadable {
+                name: proposal.from.clone(),
+                why,
+            })?);
+        }
+        Ok(Some(steps))
     }
 
     fn set_up_by_commands(&self, tree: &mut Tree, setup: &mut Setup) -> Result<(), TreeError> {

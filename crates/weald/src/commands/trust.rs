@@ -10,10 +10,11 @@ use crate::context::Context;
 use crate::errors::Failure;
 use crate::ui::{ACCENT, Fields, Out, paint};
 
-/// Approve the set-up commands that the repository proposes
+/// Approve the commands that the repository proposes
 ///
-/// Shows the commands of weald.toml (or of another tool's settings) at the target's tip and lets them run in new trees, in
-/// their sandboxes. A changed command needs a new approval. Your own configuration needs none.
+/// Shows the set-up commands of weald.toml (or of another tool's settings), its gate and its check, at the target's tip, and
+/// lets them run: in new trees and for landings, in their sandboxes. A changed command needs a new approval. Your own
+/// configuration needs none.
 #[derive(Args)]
 pub struct Trust {
     /// Show what is proposed and what was approved; approve nothing
@@ -50,21 +51,32 @@ impl Trust {
 }
 
 fn told(out: &mut Out, trust: &Trusted) -> io::Result<()> {
-    let Some(proposal) = &trust.proposal else {
-        return writeln!(out, "the repository proposes no set-up commands");
-    };
-    let state = match trust.approved {
-        true => "approved: they run in new trees",
-        false => "not approved: they don't run",
-    };
-    written(out, proposal, state)
+    if trust.proposal.is_none() && trust.landing.is_empty() {
+        return writeln!(out, "the repository proposes no commands");
+    }
+    if let Some(proposal) = &trust.proposal {
+        let state = match trust.approved {
+            true => "approved: they run in new trees",
+            false => "not approved: they don't run",
+        };
+        written(out, proposal, state)?;
+    }
+    for proposed in &trust.landing {
+        let state = match proposed.approved {
+            true => "approved: landings run it",
+            false => "not approved: it doesn't run, and nothing lands without it",
+        };
+        written(out, &proposed.proposal, state)?;
+    }
+    Ok(())
 }
 
 fn listed(out: &mut Out, trust: &Trusted) -> io::Result<()> {
     told(out, trust)?;
-    let older = |proposal: &Proposal| Some(proposal) != trust.proposal.as_ref();
+    let landing = trust.landing.iter().map(|proposed| &proposed.proposal);
+    let now: Vec<_> = trust.proposal.iter().chain(landing).collect();
     let approvals = trust.approvals.iter();
-    for approval in approvals.filter(|approval| older(&approval.proposal)) {
+    for approval in approvals.filter(|approval| !now.contains(&&approval.proposal)) {
         let state = format!("approved at {}, not proposed now", approval.at);
         written(out, &approval.proposal, &state)?;
     }

@@ -122,7 +122,7 @@ impl Trees<'_> {
     }
 
     /// The folder that trees lie in.
-    fn tree_root(&self) -> Result<PathBuf, TreeError> {
+    pub(crate) fn tree_root(&self) -> Result<PathBuf, TreeError> {
         let path = self.layout(TreeId(0), &"spare".parse()?, None)?.path;
         Ok(path.parent().unwrap_or(&path).to_owned())
     }

@@ -151,7 +151,7 @@ fn about_files(text: &str) -> String {
 
 impl Trees<'_> {
     /// The settings of main, of the user and of the machine that git reads, and ours.
-    pub(super) fn pool_settings(&self, commit: &str) -> Result<Settings, TreeError> {
+    pub(crate) fn pool_settings(&self, commit: &str) -> Result<Settings, TreeError> {
         let (mut checkout, mut repository) = (Digest::default(), Digest::default());
         for digest in [&mut checkout, &mut repository] {
             digest.add(FORMAT.as_bytes());

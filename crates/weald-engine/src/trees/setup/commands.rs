@@ -20,7 +20,7 @@ const OUTPUT_LIMIT: u64 = 1 << 20;
 const TEMPLATES_FILE: &str = ".config/wt.toml";
 
 /// One thing to run.
-pub(super) struct Step {
+pub(crate) struct Step {
     /// What people call it.
     pub told: String,
     /// Program and arguments.
@@ -123,7 +123,7 @@ impl Trees<'_> {
     }
 
     /// What commands in the tree see, and the names that other tools have for it.
-    fn setup_environment(&self, tree: &Tree) -> Vec<(OsString, OsString)> {
+    pub(crate) fn setup_environment(&self, tree: &Tree) -> Vec<(OsString, OsString)> {
         let main = self.place.root();
         let port = tree.ports.map(|block| block.first.to_string());
         let others: [(&str, OsString); 8] = [

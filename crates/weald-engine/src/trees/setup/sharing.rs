@@ -40,7 +40,7 @@ impl Trees<'_> {
         fresh: Option<&Path>,
         setup: &mut Setup,
     ) -> Result<(), TreeError> {
-        self.bring(tree, &site.path, setup)?;
+        self.bring(tree, &site.path, fresh, setup)?;
         // Only now: what main changes after this look is newer than what was copied.
         match setup.report.copied > 0 || !setup.report.shared.is_empty() {
             true => self.match_times(tree, site, fresh),
@@ -48,7 +48,13 @@ impl Trees<'_> {
         }
     }
 
-    fn bring(&self, tree: &Tree, place: &Path, setup: &mut Setup) -> Result<(), TreeError> {
+    fn bring(
+        &self,
+        tree: &Tree,
+        place: &Path,
+        fresh: Option<&Path>,
+        setup: &mut Setup,
+    ) -> Result<(), TreeError> {
         let main = self.place.root();
         if !main.join(".git").exists() {
             return Ok(());
@@ -61,10 +67,14 @@ impl Trees<'_> {
         if !has_include && folders.is_empty() {
             return Ok(());
         }
+        let include = has_include.then_some(include.as_path());
+        if fresh.is_some() {
+            // Nobody else knows of it yet.
+            return self.share_alone(tree, place, include, folders, setup);
+        }
         let turn = self.workshop().join(format!("setup-{}", tree.id));
         // One at a time; whoever comes second finds everything there.
         files::edit_alone(&turn, || {
-            let include = has_include.then_some(include.as_path());
             self.share_alone(tree, place, include, folders, setup)
         })
         .map_err(at(&turn))?

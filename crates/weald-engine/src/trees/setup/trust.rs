@@ -28,18 +28,41 @@ const CLAUDE_FILE: &str = ".claude/settings.json";
 /// The largest file of either kind.
 const LIMIT: u64 = 1 << 20;
 
+/// Commands that landings run.
+const LANDING_KEYS: [&str; 2] = ["gate.command", "landing.check"];
+
 /// What the repository proposes, and what was approved.
 #[derive(Debug, Clone, Serialize)]
 pub struct Trust {
-    /// The commands at the target's tip, if there are any.
+    /// The set-up commands at the target's tip, if there are any.
     pub proposal: Option<Proposal>,
     /// Whether they run.
     pub approved: bool,
+    /// Commands that it wants landings to run.
+    pub landing: Vec<Proposed>,
     /// Everything that was approved.
     pub approvals: Vec<Approval>,
     /// What may be unexpected.
     #[serde(skip)]
     pub notes: Vec<String>,
+}
+
+/// Something that the repository proposes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Proposed {
+    /// What.
+    #[serde(flatten)]
+    pub proposal: Proposal,
+    /// Whether it runs.
+    pub approved: bool,
+}
+
+/// A command of the configuration.
+pub(crate) struct Command {
+    /// What to run.
+    pub text: String,
+    /// False while somebody has to approve it.
+    pub may_run: bool,
 }
 
 /// Commands that are to run, and whether they need an approval.
@@ -60,25 +83,67 @@ impl Trees<'_> {
             approved: proposal
                 .as_ref()
                 .is_some_and(|proposal| is_approved(&approvals, proposal)),
+            landing: self.proposed_for_landing(&approvals),
             proposal,
             approvals,
             notes,
         })
     }
 
+    fn proposed_for_landing(&self, approvals: &[Approval]) -> Vec<Proposed> {
+        let proposals = LANDING_KEYS.iter().filter_map(|key| self.proposed(key));
+        proposals
+            .map(|proposal| Proposed {
+                approved: is_approved(approvals, &proposal),
+                proposal,
+            })
+            .collect()
+    }
+
+    /// What the repository's file says for a key that is one command.
+    fn proposed(&self, key: &str) -> Option<Proposal> {
+        let command = self.config.text(key).trim();
+        let is_theirs = matches!(self.config.get(key).1, Origin::Repository(_));
+        (is_theirs && !command.is_empty()).then(|| Proposal {
+            from: format!("{SHARED_FILE} {key}"),
+            commands: vec![command.to_owned()],
+        })
+    }
+
+    /// The command of such a key, if there is one, and whether it may run.
+    pub(crate) fn command_of(&self, key: &str) -> Result<Option<Command>, TreeError> {
+        let text = self.config.text(key).trim().to_owned();
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let may_run = match self.proposed(key) {
+            Some(proposal) => is_approved(&self.approvals()?, &proposal),
+            None => true,
+        };
+        Ok(Some(Command { text, may_run }))
+    }
+
     /// Approves what the repository proposes now.
     pub fn approve(&self) -> Result<Trust, TreeError> {
-        let mut trust = self.trust()?;
-        if let Some(proposal) = trust.proposal.clone().filter(|_| !trust.approved) {
-            let at = self.now()?;
-            trust.approvals = self.change_approvals(|approvals| {
+        let trust = self.trust()?;
+        let set_up = trust.proposal.iter();
+        let landing = trust.landing.iter().map(|proposed| &proposed.proposal);
+        let wanted: Vec<_> = set_up.chain(landing).cloned().collect();
+        if wanted
+            .iter()
+            .all(|proposal| is_approved(&trust.approvals, proposal))
+        {
+            return Ok(trust);
+        }
+        let at = self.now()?;
+        self.change_approvals(|approvals| {
+            for proposal in wanted {
                 if !is_approved(approvals, &proposal) {
                     approvals.push(Approval { proposal, at });
                 }
-            })?;
-            trust.approved = true;
-        }
-        Ok(trust)
+            }
+        })?;
+        self.trust()
     }
 
     /// Takes every approval back.
