@@ -3,7 +3,7 @@
 //! Invariants: no file, process, clock, randomness or thread is touched here. A decision is a function
 //! `(state, input, now) -> Result<(state, change), refusal>`; layers further out perform it.
 //!
-//! Code map: [`task`] and [`task_rules`], [`dependencies`], [`session`], [`message`], [`tree`], [`landing`], [`queue`] hold the
+//! Code map: [`task`] and [`task_rules`], [`dependencies`], [`session`], [`message`], [`tree`], [`landing`], [`landed`], [`queue`] hold the
 //! records and their rules; [`event`] the log; [`store`] the contract of a backend; [`id`], [`name`] and [`naming`] what
 //! things may be called; [`config`] the keys; [`import`] tasks from elsewhere; [`file_view`] files for other tools.
 //! [`setup`] and [`ports`] what a new tree gets.
@@ -16,6 +16,7 @@ pub mod event;
 pub mod file_view;
 pub mod id;
 pub mod import;
+pub mod landed;
 pub mod landing;
 pub mod landing_message;
 pub mod message;

@@ -1,14 +1,63 @@
 //! What of a tree's work the target does not have.
 //!
-//! Judged by the commits themselves, never by an upstream. After a squash the commits are not on the target, but merging
-//! them would change nothing: that counts as landed, too.
+//! Judged by the commits themselves and by recorded landings, never by an upstream. After a squash the commits are not on
+//! the target, but each of their changes is, or all of them together, or merging them would change nothing: that counts as
+//! landed, too. So does whatever the remote's target is known to have.
 
-use std::path::{Path, PathBuf};
+mod ways;
 
+use std::path::PathBuf;
+
+use weald_core::landed::{Landed, covering};
+use weald_core::store::TreeReader;
 use weald_core::tree::{Tree, TreeKind};
 use weald_git::Git;
 
 use super::{TreeError, Trees};
+use ways::{contains, count, number, way};
+
+/// What the commits of a tree are compared with.
+struct Ground {
+    /// Where.
+    place: PathBuf,
+    /// The target's tip, here and as last seen at its remote.
+    targets: Vec<String>,
+    /// Commits that are somewhere safe besides: where the tree started, if a remote has it.
+    known: Vec<String>,
+    /// Heads that landings took.
+    recorded: Vec<String>,
+}
+
+impl Ground {
+    /// Everything that is not this tree's alone.
+    fn had(&self) -> Vec<&str> {
+        let all = self.targets.iter().chain(&self.known);
+        all.chain(&self.recorded).map(String::as_str).collect()
+    }
+
+    /// How it is known that all of `tip` is on the target; `None` if it is not.
+    fn landed(&self, tip: &str) -> Result<Option<Landed>, TreeError> {
+        let recorded: Vec<_> = self.recorded.iter().map(String::as_str).collect();
+        if !recorded.is_empty() && count(&self.place, &recorded, tip)? == 0 {
+            return Ok(Some(Landed::Recorded));
+        }
+        let had = self.targets.iter().chain(&self.known).map(String::as_str);
+        let had: Vec<_> = had.collect();
+        if count(&self.place, &had, tip)? == 0 {
+            return Ok(Some(Landed::Ancestor));
+        }
+        let had = self.had();
+        if !recorded.is_empty() && count(&self.place, &had, tip)? == 0 {
+            return Ok(Some(Landed::Recorded));
+        }
+        for target in &self.targets {
+            if let Some(way) = way(&self.place, target, &had, tip)? {
+                return Ok(Some(way));
+            }
+        }
+        Ok(None)
+    }
+}
 
 impl Trees<'_> {
     /// Where the commits of a tree can be compared with the target.
@@ -33,39 +82,75 @@ impl Trees<'_> {
 
     /// How many commits of `tips` the target lacks, counting nothing whose content is on it.
     pub(crate) fn unlanded(&self, tree: &Tree, tips: &[String]) -> Result<u64, TreeError> {
-        let place = self.comparing(tree);
-        let base = self
-            .target_tip(tree)?
-            .unwrap_or_else(|| tree.base.commit.clone());
-        let mut had = vec![base.as_str()];
-        had.extend(self.base_on_remote(tree)?);
+        let ground = self.ground(tree)?;
         let mut open = Vec::new();
         for tip in tips {
-            let count = count(&place, &had, tip)?;
-            if count > 0 && !adds_nothing(&place, &base, tip)? {
+            if ground.landed(tip)?.is_none() {
                 open.push(tip.as_str());
             }
         }
-        match open.is_empty() {
-            true => Ok(0),
-            false => {
-                let mut input: String = had.iter().map(|id| format!("^{id}\n")).collect();
-                input.push_str(&open.join("\n"));
-                input.push('\n');
-                let answer = Git::new(&place, "rev-list")
-                    .args(["--count", "--stdin"])
-                    .input(input)
-                    .run()?;
-                Ok(number(&answer))
+        if open.is_empty() {
+            return Ok(0);
+        }
+        let had = ground.had().into_iter().map(|id| format!("^{id}\n"));
+        let mut input: String = had.collect();
+        input.push_str(&open.join("\n"));
+        input.push('\n');
+        let answer = Git::new(&ground.place, "rev-list")
+            .args(["--count", "--stdin"])
+            .input(input)
+            .run()?;
+        Ok(number(&answer))
+    }
+
+    /// How it is known that all of `tip` is on the target; `None` if it is not.
+    pub(crate) fn landed(&self, tree: &Tree, tip: &str) -> Result<Option<Landed>, TreeError> {
+        self.ground(tree)?.landed(tip)
+    }
+
+    fn ground(&self, tree: &Tree) -> Result<Ground, TreeError> {
+        let base = || tree.base.commit.clone();
+        let mut targets = vec![self.target_tip(tree)?.unwrap_or_else(base)];
+        let tracking = format!("refs/remotes/origin/{}", tree.target);
+        if let Some(seen) = self.place.repository().resolve(&tracking)? {
+            targets.push(seen.as_str().to_owned());
+        }
+        targets.dedup();
+        let mut ground = Ground {
+            place: self.comparing(tree),
+            targets,
+            known: self.base_on_remote(tree)?.into_iter().collect(),
+            recorded: Vec::new(),
+        };
+        ground.recorded = self.recorded_heads(tree, &ground)?;
+        Ok(ground)
+    }
+
+    /// The heads that landings took whose commits are still on the target.
+    fn recorded_heads(&self, tree: &Tree, ground: &Ground) -> Result<Vec<String>, TreeError> {
+        let landings = self.engine.look(|tx| tx.landings_of(&tree.name))?;
+        let mut heads = Vec::new();
+        for landing in covering(&landings, tree.id, &tree.target) {
+            let Some(commit) = &landing.new_tip else {
+                continue;
+            };
+            let mut stands = false;
+            for target in &ground.targets {
+                stands = stands || contains(&ground.place, target, commit)?;
+            }
+            // Of a head that is not here any more nothing can be said.
+            if stands && contains(&ground.place, &landing.head, &landing.head)? {
+                heads.push(landing.head.clone());
             }
         }
+        Ok(heads)
     }
 
     /// The commit that a tree started from, if a remote has it: the target here may be behind that.
-    fn base_on_remote<'t>(&self, tree: &'t Tree) -> Result<Option<&'t str>, TreeError> {
+    fn base_on_remote(&self, tree: &Tree) -> Result<Option<String>, TreeError> {
         let tracking = format!("refs/remotes/{}", tree.base.reference);
         let is_seen = self.place.repository().resolve(&tracking)?.is_some();
-        Ok(is_seen.then_some(tree.base.commit.as_str()))
+        Ok(is_seen.then(|| tree.base.commit.clone()))
     }
 
     /// How far a tree is ahead of its base and behind its target.
@@ -78,53 +163,4 @@ impl Trees<'_> {
         };
         Ok((ahead, behind))
     }
-}
-
-/// Commits of `tip` that none of `bases` has.
-fn count(git_dir: &Path, bases: &[&str], tip: &str) -> Result<u64, TreeError> {
-    if bases.contains(&tip) {
-        return Ok(0);
-    }
-    let answer = Git::new(git_dir, "rev-list")
-        .args(["--count", "--end-of-options", tip])
-        .args(bases.iter().map(|base| format!("^{base}")))
-        .run()?;
-    Ok(number(&answer))
-}
-
-/// Whether `tip` changes something, and merging it into `base` would still leave `base` as it is. Commits that change
-/// nothing say nothing: they are not on the target just because it does not miss them.
-fn adds_nothing(git_dir: &Path, base: &str, tip: &str) -> Result<bool, TreeError> {
-    let merged = Git::new(git_dir, "merge-tree")
-        .args([
-            "--write-tree",
-            "--no-messages",
-            "--end-of-options",
-            base,
-            tip,
-        ])
-        .output()?;
-    let fork = Git::new(git_dir, "merge-base").args([base, tip]).output()?;
-    if !merged.status.success() || !fork.status.success() {
-        return Ok(false);
-    }
-    let fork = first_line(&fork.stdout);
-    let is_empty = tree_of(git_dir, &fork)? == tree_of(git_dir, tip)?;
-    Ok(!is_empty && first_line(&merged.stdout) == tree_of(git_dir, base)?)
-}
-
-fn tree_of(git_dir: &Path, commit: &str) -> Result<String, TreeError> {
-    let answer = Git::new(git_dir, "rev-parse")
-        .args([format!("{commit}^{{tree}}")])
-        .run()?;
-    Ok(first_line(&answer))
-}
-
-fn first_line(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(bytes);
-    text.lines().next().unwrap_or_default().to_owned()
-}
-
-fn number(answer: &[u8]) -> u64 {
-    String::from_utf8_lossy(answer).trim().parse().unwrap_or(0)
 }

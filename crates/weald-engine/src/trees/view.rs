@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use weald_core::Timestamp;
+use weald_core::landed::Landed;
 use weald_core::tree::{Tree, TreeKind, TreeStatus};
 use weald_git::{Commit, Door, Reference};
 
@@ -50,6 +51,8 @@ pub(crate) struct Seen {
     look: Look,
     ahead: u64,
     behind: u64,
+    #[serde(default)]
+    landed: Option<Landed>,
     status_at: Timestamp,
     #[serde(default)]
     problem: Option<String>,
@@ -69,6 +72,9 @@ pub struct TreeView {
     pub ahead: Option<u64>,
     /// Commits of the target that it lacks.
     pub behind: Option<u64>,
+    /// How it is known that its commits are on the target; absent if they are not, or if there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub landed: Option<Landed>,
     /// Whether its HEAD holds something that was not imported yet.
     pub unimported: bool,
     /// When it was last looked at.
@@ -136,6 +142,10 @@ impl Trees<'_> {
             Some(head) => self.distance(&tree, head)?,
             None => (0, 0),
         };
+        let landed = match &look.head {
+            Some(head) if ahead > 0 => self.landed(&tree, head)?,
+            _ => None,
+        };
         let changed = look.staged + look.unstaged + look.untracked + look.conflicted > 0
             || look.operation.is_some();
         let seen = Seen {
@@ -143,6 +153,7 @@ impl Trees<'_> {
             look,
             ahead,
             behind,
+            landed,
             status_at: self.now()?,
             problem: None,
         };
@@ -177,6 +188,7 @@ impl Trees<'_> {
             dirty: seen.as_ref().map_or(Dirty::Unknown, |seen| seen.dirty),
             ahead: seen.as_ref().map(|seen| seen.ahead),
             behind: seen.as_ref().map(|seen| seen.behind),
+            landed: seen.as_ref().and_then(|seen| seen.landed),
             unimported,
             status_at: seen.as_ref().map(|seen| seen.status_at),
             look: seen.map(|seen| seen.look),

@@ -9,6 +9,7 @@ mod events;
 mod faces;
 mod landing;
 mod landing_storm;
+mod landing_merged;
 mod malformed;
 mod messages;
 mod profiles;

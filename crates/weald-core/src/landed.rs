@@ -1,0 +1,119 @@
+//! Whether a tree's commits are on the target, and how that is known.
+//!
+//! Pure: which recorded landings count. Whether their commits are still on the target, and every other way, is git's answer.
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::TreeId;
+use crate::landing::{Landing, LandingStatus};
+
+/// How it is known that commits are on the target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Landed {
+    /// A landing took them, and was not taken back.
+    Recorded,
+    /// The target contains them.
+    Ancestor,
+    /// The target has a commit with the same change for each of them.
+    Patches,
+    /// The target once looked exactly like them.
+    SameTree,
+    /// Merging them would change nothing.
+    AddsNothing,
+}
+
+impl Landed {
+    /// The name in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Recorded => "recorded",
+            Self::Ancestor => "ancestor",
+            Self::Patches => "patches",
+            Self::SameTree => "same_tree",
+            Self::AddsNothing => "adds_nothing",
+        }
+    }
+}
+
+/// The landings of a tree on `target` that cover the head they took and everything before it.
+///
+/// One that was made while another one of the tree, taken back later, was on the target does not count: it was built on
+/// that one, so it says nothing about those commits.
+pub fn covering<'l>(landings: &'l [Landing], tree: TreeId, target: &str) -> Vec<&'l Landing> {
+    let is_own = |landing: &&Landing| {
+        landing.tree_id == tree
+            && landing.target == target
+            && landing.status == LandingStatus::Landed
+            && landing.reverts.is_none()
+    };
+    let own: Vec<_> = landings.iter().filter(is_own).collect();
+    let undone_below = |landing: &Landing| {
+        own.iter().any(|other| {
+            let taken_back = other.reverted_by;
+            other.id < landing.id && taken_back.is_some_and(|by| by > landing.id)
+        })
+    };
+    own.iter()
+        .filter(|landing| landing.reverted_by.is_none() && !undone_below(landing))
+        .copied()
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::id::LandingId;
+    use crate::tree::{Base, Tree};
+
+    fn landing(id: u64, tree: u64, status: LandingStatus, reverted_by: Option<u64>) -> Landing {
+        let base = Base {
+            reference: "main".to_owned(),
+            commit: "0".repeat(40),
+        };
+        let name = "a".parse().unwrap();
+        let now = Timestamp::UNIX_EPOCH;
+        let tree = Tree::new(TreeId(tree), name, "/a".into(), base, now);
+        Landing {
+            status,
+            reverted_by: reverted_by.map(LandingId),
+            ..Landing::new(LandingId(id), &tree, format!("head {id}"), now)
+        }
+    }
+
+    #[test]
+    fn l4_only_landings_that_stand_cover_their_commits() {
+        use LandingStatus::{Conflict, Landed, Moving};
+        let covers = |landings: &[Landing]| -> Vec<String> {
+            let found = covering(landings, TreeId(1), "main");
+            found.iter().map(|found| found.head.clone()).collect()
+        };
+        assert_eq!(covers(&[landing(1, 1, Landed, None)]), ["head 1"]);
+        for other in [
+            landing(1, 2, Landed, None),
+            landing(1, 1, Conflict, None),
+            landing(1, 1, Moving, None),
+            landing(1, 1, Landed, Some(2)),
+            Landing {
+                target: "dev".to_owned(),
+                ..landing(1, 1, Landed, None)
+            },
+            Landing {
+                reverts: Some(LandingId(9)),
+                ..landing(1, 1, Landed, None)
+            },
+        ] {
+            assert!(covers(std::slice::from_ref(&other)).is_empty(), "{other:?}");
+        }
+        // The second was built on the first, which was taken back after it.
+        let built_on = [landing(1, 1, Landed, Some(3)), landing(2, 1, Landed, None)];
+        assert!(covers(&built_on).is_empty());
+        // The second came after the first was taken back, so it brought all of it again.
+        let again = [landing(1, 1, Landed, Some(2)), landing(3, 1, Landed, None)];
+        assert_eq!(covers(&again), ["head 3"]);
+        let first_stands = [landing(1, 1, Landed, None), landing(2, 1, Landed, Some(3))];
+        assert_eq!(covers(&first_stands), ["head 1"]);
+    }
+}

@@ -1,0 +1,137 @@
+//! Whether a tree's commits are on the target, however they came there.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use weald_testkit::TestEnv;
+
+use crate::trees_remove::{KINDS, commit, git_in, grow, repository};
+
+/// How weald knows that a tree has landed; null if it has not.
+fn landed(env: &TestEnv, tree: &str) -> Value {
+    env.ok(&["status", tree])["tree"]["landed"].clone()
+}
+
+/// A tree with two commits on one file of many lines.
+fn with_work(kind: &str) -> (TestEnv, PathBuf) {
+    let env = repository();
+    commit(&env, &env.repo(), "lines", "1\n2\n3\n4\n5\n6\n7\n8\n9\n");
+    let tree = grow(&env, "a", kind);
+    commit(&env, &tree, "lines", "one\n2\n3\n4\n5\n6\n7\n8\n9\n");
+    commit(&env, &tree, "lines", "one\n2\n3\n4\n5\n6\n7\n8\nnine\n");
+    env.ok(&["status", "a"]);
+    (env, tree)
+}
+
+fn in_main(env: &TestEnv, args: &[&str]) {
+    git_in(env, &env.repo(), args);
+}
+
+/// Something else happens on main, in the same file but elsewhere.
+fn main_moves_on(env: &TestEnv) {
+    let text = fs::read_to_string(env.repo().join("lines")).unwrap();
+    commit(env, &env.repo(), "lines", &text.replace('5', "five"));
+}
+
+fn squash(env: &TestEnv) {
+    in_main(env, &["merge", "-q", "--squash", "wt/a"]);
+    in_main(env, &["commit", "-q", "-m", "squashed"]);
+}
+
+#[track_caller]
+fn assert_removable(env: &TestEnv, tree: &Path) {
+    assert_eq!(env.ok(&["rm", "a"])["branch"], "deleted");
+    assert!(!tree.exists());
+}
+
+#[test]
+fn l4_each_way_of_merging_is_seen() {
+    type Way = fn(&TestEnv);
+    let ways: [(&str, Way); 6] = [
+        ("ancestor", |env| {
+            in_main(env, &["merge", "-q", "--ff-only", "wt/a"])
+        }),
+        ("ancestor", |env| {
+            main_moves_on(env);
+            in_main(env, &["merge", "-q", "--no-edit", "wt/a"]);
+        }),
+        ("patches", |env| {
+            main_moves_on(env);
+            in_main(env, &["cherry-pick", "main..wt/a"]);
+        }),
+        ("same_tree", |env| {
+            squash(env);
+            // The same lines change again afterwards.
+            commit(env, &env.repo(), "lines", "other\n");
+        }),
+        ("adds_nothing", |env| {
+            main_moves_on(env);
+            squash(env);
+        }),
+        ("ancestor", |env| {
+            // Only the remote has it, as far as is known here.
+            let remote = env.root().join("remote.git");
+            let remote = remote.to_str().unwrap();
+            env.git(&["clone", "-q", "--bare", ".", remote]);
+            env.git(&["remote", "add", "origin", remote]);
+            env.git(&["push", "-q", "origin", "wt/a:main"]);
+            env.git(&["fetch", "-q", "origin"]);
+        }),
+    ];
+    for kind in KINDS {
+        for (expected, merge) in ways {
+            let (env, tree) = with_work(kind);
+            assert_eq!(landed(&env, "a"), Value::Null, "{kind} {expected}");
+            merge(&env);
+            assert_eq!(landed(&env, "a"), expected, "{kind}");
+            assert_removable(&env, &tree);
+        }
+    }
+}
+
+#[test]
+fn l4_what_is_not_all_there_has_not_landed() {
+    type Way = fn(&TestEnv, &Path);
+    let ways: [(&str, Way); 5] = [
+        ("one of two", |env, _| {
+            main_moves_on(env);
+            in_main(env, &["cherry-pick", "wt/a~1"]);
+        }),
+        ("one more since", |env, tree| {
+            main_moves_on(env);
+            squash(env);
+            commit(env, tree, "more", "m\n");
+        }),
+        ("changed again, and never looked the same", |env, _| {
+            main_moves_on(env);
+            squash(env);
+            commit(env, &env.repo(), "lines", "other\n");
+        }),
+        (
+            "an empty one more, and the same empty one on main",
+            |env, tree| {
+                main_moves_on(env);
+                in_main(env, &["cherry-pick", "main..wt/a"]);
+                in_main(env, &["commit", "-q", "--allow-empty", "-m", "nothing"]);
+                git_in(env, tree, &["reset", "-q", "--hard", "HEAD~2"]);
+                git_in(
+                    env,
+                    tree,
+                    &["commit", "-q", "--allow-empty", "-m", "nothing"],
+                );
+            },
+        ),
+        ("taken back inside", |env, tree| {
+            main_moves_on(env);
+            git_in(env, tree, &["revert", "--no-edit", "HEAD~2..HEAD"]);
+        }),
+    ];
+    for (what, change) in ways {
+        let (env, tree) = with_work("sealed");
+        change(&env, &tree);
+        assert_eq!(landed(&env, "a"), Value::Null, "{what}");
+        env.refused(&["rm", "a"], 1, "tree_unlanded");
+        assert!(tree.is_dir(), "{what}");
+    }
+}
