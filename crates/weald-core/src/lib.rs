@@ -8,6 +8,7 @@
 //! things may be called; [`config`] the keys; [`import`] tasks from elsewhere; [`file_view`] files for other tools.
 //! [`setup`] and [`ports`] what a new tree gets.
 
+pub mod approval;
 pub mod binding;
 pub mod cloud_event;
 pub mod config;

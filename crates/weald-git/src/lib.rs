@@ -25,7 +25,7 @@ mod vault_upkeep;
 
 pub use checkout_copy::{copy_checkout, set_times, stats_of};
 pub use checkout_index::{CheckoutIndex, EntryKind, FileStat, IndexEntry};
-pub use digest::Digest;
+pub use digest::{Digest, is_same_seal, seal};
 pub use door::{Door, DoorError, born, device};
 pub use merge::{MergeRequest, Merged, NewCommit, Person, commit_tree, merge_trees};
 pub use packs::{Transfer, is_stale_keep, receive_checked, transfer};

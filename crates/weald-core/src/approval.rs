@@ -1,0 +1,153 @@
+//! Whether a landing needs a person's approval, and whether it has one.
+//!
+//! Pure: the engine finds out what changed, keeps the secret and makes seals with it.
+
+mod patterns;
+
+use jiff::Timestamp;
+
+use crate::id::TreeId;
+use crate::setup::SETTINGS_FILES;
+use crate::tree::Approval;
+
+pub use patterns::Patterns;
+
+/// The repository's own settings: what they say counts for everybody once they are on the target.
+pub const SETTINGS: &str = "weald.toml";
+
+/// Settings of Claude Code, which weald reads at the target's tip and Claude Code runs hooks from.
+const CLAUDE_SETTINGS: &str = ".claude/settings.json";
+
+/// Whether a changed path decides what weald does on the target, whatever is configured.
+pub fn is_always_protected(path: &str) -> bool {
+    let read = SETTINGS_FILES.iter().map(|file| file.path);
+    read.chain([SETTINGS, CLAUDE_SETTINGS])
+        .any(|known| known == path)
+}
+
+/// What is sealed of an approval: every field with its length before it, so that none can be taken for another.
+pub fn sealed_text(tree: TreeId, head: &str, target: &str, at: Timestamp) -> Vec<u8> {
+    let (tree, at) = (tree.to_string(), at.to_string());
+    let fields = ["weald approval 1", &tree, head, target, &at];
+    let mut text = Vec::new();
+    for field in fields {
+        text.extend((field.len() as u64).to_be_bytes());
+        text.extend(field.as_bytes());
+    }
+    text
+}
+
+/// What an approval lacks.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Lacking {
+    /// There is none.
+    #[error("nobody has approved it")]
+    Nothing,
+    /// It was for other commits.
+    #[error("what was approved is {approved}, and its head is {head}")]
+    OtherHead {
+        /// What was approved.
+        approved: String,
+        /// What would land.
+        head: String,
+    },
+    /// It was for another branch.
+    #[error("it was approved for {approved}, and it would land on {target}")]
+    OtherTarget {
+        /// Which.
+        approved: String,
+        /// Where it would land.
+        target: String,
+    },
+    /// Its seal was not made with the user's secret.
+    #[error("its approval was not made with your secret")]
+    Seal,
+}
+
+/// Whether `head` may land on `target`; `is_genuine` says whether a seal was made with the user's secret.
+pub fn judge(
+    approval: Option<&Approval>,
+    head: &str,
+    target: &str,
+    is_genuine: impl FnOnce(&Approval) -> bool,
+) -> Result<(), Lacking> {
+    let approval = approval.ok_or(Lacking::Nothing)?;
+    if approval.head != head {
+        return Err(Lacking::OtherHead {
+            approved: short(&approval.head),
+            head: short(head),
+        });
+    }
+    if approval.target != target {
+        return Err(Lacking::OtherTarget {
+            approved: approval.target.clone(),
+            target: target.to_owned(),
+        });
+    }
+    match is_genuine(approval) {
+        true => Ok(()),
+        false => Err(Lacking::Seal),
+    }
+}
+
+fn short(id: &str) -> String {
+    id.chars().take(12).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn approval(head: &str, target: &str) -> Approval {
+        Approval {
+            head: head.to_owned(),
+            target: target.to_owned(),
+            at: Timestamp::UNIX_EPOCH,
+            by: None,
+            seal: "s".to_owned(),
+        }
+    }
+
+    #[test]
+    fn m18_an_approval_holds_for_one_head_one_target_and_one_secret() {
+        let given = approval("h1", "main");
+        let asked = |head, target, genuine| judge(Some(&given), head, target, |_| genuine);
+        assert_eq!(asked("h1", "main", true), Ok(()));
+        assert_eq!(asked("h1", "main", false), Err(Lacking::Seal));
+        assert!(matches!(
+            asked("h2", "main", true),
+            Err(Lacking::OtherHead { .. })
+        ));
+        assert!(matches!(
+            asked("h1", "dev", true),
+            Err(Lacking::OtherTarget { .. })
+        ));
+        assert_eq!(judge(None, "h1", "main", |_| true), Err(Lacking::Nothing));
+    }
+
+    #[test]
+    fn m18_no_two_approvals_are_sealed_by_the_same_text() {
+        let at = Timestamp::UNIX_EPOCH;
+        let later = Timestamp::from_second(1).unwrap();
+        let texts = [
+            sealed_text(TreeId(1), "ab", "main", at),
+            sealed_text(TreeId(2), "ab", "main", at),
+            sealed_text(TreeId(1), "a", "bmain", at),
+            sealed_text(TreeId(1), "abm", "ain", at),
+            sealed_text(TreeId(1), "ab", "main", later),
+        ];
+        for (number, text) in texts.iter().enumerate() {
+            assert!(!texts[number + 1..].contains(text), "{number}");
+        }
+    }
+
+    #[test]
+    fn m24_what_weald_reads_at_the_target_is_always_protected() {
+        for path in ["weald.toml", ".config/wt.toml", "conductor.json"] {
+            assert!(is_always_protected(path), "{path}");
+        }
+        for path in ["docs/weald.toml", "weald.toml.md", "Weald.toml"] {
+            assert!(!is_always_protected(path), "{path}");
+        }
+    }
+}
