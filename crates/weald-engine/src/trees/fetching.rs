@@ -22,13 +22,13 @@ const REMEMBERED: usize = 200;
 
 /// The branch of a remote that a ref here follows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Upstream {
+pub(crate) struct Upstream {
     /// The remote.
     remote: String,
     /// What the branch is called there.
     branch: String,
     /// The ref here that tells where it was seen.
-    tracking: String,
+    pub(crate) tracking: String,
 }
 
 /// An attempt to fetch it.
@@ -37,6 +37,9 @@ struct Attempt {
     #[serde(flatten)]
     upstream: Upstream,
     at: Timestamp,
+    /// Whether the remote did not answer.
+    #[serde(default)]
+    failed: bool,
 }
 
 impl Upstream {
@@ -51,7 +54,7 @@ impl Upstream {
     }
 
     /// As people call it: `origin/main`.
-    fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         self.tracking.trim_start_matches("refs/remotes/")
     }
 }
@@ -88,7 +91,7 @@ impl Trees<'_> {
         };
         if policy == "require" || !recent {
             let fetched = self.fetch(&upstream);
-            self.remember_attempt(&followed, &upstream)?;
+            self.remember_attempt(&followed, &upstream, fetched.is_err())?;
             match fetched {
                 Ok(()) => {}
                 Err(error) if policy == "require" => {
@@ -127,7 +130,7 @@ impl Trees<'_> {
     }
 
     /// The branch of a remote that a ref follows: as configured, else origin's of the same name.
-    fn upstream(&self, followed: &str) -> Result<Option<Upstream>, TreeError> {
+    pub(crate) fn upstream(&self, followed: &str) -> Result<Option<Upstream>, TreeError> {
         let common_dir = self.place.repository().common_dir();
         let config = files::read_small(&common_dir.join("config"), MEMORY_LIMIT);
         let config = config.ok().flatten().unwrap_or_default().to_lowercase();
@@ -167,7 +170,7 @@ impl Trees<'_> {
     }
 
     /// Asks the remote for one branch, with whatever the user set up for it.
-    fn fetch(&self, upstream: &Upstream) -> Result<(), GitError> {
+    pub(crate) fn fetch(&self, upstream: &Upstream) -> Result<(), GitError> {
         let limit = self.config.duration("tree.fetch_limit").unsigned_abs();
         self.as_user(Git::new(self.place.repository().common_dir(), "fetch"))
             .args(["--quiet", "--no-tags", "--no-write-fetch-head"])
@@ -227,7 +230,8 @@ impl Trees<'_> {
         Ok(reference)
     }
 
-    fn main_contains(&self, tip: &str, commit: &str) -> Result<bool, GitError> {
+    /// Whether `tip` contains `commit`, as main knows them.
+    pub(crate) fn main_contains(&self, tip: &str, commit: &str) -> Result<bool, GitError> {
         let asked = Git::new(self.place.repository().common_dir(), "merge-base")
             .args(["--is-ancestor", commit, tip])
             .output()?;
@@ -239,6 +243,14 @@ impl Trees<'_> {
         let every = self.config.duration("tree.fetch_every");
         // A clock that was set back makes nothing recent for ever.
         Ok(!age.is_negative() && age < every)
+    }
+
+    /// Whether the remote did not answer a moment ago, so that nobody waits for it again.
+    pub(crate) fn failed_recently(&self, followed: &str) -> Result<bool, TreeError> {
+        match self.attempts().get(followed) {
+            Some(attempt) if attempt.failed => self.is_recent(attempt),
+            _ => Ok(false),
+        }
     }
 
     fn memory(&self) -> PathBuf {
@@ -254,7 +266,12 @@ impl Trees<'_> {
         parsed.unwrap_or_default()
     }
 
-    fn remember_attempt(&self, followed: &str, upstream: &Upstream) -> Result<(), TreeError> {
+    pub(crate) fn remember_attempt(
+        &self,
+        followed: &str,
+        upstream: &Upstream,
+        failed: bool,
+    ) -> Result<(), TreeError> {
         let at = self.now()?;
         let file = self.memory();
         let remembered = files::edit_alone(&file, || {
@@ -263,7 +280,12 @@ impl Trees<'_> {
                 all.clear();
             }
             let upstream = upstream.clone();
-            all.insert(followed.to_owned(), Attempt { upstream, at });
+            let attempt = Attempt {
+                upstream,
+                at,
+                failed,
+            };
+            all.insert(followed.to_owned(), attempt);
             files::replace(&file, &serde_json::to_string(&all).unwrap_or_default())
         });
         // One that is not remembered is made again; that costs time, nothing else.

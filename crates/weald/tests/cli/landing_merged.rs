@@ -135,3 +135,47 @@ fn l4_what_is_not_all_there_has_not_landed() {
         assert!(tree.is_dir(), "{what}");
     }
 }
+
+fn land(env: &TestEnv, more: &[&str]) -> Value {
+    env.ok(&[&["land", "a", "--keep"], more].concat())["landings"][0].clone()
+}
+
+#[test]
+fn l4_a_recorded_landing_covers_its_head_until_it_is_taken_back() {
+    for strategy in ["squash", "merge", "rebase", "ff"] {
+        let (env, tree) = with_work("sealed");
+        let landing = land(&env, &["--strategy", strategy]);
+        assert_eq!(landed(&env, "a"), "recorded", "{strategy}");
+        // The same lines change again, so nothing else would tell.
+        env.git(&["reset", "-q", "--hard", "main"]);
+        commit(&env, &env.repo(), "lines", "other\n");
+        commit(&env, &env.repo(), "lines", "another\n");
+        assert_eq!(landed(&env, "a"), "recorded", "{strategy}");
+        let id = landing["id"].to_string();
+        let more = commit(&env, &tree, "more", "m\n");
+        assert_eq!(landed(&env, "a"), Value::Null, "{strategy}: {more} {id}");
+        let refused = env.refused(&["rm", "a"], 1, "tree_unlanded");
+        assert!(refused.to_string().contains("1 commit"), "{refused}");
+        git_in(&env, &tree, &["reset", "-q", "--hard", "HEAD~1"]);
+        assert_removable(&env, &tree);
+    }
+}
+
+#[test]
+fn l4_a_landing_that_was_taken_back_or_lost_covers_nothing() {
+    let (env, tree) = with_work("sealed");
+    main_moves_on(&env);
+    let landing = land(&env, &[]);
+    env.git(&["reset", "-q", "--hard", "main"]);
+    assert_eq!(landed(&env, "a"), "recorded");
+    env.ok(&["revert", &landing["id"].to_string()]);
+    assert_eq!(landed(&env, "a"), Value::Null);
+    env.refused(&["rm", "a"], 1, "tree_unlanded");
+    assert!(tree.is_dir());
+    // Landed again, and then somebody moved main away from it.
+    commit(&env, &tree, "more", "m\n");
+    assert_eq!(land(&env, &[])["outcome"], "landed");
+    assert_eq!(landed(&env, "a"), "recorded");
+    env.git(&["update-ref", "refs/heads/main", "main~1"]);
+    assert_eq!(landed(&env, "a"), Value::Null);
+}

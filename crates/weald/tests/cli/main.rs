@@ -9,6 +9,8 @@ mod events;
 mod faces;
 mod landing;
 mod landing_storm;
+mod landing_fetch;
+mod landing_gitlinks;
 mod landing_merged;
 mod malformed;
 mod messages;

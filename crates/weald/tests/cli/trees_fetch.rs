@@ -10,7 +10,7 @@ use weald_testkit::TestEnv;
 use crate::trees_remove::{commit, git_in, repository};
 
 /// A repository whose `main` follows origin's, and a second clone in which others work.
-fn with_remote() -> (TestEnv, PathBuf) {
+pub fn with_remote() -> (TestEnv, PathBuf) {
     let env = repository();
     let remote = env.root().join("remote.git");
     env.git(&["clone", "-q", "--bare", ".", remote.to_str().unwrap()]);
@@ -28,7 +28,7 @@ fn with_remote() -> (TestEnv, PathBuf) {
 }
 
 /// Somebody else pushes a commit and a tag.
-fn pushed(env: &TestEnv, other: &Path, file: &str) -> String {
+pub fn pushed(env: &TestEnv, other: &Path, file: &str) -> String {
     let tip = commit(env, other, file, "theirs\n");
     git_in(env, other, &["tag", &format!("tag-{file}")]);
     git_in(env, other, &["push", "-q", "--tags", "origin", "main"]);
