@@ -91,7 +91,10 @@ impl Trees<'_> {
     }
 
     /// The names of submodules, from the text of `.gitmodules`.
-    fn names_by_path(&self, text: Vec<u8>) -> Result<BTreeMap<String, String>, TreeError> {
+    pub(crate) fn names_by_path(
+        &self,
+        text: Vec<u8>,
+    ) -> Result<BTreeMap<String, String>, TreeError> {
         let listed = Git::new(self.place.repository().common_dir(), "config")
             .args(["--no-includes", "--file", "-", "-z"])
             .args(["--get-regexp", r"^submodule\..*\.path$"])
@@ -106,7 +109,8 @@ impl Trees<'_> {
         Ok(named.collect())
     }
 
-    fn main_has(&self, name: &str, commit: &str) -> bool {
+    /// Whether main's repository of a submodule has a commit.
+    pub(crate) fn main_has(&self, name: &str, commit: &str) -> bool {
         let module = self
             .place
             .repository()

@@ -7,7 +7,7 @@ use weald_testkit::TestEnv;
 use crate::trees_remove::{git_in, repository};
 
 /// A repository with a submodule `libs/one`, and tree `a` of it.
-fn with_submodule() -> TestEnv {
+pub fn with_submodule() -> TestEnv {
     let env = repository();
     let library = env.root().join("library");
     fs::create_dir(&library).unwrap();
