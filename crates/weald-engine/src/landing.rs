@@ -23,6 +23,7 @@ mod source;
 mod verify;
 mod window;
 
+pub use commit::CommitScope;
 pub use error::LandError;
 pub use lander::Progress;
 pub use queue::QueueView;

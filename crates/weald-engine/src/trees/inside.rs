@@ -13,6 +13,7 @@ use weald_git::{Git, GitError};
 
 mod aside;
 mod changes;
+mod commit;
 mod diff;
 mod fingerprint;
 mod look;
@@ -24,6 +25,7 @@ mod stream;
 mod sync;
 mod times;
 
+pub(crate) use commit::CommitWish;
 pub use diff::DiffStyle;
 pub(crate) use snapshot::COMMITTER;
 
@@ -104,6 +106,8 @@ pub(crate) enum Job {
         rebase: bool,
         message: String,
     },
+    /// Commit what is there, with the tree's own hooks.
+    Commit(CommitWish),
     /// Write a small file of the repository's.
     WriteAlternates { text: String },
 }
@@ -319,6 +323,7 @@ impl Request {
                 rebase,
                 message,
             } => self.sync(commit, *rebase, message),
+            Job::Commit(wish) => self.commit(wish),
             Job::WriteAlternates { text } => {
                 fs::write(self.git_dir.join("objects/info/alternates"), text)?;
                 Ok(say(&Reply::default())?)

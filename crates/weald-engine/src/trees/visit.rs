@@ -104,19 +104,36 @@ impl Trees<'_> {
         access: Access,
         job: Job,
     ) -> Result<Visit, TreeError> {
-        let request = Request {
-            git_dir: site.git_dir.clone(),
-            work_tree: site.path.clone(),
-            home: self.host.home.clone(),
-            smudges_lfs: self.config.text("tree.lfs") == "smudge",
-            job,
-        };
+        let request = self.request(site, job);
         let limit = self.config.duration("tree.look_limit").unsigned_abs();
         match self.visit_at(Level::Full, name, site, access, &request, limit) {
             Err(TreeError::Sandbox(SandboxError::Unavailable { .. })) => {
                 self.visit_at(Level::Landlock, name, site, access, &request, limit)
             }
             answered => answered,
+        }
+    }
+
+    /// Does a job that runs somebody's command, as a hook is: at level full or not at all, and for as long as `limit`.
+    pub(crate) fn do_inside_fully(
+        &self,
+        name: &str,
+        site: &Site,
+        job: Job,
+        limit: Duration,
+    ) -> Result<Reply, TreeError> {
+        let request = self.request(site, job);
+        let visit = self.visit_at(Level::Full, name, site, Access::Write, &request, limit)?;
+        visit.finish(name)
+    }
+
+    fn request(&self, site: &Site, job: Job) -> Request {
+        Request {
+            git_dir: site.git_dir.clone(),
+            work_tree: site.path.clone(),
+            home: self.host.home.clone(),
+            smudges_lfs: self.config.text("tree.lfs") == "smudge",
+            job,
         }
     }
 

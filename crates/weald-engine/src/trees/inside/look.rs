@@ -187,7 +187,8 @@ impl Request {
         }
     }
 
-    fn operation(&self) -> Option<String> {
+    /// What is going on.
+    pub(super) fn operation(&self) -> Option<String> {
         let there = |name: &str| self.git_dir.join(name).exists();
         let found = [
             ("rebase-merge", "rebase"),
