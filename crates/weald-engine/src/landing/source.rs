@@ -9,6 +9,7 @@ use weald_core::tree::{Tree, TreeKind};
 
 use super::LandError;
 use super::candidate::{Ahead, Made};
+use super::commit::{CommitRequest, CommitScope};
 use crate::trees::{Look, TreeError, Trees};
 
 /// What to do with a landing that does not merge.
@@ -38,6 +39,8 @@ pub struct LandRequest {
     pub on_conflict: OnConflict,
     /// The token of the claim, for the completion of its task.
     pub token: Option<(TaskId, Token)>,
+    /// Commit what is not committed first, with these words.
+    pub commit: Option<(CommitScope, String)>,
 }
 
 impl Trees<'_> {
@@ -107,7 +110,11 @@ impl Trees<'_> {
 
     /// Puts a tree's head into the queue, or records why it can't go there.
     pub(crate) fn enqueue(&self, tree: &Tree, request: &LandRequest) -> Result<Landing, LandError> {
-        let (tree, ready) = match self.ready_head(tree) {
+        let committed = match &request.commit {
+            Some((scope, message)) => self.commit_first(tree, *scope, message),
+            None => Ok(()),
+        };
+        let (tree, ready) = match committed.and_then(|()| self.ready_head(tree)) {
             Ok((tree, head)) => (tree, Ok(head)),
             Err(LandError::Refused(reason)) => (tree.clone(), Err(reason)),
             Err(error) => return Err(error),
@@ -144,6 +151,21 @@ impl Trees<'_> {
                 Err(reason) => self.step_landing(tx, id, LandingInput::Refuse(*reason)),
             }
         })
+    }
+
+    fn commit_first(
+        &self,
+        tree: &Tree,
+        scope: CommitScope,
+        message: &str,
+    ) -> Result<(), LandError> {
+        let identity = self.committer()?;
+        let request = CommitRequest {
+            scope,
+            message,
+            identity: &identity,
+        };
+        self.commit_changes(tree, &request).map(drop)
     }
 
     /// The head that would land: imported, and all of the tree's own work.

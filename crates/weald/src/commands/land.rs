@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use weald_core::id::{LandingId, TaskId, Token};
 use weald_core::landing::{Landing, LandingStatus, Strategy};
-use weald_engine::{LandRequest, OnConflict, Progress};
+use weald_engine::{CommitScope, LandRequest, OnConflict, Progress};
 
 use crate::completion;
 use crate::context::{Context, Ground};
@@ -50,6 +50,12 @@ pub struct Land {
     /// What to do with a conflict: abort, or leave it in the target's checkout
     #[arg(long, value_enum, value_name = "WHAT", default_value = "abort")]
     on_conflict: OnConflictArg,
+    /// Commit changes of tracked files first, or all: also files that git does not know
+    #[arg(long, value_enum, value_name = "WHAT", num_args = 0..=1, default_missing_value = "tracked", require_equals = true)]
+    commit: Option<CommitArg>,
+    /// The message of that commit (default: Work in progress)
+    #[arg(long, short, value_name = "TEXT", requires = "commit")]
+    message: Option<String>,
     /// The token of the claim that its task is under (default: $WEALD_TOKEN if $WEALD_TASK is that task)
     #[arg(long, value_name = "N")]
     token: Option<Token>,
@@ -61,6 +67,12 @@ enum StrategyArg {
     Merge,
     Rebase,
     Ff,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum CommitArg {
+    Tracked,
+    All,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -112,6 +124,17 @@ impl Land {
                 OnConflictArg::Leave => OnConflict::Leave,
             },
             token: self.claim(context, ground)?,
+            commit: self.commit.map(|what| {
+                let scope = match what {
+                    CommitArg::Tracked => CommitScope::Tracked,
+                    CommitArg::All => CommitScope::All,
+                };
+                let words = self.message.clone();
+                (
+                    scope,
+                    words.unwrap_or_else(|| "Work in progress".to_owned()),
+                )
+            }),
         })
     }
 
