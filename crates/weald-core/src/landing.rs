@@ -278,6 +278,11 @@ impl Landing {
             cleanup: None,
         }
     }
+
+    /// True for one that landed, and whose process did not come to what follows from it.
+    pub fn is_unsettled(&self) -> bool {
+        self.status == LandingStatus::Landed && self.reverts.is_none() && self.cleanup.is_none()
+    }
 }
 
 /// What happens to a landing.

@@ -104,6 +104,7 @@ impl Trees<'_> {
         }
         let tree = self.engine.look(|tx| tx.tree_by_id(landing.tree_id))?;
         let tree = tree.ok_or(LandError::NoLanding(landing.id))?;
+        self.require_claim(landing)?;
         self.require_approval(&tree, &landing.head, &candidate.onto, &candidate.commit)?;
         self.require_gitlinks(&tree, &candidate.onto, &candidate.commit)
     }

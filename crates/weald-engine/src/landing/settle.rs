@@ -127,6 +127,7 @@ impl Trees<'_> {
     pub(crate) fn settle_unlanded(&self, landing: &Landing) -> Result<(), LandError> {
         match landing.status {
             LandingStatus::NothingToLand => {
+                self.settle_left(landing)?;
                 let cleanup = self.clean_up(landing)?;
                 self.engine.change(self.actor(), Durability::Power, |tx| {
                     self.step_landing(tx, landing.id, LandingInput::CleanedUp(cleanup))
@@ -140,6 +141,13 @@ impl Trees<'_> {
             LandingStatus::Red => self.tell_owner(landing, &red_text(landing)),
             _ => Ok(()),
         }
+    }
+
+    /// A process that was killed right after a landing left what follows from it.
+    fn settle_left(&self, landing: &Landing) -> Result<(), LandError> {
+        let known = self.engine.look(|tx| tx.landings_of(&landing.tree))?;
+        let mut left = known.iter().filter(|one| one.is_unsettled());
+        left.try_for_each(|one| self.settle_landed(one))
     }
 
     fn need_merge(&self, landing: &Landing) -> Result<(), LandError> {

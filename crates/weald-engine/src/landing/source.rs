@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use weald_core::id::{LandingId, TaskId, Token};
 use weald_core::landing::{self, Landing, LandingInput, Reason, Strategy};
-use weald_core::store::{Counter, Durability};
+use weald_core::store::{Counter, Durability, Write};
 use weald_core::tree::{Tree, TreeKind};
 
 use super::LandError;
@@ -133,15 +133,12 @@ impl Trees<'_> {
                     .clone()
                     .unwrap_or_else(|| tree.base.commit.clone()),
             };
-            let token = request.token.as_ref();
             let wanted = Landing {
                 strategy,
                 waiter,
                 keep: request.keep,
                 queued_by: self.actor().cloned(),
-                task_token: token
-                    .filter(|(task, _)| Some(task) == tree.task.as_ref())
-                    .map(|(_, token)| *token),
+                task_token: self.claim_of(tx, &tree, request)?,
                 ..Landing::new(id, &tree, head, tx.now())
             };
             let (landing, change) = landing::queue(wanted);
@@ -151,6 +148,40 @@ impl Trees<'_> {
                 Err(reason) => self.step_landing(tx, id, LandingInput::Refuse(*reason)),
             }
         })
+    }
+
+    /// The claim that a landing is made under: the one that was given, or the caller's own.
+    fn claim_of(
+        &self,
+        tx: &dyn Write,
+        tree: &Tree,
+        request: &LandRequest,
+    ) -> Result<Option<Token>, LandError> {
+        let Some(id) = &tree.task else {
+            return Ok(None);
+        };
+        if let Some((_, token)) = request.token.as_ref().filter(|(task, _)| task == id) {
+            return Ok(Some(*token));
+        }
+        let lease = tx.task(id)?.and_then(|task| task.lease);
+        let own = lease.filter(|lease| Some(&lease.session) == self.actor());
+        Ok(own.map(|lease| lease.token))
+    }
+
+    /// Refuses a landing under a claim that somebody took over since.
+    pub(super) fn require_claim(&self, landing: &Landing) -> Result<(), LandError> {
+        let (Some(id), Some(token)) = (&landing.task, landing.task_token) else {
+            return Ok(());
+        };
+        let newest = self.engine.look(|tx| tx.task(id))?.map(|task| task.token);
+        match newest {
+            Some(newest) if newest != token => Err(LandError::refused(
+                "stale_token",
+                format!("token {token} of task {id} does not count: the newest is {newest}"),
+            )
+            .hint(format!("weald task show {id} tells who has it now"))),
+            _ => Ok(()),
+        }
     }
 
     fn commit_first(

@@ -331,6 +331,7 @@ impl<'t, 'a> Turn<'t, 'a> {
         gate: Option<Box<GateReceipt>>,
     ) -> Result<Landing, LandError> {
         let (trees, id) = (self.trees, slot.landing.id);
+        step("land.ready");
         if trees.landing_tip(&slot.landing.target)? != slot.before {
             return Err(LandError::Outrun(slot.landing.target.clone()));
         }

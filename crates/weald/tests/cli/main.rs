@@ -13,6 +13,7 @@ mod landing_gitlinks;
 mod landing_merged;
 mod landing_queue;
 mod landing_storm;
+mod landing_takeover;
 mod malformed;
 mod messages;
 mod profiles;
