@@ -18,12 +18,12 @@ pub fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
-fn is_root() -> bool {
+pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
 /// A directory that belongs to uid 1000, with a copy of the binary in it; `None` (said aloud) where that can't be had.
-fn ordinary_home(name: &str) -> Option<PathBuf> {
+pub fn ordinary_home(name: &str) -> Option<PathBuf> {
     let home = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = fs::remove_dir_all(&home);
     fs::create_dir_all(&home).unwrap();
@@ -44,7 +44,7 @@ fn ordinary_home(name: &str) -> Option<PathBuf> {
 }
 
 /// As uid 1000 if the test is root, else as whoever runs it.
-fn as_user(command: &mut Command) -> &mut Command {
+pub fn as_user(command: &mut Command) -> &mut Command {
     match is_root() {
         true => command.uid(1000).gid(1000),
         false => command,

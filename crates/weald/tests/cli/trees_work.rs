@@ -51,7 +51,7 @@ fn w1_a_run_is_in_the_tree_and_passes_everything_on() {
 }
 
 /// Whether any process has this word on its command line.
-fn is_running(word: &str) -> bool {
+pub fn is_running(word: &str) -> bool {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     processes
         .filter_map(|entry| fs::read(entry.path().join("cmdline")).ok())
