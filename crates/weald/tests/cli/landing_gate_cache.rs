@@ -5,9 +5,10 @@ use std::fs;
 use serde_json::{Value, json};
 use weald_testkit::TestEnv;
 
-use crate::landing_gate::{land, land_with, log_of, runs, set, toml_of, tree_with};
+use crate::landing_gate::{land, land_with, log_of, runs, set, toml_of, tree_with, wait_until};
 use crate::trees_remove::repository;
 use crate::trees_setup::commit_all;
+use crate::trees_work::is_running;
 
 /// Lands the same change as before on the same target, from another tree.
 fn again(env: &TestEnv, start: &str, name: &str, variables: &[(&str, &str)]) -> Value {
@@ -172,6 +173,26 @@ fn gate_runs_several_at_once_each_on_top_of_those_ahead() {
         }
     }
     assert!(!env.root().join("app.weald/.gate").exists());
+}
+
+#[test]
+fn gate_of_a_landing_that_was_dropped_is_called_off() {
+    let env = repository();
+    let length = "9417.5";
+    set(
+        &env,
+        "gate.command",
+        &format!("setsid sleep {length} & sleep {length}"),
+    );
+    tree_with(&env, "a", "a.txt", "a\n");
+    let mut child = env.weald_command(&["land", "a"]).spawn().unwrap();
+    wait_until(|| is_running(length));
+    env.ok(&["queue", "drop", "1"]);
+    child.wait().unwrap();
+    assert!(!is_running(length), "a sleep is left");
+    assert!(!env.root().join("app.weald/.gate").exists());
+    let log = fs::read_to_string(env.private().join("landings/1-1.log")).unwrap();
+    assert!(log.contains("ended:     called off"), "{log}");
 }
 
 #[test]

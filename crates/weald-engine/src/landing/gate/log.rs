@@ -145,9 +145,9 @@ mod tests {
             let text: String = (0..length).map(|n| char::from(b'0' + n % 10)).collect();
             log.take_all(text.as_bytes()).unwrap();
             let path = log.end("end").unwrap();
-            assert_eq!(std::fs::read_to_string(path).unwrap(), expected);
+            assert_eq!(fs::read_to_string(path).unwrap(), expected);
         }
-        let names = std::fs::read_dir(folder.path()).unwrap();
+        let names = fs::read_dir(folder.path()).unwrap();
         assert_eq!(names.count(), 3, "none is written over");
     }
 }
