@@ -44,6 +44,10 @@ pub trait ProcessTable: Send + Sync {
     fn identify(&self, pid: u32) -> Option<ProcessIdentity>;
     /// The numbers of the calling process's ancestors, nearest first.
     fn ancestors(&self) -> Vec<u32>;
+    /// What a process calls itself: its name, and the program or script that it runs.
+    fn names(&self, _pid: u32) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// Whether a session lives.

@@ -1,7 +1,8 @@
 //! Who is calling: flag, `WEALD_SESSION`, the variables of known agents, an ancestor that registered, or nobody.
 
 use weald_core::name::{NameError, SessionName};
-use weald_core::session::ProcessTable;
+use weald_core::session::{ProcessState, ProcessTable};
+use weald_core::store::StoreError;
 
 use crate::engine::Engine;
 use crate::sessions::SessionError;
@@ -15,6 +16,70 @@ const AGENT_VARIABLES: [(&str, &str); 6] = [
     ("GEMINI_SESSION_ID", "gemini"),
     ("OPENCODE_SESSION_ID", "opencode"),
 ];
+
+/// Variables that agents set for the commands they run, whoever started them.
+const AGENT_MARKS: [&str; 12] = [
+    "CLAUDECODE",
+    "CLAUDE_CODE_ENTRYPOINT",
+    "CODEX_SANDBOX",
+    "CODEX_SANDBOX_NETWORK_DISABLED",
+    "GEMINI_CLI",
+    "CURSOR_AGENT",
+    "OPENCODE",
+    "CLINE_ACTIVE",
+    "AUGMENT_AGENT",
+    "GOOSE_TERMINAL",
+    "AI_AGENT",
+    "WEALD_TOKEN",
+];
+
+/// What agents' programs are called.
+const AGENT_PROGRAMS: [&str; 10] = [
+    "claude",
+    "codex",
+    "gemini",
+    "opencode",
+    "cursor-agent",
+    "aider",
+    "goose",
+    "amp",
+    "crush",
+    "copilot",
+];
+
+/// Why the caller is taken for an agent, if it is: a variable that agents set, a program of an agent above it, or a run in
+/// a tree above it. `variable` looks an environment variable up.
+pub(crate) fn agent_above(
+    engine: &Engine,
+    variable: impl Fn(&str) -> Option<String>,
+) -> Result<Option<String>, StoreError> {
+    let named = AGENT_VARIABLES.iter().map(|(name, _)| *name);
+    let is_set = |name: &&str| variable(name).is_some_and(|value| !value.is_empty());
+    if let Some(name) = named.chain(AGENT_MARKS).find(is_set) {
+        return Ok(Some(format!("{name} is set")));
+    }
+    let ancestors = engine.processes.ancestors();
+    for pid in &ancestors {
+        let names = engine.processes.names(*pid);
+        if let Some(name) = names
+            .iter()
+            .find(|name| AGENT_PROGRAMS.contains(&name.as_str()))
+        {
+            return Ok(Some(format!("process {pid} above is {name}")));
+        }
+    }
+    let trees = engine.look(|tx| tx.trees())?;
+    let runs = trees
+        .iter()
+        .flat_map(|tree| tree.runs.iter().map(move |run| (tree, run)));
+    let mut above = runs.filter(|(_, run)| {
+        let is_above = ancestors.contains(&run.process.pid);
+        is_above && engine.processes.state(&run.process) != ProcessState::Gone
+    });
+    Ok(above
+        .next()
+        .map(|(tree, run)| format!("it runs in tree {} ({})", tree.name, run.program)))
+}
 
 /// How the caller was recognised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

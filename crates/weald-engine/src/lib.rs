@@ -39,7 +39,10 @@ pub use engine::{Engine, Settings};
 pub use events::{JournalLine, read_journal, read_journal_end};
 pub use identity::{Identity, IdentityError, IdentitySource, identify};
 pub use journal::JOURNAL_FILE;
-pub use landing::{CommitScope, LandError, LandRequest, OnConflict, Progress, QueueView};
+pub use landing::{
+    Approved, ApprovedCommit, ApprovedFile, CommitScope, LandError, LandRequest, OnConflict,
+    Progress, QueueView, approval_folder,
+};
 pub use machine::{SystemClock, SystemProcesses};
 pub use messages::{InboxQuery, MessageError, ReplyOutcome};
 pub use place::{Place, PlaceError};

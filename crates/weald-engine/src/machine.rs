@@ -70,6 +70,31 @@ impl ProcessTable for SystemProcesses {
             .take(64)
             .collect()
     }
+
+    fn names(&self, pid: u32) -> Vec<String> {
+        let name = read_line(&format!("/proc/{pid}/comm"));
+        let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        name.into_iter().chain(programs(&words)).collect()
+    }
+}
+
+/// Programs that run a script, whose name says more than theirs.
+const INTERPRETERS: [&str; 7] = ["node", "bun", "deno", "python3", "python", "sh", "bash"];
+
+/// The program of a command line, and the script that it runs if it is one that runs scripts; without folders and endings.
+fn programs(words: &[u8]) -> Vec<String> {
+    let mut names = words.split(|byte| *byte == 0).map(|word| {
+        let text = String::from_utf8_lossy(word).into_owned();
+        let name = text.rsplit('/').next().unwrap_or_default();
+        let endings = [".js", ".mjs", ".cjs", ".py"];
+        let ending = endings.iter().find(|ending| name.ends_with(**ending));
+        name[..name.len() - ending.map_or(0, |ending| ending.len())].to_owned()
+    });
+    let mut found: Vec<_> = names.next().into_iter().collect();
+    if INTERPRETERS.iter().any(|known| found[0] == *known) {
+        found.extend(names.find(|name| !name.starts_with('-')));
+    }
+    found
 }
 
 /// `/proc` may hide the processes of others; only the kernel's "no such process" is proof.
@@ -174,6 +199,22 @@ mod tests {
         ];
         for (process, expected) in forged {
             assert_eq!(SystemProcesses.state(&process), expected, "{process:?}");
+        }
+    }
+
+    #[test]
+    fn m18_a_script_is_known_by_its_own_name() {
+        for (words, expected) in [
+            ("/usr/bin/claude\0--resume\0", &["claude"][..]),
+            (
+                "node\0--no-warnings\0/opt/bin/codex.js\0exec\0",
+                &["node", "codex"],
+            ),
+            ("vim\0claude\0", &["vim"]),
+            ("-bash\0", &["-bash"]),
+            ("", &[""]),
+        ] {
+            assert_eq!(programs(words.as_bytes()), expected, "{words:?}");
         }
     }
 

@@ -7,9 +7,9 @@ use weald_core::SignedDuration;
 use weald_core::name::SessionName;
 
 use crate::commands::{
-    adopt, board, completions, config, demo, diff, doctor, ensure, enter, events, habits, init,
-    keep, land, list, man, msg, new, path, pool, ports, queue, revert, rm, run, sandbox, session,
-    setup, shell_init, snapshot, status, sync, task, trash, trust, vault,
+    adopt, approve, board, completions, config, demo, diff, doctor, ensure, enter, events, habits,
+    init, keep, land, list, man, msg, new, path, pool, ports, queue, revert, rm, run, sandbox,
+    session, setup, shell_init, snapshot, status, sync, task, trash, trust, vault,
 };
 use crate::completion;
 use crate::context::Context;
@@ -65,6 +65,7 @@ enum Command {
     New(new::New),
     Ensure(ensure::Ensure),
     Adopt(adopt::Adopt),
+    Approve(approve::Approve),
     #[command(visible_alias = "ls")]
     List(list::List),
     Status(status::Status),
@@ -132,6 +133,7 @@ impl Cli {
             Some(Command::New(command)) => command.run(context),
             Some(Command::Ensure(command)) => command.run(context),
             Some(Command::Adopt(command)) => command.run(context),
+            Some(Command::Approve(command)) => command.run(context),
             Some(Command::List(command)) => command.run(context),
             Some(Command::Status(command)) => command.run(context),
             Some(Command::Show(command)) => command.run(context),

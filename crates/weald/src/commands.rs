@@ -1,6 +1,7 @@
 //! One file a command: its arguments, the call of the engine, what it prints.
 
 pub mod adopt;
+pub mod approve;
 pub mod board;
 pub mod completions;
 pub mod config;

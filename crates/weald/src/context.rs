@@ -11,7 +11,7 @@ use weald_core::name::SessionName;
 use weald_core::store::Clock;
 use weald_engine::{
     Engine, Host, Identity, IdentitySource, LoadedConfig, Place, Settings, Sources, SystemClock,
-    SystemProcesses, Trees, identify, load_config, load_own_config,
+    SystemProcesses, Trees, approval_folder, identify, load_config, load_own_config,
 };
 use weald_store::SqliteStore;
 
@@ -70,7 +70,11 @@ impl<'a> Context<'a> {
         let starts = writable.iter().chain([&self.directory]);
         let found =
             starts.filter_map(|start| Place::find(start, home.as_deref(), state.as_deref()).ok());
-        found.map(|place| place.private().to_owned()).collect()
+        let planes = found.map(|place| place.private().to_owned());
+        // The secret of approvals is everybody's business.
+        planes
+            .chain(state.as_deref().map(approval_folder))
+            .collect()
     }
 
     /// The repository's place.

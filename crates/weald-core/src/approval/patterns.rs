@@ -1,17 +1,14 @@
 //! Patterns of paths, as in `.gitignore`.
 //!
 //! They protect, so what is not understood matches rather than not: an unknown class of characters is any character, and
-//! a pattern for directories also matches a file of that name. `!` takes back what an earlier pattern of the same list said,
-//! but nothing below a directory that matches.
+//! a pattern for directories also matches a file of that name. Nothing takes back what another pattern says: there is no `!`.
 
-/// A list of patterns; later ones win over earlier ones.
+/// A list of patterns.
 #[derive(Debug, Clone, Default)]
 pub struct Patterns(Vec<Pattern>);
 
 #[derive(Debug, Clone)]
 struct Pattern {
-    is_exception: bool,
-    is_for_directories: bool,
     /// One entry a part of a path; one alone matches a name at any depth.
     parts: Vec<Part>,
     is_anchored: bool,
@@ -49,12 +46,8 @@ impl Patterns {
     /// Whether a path, or a directory that it lies in, is meant.
     pub fn matches(&self, path: &str) -> bool {
         let parts: Vec<_> = path.split('/').filter(|part| !part.is_empty()).collect();
-        (1..=parts.len()).any(|depth| {
-            let is_directory = depth < parts.len();
-            let found = self.0.iter().rev();
-            let mut found = found.filter(|pattern| pattern.fits(&parts[..depth], is_directory));
-            found.next().is_some_and(|pattern| !pattern.is_exception)
-        })
+        let meant = |depth| self.0.iter().any(|pattern| pattern.fits(&parts[..depth]));
+        (1..=parts.len()).any(meant)
     }
 }
 
@@ -64,14 +57,7 @@ impl Pattern {
         if line.starts_with('#') {
             return None;
         }
-        let (is_exception, line) = match line.strip_prefix('!') {
-            Some(rest) => (true, rest),
-            None => (false, line),
-        };
-        let (is_for_directories, line) = match line.strip_suffix('/') {
-            Some(rest) => (true, rest),
-            None => (false, line),
-        };
+        let line = line.strip_suffix('/').unwrap_or(line);
         let is_anchored = line.contains('/');
         let line = line.strip_prefix('/').unwrap_or(line);
         if line.is_empty() {
@@ -82,18 +68,10 @@ impl Pattern {
             // `a/**` is what lies in `a`, not `a` itself.
             parts.push(Part::Name(vec![Token::Many]));
         }
-        Some(Self {
-            is_exception,
-            is_for_directories,
-            parts,
-            is_anchored,
-        })
+        Some(Self { parts, is_anchored })
     }
 
-    fn fits(&self, path: &[&str], is_directory: bool) -> bool {
-        if self.is_exception && self.is_for_directories && !is_directory {
-            return false;
-        }
+    fn fits(&self, path: &[&str]) -> bool {
         let from = if self.is_anchored { 0 } else { path.len() - 1 };
         wild(
             &self.parts,
@@ -269,12 +247,8 @@ mod tests {
             (&["\\*.c"], "*.c", true),
             (&["\\*.c"], "a.c", false),
             (&["\\#x"], "#x", true),
-            (&["# comment", "", "/", "!"], "comment", false),
+            (&["# comment", "", "/"], "comment", false),
             (&["x  "], "x", true),
-            (&["*.c", "!a.c"], "a.c", false),
-            (&["*.c", "!a.c"], "b.c", true),
-            (&["!a.c", "*.c"], "a.c", true),
-            (&["dir/", "!dir/a"], "dir/a", true),
             (&["ä*"], "äöü/x", true),
         ] {
             let list = Patterns::new(patterns.iter().copied());

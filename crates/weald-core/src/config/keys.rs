@@ -27,6 +27,8 @@ pub enum Kind {
     List,
     /// A list of texts that only the user may set: a repository's is ignored.
     OwnList,
+    /// A list of texts that only grows: everybody's count together, so nobody takes away what another one guards.
+    JoinedList,
     /// `none`, or a size in bytes, as `512M` or `2G`.
     Size,
 }
@@ -323,9 +325,9 @@ pub const KEYS: &[Key] = &[
     ),
     key(
         "policy.protected",
-        Kind::List,
+        Kind::JoinedList,
         "",
-        "paths (patterns as in .gitignore) whose change needs a person's approval",
+        "paths (patterns as in .gitignore, without `!`) whose change needs a person's approval",
     ),
     key(
         "sandbox.level",

@@ -219,6 +219,7 @@ impl Config {
             };
             match self.admit(key, &raw, trust) {
                 Ok(value) => {
+                    let value = self.joined(key, value);
                     self.values.insert(key.name, (value, layer.origin.clone()));
                 }
                 Err(Rejected::Invalid(reason)) if trust == Trust::Owner => {
@@ -232,6 +233,21 @@ impl Config {
             }
         }
         Ok(())
+    }
+
+    /// The value of a list that only grows, with what it held before.
+    fn joined(&self, key: &Key, value: Value) -> Value {
+        let (Kind::JoinedList, Value::List(more)) = (key.kind, &value) else {
+            return value;
+        };
+        let mut all = self.list(key.name).to_vec();
+        all.extend(
+            more.iter()
+                .filter(|item| !all.contains(item))
+                .cloned()
+                .collect::<Vec<_>>(),
+        );
+        Value::List(all)
     }
 
     /// Checks a value; one that the repository brings must not loosen a guarded key.
@@ -264,6 +280,11 @@ impl Config {
                 let value = Value::Text((*strictest).to_owned());
                 self.values.insert(key.name, (value, origin.clone()));
                 format!("{reason}; `{strictest}` counts until it can be read")
+            }
+            (Rejected::Invalid(reason), Kind::JoinedList) => {
+                let everything = self.joined(key, Value::List(vec!["**".to_owned()]));
+                self.values.insert(key.name, (everything, origin.clone()));
+                format!("{reason}; everything counts as named until it can be read")
             }
             (Rejected::Invalid(reason), _) => reason,
         };
@@ -376,6 +397,78 @@ mod tests {
             values: strictest_values(),
         };
         assert_eq!(gate(vec![strict]), "human");
+    }
+
+    /// Values of a key, from the loosest to the strictest as far as that can be said.
+    fn values_of(key: &Key) -> Vec<String> {
+        match key.kind {
+            Kind::Guarded(order) => order.iter().map(|name| format!("'{name}'")).collect(),
+            Kind::OwnList | Kind::JoinedList => vec!["[]".to_owned(), "['/x']".to_owned()],
+            _ => vec!["''".to_owned(), "'x'".to_owned()],
+        }
+    }
+
+    #[test]
+    fn m24_no_key_that_guards_something_is_loosened_by_the_repository() {
+        let mut seen = 0;
+        for key in KEYS {
+            let is_guarding = matches!(
+                key.kind,
+                Kind::Guarded(_) | Kind::OwnList | Kind::OwnText | Kind::JoinedList
+            );
+            if !is_guarding {
+                continue;
+            }
+            seen += 1;
+            let values = values_of(key);
+            for (strictness, own) in values.iter().enumerate() {
+                let owners = format!("{} = {own}", key.name);
+                let alone = resolve(vec![user(&owners)]).unwrap();
+                let alone = alone.get(key.name).0.clone();
+                for (theirs, value) in values.iter().enumerate() {
+                    let shared = repository(&format!("{} = {value}", key.name));
+                    let config = resolve(vec![shared.clone(), user(&owners)]).unwrap();
+                    let found = config.get(key.name).0.clone();
+                    let grows = key.kind == Kind::JoinedList && theirs > strictness;
+                    assert_eq!(found == alone, !grows, "{}: {own} {value}", key.name);
+                    // Without a word of the owner's the default can't be loosened either.
+                    let config = resolve(vec![shared]).unwrap();
+                    let (found, origin) = config.get(key.name);
+                    if *origin != Origin::Default {
+                        let Kind::Guarded(order) = key.kind else {
+                            assert_eq!(key.kind, Kind::JoinedList, "{}", key.name);
+                            continue;
+                        };
+                        let rank = |name: &str| order.iter().position(|known| *known == name);
+                        assert!(
+                            rank(&found.to_string()) >= rank(key.default),
+                            "{}",
+                            key.name
+                        );
+                    }
+                }
+            }
+        }
+        assert!(seen >= 9, "{seen} keys guard something");
+    }
+
+    #[test]
+    fn m24_protected_paths_of_everybody_count_together() {
+        let protected = |layers| {
+            let config = resolve(layers).unwrap();
+            config.list("policy.protected").join(" ")
+        };
+        let both = vec![
+            repository("policy.protected = ['infra/', '*.lock']"),
+            user("policy.protected = ['*.lock', 'docs']"),
+            layer(Origin::Flag("set".into()), "policy.protected = []"),
+        ];
+        assert_eq!(protected(both), "infra/ *.lock docs");
+        for odd in ["['a', '!a']", "5", "[5]"] {
+            let odd = repository(&format!("policy.protected = {odd}"));
+            assert_eq!(protected(vec![odd]), "**", "unreadable is strict");
+        }
+        assert!(resolve(vec![user("policy.protected = ['!a']")]).is_err());
     }
 
     #[test]

@@ -42,7 +42,7 @@ pub fn from_text(key: &Key, text: &str) -> toml::Value {
         Kind::Number(..) => text
             .parse()
             .map_or_else(|_| text.into(), toml::Value::Integer),
-        Kind::List | Kind::OwnList => {
+        Kind::List | Kind::OwnList | Kind::JoinedList => {
             if text.trim_start().starts_with('[')
                 && let Ok(table) = format!("list = {text}").parse::<toml::Table>()
                 && let Some(list) = table.get("list")
@@ -95,10 +95,17 @@ pub fn check_value(key: &Key, raw: &toml::Value) -> Result<Value, String> {
             "none" => Ok(Value::Text("none".to_owned())),
             size => parse_size(size).map(|_| Value::Text(size.to_owned())),
         },
-        Kind::List | Kind::OwnList => {
+        Kind::List | Kind::OwnList | Kind::JoinedList => {
             let items = raw
                 .as_array()
                 .ok_or_else(|| "this is a list of texts".to_owned())?;
+            let takes_back =
+                |item: &toml::Value| item.as_str().is_some_and(|text| text.starts_with('!'));
+            if key.kind == Kind::JoinedList && items.iter().any(takes_back) {
+                return Err(
+                    "nothing in this list takes back what another one says: no `!`".to_owned(),
+                );
+            }
             let texts = items.iter().map(|item| item.as_str().map(str::to_owned));
             texts
                 .collect::<Option<_>>()

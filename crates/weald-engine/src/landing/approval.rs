@@ -1,24 +1,273 @@
 //! A person's approval, bound to the exact head.
+//!
+//! It lies in the tree's record, sealed with a secret that no sandbox shows; an agent's session is refused. A local gate
+//! can't stop somebody with the same user id outside of a sandbox: `weald verify` finds what went around it.
 
+mod secret;
+
+use serde::Serialize;
+use weald_core::approval::{self, Patterns, is_always_protected, judge, sealed_text};
+use weald_core::config::{Layer, Origin, resolve, strictest_values};
+use weald_core::store::Durability;
 use weald_core::tree::{Approval, Tree};
+use weald_core::tree_rules::TreeInput;
+use weald_git::Git;
 
 use super::LandError;
-use crate::trees::Trees;
+use crate::identity::agent_above;
+use crate::trees::{TreeError, Trees, at};
+use secret::{Secret, secret_file};
+
+pub use secret::approval_folder;
+
+/// The largest `weald.toml` that is read.
+const SETTINGS_LIMIT: usize = 256 * 1024;
+
+/// How many paths a refusal names.
+const NAMED: usize = 50;
+
+/// A commit that was approved.
+#[derive(Debug, Clone, Serialize)]
+pub struct ApprovedCommit {
+    /// Its id.
+    pub commit: String,
+    /// The first line of its message.
+    pub subject: String,
+}
+
+/// A file that what was approved changes.
+#[derive(Debug, Clone, Serialize)]
+pub struct ApprovedFile {
+    /// Its path.
+    pub path: String,
+    /// Whether it needs the approval.
+    pub protected: bool,
+}
+
+/// What was approved.
+#[derive(Debug, Clone, Serialize)]
+pub struct Approved {
+    /// The tree.
+    #[serde(skip)]
+    pub tree: Tree,
+    /// The approval.
+    pub approval: Approval,
+    /// The commits that the target lacks, newest first.
+    pub commits: Vec<ApprovedCommit>,
+    /// What they change.
+    pub files: Vec<ApprovedFile>,
+    /// Changes in the tree that are not committed, so not part of it.
+    #[serde(skip)]
+    pub uncommitted: u64,
+}
+
+/// What needs a person's word.
+struct Demands {
+    /// Everything does.
+    everything: bool,
+    patterns: Patterns,
+}
+
+impl Demands {
+    fn protects(&self, path: &str) -> bool {
+        is_always_protected(path) || self.patterns.matches(path)
+    }
+}
 
 impl Trees<'_> {
     /// Approves what a tree holds now.
-    pub fn approve_landing(&self, _name: Option<&str>) -> Result<(Tree, Approval), LandError> {
-        todo!()
+    pub fn approve_landing(&self, name: Option<&str>) -> Result<Approved, LandError> {
+        self.refuse_agents()?;
+        let tree = self.named(name)?;
+        let site = self.site(&tree)?;
+        let (tree, look) = self.import_and_follow(&tree, &site)?;
+        let name = &tree.name;
+        if let Some(operation) = &look.operation {
+            return Err(LandError::refused(
+                "tree_in_operation",
+                format!("a {operation} is going on in {name}, so its head is not what would land"),
+            )
+            .hint(format!("finish it: weald run {name} -- git status")));
+        }
+        let head = look
+            .head
+            .ok_or_else(|| LandError::refused("no_commit", format!("{name} holds no commit")))?;
+        let now = self.now()?;
+        let state = self.state()?;
+        let file = secret_file(state);
+        let secret = Secret::load_or_make(state).map_err(at(&file))?;
+        let text = sealed_text(tree.id, &head, &tree.target, now);
+        let approval = Approval {
+            target: tree.target.clone(),
+            at: now,
+            by: self.actor().cloned(),
+            seal: secret.seal(&text),
+            head,
+        };
+        let (commits, files) = self.about_to_land(&tree, &approval.head)?;
+        let input = TreeInput::Approved(Box::new(approval.clone()));
+        Ok(Approved {
+            tree: self.decide(&tree, Durability::Power, input)?,
+            approval,
+            commits,
+            files,
+            uncommitted: look.staged + look.unstaged + look.untracked,
+        })
     }
 
     /// Refuses unless everybody who must agree to `head` has agreed; `old_tip` and `candidate` say what it changes.
     pub(crate) fn require_approval(
         &self,
-        _tree: &Tree,
-        _head: &str,
-        _old_tip: &str,
-        _candidate: &str,
+        tree: &Tree,
+        head: &str,
+        old_tip: &str,
+        candidate: &str,
     ) -> Result<(), LandError> {
-        Ok(())
+        let demands = self.demands(old_tip)?;
+        let vault = self.vault();
+        let changed = changed_paths(vault.git("diff-tree"), old_tip, candidate)?;
+        let paths: Vec<_> = changed
+            .into_iter()
+            .filter(|path| demands.protects(path))
+            .collect();
+        if !demands.everything && paths.is_empty() {
+            return Ok(());
+        }
+        // Somebody may have approved it while it waited.
+        let known = self.engine.look(|tx| tx.tree_by_id(tree.id))?;
+        let given = known.as_ref().and_then(|tree| tree.approval.as_ref());
+        let genuine = |given: &Approval| self.is_genuine(tree, given);
+        let Err(lacking) = judge(given, head, &tree.target, genuine) else {
+            return Ok(());
+        };
+        let why = match &paths[..] {
+            [] => "policy.gate is `human`".to_owned(),
+            [path] => format!("it changes {path}, which is protected"),
+            [path, rest @ ..] => format!(
+                "it changes {path} and {} more that are protected",
+                rest.len()
+            ),
+        };
+        let name = &tree.name;
+        Err(LandError::refused(
+            "needs_approval",
+            format!("{name} needs a person's approval ({why}), and {lacking}; nothing was moved"),
+        )
+        .hint(format!("weald approve {name}"))
+        .paths(paths.into_iter().take(NAMED).collect()))
     }
+
+    /// A seal that can't be checked is none.
+    fn is_genuine(&self, tree: &Tree, given: &Approval) -> bool {
+        let text = sealed_text(tree.id, &given.head, &given.target, given.at);
+        let secret = self.state().ok().map(Secret::load);
+        matches!(secret, Some(Ok(Some(secret))) if secret.is_seal_of(&given.seal, &text))
+    }
+
+    /// What needs a person's word at a tip. What the settings there say comes on top of what was read before, and takes
+    /// nothing away.
+    fn demands(&self, tip: &str) -> Result<Demands, LandError> {
+        let (gate, origin) = self.config.get("policy.gate");
+        let mut everything = gate.to_string() == "human";
+        let mut patterns = self.config.list("policy.protected").to_vec();
+        let read = self.target.as_ref().map(|(_, tip)| tip.as_str());
+        if read != Some(tip) {
+            let there = self.settings_at(tip)?;
+            let is_owners = !matches!(
+                origin,
+                Origin::Default | Origin::Profile(_) | Origin::Repository(_)
+            );
+            everything |= !is_owners && there.text("policy.gate") == "human";
+            patterns.extend(there.list("policy.protected").iter().cloned());
+        }
+        Ok(Demands {
+            everything,
+            patterns: Patterns::new(patterns.iter().map(String::as_str)),
+        })
+    }
+
+    /// The repository's own settings at a commit, alone; the strictest ones if they can't be understood.
+    fn settings_at(&self, tip: &str) -> Result<weald_core::config::Config, LandError> {
+        let text = self
+            .vault()
+            .git("cat-file")
+            .args(["blob", &format!("{tip}:{}", approval::SETTINGS)])
+            .output()?;
+        let values = match text.status.success() {
+            false => toml::Table::new(),
+            true if text.stdout.len() > SETTINGS_LIMIT => strictest_values(),
+            true => String::from_utf8_lossy(&text.stdout)
+                .parse()
+                .unwrap_or_else(|_| strictest_values()),
+        };
+        let layer = Layer {
+            origin: Origin::Repository(tip.to_owned()),
+            values,
+        };
+        // A repository's own mistakes are no errors.
+        Ok(resolve(vec![layer]).expect("only an owner's values can be refused"))
+    }
+
+    /// The commits that the target lacks, and what they change.
+    fn about_to_land(
+        &self,
+        tree: &Tree,
+        head: &str,
+    ) -> Result<(Vec<ApprovedCommit>, Vec<ApprovedFile>), LandError> {
+        let place = self.comparing(tree);
+        let base = || tree.base.commit.clone();
+        let tip = self.target_tip(tree)?.unwrap_or_else(base);
+        let fork = Git::new(&place, "merge-base").args([&tip, head]).output()?;
+        let fork = String::from_utf8_lossy(&fork.stdout).trim().to_owned();
+        let fork = if fork.is_empty() { tip.clone() } else { fork };
+        let log = Git::new(&place, "log")
+            .args(["-z", "--format=%H %s", &format!("{tip}..{head}")])
+            .run()?;
+        let log = String::from_utf8_lossy(&log);
+        let commits = log.split('\0').filter_map(|line| line.split_once(' '));
+        let commits = commits.map(|(commit, subject)| ApprovedCommit {
+            commit: commit.to_owned(),
+            subject: subject.to_owned(),
+        });
+        let demands = self.demands(&tip)?;
+        let changed = changed_paths(Git::new(&place, "diff-tree"), &fork, head)?;
+        let files = changed.into_iter().map(|path| ApprovedFile {
+            protected: demands.protects(&path),
+            path,
+        });
+        Ok((commits.collect(), files.collect()))
+    }
+
+    fn refuse_agents(&self) -> Result<(), LandError> {
+        let variable = |name: &str| {
+            let mut known = self.host.environment.iter();
+            let (_, value) = known.find(|(known, _)| known == name)?;
+            Some(value.to_string_lossy().into_owned())
+        };
+        match agent_above(self.engine, variable)? {
+            None => Ok(()),
+            Some(why) => Err(LandError::refused(
+                "agent_session",
+                format!("only a person can approve, and this is an agent's session: {why}"),
+            )
+            .hint("run it yourself, in a terminal of your own")),
+        }
+    }
+
+    fn state(&self) -> Result<&std::path::Path, LandError> {
+        let missing = || TreeError::Unsupported {
+            what: "without a home there is no place for the secret of approvals".to_owned(),
+        };
+        Ok(self.host.state.as_deref().ok_or_else(missing)?)
+    }
+}
+
+/// Every path that differs, by both names where it was renamed.
+fn changed_paths(git: Git, from: &str, to: &str) -> Result<Vec<String>, LandError> {
+    let listed = git
+        .args(["-r", "-z", "--name-only", "--no-renames", from, to])
+        .run()?;
+    let text = String::from_utf8_lossy(&listed);
+    let paths = text.split('\0').filter(|path| !path.is_empty());
+    Ok(paths.map(str::to_owned).collect())
 }

@@ -103,6 +103,7 @@ impl Trees<'_> {
             hidden = vec![common_dir.join("weald")];
             write.push(common_dir);
         }
+        hidden.extend(self.secrets());
         let mut policy = sandbox_policy(
             self.config,
             SandboxRequest {

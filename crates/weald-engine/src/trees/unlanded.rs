@@ -9,7 +9,6 @@ mod ways;
 use std::path::PathBuf;
 
 use weald_core::landed::{Landed, covering};
-use weald_core::store::TreeReader;
 use weald_core::tree::{Tree, TreeKind};
 use weald_git::Git;
 

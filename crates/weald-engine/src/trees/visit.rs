@@ -15,6 +15,7 @@ use weald_sandbox::{Ended, Invocation, Level, Network, Policy, SandboxError, lau
 use super::inside::{INSIDE_ARGUMENT, Job, Reply, Request};
 use super::untrusted;
 use super::{TreeError, Trees};
+use crate::landing::approval_folder;
 
 /// The longest first line of an answer.
 const REPLY_LIMIT: u64 = 32 << 20;
@@ -220,9 +221,15 @@ impl Trees<'_> {
         policy.network = Network::Off;
         policy.home = self.host.home.clone();
         policy.mask = vec![self.place.private().to_owned()];
+        policy.mask.extend(self.secrets());
         policy.show = self.shown(&site.path);
         policy.limits.memory = Some(16 << 30);
         policy
+    }
+
+    /// What of the user's own state no sandbox shows: the secret of approvals.
+    pub(crate) fn secrets(&self) -> Option<PathBuf> {
+        self.host.state.as_deref().map(approval_folder)
     }
 
     /// What a run has to see though it may lie below a directory that is private inside.

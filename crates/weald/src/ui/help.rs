@@ -15,7 +15,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "sync", "pool", "ports", "setup", "adopt",
         ],
     ),
-    ("Land it", &["land", "queue", "revert"]),
+    ("Land it", &["land", "approve", "queue", "revert"]),
     (
         "Lose nothing",
         &[

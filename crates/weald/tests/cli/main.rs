@@ -8,6 +8,7 @@ mod crash;
 mod events;
 mod faces;
 mod landing;
+mod landing_approval;
 mod landing_fetch;
 mod landing_gate;
 mod landing_gate_cache;

@@ -1,0 +1,98 @@
+//! `weald approve`
+
+use std::io::{self, IsTerminal, Write};
+
+use clap::Args;
+use weald_engine::Approved;
+
+use crate::completion;
+use crate::context::Context;
+use crate::errors::Failure;
+use crate::exit;
+use crate::ui::{ACCENT, DIM, Fields, Out, clean, paint};
+
+/// How many commits and files are shown to people.
+const SHOWN: usize = 30;
+
+/// Approve exactly what a tree holds now, so that it may land
+///
+/// For landings that need a person: all of them where policy.gate is `human`, and those that change weald.toml or a path
+/// of policy.protected. A further commit needs a new approval. Agents' sessions are refused.
+#[derive(Args)]
+pub struct Approve {
+    /// Which tree (default: the one you are in)
+    #[arg(value_name = "NAME", add = completion::trees())]
+    name: Option<String>,
+    /// Also where no terminal is
+    #[arg(long)]
+    yes: bool,
+}
+
+impl Approve {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let ground = context.ground()?;
+        if !self.yes && !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
+            return Err(Failure::new(
+                "needs_terminal",
+                exit::REFUSED,
+                "an approval is a person's word, and here is no terminal; nothing was approved",
+            )
+            .hint("in a terminal: weald approve NAME; in a script of your own: --yes"));
+        }
+        let trees = ground.trees(context)?;
+        let approved = trees.approve_landing(self.name.as_deref())?;
+        context.tell(&ground.engine);
+        if approved.uncommitted > 0 {
+            context.ui.warn(&format!(
+                "{} uncommitted changes in {} are not part of it",
+                approved.uncommitted, approved.tree.name
+            ));
+        }
+        context.ui.answer(
+            || {
+                Fields::new()
+                    .with("approval", &approved.approval)
+                    .with("tree", &trees.view(approved.tree.clone()))
+                    .with("commits", &approved.commits)
+                    .with("files", &approved.files)
+            },
+            |out| told(out, &approved),
+        )
+    }
+}
+
+fn told(out: &mut Out, approved: &Approved) -> io::Result<()> {
+    let (tree, approval) = (&approved.tree, &approved.approval);
+    writeln!(
+        out,
+        "{} may land on {} at {}",
+        paint(ACCENT, &tree.name),
+        approval.target,
+        short(&approval.head)
+    )?;
+    for commit in approved.commits.iter().take(SHOWN) {
+        let id = paint(DIM, short(&commit.commit));
+        writeln!(out, "  {id} {}", clean(&commit.subject))?;
+    }
+    more(out, approved.commits.len(), "commits")?;
+    // Those that need somebody's eyes come first.
+    let (protected, others): (Vec<_>, Vec<_>) =
+        approved.files.iter().partition(|file| file.protected);
+    for file in protected.iter().chain(&others).take(SHOWN) {
+        let mark = if file.protected { "  (protected)" } else { "" };
+        writeln!(out, "  {}{}", clean(&file.path), paint(ACCENT, mark))?;
+    }
+    more(out, approved.files.len(), "files")
+}
+
+fn more(out: &mut Out, count: usize, what: &str) -> io::Result<()> {
+    match count > SHOWN {
+        true => writeln!(out, "  and {} more {what}", count - SHOWN),
+        false => Ok(()),
+    }
+}
+
+fn short(commit: &str) -> &str {
+    commit.get(..9).unwrap_or(commit)
+}

@@ -1,0 +1,338 @@
+//! Landings that need a person: who may approve, what an approval is for, and what needs one.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use weald_testkit::{Answer, TestEnv};
+
+use crate::trees_remove::{KINDS, commit, git_in, grow, repository};
+
+fn land(env: &TestEnv, more: &[&str]) -> Value {
+    let answer = env.weald(&[&["land", "a", "--keep", "--json"], more].concat());
+    answer.json()["landings"][0].clone()
+}
+
+/// Refused for want of an approval, with nothing moved; answers the reason.
+#[track_caller]
+fn assert_refused(env: &TestEnv, more: &[&str]) -> Value {
+    let before = env.git(&["rev-parse", "main"]);
+    let landing = land(env, more);
+    assert_eq!(landing["outcome"], "refused", "{landing}");
+    assert_eq!(landing["reason"]["code"], "needs_approval", "{landing}");
+    assert_eq!(landing["reason"]["hint"], "weald approve a");
+    assert_eq!(env.git(&["rev-parse", "main"]), before);
+    landing["reason"].clone()
+}
+
+#[track_caller]
+fn assert_lands(env: &TestEnv) {
+    let landing = land(env, &[]);
+    assert_eq!(landing["outcome"], "landed", "{landing}");
+    // Whatever moves the checkout, here it is not the question.
+    env.git(&["reset", "-q", "--hard", "main"]);
+}
+
+fn secret(env: &TestEnv) -> PathBuf {
+    env.home().join(".local/state/weald/approval/key")
+}
+
+/// A repository whose landings all need a person, with one commit in tree `a`.
+fn guarded(kind: &str) -> (TestEnv, PathBuf, String) {
+    let env = repository();
+    env.ok(&["config", "set", "policy.gate", "human"]);
+    let tree = grow(&env, "a", kind);
+    let head = commit(&env, &tree, "mine", "m\n");
+    (env, tree, head)
+}
+
+#[test]
+fn m18_a_human_gate_wants_an_approval_of_the_exact_head() {
+    for kind in KINDS {
+        let (env, tree, head) = guarded(kind);
+        assert_refused(&env, &[]);
+        let approved = approve(&env, "a");
+        assert_eq!(approved["approval"]["head"], head, "{approved}");
+        assert_eq!(approved["approval"]["target"], "main");
+        assert_eq!(approved["commits"][0]["commit"], head);
+        assert_eq!(approved["files"][0]["path"], "mine");
+        assert_eq!(approved["files"][0]["protected"], false);
+        let more = commit(&env, &tree, "more", "m\n");
+        let reason = assert_refused(&env, &[]);
+        let message = reason["message"].as_str().unwrap();
+        assert!(message.contains(&head[..12]) && message.contains(&more[..12]));
+        approve(&env, "a");
+        assert_lands(&env);
+        // It was for that one only.
+        commit(&env, &tree, "another", "m\n");
+        assert_refused(&env, &[]);
+    }
+}
+
+#[test]
+fn m18_an_approval_is_only_as_good_as_the_secret_it_was_made_with() {
+    let (env, _, _) = guarded("sealed");
+    approve(&env, "a");
+    let file = secret(&env);
+    let found = file.metadata().unwrap();
+    assert_eq!(
+        (found.len(), found.permissions().mode() & 0o777),
+        (32, 0o600)
+    );
+    let folder = file.parent().unwrap().metadata().unwrap();
+    assert_eq!(folder.permissions().mode() & 0o777, 0o700);
+    let own = fs::read(&file).unwrap();
+    fs::write(&file, [7; 32]).unwrap();
+    let reason = assert_refused(&env, &[]);
+    assert!(reason.to_string().contains("your secret"), "{reason}");
+    fs::remove_file(&file).unwrap();
+    assert_refused(&env, &[]);
+    fs::write(&file, &own).unwrap();
+    // Written anew it can be read by others, so it proves nothing.
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+    assert_refused(&env, &[]);
+    assert_eq!(weald_alone(&env, &["approve", "a", "--yes"]).code, 1);
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    assert_lands(&env);
+}
+
+fn answered(command: &mut std::process::Command) -> Answer {
+    let output = command.output().unwrap();
+    Answer {
+        code: output.status.code().unwrap_or(-1),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+#[test]
+fn m18_an_agents_session_can_not_approve() {
+    let (env, _, _) = guarded("sealed");
+    let asked = ["approve", "a", "--yes", "--json"];
+    for name in ["CLAUDECODE", "CODEX_THREAD_ID", "GEMINI_CLI", "WEALD_TOKEN"] {
+        let refused = answered(env.weald_command(&asked).env(name, "1"));
+        assert_eq!(refused.error_code(), "agent_session", "{name}");
+        assert!(refused.stdout.contains(name), "{refused:#?}");
+    }
+    // A program of that name is above it.
+    let agent = env.root().join("claude");
+    fs::write(&agent, "#!/bin/sh\n\"$@\"\nexit $?\n").unwrap();
+    fs::set_permissions(&agent, fs::Permissions::from_mode(0o755)).unwrap();
+    let weald = env.weald_command(&[]).get_program().to_owned();
+    let refused = answered(env.command(&agent).arg(&weald).args(asked));
+    assert_eq!(refused.error_code(), "agent_session", "{refused:#?}");
+    // So is a run in a tree, whose sandbox somebody switched off.
+    let free = ["run", "a", "--sandbox", "off", "--"];
+    let refused = answered(env.weald_command(&free).arg(&weald).args(asked));
+    assert_eq!(refused.error_code(), "agent_session", "{refused:#?}");
+    assert!(refused.stdout.contains("it runs in tree a"), "{refused:#?}");
+    let confined = ["run", "a", "--"];
+    let refused = answered(env.weald_command(&confined).arg(&weald).args(asked));
+    assert_eq!(refused.error_code(), "inside_sandbox", "{refused:#?}");
+    assert_refused(&env, &[]);
+    approve(&env, "a");
+    assert_lands(&env);
+}
+
+#[test]
+fn m18_without_a_terminal_nobody_approves_by_accident() {
+    let (env, _, _) = guarded("sealed");
+    env.refused(&["approve", "a"], 1, "needs_terminal");
+    assert_eq!(env.ok(&["show", "a"])["tree"]["approval"], Value::Null);
+    let unknown = weald_alone(&env, &["approve", "nobody", "--yes", "--json"]);
+    assert_eq!(
+        (unknown.code, unknown.error_code().as_str()),
+        (4, "tree_not_found")
+    );
+}
+
+/// Runs weald as nobody's child, so that it does not matter who runs the tests.
+fn weald_alone(env: &TestEnv, args: &[&str]) -> Answer {
+    let place = tempfile::TempDir::new().unwrap();
+    let script = "cd \"$0\" && ( \"$@\" > out 2> err; echo $? > rc.new; mv rc.new rc ) & exit 0";
+    let weald = env.weald_command(&[]).get_program().to_owned();
+    let mut start = env.command("sh");
+    start.args(["-c", script]).arg(place.path()).arg(weald);
+    start.arg("-C").arg(env.repo()).args(args);
+    assert!(start.status().unwrap().success());
+    let read = |name: &str| fs::read_to_string(place.path().join(name));
+    let code = loop {
+        match read("rc") {
+            Ok(code) => break code.trim().parse().unwrap(),
+            Err(_) => std::thread::sleep(std::time::Duration::from_millis(2)),
+        }
+    };
+    Answer {
+        code,
+        stdout: read("out").unwrap(),
+        stderr: read("err").unwrap(),
+    }
+}
+
+/// Approves a tree as a person would.
+#[track_caller]
+pub fn approve(env: &TestEnv, tree: &str) -> Value {
+    let answer = weald_alone(env, &["approve", tree, "--yes", "--json"]);
+    assert_eq!(answer.code, 0, "{answer:#?}");
+    answer.json()
+}
+
+/// What a command in a sandbox sees of the secret.
+fn seen(env: &TestEnv, before: &[&str]) -> Answer {
+    let file = secret(env);
+    env.weald(&[before, &["--", "cat", file.to_str().unwrap()]].concat())
+}
+
+#[test]
+fn m18_no_run_and_no_visit_reads_the_secret() {
+    let (env, tree, _) = guarded("sealed");
+    // A run that began before there was a secret does not see it either.
+    let file = secret(&env);
+    let script = format!(
+        "touch ready; until [ -e go ]; do sleep 0.05; done; ls -A {0}; cat {1}",
+        file.parent().unwrap().display(),
+        file.display()
+    );
+    let mut early = env.weald_command(&["run", "a", "--", "sh", "-c", &script]);
+    let early = early.stdout(std::process::Stdio::piped());
+    let early = early.stderr(std::process::Stdio::piped()).spawn().unwrap();
+    while !tree.join("ready").exists() {
+        std::thread::yield_now();
+    }
+    approve(&env, "a");
+    let own = fs::read(&file).unwrap();
+    fs::write(tree.join("go"), "").unwrap();
+    let early = early.wait_with_output().unwrap();
+    assert!(
+        !early.status.success() && early.stdout.is_empty(),
+        "{early:?}"
+    );
+    let elsewhere = env.root().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    let exec = ["sandbox", "exec", "--write", elsewhere.to_str().unwrap()];
+    for before in [&["run", "a"][..], &exec] {
+        let answer = seen(&env, before);
+        assert!(answer.code != 0 && answer.stdout.is_empty(), "{answer:#?}");
+    }
+    let free = env
+        .weald_command(&["run", "a", "--sandbox", "off", "--", "cat"])
+        .arg(&file)
+        .output();
+    assert_eq!(free.unwrap().stdout, own, "it would be there to be read");
+    // A filter of the tree's own runs in a visit that writes.
+    git_in(&env, &tree, &["add", "-A"]);
+    git_in(&env, &tree, &["commit", "-q", "-m", "markers"]);
+    let smudge = format!("cat {} > leaked 2>&1; cat", file.display());
+    git_in(&env, &tree, &["config", "filter.leak.smudge", &smudge]);
+    commit(&env, &env.repo(), ".gitattributes", "*.x filter=leak\n");
+    commit(&env, &env.repo(), "file.x", "x\n");
+    assert_eq!(env.ok(&["sync", "a"])["outcome"], "merged");
+    let leaked = fs::read(tree.join("leaked")).expect("the filter ran");
+    assert!(!leaked.windows(own.len()).any(|part| part == own));
+}
+
+#[test]
+fn m18_at_level_landlock_the_secret_and_the_record_can_not_be_written() {
+    let (env, _, _) = guarded("sealed");
+    approve(&env, "a");
+    let (file, store) = (secret(&env), env.private());
+    let own = fs::read(&file).unwrap();
+    let script = format!(
+        "echo x > {0}; rm -f {0}; rm -rf {1}; echo x > {1}/weald.db; true",
+        file.display(),
+        store.display()
+    );
+    let level = ["--sandbox", "landlock"];
+    env.weald(&[&["run", "a"], &level[..], &["--", "sh", "-c", &script]].concat());
+    assert_eq!(fs::read(&file).unwrap(), own);
+    assert_lands(&env);
+}
+
+/// Replaces a file in a tree and lands it without an approval.
+fn change(env: &TestEnv, tree: &Path, file: &str) {
+    let full = tree.join(file);
+    fs::create_dir_all(full.parent().unwrap()).unwrap();
+    commit(env, tree, file, "# changed\n");
+}
+
+#[test]
+fn m24_what_weald_reads_at_the_target_and_protected_paths_need_approval() {
+    let env = repository();
+    fs::create_dir(env.repo().join("infra")).unwrap();
+    commit(&env, &env.repo(), "infra/prod", "p\np\np\np\n");
+    commit(
+        &env,
+        &env.repo(),
+        "weald.toml",
+        "policy.protected = ['infra/']\n",
+    );
+    env.ok(&["config", "set", "policy.protected", "*.lock"]);
+    let tree = grow(&env, "a", "sealed");
+    change(&env, &tree, "ordinary");
+    assert_lands(&env);
+    for file in [
+        "weald.toml",
+        ".config/wt.toml",
+        ".claude/settings.json",
+        "infra/new",
+        "sub/Cargo.lock",
+    ] {
+        change(&env, &tree, file);
+        let reason = assert_refused(&env, &[]);
+        assert_eq!(reason["paths"], serde_json::json!([file]), "{reason}");
+        git_in(&env, &tree, &["reset", "-q", "--hard", "HEAD~1"]);
+    }
+    // Away from there, or into there: both names count.
+    for (from, to) in [("infra/prod", "elsewhere"), ("ordinary", "infra/ordinary")] {
+        git_in(&env, &tree, &["mv", from, to]);
+        git_in(&env, &tree, &["commit", "-q", "-m", "moved"]);
+        assert_refused(&env, &[]);
+        git_in(&env, &tree, &["reset", "-q", "--hard", "HEAD~1"]);
+    }
+    change(&env, &tree, "infra/prod");
+    let approved = approve(&env, "a");
+    assert_eq!(approved["files"][0]["protected"], true, "{approved}");
+    assert_lands(&env);
+}
+
+#[test]
+fn m24_settings_of_a_tree_loosen_nothing() {
+    let (env, tree, _) = guarded("sealed");
+    let loose = "target = 'elsewhere'\npolicy.gate = 'none'\npolicy.protected = []\nsandbox.level = 'landlock'\n\
+                 sandbox.network = 'on'\nsandbox.write = ['/']\nsandbox.sockets = ['/x']\nlanding.hooks = 'run'\n\
+                 landing.identity = 'Evil <evil@example.com>'\ngate.command = 'true'\n";
+    let before = env.weald(&["config", "show"]).stdout;
+    commit(&env, &tree, "weald.toml", loose);
+    for directory in [&tree, &env.repo()] {
+        let shown = env.weald(&["-C", directory.to_str().unwrap(), "config", "show"]);
+        assert_eq!(shown.stdout, before, "{}", directory.display());
+    }
+    let reason = assert_refused(&env, &[]);
+    assert_eq!(reason["paths"][0], "weald.toml");
+    // Even on the target, approved by a person, it loosens nothing that is guarded.
+    approve(&env, "a");
+    assert_lands(&env);
+    let shown = env.ok(&["config", "show"]);
+    let text = shown.to_string();
+    assert!(text.contains("can't loosen"), "{text}");
+    commit(&env, &tree, "more", "m\n");
+    assert_refused(&env, &[]);
+}
+
+#[test]
+fn m24_protected_paths_that_landed_just_now_count_for_the_next_in_the_queue() {
+    let env = repository();
+    let tree = grow(&env, "a", "sealed");
+    let other = grow(&env, "b", "sealed");
+    commit(&env, &tree, "weald.toml", "policy.protected = ['infra']\n");
+    change(&env, &other, "infra/x");
+    approve(&env, "a");
+    let answer = env.weald(&["land", "a", "b", "--json"]);
+    let landings = answer.json()["landings"].clone();
+    assert_eq!(landings[0]["outcome"], "landed", "{landings}");
+    assert_eq!(
+        landings[1]["reason"]["code"], "needs_approval",
+        "{landings}"
+    );
+}
