@@ -2,6 +2,8 @@
 //!
 //! Hooks of the tree run, so level full is needed. Whatever fails leaves the tree's index and HEAD as they were.
 
+use std::time::Duration;
+
 use weald_core::tree::Tree;
 use weald_git::Person;
 
@@ -11,6 +13,9 @@ use crate::trees::inside::{CommitWish, Job};
 
 /// How much of what a hook said is passed on.
 const SAID: usize = 2000;
+
+/// How much longer the visit may take than the commit in it, so that what takes too long is still taken back.
+const GRACE: Duration = Duration::from_secs(20);
 
 /// Which uncommitted changes are committed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,13 +46,14 @@ impl Trees<'_> {
         let name = tree.name.as_str();
         let site = self.site(tree)?;
         self.require_idle(tree)?;
+        let limit = self.config.duration("gate.timeout").unsigned_abs();
         let job = Job::Commit(CommitWish {
             untracked: request.scope == CommitScope::All,
             message: request.message.to_owned(),
             identity: (request.identity.name.clone(), request.identity.mail.clone()),
+            limit,
         });
-        let limit = self.config.duration("gate.timeout").unsigned_abs();
-        let reply = self.do_inside_fully(name, &site, job, limit)?;
+        let reply = self.do_inside_fully(name, &site, job, limit.saturating_add(GRACE))?;
         match reply.outcome.as_deref() {
             Some("committed") => Ok(true),
             Some("nothing") => Ok(false),

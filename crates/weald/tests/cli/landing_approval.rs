@@ -316,6 +316,7 @@ fn m24_settings_of_a_tree_loosen_nothing() {
     let shown = env.ok(&["config", "show"]);
     let text = shown.to_string();
     assert!(text.contains("can't loosen"), "{text}");
+    env.ok(&["trust"]);
     commit(&env, &tree, "more", "m\n");
     assert_refused(&env, &[]);
 }

@@ -16,6 +16,7 @@ mod landing_gate_trust;
 mod landing_gitlinks;
 mod landing_merged;
 mod landing_queue;
+mod landing_source;
 mod landing_storm;
 mod landing_takeover;
 mod malformed;

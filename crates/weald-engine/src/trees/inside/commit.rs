@@ -6,11 +6,12 @@
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use weald_git::Git;
+use weald_git::{Git, GitError};
 
-use super::{InsideError, Reply, Request, TIME_LIMIT, say};
+use super::{InsideError, Reply, Request, say};
 
 /// What to commit.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -21,6 +22,8 @@ pub(crate) struct CommitWish {
     pub message: String,
     /// Who commits if the tree does not know: name and mail.
     pub identity: (String, String),
+    /// How long git and its hooks may take.
+    pub limit: Duration,
 }
 
 /// A copy of the index that keeps other gits away; gone when it is dropped, unless it took the index's place.
@@ -66,7 +69,12 @@ impl Request {
         let reply = match self.operation() {
             Some(operation) => refused(format!("a {operation} is going on")),
             None => match CopiedIndex::new(&self.git_dir)? {
-                Some(index) => self.commit_from(index, wish)?,
+                Some(index) => match self.commit_from(index, wish) {
+                    Err(InsideError::Git(error @ GitError::TimedOut { .. })) => {
+                        refused(error.to_string())
+                    }
+                    done => done?,
+                },
                 None => refused("another git works on its index (index.lock)".to_owned()),
             },
         };
@@ -74,24 +82,30 @@ impl Request {
     }
 
     fn commit_from(&self, index: CopiedIndex, wish: &CommitWish) -> Result<Reply, InsideError> {
-        let unmerged = self.as_its_own("ls-files", &index).args(["-u"]).run()?;
+        let unmerged = self
+            .as_its_own("ls-files", &index, wish)
+            .args(["-u"])
+            .run()?;
         if !unmerged.is_empty() {
             return Ok(refused("files are in conflict".to_owned()));
         }
         let which = if wish.untracked { "-A" } else { "-u" };
-        let added = self.as_its_own("add", &index).args([which]).output()?;
+        let added = self
+            .as_its_own("add", &index, wish)
+            .args([which])
+            .output()?;
         if !added.status.success() {
             return Ok(refused(added.stderr));
         }
         let staged = self
-            .as_its_own("diff", &index)
+            .as_its_own("diff", &index, wish)
             .args(["--cached", "--quiet", "--no-ext-diff"])
             .output()?;
         if staged.status.success() {
             return Ok(ended("nothing"));
         }
         let committed = self
-            .identified(self.as_its_own("commit", &index), wish)?
+            .identified(self.as_its_own("commit", &index, wish), wish)?
             .args(["-q", "-F", "-"])
             .input(wish.message.clone())
             .output()?;
@@ -103,7 +117,7 @@ impl Request {
     }
 
     /// git as somebody in the tree would start it, so that hooks see what they are used to; it looks no further up.
-    fn as_its_own(&self, name: &str, index: &CopiedIndex) -> Git {
+    fn as_its_own(&self, name: &str, index: &CopiedIndex, wish: &CommitWish) -> Git {
         let above = self.work_tree.parent().unwrap_or(&self.work_tree);
         Git::outside(&self.work_tree, name)
             .with_user_config(self.home.as_deref())
@@ -114,7 +128,7 @@ impl Request {
             .config("gc.auto", "0")
             .config("maintenance.auto", "false")
             .index_file(&index.copy)
-            .limit(TIME_LIMIT)
+            .limit(wish.limit)
     }
 
     fn identified(&self, git: Git, wish: &CommitWish) -> Result<Git, InsideError> {
