@@ -6,7 +6,7 @@
 //! Code map: [`task`] and [`task_rules`], [`dependencies`], [`session`], [`message`], [`tree`], [`landing`], [`landed`], [`queue`] hold the
 //! records and their rules; [`event`] the log; [`store`] the contract of a backend; [`id`], [`name`] and [`naming`] what
 //! things may be called; [`config`] the keys; [`import`] tasks from elsewhere; [`file_view`] files for other tools.
-//! [`setup`] and [`ports`] what a new tree gets.
+//! [`setup`] and [`ports`] what a new tree gets; [`radar`] which trees may clash.
 
 pub mod approval;
 pub mod binding;
@@ -25,6 +25,7 @@ pub mod name;
 pub mod naming;
 pub mod ports;
 pub mod queue;
+pub mod radar;
 pub mod session;
 pub mod setup;
 pub mod store;

@@ -8,9 +8,11 @@
 
 mod checkout_copy;
 mod checkout_index;
+mod comparing;
 mod digest;
 mod door;
 mod merge;
+mod merge_batch;
 mod object_stores;
 mod packs;
 mod partial_clone;
@@ -25,9 +27,11 @@ mod vault_upkeep;
 
 pub use checkout_copy::{copy_checkout, set_times, stats_of};
 pub use checkout_index::{CheckoutIndex, EntryKind, FileStat, IndexEntry};
+pub use comparing::{Parents, TreeDifference, history_between, tree_differences, trees_of};
 pub use digest::{Digest, is_same_seal, seal};
 pub use door::{Door, DoorError, born, device};
 pub use merge::{MergeRequest, Merged, NewCommit, Person, commit_tree, merge_trees};
+pub use merge_batch::{MergePair, PairMerged, merge_pairs};
 pub use packs::{Transfer, is_stale_keep, receive_checked, transfer};
 pub use partial_clone::AsUser;
 pub use process::{Git, GitError, MINIMUM_VERSION, Output, require_version};
