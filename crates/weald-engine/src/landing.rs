@@ -28,4 +28,5 @@ pub use commit::CommitScope;
 pub use error::LandError;
 pub use lander::Progress;
 pub use queue::QueueView;
+pub use radar::{Clash, Hunk, Observed, PathConflict, Radar, Told, Unknown};
 pub use source::{LandRequest, OnConflict};

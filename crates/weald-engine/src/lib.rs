@@ -42,6 +42,8 @@ pub use journal::JOURNAL_FILE;
 pub use landing::{
     Approved, ApprovedCommit, ApprovedFile, CommitScope, LandError, LandRequest, OnConflict,
     Progress, QueueView, approval_folder,
+    Clash, CommitScope, Hunk, LandError, LandRequest, Observed, OnConflict, PathConflict, Progress,
+    QueueView, Radar, Told, Unknown,
 };
 pub use machine::{SystemClock, SystemProcesses};
 pub use messages::{InboxQuery, MessageError, ReplyOutcome};

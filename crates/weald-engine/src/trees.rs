@@ -14,7 +14,7 @@ mod doctor;
 mod enter;
 mod error;
 pub(crate) mod fetching;
-mod fresh;
+pub(crate) mod fresh;
 mod gate_tree;
 mod import;
 mod inner;

@@ -10,6 +10,9 @@ use crate::commands::{
     adopt, approve, board, completions, config, demo, diff, doctor, ensure, enter, events, habits,
     init, keep, land, list, man, msg, new, path, pool, ports, queue, revert, rm, run, sandbox,
     session, setup, shell_init, snapshot, status, sync, task, trash, trust, vault,
+    adopt, board, completions, config, conflicts, demo, diff, doctor, ensure, enter, events,
+    habits, init, keep, land, list, man, msg, new, path, pool, ports, queue, revert, rm, run,
+    sandbox, session, setup, shell_init, snapshot, status, sync, task, trash, trust, vault,
 };
 use crate::completion;
 use crate::context::Context;
@@ -81,6 +84,7 @@ enum Command {
     /// See what waits to land; pause, drop or retry it
     Queue(queue::QueueArgs),
     Revert(revert::Revert),
+    Conflicts(conflicts::Conflicts),
     Keep(keep::Keep),
     Lock(keep::Lock),
     Unlock(keep::Unlock),
@@ -147,6 +151,7 @@ impl Cli {
             Some(Command::Land(command)) => command.run(context),
             Some(Command::Queue(command)) => command.run(context),
             Some(Command::Revert(command)) => command.run(context),
+            Some(Command::Conflicts(command)) => command.run(context),
             Some(Command::Keep(command)) => command.run(context),
             Some(Command::Lock(command)) => command.run(context),
             Some(Command::Unlock(command)) => command.run(context),

@@ -5,6 +5,7 @@ pub mod approve;
 pub mod board;
 pub mod completions;
 pub mod config;
+pub mod conflicts;
 pub mod demo;
 pub mod diff;
 pub mod doctor;

@@ -7,6 +7,7 @@ use weald_core::store::StoreError;
 use weald_git::{GitError, VaultError};
 use weald_sandbox::SandboxError;
 
+use crate::messages::MessageError;
 use crate::trees::TreeError;
 
 /// Why something did not land.
@@ -39,6 +40,9 @@ pub enum LandError {
     /// The target is not where it was, or another process holds the queue by now: begin again.
     #[error("{0} moved meanwhile")]
     Outrun(String),
+    /// Nobody could be told.
+    #[error(transparent)]
+    Message(#[from] MessageError),
     /// There is no such landing.
     #[error("there is no landing {0}")]
     NoLanding(LandingId),

@@ -11,7 +11,7 @@ use super::{TreeError, Trees};
 const AT_ONCE: usize = 8;
 
 /// Works on items with a few threads, each of which takes `portion` of them at a time. The answers keep their order.
-pub(super) fn side_by_side<T: Sync, R: Send>(
+pub(crate) fn side_by_side<T: Sync, R: Send>(
     items: &[T],
     portion: usize,
     work: impl Fn(&T) -> R + Sync,
@@ -71,7 +71,7 @@ impl Trees<'_> {
     }
 
     /// The same trees, with main's refs read once for all of them.
-    fn with_refs_of_now(&self) -> Result<Trees<'_>, TreeError> {
+    pub(crate) fn with_refs_of_now(&self) -> Result<Trees<'_>, TreeError> {
         Ok(Trees {
             engine: self.engine,
             place: self.place,

@@ -5,13 +5,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufRead, Read};
+use std::path::Path;
 
 use weald_core::config::parse_size;
 use weald_core::store::Durability;
 use weald_core::tree::{Tree, TreeKind};
 use weald_core::tree_rules::TreeInput;
 use weald_git::{
-    Commit, Expected, Git, GitError, RefChange, Vault, list_tips, receive_checked, transfer,
+    Commit, Expected, Git, GitError, MainRef, RefChange, list_tips, receive_checked, transfer,
     update_refs,
 };
 
@@ -56,17 +57,8 @@ impl Trees<'_> {
             );
         }
         let known = self.known_refs(tree)?;
-        let mut haves: BTreeSet<String> = known.values().cloned().collect();
-        haves.insert(tree.base.commit.clone());
         let mains = self.main_refs()?;
-        haves.extend(mains.iter().map(|known| known.commit.clone()));
-        // What main has by now need not come out of the tree.
-        vault.require(&mains, &[])?;
-        let haves = match vault.has(&mains, &[&tree.base.commit]) {
-            // What refs of the vault lead to is in it.
-            true => haves.into_iter().collect(),
-            false => self.present(haves)?,
-        };
+        let haves = self.haves(tree, &known, &mains)?;
         let job = Job::Look {
             haves: Some(haves),
             snapshot,
@@ -97,15 +89,35 @@ impl Trees<'_> {
         })
     }
 
-    /// Takes what comes with an answer into the vault, and waits for the end.
-    fn receive(&self, tree: &Tree, visit: Visit) -> Result<Reply, TreeError> {
-        self.receive_into(&self.vault(), tree, visit)
+    /// What a tree need not send, because the vault has it.
+    pub(crate) fn haves(
+        &self,
+        tree: &Tree,
+        known: &BTreeMap<String, String>,
+        mains: &[MainRef],
+    ) -> Result<Vec<String>, TreeError> {
+        let vault = self.vault();
+        let mut haves: BTreeSet<String> = known.values().cloned().collect();
+        haves.insert(tree.base.commit.clone());
+        haves.extend(mains.iter().map(|known| known.commit.clone()));
+        // What main has by now need not come out of the tree.
+        vault.require(mains, &[])?;
+        match vault.has(mains, &[&tree.base.commit]) {
+            // What refs of the vault lead to is in it.
+            true => Ok(haves.into_iter().collect()),
+            false => self.present(haves),
+        }
     }
 
-    /// The same for another vault.
-    pub(super) fn receive_into(
+    /// Takes what comes with an answer into the vault, and waits for the end.
+    fn receive(&self, tree: &Tree, visit: Visit) -> Result<Reply, TreeError> {
+        self.receive_into(self.vault().path(), tree, visit)
+    }
+
+    /// The same for another repository.
+    pub(crate) fn receive_into(
         &self,
-        vault: &Vault,
+        repository: &Path,
         tree: &Tree,
         mut visit: Visit,
     ) -> Result<Reply, TreeError> {
@@ -118,7 +130,7 @@ impl Trees<'_> {
                 // Its end has to be read all the same: its writer would fail otherwise.
                 true => drop(io::copy(&mut pack, &mut io::sink())),
                 false => {
-                    refused = receive_checked(vault.path(), pack.take(limit), limit).err();
+                    refused = receive_checked(repository, pack.take(limit), limit).err();
                 }
             }
         }
@@ -170,7 +182,7 @@ impl Trees<'_> {
     }
 
     /// What the vault holds of a tree, by the names inside it.
-    fn known_refs(&self, tree: &Tree) -> Result<BTreeMap<String, String>, TreeError> {
+    pub(crate) fn known_refs(&self, tree: &Tree) -> Result<BTreeMap<String, String>, TreeError> {
         let prefix = format!("refs/tree/{}/", tree.id);
         let listed = list_tips(self.vault().path(), &[&prefix])?;
         let short = |name: &str| name.strip_prefix(&prefix).map(str::to_owned);

@@ -24,10 +24,12 @@ mod snapshot;
 mod stream;
 mod sync;
 mod times;
+mod work;
 
 pub(crate) use commit::CommitWish;
 pub use diff::DiffStyle;
 pub(crate) use snapshot::COMMITTER;
+pub(crate) use stream::quoted;
 
 /// The argument that makes a weald the inside half.
 pub(crate) const INSIDE_ARGUMENT: &str = "__weald-inside";
@@ -125,9 +127,21 @@ pub(crate) struct PutBack {
     pub vault: PathBuf,
 }
 
+/// What a snapshot is for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum SnapshotForm {
+    /// To be put back, byte for byte: a commit of files, index and HEAD.
+    #[default]
+    Everything,
+    /// To be merged: the git tree of what a commit of everything would hold.
+    Work,
+}
+
 /// A snapshot to be made.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct SnapshotWish {
+    /// What for.
+    pub form: SnapshotForm,
     /// How much it may hold.
     pub limits: SnapshotLimits,
     /// The time it carries, in seconds.
@@ -211,7 +225,7 @@ pub(crate) struct Reply {
     pub look: Option<Look>,
     /// What holds commits.
     pub tips: Option<Tips>,
-    /// The commit of a snapshot.
+    /// The commit of a snapshot, or the tree of what could be committed.
     pub snapshot: Option<String>,
     /// Files that were left out of it, or that conflict.
     pub paths: Vec<String>,

@@ -15,7 +15,7 @@ use weald_git::{Expected, GitError, RefChange, list_refs, transfer, update_refs}
 use super::differences::{Diff, TEXT_LIMIT};
 use super::import::is_outrun;
 use super::inside::{
-    COMMITTER, DiffStyle, Job, PutBack, Reply, SnapshotLimits, SnapshotWish, Unless,
+    COMMITTER, DiffStyle, Job, PutBack, Reply, SnapshotForm, SnapshotLimits, SnapshotWish, Unless,
 };
 use super::untrusted::is_path;
 use super::visit::{Access, Site};
@@ -160,7 +160,7 @@ impl Trees<'_> {
         Ok((view, reply))
     }
 
-    fn wish(
+    pub(crate) fn wish(
         &self,
         tree: &Tree,
         reason: &str,
@@ -168,6 +168,7 @@ impl Trees<'_> {
     ) -> Result<SnapshotWish, TreeError> {
         let size = |key: &str| parse_size(self.config.text(key)).unwrap_or(u64::MAX);
         Ok(SnapshotWish {
+            form: SnapshotForm::Everything,
             limits: SnapshotLimits {
                 file: size("snapshot.file_limit"),
                 all: size("snapshot.limit"),

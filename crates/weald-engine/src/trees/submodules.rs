@@ -225,7 +225,7 @@ impl Trees<'_> {
             haves: haves.clone(),
         };
         let visit = self.visit(tree.name.as_str(), site, Access::Read, job)?;
-        let reply = self.receive_into(&vault, tree, visit)?;
+        let reply = self.receive_into(vault.path(), tree, visit)?;
         let held = reply.tips.map(|tips| tips.refs).unwrap_or_default();
         let news: Vec<_> = held.iter().filter(|(_, id)| !haves.contains(id)).collect();
         let changes: Vec<_> = news

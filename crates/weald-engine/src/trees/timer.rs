@@ -58,7 +58,7 @@ impl Trees<'_> {
             return Ok(());
         };
         let site = self.site(tree)?;
-        let mut unless = self.unless(watch)?;
+        let mut unless = self.unless(watch.ignored.clone())?;
         if watch.fingerprint.is_some()
             && self.fingerprint(tree, &site, &unless)? == watch.fingerprint
         {
@@ -76,17 +76,19 @@ impl Trees<'_> {
         Ok(())
     }
 
-    fn unless(&self, watch: &Watch) -> Result<Unless, TreeError> {
+    /// What a look is compared with: nothing yet but what was ignored, and the time.
+    pub(crate) fn unless(&self, ignored: Vec<String>) -> Result<Unless, TreeError> {
         let now = i64::try_from(self.now()?.as_nanosecond()).unwrap_or(i64::MAX);
         let settled = i64::try_from(SETTLED.as_nanos()).unwrap_or(i64::MAX);
         Ok(Unless {
             like: None,
-            ignored: watch.ignored.clone(),
+            ignored,
             settled_before: now.saturating_sub(settled),
         })
     }
 
-    fn fingerprint(
+    /// What the times and sizes in a tree come to; `None` if something changed just now.
+    pub(crate) fn fingerprint(
         &self,
         tree: &Tree,
         site: &Site,

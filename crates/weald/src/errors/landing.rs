@@ -17,6 +17,7 @@ impl From<LandError> for Failure {
             LandError::Git(error) => error.into(),
             LandError::Vault(error) => error.into(),
             LandError::Sandbox(error) => error.into(),
+            LandError::Message(error) => error.into(),
             LandError::Queue(QueueRefusal::Held { holder }) => {
                 Self::new("queue_held", exit::BUSY, message)
                     .hint("weald queue")

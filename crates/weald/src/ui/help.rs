@@ -17,6 +17,10 @@ const GROUPS: &[(&str, &[&str])] = &[
     ),
     ("Land it", &["land", "approve", "queue", "revert"]),
     (
+        "Land it",
+        &["land", "queue", "conflicts", "revert"],
+    ),
+    (
         "Lose nothing",
         &[
             "keep", "rm", "trash", "snapshot", "lock", "unlock", "doctor", "vault",

@@ -9,6 +9,7 @@ mod events;
 mod faces;
 mod landing;
 mod landing_approval;
+mod landing_conflicts;
 mod landing_fetch;
 mod landing_gate;
 mod landing_gate_cache;

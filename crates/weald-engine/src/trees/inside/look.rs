@@ -11,7 +11,9 @@ use weald_git::{Commit, Git, Reference};
 use super::changes::Changes;
 use super::snapshot::Made;
 use super::stream::quoted;
-use super::{InsideError, Look, Reply, Request, SnapshotWish, Tips, read_capped, say, scratch};
+use super::{
+    InsideError, Look, Reply, Request, SnapshotForm, SnapshotWish, Tips, read_capped, say, scratch,
+};
 
 /// How much of a reflog is read, from its end.
 const REFLOG_LIMIT: u64 = 4 << 20;
@@ -36,6 +38,7 @@ impl Request {
         let tips = self.tips(&changes)?;
         let look = self.complete(&changes, &tips)?;
         let made = match snapshot {
+            Some(wish) if wish.form == SnapshotForm::Work => self.make_work(&changes, wish)?,
             Some(wish) => self.make_snapshot(&changes, wish)?,
             None => None,
         };
@@ -61,7 +64,9 @@ impl Request {
             Some(_) => held(&look, &tips),
             None => Vec::new(),
         };
-        wanted.extend(made.as_ref().map(|made| made.commit.as_str()));
+        let known = unless.and_then(|unless| unless.like.as_ref());
+        let news = made.as_ref().filter(|made| Some(&made.commit) != known);
+        wanted.extend(news.map(|made| made.commit.as_str()));
         wanted.sort_unstable();
         wanted.dedup();
         let more = snapshot.map_or(&[][..], |wish| &wish.haves);

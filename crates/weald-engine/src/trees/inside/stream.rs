@@ -79,7 +79,7 @@ impl Stream {
 }
 
 /// A path in quotes, as git reads them.
-pub(super) fn quoted(text: &mut Vec<u8>, path: &[u8]) {
+pub(crate) fn quoted(text: &mut Vec<u8>, path: &[u8]) {
     text.push(b'"');
     for byte in path {
         match byte {

@@ -1,0 +1,207 @@
+//! `weald conflicts`
+
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use weald_core::SignedDuration;
+use weald_core::id::Seq;
+use weald_engine::{Clash, Radar, Told, Unknown};
+
+use crate::cli::duration;
+use crate::completion;
+use crate::context::{Context, Ground};
+use crate::errors::Failure;
+use crate::exit;
+use crate::ui::{ACCENT, DIM, Fields, Out, clean, paint};
+
+/// How long watching waits before it looks whether anybody still reads.
+const GLANCE: Duration = Duration::from_millis(500);
+
+/// How many lines of a hunk are printed, of each side.
+const LINES: usize = 4;
+
+/// Show which trees would clash with the target and with each other
+///
+/// Committed or not: what a tree would commit now is merged in memory, nothing in any tree or branch is touched. It is a
+/// report, so the exit code is 0 also when there are conflicts. Nobody is told unless --tell or --watch says so.
+#[derive(Args)]
+pub struct Conflicts {
+    /// Only what concerns these trees (default: all)
+    #[arg(value_name = "NAME", add = completion::trees())]
+    names: Vec<String>,
+    /// Exit 3 when there is a conflict
+    #[arg(long, conflicts_with = "watch")]
+    exit_code: bool,
+    /// Write to the owners of trees that clash, once for each conflict
+    #[arg(long)]
+    tell: bool,
+    /// Go on looking, print what changes, and tell the owners
+    #[arg(long)]
+    watch: bool,
+    /// How often to look, at least; events make it look at once
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration, requires = "watch")]
+    every: SignedDuration,
+}
+
+impl Conflicts {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let ground = context.ground()?;
+        if self.watch {
+            return self.watch(context, &ground);
+        }
+        let trees = ground.trees(context)?;
+        let progress = context.ui.progress("looking and merging");
+        let radar = trees.conflicts(&self.names)?;
+        drop(progress);
+        let told = match self.tell {
+            true => trees.tell_conflicts(&radar)?,
+            false => Vec::new(),
+        };
+        context.tell(&ground.engine);
+        print_all(context, &radar, &told)?;
+        match self.exit_code && !radar.pairs.is_empty() {
+            true => Ok(exit::CONFLICT),
+            false => Ok(exit::DONE),
+        }
+    }
+
+    /// Looks again and again. Each change is a line, or one JSON object for all that there is then.
+    fn watch(&self, context: &Context<'_>, ground: &Ground) -> Result<u8, Failure> {
+        let mut before: Option<BTreeSet<String>> = None;
+        loop {
+            let trees = ground.trees(context)?;
+            let radar = trees.conflicts(&self.names)?;
+            let told = trees.tell_conflicts(&radar)?;
+            context.tell(&ground.engine);
+            let now: BTreeSet<String> = headings(&radar).collect();
+            match &before {
+                Some(before) if *before == now => {}
+                Some(before) if !context.ui.is_json() => {
+                    let mut out = context.ui.out();
+                    for gone in before.difference(&now) {
+                        writeln!(out, "gone: {gone}")?;
+                    }
+                    for new in now.difference(before) {
+                        writeln!(out, "new: {new}")?;
+                    }
+                    out.flush()?;
+                }
+                _ => print_all(context, &radar, &told)?,
+            }
+            before = Some(now);
+            if !self.rest(context, ground)? {
+                return Ok(exit::DONE);
+            }
+        }
+    }
+
+    /// Waits until something was recorded, or long enough; false when nobody reads any more.
+    fn rest(&self, context: &Context<'_>, ground: &Ground) -> Result<bool, Failure> {
+        let seq = ground.engine.wait_for_events(Seq(0), Duration::ZERO)?;
+        let until = Instant::now() + self.every.unsigned_abs();
+        loop {
+            if context.ui.nobody_reads() {
+                return Ok(false);
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            let newest = ground.engine.wait_for_events(seq, left.min(GLANCE))?;
+            if newest > seq || left.is_zero() {
+                return Ok(true);
+            }
+        }
+    }
+}
+
+fn print_all(context: &Context<'_>, radar: &Radar, told: &[Told]) -> Result<(), Failure> {
+    let fields = || {
+        Fields::new()
+            .with("pairs", &radar.pairs)
+            .with("unknown", &radar.unknown)
+            .with("trees", &radar.trees)
+            .with("checked", &radar.checked)
+            .with("merged", &radar.merged)
+            .with("told", &told)
+    };
+    context
+        .ui
+        .answer(fields, |out| print(out, radar, told))
+        .map(drop)
+}
+
+/// A line for each conflict and each thing that can't be told.
+fn headings(radar: &Radar) -> impl Iterator<Item = String> {
+    let clashes = radar.pairs.iter().map(|clash| {
+        let paths: Vec<_> = clash.paths.iter().map(|path| clean(path)).collect();
+        format!("{}: {}", heading(clash), paths.join(", "))
+    });
+    clashes.chain(radar.unknown.iter().map(unknown))
+}
+
+fn heading(clash: &Clash) -> String {
+    let state = match clash.uncommitted {
+        true => " (uncommitted work takes part)",
+        false => "",
+    };
+    format!("{} and {} conflict{state}", clash.a, clean(&clash.b))
+}
+
+fn unknown(one: &Unknown) -> String {
+    let with = one
+        .with
+        .as_ref()
+        .map(|with| format!(" with {}", clean(with)));
+    let with = with.unwrap_or_default();
+    format!("unknown: {}{with}: {}", one.tree, clean(&one.reason))
+}
+
+fn print(out: &mut Out, radar: &Radar, told: &[Told]) -> io::Result<()> {
+    for clash in &radar.pairs {
+        writeln!(out, "{}", paint(ACCENT, heading(clash)))?;
+        print_paths(out, clash)?;
+    }
+    for one in &radar.unknown {
+        writeln!(out, "{}", unknown(one))?;
+    }
+    let files = |one: &weald_engine::Observed| one.left_out.len();
+    let left_out: usize = radar.trees.iter().map(files).sum();
+    if left_out > 0 {
+        writeln!(
+            out,
+            "{left_out} files are too large to be looked at (--json names them)"
+        )?;
+    }
+    for one in told {
+        writeln!(out, "told {} about {}", one.to, one.tree)?;
+    }
+    if radar.pairs.is_empty() && radar.unknown.is_empty() {
+        return writeln!(
+            out,
+            "no conflicts: {} trees, {} pairs",
+            radar.trees.len(),
+            radar.checked
+        );
+    }
+    Ok(())
+}
+
+fn print_paths(out: &mut Out, clash: &Clash) -> io::Result<()> {
+    for conflict in &clash.conflicts {
+        let kinds = conflict.kinds.join(", ");
+        writeln!(out, "  {} {}", clean(&conflict.path), paint(DIM, kinds))?;
+        for hunk in &conflict.hunks {
+            writeln!(out, "    line {}", hunk.line)?;
+            for (sign, side) in [("<", &hunk.a), (">", &hunk.b)] {
+                for line in side.iter().take(LINES) {
+                    writeln!(out, "      {sign} {}", clean(line))?;
+                }
+                if side.len() > LINES {
+                    writeln!(out, "      {sign} …")?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
