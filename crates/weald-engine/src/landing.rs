@@ -30,3 +30,4 @@ pub use lander::Progress;
 pub use queue::QueueView;
 pub use radar::{Clash, Hunk, Observed, PathConflict, Radar, Told, Unknown};
 pub use source::{LandRequest, OnConflict};
+pub use verify::{Unrecorded, Verification};

@@ -43,7 +43,7 @@ pub use landing::{
     Approved, ApprovedCommit, ApprovedFile, CommitScope, LandError, LandRequest, OnConflict,
     Progress, QueueView, approval_folder,
     Clash, CommitScope, Hunk, LandError, LandRequest, Observed, OnConflict, PathConflict, Progress,
-    QueueView, Radar, Told, Unknown,
+    QueueView, Radar, Told, Unknown, Unrecorded, Verification,
 };
 pub use machine::{SystemClock, SystemProcesses};
 pub use messages::{InboxQuery, MessageError, ReplyOutcome};

@@ -12,7 +12,7 @@ use crate::commands::{
     session, setup, shell_init, snapshot, status, sync, task, trash, trust, vault,
     adopt, board, completions, config, conflicts, demo, diff, doctor, ensure, enter, events,
     habits, init, keep, land, list, man, msg, new, path, pool, ports, queue, revert, rm, run,
-    sandbox, session, setup, shell_init, snapshot, status, sync, task, trash, trust, vault,
+    sandbox, session, setup, shell_init, snapshot, status, sync, task, trash, trust, vault, verify,
 };
 use crate::completion;
 use crate::context::Context;
@@ -85,6 +85,7 @@ enum Command {
     Queue(queue::QueueArgs),
     Revert(revert::Revert),
     Conflicts(conflicts::Conflicts),
+    Verify(verify::Verify),
     Keep(keep::Keep),
     Lock(keep::Lock),
     Unlock(keep::Unlock),
@@ -152,6 +153,7 @@ impl Cli {
             Some(Command::Queue(command)) => command.run(context),
             Some(Command::Revert(command)) => command.run(context),
             Some(Command::Conflicts(command)) => command.run(context),
+            Some(Command::Verify(command)) => command.run(context),
             Some(Command::Keep(command)) => command.run(context),
             Some(Command::Lock(command)) => command.run(context),
             Some(Command::Unlock(command)) => command.run(context),

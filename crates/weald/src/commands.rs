@@ -38,3 +38,4 @@ pub mod task;
 pub mod trash;
 pub mod trust;
 pub mod vault;
+pub mod verify;

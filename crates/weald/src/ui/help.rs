@@ -18,7 +18,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Land it", &["land", "approve", "queue", "revert"]),
     (
         "Land it",
-        &["land", "queue", "conflicts", "revert"],
+        &["land", "queue", "conflicts", "verify", "revert"],
     ),
     (
         "Lose nothing",

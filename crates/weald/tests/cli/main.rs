@@ -20,6 +20,7 @@ mod landing_queue;
 mod landing_source;
 mod landing_storm;
 mod landing_takeover;
+mod landing_verify;
 mod malformed;
 mod messages;
 mod profiles;

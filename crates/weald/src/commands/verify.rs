@@ -1,0 +1,103 @@
+//! `weald verify`
+
+use std::io::{self, Write};
+
+use clap::Args;
+use weald_engine::Verification;
+
+use crate::context::Context;
+use crate::errors::Failure;
+use crate::exit;
+use crate::ui::{ACCENT, DIM, Fields, Out, clean, paint};
+
+/// Find commits on the target that no landing brought there
+///
+/// Somebody committed, merged or reset without the queue. weald can see that, not prevent it: whoever can write .git can
+/// move a branch. Exit 1 if there are any that the remote's branch does not have either, or if something that landed is
+/// gone from the target.
+#[derive(Args)]
+pub struct Verify {
+    /// Begin after this commit (default: before the first landing)
+    #[arg(long, value_name = "COMMIT")]
+    since: Option<String>,
+    /// Look at this branch (default: the one that work lands on)
+    #[arg(long, value_name = "BRANCH")]
+    target: Option<String>,
+}
+
+impl Verify {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let ground = context.ground()?;
+        let trees = ground.trees(context)?;
+        let found = trees.verify(self.target.as_deref(), self.since.as_deref())?;
+        context.ui.answer(
+            || {
+                Fields::new()
+                    .with("target", &found.target)
+                    .with("tip", &found.tip)
+                    .with("since", &found.since)
+                    .with("checked", &found.checked)
+                    .with("landings", &found.landings)
+                    .with("unrecorded", &found.unrecorded)
+                    .with("commits", &found.commits)
+                    .with("missing", &found.missing)
+            },
+            |out| told(out, &found),
+        )?;
+        match found.is_sound() {
+            true => Ok(exit::DONE),
+            false => Ok(exit::REFUSED),
+        }
+    }
+}
+
+fn told(out: &mut Out, found: &Verification) -> io::Result<()> {
+    let target = clean(&found.target);
+    if found.since.is_none() {
+        return writeln!(
+            out,
+            "nothing has landed on {target} yet, so there is nothing to compare with \
+             (from a commit on: weald verify --since COMMIT)"
+        );
+    }
+    if found.commits.is_empty() && found.missing.is_empty() {
+        return writeln!(
+            out,
+            "{} commits on {target}, all of them recorded",
+            found.checked
+        );
+    }
+    for commit in &found.commits {
+        let mark = if commit.on_remote {
+            paint(DIM, "on the remote").to_string()
+        } else {
+            "not on the remote".to_owned()
+        };
+        writeln!(
+            out,
+            "{} {} ({}) {mark}",
+            paint(ACCENT, &commit.commit[..12.min(commit.commit.len())]),
+            clean(&commit.subject),
+            clean(&commit.committer),
+        )?;
+    }
+    for id in &found.missing {
+        writeln!(out, "landing {id} is not on {target} any more")?;
+    }
+    if !found.commits.is_empty() {
+        writeln!(
+            out,
+            "{} of {} commits on {target} came without the queue: somebody committed, merged or pulled there.",
+            found.commits.len(),
+            found.checked
+        )?;
+    }
+    if !found.is_sound() {
+        writeln!(
+            out,
+            "No gate saw what is not on the remote. weald can see this, not prevent it: who can write .git can move {target}."
+        )?;
+    }
+    Ok(())
+}
