@@ -7,12 +7,10 @@ use weald_core::SignedDuration;
 use weald_core::name::SessionName;
 
 use crate::commands::{
-    adopt, approve, board, completions, config, demo, diff, doctor, ensure, enter, events, habits,
-    init, keep, land, list, man, msg, new, path, pool, ports, queue, revert, rm, run, sandbox,
-    session, setup, shell_init, snapshot, status, sync, task, trash, trust, vault,
-    adopt, board, completions, config, conflicts, demo, diff, doctor, ensure, enter, events,
-    habits, init, keep, land, list, man, msg, new, path, pool, ports, queue, revert, rm, run,
-    sandbox, session, setup, shell_init, snapshot, status, sync, task, trash, trust, vault, verify,
+    adopt, approve, board, completions, config, conflicts, demo, diff, doctor, ensure, enter,
+    events, habits, init, keep, land, list, man, msg, new, path, pool, ports, queue, revert, rm,
+    run, sandbox, session, setup, shell_init, snapshot, status, sync, task, trash, trust, vault,
+    verify,
 };
 use crate::completion;
 use crate::context::Context;

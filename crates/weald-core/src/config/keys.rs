@@ -313,7 +313,7 @@ pub const KEYS: &[Key] = &[
     ),
     key(
         "gate.env",
-        Kind::List,
+        Kind::OwnList,
         "",
         "further variables that the tests see; their values are part of what is cached",
     ),

@@ -15,10 +15,9 @@ const GROUPS: &[(&str, &[&str])] = &[
             "sync", "pool", "ports", "setup", "adopt",
         ],
     ),
-    ("Land it", &["land", "approve", "queue", "revert"]),
     (
         "Land it",
-        &["land", "queue", "conflicts", "verify", "revert"],
+        &["land", "queue", "conflicts", "approve", "revert", "verify"],
     ),
     (
         "Lose nothing",

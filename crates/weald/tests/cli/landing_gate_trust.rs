@@ -79,7 +79,7 @@ fn m24_what_a_tree_or_the_result_says_in_weald_toml_does_not_count() {
         toml_of("gate", "command", "echo loosened")
     );
     commit(&env, &tree, "weald.toml", &loose);
-    env.weald(&["approve", "a"]);
+    env.ok(&["approve", "a", "--yes"]);
     let landing = land(&env, "a");
     assert_eq!(landing["outcome"], "red", "{landing:#}");
     let log = log_of(&landing);

@@ -111,7 +111,7 @@ impl Storm {
                 thread::sleep(Duration::from_millis(3));
             }
             commits.push(message);
-            thread::sleep(Duration::from_millis(40));
+            thread::sleep(Duration::from_millis(200));
         }
         commits
     }
