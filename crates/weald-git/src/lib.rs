@@ -18,6 +18,7 @@ mod packs;
 mod partial_clone;
 mod process;
 mod ref_files;
+mod ref_transaction;
 mod refs;
 mod registration;
 mod repository;
@@ -35,6 +36,7 @@ pub use merge_batch::{MergePair, PairMerged, merge_pairs};
 pub use packs::{Transfer, is_stale_keep, receive_checked, transfer};
 pub use partial_clone::AsUser;
 pub use process::{Git, GitError, MINIMUM_VERSION, Output, require_version};
+pub use ref_transaction::{Hooks, RefStep, RefTransaction};
 pub use refs::{
     Commit, Expected, MainRef, RefChange, Reference, Target, create_branch, list_refs, list_tips,
     update_refs,

@@ -291,6 +291,12 @@ impl Git {
         }
     }
 
+    /// Starts it for a conversation: the caller writes, reads and waits.
+    pub(crate) fn start(mut self) -> Result<Child, GitError> {
+        self.command.stdout(Stdio::piped());
+        self.spawn()
+    }
+
     fn spawn(&mut self) -> Result<Child, GitError> {
         self.command.stdin(Stdio::piped()).stderr(Stdio::piped());
         // An own process group, so that a time-out also ends what git started.
@@ -387,7 +393,7 @@ impl Readers {
 }
 
 /// Reads to the end, keeps the start.
-fn drain(mut from: impl Read) -> String {
+pub(crate) fn drain(mut from: impl Read) -> String {
     let mut kept = Vec::new();
     let _ = from
         .by_ref()
@@ -398,7 +404,7 @@ fn drain(mut from: impl Read) -> String {
 }
 
 /// Ends a git and what it started. A git that is asked to end takes its lock files away.
-fn stop(child: &mut Child) {
+pub(crate) fn stop(child: &mut Child) {
     let Some(group) = pid_of(child) else {
         return;
     };
