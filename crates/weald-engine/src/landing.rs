@@ -27,6 +27,8 @@ pub use approval::{Approved, ApprovedCommit, ApprovedFile, approval_folder};
 pub use commit::CommitScope;
 pub use error::LandError;
 pub use lander::Progress;
+pub use moving::LANDING_STEPS;
+pub(crate) use queue::Lease;
 pub use queue::QueueView;
 pub use radar::{Clash, Hunk, Observed, PathConflict, Radar, Told, Unknown};
 pub use source::{LandRequest, OnConflict};

@@ -40,9 +40,9 @@ pub use events::{JournalLine, read_journal, read_journal_end};
 pub use identity::{Identity, IdentityError, IdentitySource, identify};
 pub use journal::JOURNAL_FILE;
 pub use landing::{
-    Approved, ApprovedCommit, ApprovedFile, Clash, CommitScope, Hunk, LandError, LandRequest,
-    Observed, OnConflict, PathConflict, Progress, QueueView, Radar, Told, Unknown, Unrecorded,
-    Verification, approval_folder,
+    Approved, ApprovedCommit, ApprovedFile, Clash, CommitScope, Hunk, LANDING_STEPS, LandError,
+    LandRequest, Observed, OnConflict, PathConflict, Progress, QueueView, Radar, Told, Unknown,
+    Unrecorded, Verification, approval_folder,
 };
 pub use machine::{SystemClock, SystemProcesses};
 pub use messages::{InboxQuery, MessageError, ReplyOutcome};

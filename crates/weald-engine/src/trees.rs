@@ -84,6 +84,7 @@ pub use setup::{CommandResult, Proposed, SetupReport, Trust};
 pub use snapshots::{SnapshotRestored, SnapshotView};
 pub use sync::Synced;
 pub use view::{Dirty, TreeView};
+pub(crate) use visit::leads_to;
 
 /// What the machine and the caller have.
 #[derive(Debug, Clone)]

@@ -52,7 +52,10 @@ impl RefStep<'_> {
             Self::Verify { name, holds } => (name, [Some(holds), None]),
             Self::Update { name, new, old } => (name, [Some(new), old]),
         };
-        let are_ids = ids.into_iter().flatten().all(|id| Commit::parse(id).is_some());
+        let are_ids = ids
+            .into_iter()
+            .flatten()
+            .all(|id| Commit::parse(id).is_some());
         if !are_ids || name.is_empty() || name.contains(['\0', '\n', ' ']) {
             return Err(unexpected(format!("{self:?}")));
         }

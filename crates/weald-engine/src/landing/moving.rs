@@ -1,11 +1,55 @@
 //! Moving the target, together with the checkout that it is checked out in.
+//!
+//! The order is what makes it safe. The ref is prepared (locked and checked), then files and index move, and the ref is
+//! committed last: a kill at any point, and even a user who deletes the lock and commits, reverts nothing that landed.
+//! Until the index is in place everything is put back; from then on it is brought to its end. Nothing of the user's is
+//! overwritten: what they changed refuses before, and what they write meanwhile stays.
 
-use weald_core::id::{LandingId, Token};
-use weald_core::landing::{Landing, MoveIntent};
-use weald_git::{Expected, RefChange, transfer, update_refs};
+mod checkout;
+mod fence;
+mod folder;
+mod index_lock;
+mod leftovers;
+mod perform;
+mod plan;
+mod recovery;
+mod refs;
+mod rescue;
+mod stage;
+mod stash;
+mod swap;
+mod touched;
+mod users_git;
+
+use std::path::PathBuf;
+
+use weald_core::id::LandingId;
+use weald_core::landing::MoveIntent;
+use weald_core::session::ProcessIdentity;
+use weald_git::{Reference, Transfer, transfer};
 
 use super::LandError;
 use crate::trees::Trees;
+use checkout::Checkout;
+use stage::Stage;
+
+pub(crate) use recovery::Recovered;
+
+/// The labelled steps of a move, in their order.
+pub const LANDING_STEPS: [&str; 12] = [
+    "land.prepared",
+    "land.index_locked",
+    "land.checked",
+    "land.staged",
+    "land.ref_prepared",
+    "land.looked",
+    "land.planned",
+    "land.swapping",
+    "land.swapped",
+    "land.index_renamed",
+    "land.ref_committed",
+    "land.unlocked",
+];
 
 /// What to move where.
 pub(crate) struct MoveRequest<'m> {
@@ -21,77 +65,91 @@ pub(crate) struct MoveRequest<'m> {
     pub fence: &'m str,
 }
 
+/// The same, kept.
+#[derive(Debug, Clone)]
+struct Move {
+    landing: LandingId,
+    target: String,
+    old: String,
+    new: String,
+    fence: String,
+}
+
 /// A move that was looked at: nothing of the user's was touched yet.
 pub(crate) struct PreparedMove {
-    request: (String, String, String, String),
-    intent: MoveIntent,
+    wanted: Move,
+    place: Option<(Checkout, Stage)>,
+    worker: ProcessIdentity,
+    common_dir: PathBuf,
+    /// Keeps the objects in main until the ref holds them.
+    objects: Transfer,
 }
 
 impl PreparedMove {
     /// What is recorded before anything of the user's is touched.
     pub(crate) fn intent(&self) -> MoveIntent {
-        self.intent.clone()
+        let common = &self.common_dir;
+        let checkout = self.place.as_ref().map(|(checkout, _)| checkout);
+        let git_dir = checkout.map_or(common, |checkout| &checkout.git_dir);
+        let mut locks = refs::lock_files(common, git_dir, &self.wanted.target);
+        if let Some((_, stage)) = &self.place {
+            locks.push(git_dir.join("index.lock"));
+            locks.push(index_lock::building(git_dir, self.wanted.landing));
+            locks.push(stage.path.join("index.new.lock"));
+        }
+        MoveIntent {
+            worker: self.worker.clone(),
+            checkout: checkout.map(|checkout| checkout.path.clone()),
+            git_dir: git_dir.clone(),
+            stage: self.place.as_ref().map(|(_, stage)| stage.path.clone()),
+            locks,
+        }
     }
-}
-
-/// What became of a move that was cut short.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Recovered {
-    /// The target had moved, or was moved now: it landed.
-    Landed,
-    /// Everything is as before: it has to begin again.
-    TakenBack,
 }
 
 impl Trees<'_> {
-    /// Moves the fence to `token`; answers what it holds then.
-    pub(crate) fn move_fence(&self, token: Token) -> Result<String, LandError> {
-        Ok(token.to_string())
-    }
-
     /// Finds out what has to move, and brings the objects into main.
     pub(crate) fn prepare_move(
         &self,
         request: &MoveRequest<'_>,
     ) -> Result<PreparedMove, LandError> {
-        Ok(PreparedMove {
-            request: (
-                request.target.to_owned(),
-                request.old.to_owned(),
-                request.new.to_owned(),
-                request.landing.to_string(),
-            ),
-            intent: MoveIntent {
-                worker: self.me().expect("a process"),
-                checkout: None,
-                git_dir: self.place.repository().common_dir().to_owned(),
-                stage: None,
-                locks: Vec::new(),
-            },
-        })
-    }
-
-    /// Moves checkout, index and ref; a refusal or a failure leaves them as they were.
-    pub(crate) fn perform_move(&self, prepared: PreparedMove) -> Result<(), LandError> {
-        let (target, old, new, id) = prepared.request;
-        let main = self.place.repository().common_dir();
-        let kept = transfer(self.vault().path(), main, &[&new], &[&old])?;
-        let change = RefChange {
-            name: format!("refs/heads/{target}"),
-            new: Some(new),
-            expected: Expected::Holds(old),
+        let repository = self.place.repository();
+        let name = format!("refs/heads/{}", request.target);
+        if let Some(Reference::Symbolic(other)) = repository.reference(&name)? {
+            return Err(LandError::refused(
+                "target_symbolic",
+                format!("{} stands for {other}; nothing was changed", request.target),
+            )
+            .hint("land on the branch that it stands for: weald config set target BRANCH"));
+        }
+        let wanted = Move {
+            landing: request.landing,
+            target: request.target.to_owned(),
+            old: request.old.to_owned(),
+            new: request.new.to_owned(),
+            fence: request.fence.to_owned(),
         };
-        let moved = update_refs(main, &[change], &format!("weald: land {id}"));
-        drop(kept);
-        moved.map_err(|_| LandError::Outrun(target))
-    }
-
-    /// Ends a move that somebody else began and did not end; its process is gone.
-    pub(crate) fn recover_move(
-        &self,
-        _landing: &Landing,
-        _fence: &str,
-    ) -> Result<Recovered, LandError> {
-        Ok(Recovered::TakenBack)
+        let worker = self.me().ok_or_else(|| {
+            LandError::refused("process_unknown", "/proc does not tell who this process is")
+        })?;
+        let place = self.checkout_of(request.target)?;
+        let place = place.map(|checkout| {
+            let (stage, _) = Stage::choose(&checkout, request.landing);
+            (checkout, stage)
+        });
+        let common_dir = repository.common_dir().to_owned();
+        let objects = transfer(
+            self.vault().path(),
+            &common_dir,
+            &[request.new],
+            &[request.old],
+        )?;
+        Ok(PreparedMove {
+            wanted,
+            place,
+            worker,
+            common_dir,
+            objects,
+        })
     }
 }

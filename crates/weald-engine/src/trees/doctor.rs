@@ -5,6 +5,7 @@
 
 mod derived;
 mod gates;
+mod landing;
 mod ports;
 mod whole;
 
@@ -75,6 +76,7 @@ impl Trees<'_> {
         round.check_branches()?;
         round.check_views()?;
         round.check_ports()?;
+        round.check_landings()?;
         Ok(round.findings)
     }
 }

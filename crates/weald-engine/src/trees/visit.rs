@@ -245,7 +245,7 @@ impl Trees<'_> {
     }
 
     /// What git inside needs to know, and nothing else of the caller's.
-    fn visit_environment(&self) -> Vec<(std::ffi::OsString, std::ffi::OsString)> {
+    pub(crate) fn visit_environment(&self) -> Vec<(std::ffi::OsString, std::ffi::OsString)> {
         let wanted = ["PATH", "HOME", "USER", "LOGNAME", "LANG", "XDG_CONFIG_HOME"];
         let passed = self.host.environment.iter().filter(|(name, _)| {
             wanted

@@ -48,7 +48,7 @@ fn manifest(root: &Path, skip: &[&str]) -> BTreeMap<PathBuf, Vec<u8>> {
 }
 
 /// Waits until no process of this environment runs any more: what a killed weald had started ends by itself.
-fn settle(env: &TestEnv) {
+pub fn settle(env: &TestEnv) {
     let root = env.root().as_os_str().as_bytes().to_vec();
     let is_ours = |entry: fs::DirEntry| {
         let text = fs::read(entry.path().join("cmdline")).unwrap_or_default();

@@ -1,0 +1,104 @@
+//! The fence: a root ref of main whose blob is the newest token of the queue.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use weald_core::id::Token;
+use weald_core::landing::{Landing, LandingStatus};
+use weald_git::{Commit, Git, GitError, Hooks, RefStep, RefTransaction};
+
+use super::super::LandError;
+use super::super::queue::end_process;
+use super::recovery::{STALE, is_older};
+use crate::trees::Trees;
+
+/// The root ref.
+pub(super) const FENCE: &str = "WEALD_FENCE";
+
+/// How often a lock of it is looked at.
+const PAUSE: Duration = Duration::from_millis(50);
+
+impl Trees<'_> {
+    /// Moves the fence to `token`; answers what it holds then. One that holds a newer token outran us.
+    pub(crate) fn move_fence(&self, token: Token) -> Result<String, LandError> {
+        let common = self.place.repository().common_dir();
+        let outrun = || LandError::Outrun("the queue".to_owned());
+        let held = self.fence()?;
+        if let Some(held) = &held {
+            match self.token_in(held)? {
+                Some(newer) if newer > token.0 => return Err(outrun()),
+                Some(same) if same == token.0 => return Ok(held.clone()),
+                // A blob that was pruned is of an older one: nothing prunes what is young.
+                _ => {}
+            }
+        }
+        let made = Git::new(common, "hash-object")
+            .args(["-w", "--stdin"])
+            .input(format!("{}\n", token.0))
+            .run()?;
+        let blob = String::from_utf8_lossy(&made).trim().to_owned();
+        let absent = "0".repeat(blob.len());
+        let update = RefStep::Update {
+            name: FENCE,
+            new: &blob,
+            old: Some(held.as_deref().unwrap_or(&absent)),
+        };
+        let deadline = Instant::now() + self.lock_wait();
+        loop {
+            let moved = RefTransaction::prepare(common, &[update], "weald: fence", Hooks::Off)
+                .and_then(RefTransaction::commit);
+            match moved {
+                Ok(()) => return Ok(blob),
+                Err(_) if self.fence()? != held => return Err(outrun()),
+                Err(GitError::Failed { stderr, .. })
+                    if stderr.contains(".lock") && Instant::now() < deadline =>
+                {
+                    self.free_fence()?;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Ends whoever holds the fence's lock: a process that lost the lease while it moved the target, or what is left of one.
+    fn free_fence(&self) -> Result<(), LandError> {
+        let open = self.queue()?.open;
+        let moving = |landing: &&Landing| landing.status == LandingStatus::Moving;
+        for landing in open.iter().filter(moving) {
+            let worker = landing.intent.as_ref().map(|intent| &intent.worker);
+            if worker.is_some_and(|worker| {
+                self.me().as_ref() != Some(worker) && end_process(self, worker)
+            }) {
+                self.clear_locks_of(landing)?;
+            }
+        }
+        // Nobody else has a reason to hold it for long.
+        let lock = self
+            .place
+            .repository()
+            .common_dir()
+            .join(format!("{FENCE}.lock"));
+        if is_older(&lock, STALE) {
+            let _ = std::fs::remove_file(&lock);
+        }
+        thread::sleep(PAUSE);
+        Ok(())
+    }
+
+    /// What the fence holds.
+    pub(super) fn fence(&self) -> Result<Option<String>, LandError> {
+        let common = self.place.repository().common_dir();
+        let asked = Git::new(common, "rev-parse")
+            .args(["-q", "--verify", "--end-of-options", FENCE])
+            .output()?;
+        let text = String::from_utf8_lossy(&asked.stdout).trim().to_owned();
+        Ok(Commit::parse(&text).map(|id| id.as_str().to_owned()))
+    }
+
+    fn token_in(&self, blob: &str) -> Result<Option<u64>, LandError> {
+        let common = self.place.repository().common_dir();
+        let read = Git::new(common, "cat-file").args(["blob", blob]).output()?;
+        let text = String::from_utf8_lossy(&read.stdout).into_owned();
+        Ok(text.trim().parse().ok().filter(|_| read.status.success()))
+    }
+}

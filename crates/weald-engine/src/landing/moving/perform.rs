@@ -1,0 +1,496 @@
+//! A move, step by step.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+
+use weald_git::Git;
+
+use super::super::LandError;
+use super::checkout::{Checkout, unmerged};
+use super::folder::{Folder, Stamp};
+use super::index_lock::IndexLock;
+use super::plan::{self, Plan, Sources};
+use super::refs::OpenRefs;
+use super::stage::Stage;
+use super::swap::{Swap, SwapError};
+use super::touched::{self, Touched};
+use super::users_git::UsersGit;
+use super::{Move, PreparedMove};
+use crate::excludes;
+use crate::steps::{step, step_of};
+use crate::trees::{Trees, at};
+
+/// Whether the ref moves with the checkout, or has moved already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RefPart {
+    /// It moves.
+    Moves,
+    /// Somebody checked the target out while it moved.
+    Moved,
+}
+
+/// What the landing touches, and what the checkout's files were before they were compared with the index.
+struct Examined {
+    touched: Vec<Touched>,
+    seen: BTreeMap<Vec<u8>, Stamp>,
+}
+
+/// Paths as people read them.
+pub(super) fn text_of(paths: Vec<Vec<u8>>) -> Vec<String> {
+    let text = |path: Vec<u8>| String::from_utf8_lossy(&path).into_owned();
+    paths.into_iter().map(text).collect()
+}
+
+/// What the user changed is in the way.
+pub(super) fn dirty(wanted: &Move, checkout: &Checkout, paths: Vec<Vec<u8>>) -> LandError {
+    LandError::refused(
+        "target_dirty",
+        format!(
+            "the landing touches what is changed in {} ({}); nothing was changed",
+            checkout.path.display(),
+            wanted.target
+        ),
+    )
+    .hint("commit, stash or move those files, then land again (or: weald config set landing.autostash true)")
+    .paths(text_of(paths))
+}
+
+impl Trees<'_> {
+    /// Moves checkout, index and ref; a refusal or a failure leaves them as they were.
+    pub(crate) fn perform_move(&self, prepared: PreparedMove) -> Result<(), LandError> {
+        step("land.prepared");
+        let moved = match &prepared.place {
+            None => self.move_ref_alone(&prepared.wanted),
+            Some((checkout, stage)) => {
+                self.move_both(&prepared.wanted, checkout, stage, RefPart::Moves)
+            }
+        };
+        drop(prepared.objects);
+        moved
+    }
+
+    /// A target that is checked out nowhere. Somebody may check it out at the same moment.
+    fn move_ref_alone(&self, wanted: &Move) -> Result<(), LandError> {
+        let open = self.prepare_refs(wanted, None)?;
+        step_of("land.ref_prepared", open.process());
+        match self.checkout_of(&wanted.target) {
+            Ok(None) => {}
+            Ok(Some(_)) => {
+                open.abort();
+                return Err(LandError::Outrun(wanted.target.clone()));
+            }
+            Err(error) => {
+                open.abort();
+                return Err(error);
+            }
+        }
+        step("land.looked");
+        self.commit_refs(wanted, None, open)?;
+        step("land.ref_committed");
+        let followed = match self.checkout_of(&wanted.target) {
+            Ok(Some(checkout)) => {
+                let (stage, _) = Stage::choose(&checkout, wanted.landing);
+                self.move_both(wanted, &checkout, &stage, RefPart::Moved)
+            }
+            Ok(None) => Ok(()),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = followed {
+            self.engine.notice(format!(
+                "{} was checked out while it moved, and its files are still those of {}: {error}",
+                wanted.target, wanted.old
+            ));
+        }
+        Ok(())
+    }
+
+    /// The checkout with its index, and the ref. What is in the way is stashed if the configuration says so.
+    fn move_both(
+        &self,
+        wanted: &Move,
+        checkout: &Checkout,
+        stage: &Stage,
+        part: RefPart,
+    ) -> Result<(), LandError> {
+        self.hide_stage(checkout, stage)?;
+        let moved = match self.move_checkout(wanted, checkout, stage, part) {
+            Err(LandError::Refused(reason))
+                if reason.code == "target_dirty" && self.config.switch("landing.autostash") =>
+            {
+                let stashed = self.stash(wanted, checkout, stage)?;
+                let moved = self.move_checkout(wanted, checkout, stage, part);
+                self.unstash(checkout, stashed);
+                moved
+            }
+            moved => moved,
+        };
+        match &moved {
+            Err(error) if stage.plan().exists() => self.engine.notice(format!(
+                "{} was left half-way ({error}); weald doctor --fix brings it in order",
+                checkout.path.display()
+            )),
+            _ => {
+                let removed = stage.remove();
+                if let Err(error) = removed {
+                    self.engine
+                        .notice(format!("{}: {error}", stage.path.display()));
+                }
+            }
+        }
+        moved
+    }
+
+    /// A stage in the checkout itself is nothing that git should see.
+    fn hide_stage(&self, checkout: &Checkout, stage: &Stage) -> Result<(), LandError> {
+        if !stage.path.starts_with(&checkout.path) || stage.path.starts_with(&checkout.git_dir) {
+            return Ok(());
+        }
+        let common = self.place.repository().common_dir();
+        let line = "/.weald-landing-*/";
+        Ok(excludes::add(common, self.place.private(), &[line]).map_err(at(common))?)
+    }
+
+    fn move_checkout(
+        &self,
+        wanted: &Move,
+        checkout: &Checkout,
+        stage: &Stage,
+        part: RefPart,
+    ) -> Result<(), LandError> {
+        let lock = IndexLock::take(&checkout.git_dir, wanted.landing, self.lock_wait())?;
+        step("land.index_locked");
+        self.require_unmoved(wanted, checkout, part)?;
+        stage.begin().map_err(at(&stage.path))?;
+        let examined = self.examine(wanted, checkout, stage)?;
+        step("land.checked");
+        self.fill_stage(wanted, checkout, stage)?;
+        step("land.staged");
+        let open = match part {
+            RefPart::Moves => Some(self.prepare_refs(wanted, Some(checkout))?),
+            RefPart::Moved => None,
+        };
+        step_of(
+            "land.ref_prepared",
+            open.as_ref().map_or(0, OpenRefs::process),
+        );
+        let swap =
+            Swap::open(&checkout.path, &stage.files(), &stage.old()).map_err(at(&checkout.path))?;
+        let planned = self
+            .require_unmoved(wanted, checkout, part)
+            .and_then(|()| plan_of(wanted, checkout, &swap, &examined, open.as_ref()));
+        let plan = match planned {
+            Ok(plan) => plan,
+            Err(error) => {
+                open.into_iter().for_each(OpenRefs::abort);
+                return Err(error);
+            }
+        };
+        if let Err(error) = stage.write_plan(&plan) {
+            open.into_iter().for_each(OpenRefs::abort);
+            return Err(at(&stage.path)(error).into());
+        }
+        let process = open.as_ref().map_or(0, OpenRefs::process);
+        step_of("land.planned", process);
+        let site = Site {
+            wanted,
+            checkout,
+            stage,
+            swap: &swap,
+            plan: &plan,
+        };
+        match self.swap_in(&site, &lock, process) {
+            Ok(()) => {}
+            Err(error) => {
+                open.into_iter().for_each(OpenRefs::abort);
+                return Err(self.put_all_back(&site, lock, error));
+            }
+        }
+        step_of("land.index_renamed", process);
+        if let Some(open) = open
+            && let Err(error) = self.commit_refs(wanted, Some(checkout), open)
+        {
+            return Err(self.put_all_back(&site, lock, error));
+        }
+        step("land.ref_committed");
+        drop(lock);
+        step("land.unlocked");
+        self.rescue_late(stage, &swap, &plan);
+        Ok(())
+    }
+
+    /// The checkout is still on the target, nothing goes on in it, and the target is where it should be.
+    fn require_unmoved(
+        &self,
+        wanted: &Move,
+        checkout: &Checkout,
+        part: RefPart,
+    ) -> Result<(), LandError> {
+        if self.checkout_of(&wanted.target)?.as_ref() != Some(checkout) {
+            return Err(LandError::Outrun(wanted.target.clone()));
+        }
+        match part {
+            RefPart::Moves => self.require_tip(wanted),
+            RefPart::Moved => Ok(()),
+        }
+    }
+
+    /// Finds out what the landing touches; refuses if anything of the user's is in its way.
+    fn examine(
+        &self,
+        wanted: &Move,
+        checkout: &Checkout,
+        stage: &Stage,
+    ) -> Result<Examined, LandError> {
+        let git = |name: &str| Git::new(&checkout.git_dir, name).index_file(&stage.new_index());
+        let raw = ["-r", "-z", "--raw", "--no-renames", "--no-abbrev"];
+        let answer = git("diff-tree")
+            .args(raw)
+            .args([&wanted.old, &wanted.new])
+            .run()?;
+        let touched: Vec<_> = touched::parse(&answer)?
+            .into_iter()
+            .map(|(_, one)| one)
+            .collect();
+        let answer = git("diff-index")
+            .args(["--cached", "-z", "--raw", "--no-renames", "--no-abbrev"])
+            .args([&wanted.old])
+            .run()?;
+        let mut changed = paths_of(checkout, &answer)?;
+        let staged = touched::overlap(&touched, &changed);
+        if !staged.is_empty() {
+            return Err(dirty(wanted, checkout, staged));
+        }
+        self.forget_assumptions(checkout, stage, &touched)?;
+        let folder = Folder::open(&checkout.path).map_err(at(&checkout.path))?;
+        // Before the comparison: what is written after this is seen as another file by the swap.
+        let seen = touched::stamps(&folder, &touched).map_err(at(&checkout.path))?;
+        let answer = self.unstaged(checkout, stage)?;
+        changed = paths_of(checkout, &answer)?;
+        let mut found = touched::overlap(&touched, &changed);
+        found.extend(touched::in_the_way(&folder, &touched).map_err(at(&checkout.path))?);
+        found.sort();
+        found.dedup();
+        match found.is_empty() {
+            true => Ok(Examined { touched, seen }),
+            false => Err(dirty(wanted, checkout, found)),
+        }
+    }
+
+    /// What differs between the index and the files, by the user's own filters.
+    fn unstaged(&self, checkout: &Checkout, stage: &Stage) -> Result<Vec<u8>, LandError> {
+        self.refresh(checkout, stage)?;
+        let answer = self.users_git(&UsersGit {
+            checkout,
+            work_tree: &checkout.path,
+            index: Some(&stage.new_index()),
+            write: vec![stage.path.clone()],
+            args: &[
+                "diff-files",
+                "-z",
+                "--raw",
+                "--no-abbrev",
+                "--ignore-submodules=all",
+            ],
+        })?;
+        match answer.code {
+            0 => Ok(answer.stdout),
+            _ => Err(LandError::refused("target_unreadable", answer.stderr)
+                .hint("git status in the checkout says what is wrong")),
+        }
+    }
+
+    /// Brings the stat data of the new index up to date. That files differ is no failure.
+    pub(super) fn refresh(&self, checkout: &Checkout, stage: &Stage) -> Result<(), LandError> {
+        let answer = self.users_git(&UsersGit {
+            checkout,
+            work_tree: &checkout.path,
+            index: Some(&stage.new_index()),
+            write: vec![stage.path.clone()],
+            args: &["update-index", "-q", "--refresh"],
+        })?;
+        match answer.code {
+            0 | 1 => Ok(()),
+            _ => Err(LandError::refused("target_unreadable", answer.stderr)
+                .hint("git status in the checkout says what is wrong")),
+        }
+    }
+
+    /// Entries that the user told git to take for unchanged are compared, too, if the landing touches them.
+    fn forget_assumptions(
+        &self,
+        checkout: &Checkout,
+        stage: &Stage,
+        touched: &[Touched],
+    ) -> Result<(), LandError> {
+        let git = |name: &str| Git::new(&checkout.git_dir, name).index_file(&stage.new_index());
+        let listed = git("ls-files").args(["-v", "-z"]).run()?;
+        let assumed: BTreeSet<&[u8]> = listed
+            .split(|byte| *byte == 0)
+            .filter(|line| line.first().is_some_and(u8::is_ascii_lowercase))
+            .filter_map(|line| line.get(2..))
+            .collect();
+        let mut list = Vec::new();
+        for one in touched
+            .iter()
+            .filter(|one| assumed.contains(one.path.as_slice()))
+        {
+            list.extend_from_slice(&one.path);
+            list.push(0);
+        }
+        if list.is_empty() {
+            return Ok(());
+        }
+        git("update-index")
+            .work_tree(&checkout.path)
+            .args(["--no-assume-unchanged", "-z", "--stdin"])
+            .input(list)
+            .run()?;
+        Ok(())
+    }
+
+    /// Writes the new files, as the user's own git would, into an empty folder; and the new index.
+    fn fill_stage(
+        &self,
+        wanted: &Move,
+        checkout: &Checkout,
+        stage: &Stage,
+    ) -> Result<(), LandError> {
+        let answer = self.users_git(&UsersGit {
+            checkout,
+            work_tree: &stage.files(),
+            index: Some(&stage.new_index()),
+            write: vec![stage.path.clone()],
+            args: &["read-tree", "-m", "-u", &wanted.old, &wanted.new],
+        })?;
+        if answer.code == 0 {
+            return Ok(());
+        }
+        let code = match answer.stderr.contains("filter") {
+            true => "filter_failed",
+            false => "checkout_failed",
+        };
+        let said = match answer.stderr.is_empty() {
+            true => format!("it ended with code {}", answer.code),
+            false => answer.stderr,
+        };
+        Err(LandError::refused(
+            code,
+            format!("git can't write the files of the landing; nothing was changed: {said}"),
+        )
+        .hint("mend the filter that git's configuration names, then land again"))
+    }
+
+    /// Swaps the files, and puts the index in its place.
+    fn swap_in(&self, site: &Site<'_>, lock: &IndexLock, process: u32) -> Result<(), LandError> {
+        let mut is_first = true;
+        let swapped = site.swap.forward(site.plan, || {
+            if std::mem::take(&mut is_first) {
+                step_of("land.swapping", process);
+            }
+        });
+        match swapped {
+            Ok(()) => {}
+            Err(SwapError::Changed(path)) => {
+                return Err(dirty(site.wanted, site.checkout, vec![path]));
+            }
+            Err(SwapError::File(path, error)) => {
+                let path = site
+                    .checkout
+                    .path
+                    .join(String::from_utf8_lossy(&path).as_ref());
+                return Err(at(&path)(error).into());
+            }
+        }
+        step_of("land.swapped", process);
+        self.refresh(site.checkout, site.stage)?;
+        site.swap.sync(site.plan).map_err(at(&site.checkout.path))?;
+        if !lock.is_held() {
+            return Err(LandError::refused(
+                "target_busy",
+                "somebody deleted index.lock while the target moved; nothing was changed",
+            )
+            .hint("land again when no other git works there"));
+        }
+        let index = &site.stage.index;
+        Ok(site
+            .stage
+            .replace_index(&site.stage.new_index())
+            .map_err(at(index))?)
+    }
+
+    /// Puts everything back. If that can't be done, the lock and the plan stay for `doctor`.
+    fn put_all_back(&self, site: &Site<'_>, lock: IndexLock, error: LandError) -> LandError {
+        let stage = site.stage;
+        let put_back = || -> io::Result<()> {
+            if !stage.holds_index() {
+                match stage.old_index().exists() {
+                    true => stage.replace_index(&stage.old_index())?,
+                    false => fs::remove_file(&stage.index)?,
+                }
+            }
+            let left = site.swap.back(site.plan, |_| true)?;
+            self.rescue(site.plan.landing, stage, left)?;
+            fs::remove_file(stage.plan())
+        };
+        match put_back() {
+            Ok(()) => drop(lock),
+            Err(_) => std::mem::forget(lock),
+        }
+        error
+    }
+}
+
+/// Everything about one swap that goes on.
+struct Site<'s> {
+    wanted: &'s Move,
+    checkout: &'s Checkout,
+    stage: &'s Stage,
+    swap: &'s Swap,
+    plan: &'s Plan,
+}
+
+/// The paths of raw differences; unmerged ones refuse.
+fn paths_of(checkout: &Checkout, raw: &[u8]) -> Result<BTreeSet<Vec<u8>>, LandError> {
+    let found = touched::parse(raw)?;
+    let open: BTreeSet<_> = found
+        .iter()
+        .filter(|(status, _)| *status == 'U')
+        .map(|(_, one)| one.path.clone())
+        .collect();
+    match open.is_empty() {
+        true => Ok(found.into_iter().map(|(_, one)| one.path).collect()),
+        false => Err(unmerged(checkout, text_of(open.into_iter().collect()))),
+    }
+}
+
+fn plan_of(
+    wanted: &Move,
+    checkout: &Checkout,
+    swap: &Swap,
+    examined: &Examined,
+    open: Option<&OpenRefs>,
+) -> Result<Plan, LandError> {
+    let sources = Sources {
+        checkout: &swap.checkout,
+        files: &swap.files,
+        touched: &examined.touched,
+        seen: &examined.seen,
+    };
+    let paths = plan::paths(&sources).map_err(at(&checkout.path))?;
+    if !paths.blocked.is_empty() {
+        return Err(dirty(wanted, checkout, paths.blocked));
+    }
+    Ok(Plan {
+        landing: wanted.landing,
+        target: wanted.target.clone(),
+        old: wanted.old.clone(),
+        new: wanted.new.clone(),
+        checkout: checkout.path.clone(),
+        git_dir: checkout.git_dir.clone(),
+        entries: paths.entries,
+        emptied: paths.emptied,
+        made: paths.made,
+        locks: open.map_or_else(Vec::new, |open| open.locks.clone()),
+    })
+}

@@ -1,0 +1,79 @@
+//! Old files that can't go back to their place are kept in weald's own folder, and told.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use weald_core::id::LandingId;
+
+use super::plan::Plan;
+use super::stage::Stage;
+use super::swap::{Left, Side, Swap};
+use crate::trees::Trees;
+
+impl Trees<'_> {
+    /// Keeps and tells what is left over.
+    pub(super) fn rescue(
+        &self,
+        landing: LandingId,
+        stage: &Stage,
+        left: Vec<Left>,
+    ) -> io::Result<()> {
+        for (number, one) in left.into_iter().enumerate() {
+            let path = String::from_utf8_lossy(&one.path).into_owned();
+            let Some((side, name)) = one.kept else {
+                self.engine.notice(format!(
+                    "{path} came with landing {landing} and was changed since, so it stays"
+                ));
+                continue;
+            };
+            let from = match side {
+                Side::Files => stage.files().join(path_of(&name)),
+                Side::Old => stage.old().join(path_of(&name)),
+            };
+            let folder = self
+                .place
+                .private()
+                .join(format!("rescued/landing-{landing}"));
+            fs::create_dir_all(&folder)?;
+            let last = path.rsplit('/').next().unwrap_or("file").to_owned();
+            let to = free_name(folder.join(format!("{number}-{last}")));
+            if fs::rename(&from, &to).is_err() {
+                fs::copy(&from, &to)?;
+            }
+            self.engine.notice(format!(
+                "{path} was changed while landing {landing} moved it; what was there before is kept: {}",
+                to.display()
+            ));
+        }
+        Ok(())
+    }
+
+    /// The same for old files that somebody wrote after they were swapped out.
+    pub(super) fn rescue_late(&self, stage: &Stage, swap: &Swap, plan: &Plan) {
+        let rescued = swap
+            .written_late(plan)
+            .and_then(|late| self.rescue(plan.landing, stage, late));
+        if let Err(error) = rescued {
+            self.engine
+                .notice(format!("{}: {error}", stage.path.display()));
+        }
+    }
+}
+
+fn path_of(name: &[u8]) -> PathBuf {
+    use std::os::unix::ffi::OsStrExt;
+    PathBuf::from(std::ffi::OsStr::from_bytes(name))
+}
+
+fn free_name(wanted: PathBuf) -> PathBuf {
+    let mut free = wanted.clone();
+    let mut number = 1;
+    while free.symlink_metadata().is_ok() {
+        let mut name = wanted.as_os_str().to_owned();
+        name.push(format!(".{number}"));
+        free = PathBuf::from(name);
+        number += 1;
+    }
+    free
+}

@@ -1,0 +1,160 @@
+//! The stage: where the new files wait, and the old ones after the swap.
+//!
+//! It lies on the checkout's own file system, because files get in and out by renames. The index waits beside the real
+//! one for its last rename: as long as it is in either place, the index was not replaced.
+
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
+use weald_core::id::LandingId;
+
+use super::checkout::Checkout;
+use super::plan::Plan;
+
+/// What the stage of any landing is called, before its number; in a checkout with a dot before it.
+pub(super) const PREFIX: &str = "weald-landing-";
+
+/// A stage.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Stage {
+    /// The directory.
+    pub path: PathBuf,
+    /// The real index.
+    pub index: PathBuf,
+    /// Where the new index waits for the last rename.
+    pub pending: PathBuf,
+}
+
+/// Whether files can be renamed from one directory to the other.
+fn share_a_mount(one: &Path, two: &Path) -> bool {
+    let mount = |path: &Path| {
+        let found = statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID).ok()?;
+        Some((found.stx_mnt_id, found.stx_dev_major, found.stx_dev_minor))
+    };
+    mount(one).is_some_and(|one| Some(one) == mount(two))
+}
+
+impl Stage {
+    /// The stage of a landing in a checkout; nothing is made yet. Second: whether git would see it as untracked.
+    pub(super) fn choose(checkout: &Checkout, landing: LandingId) -> (Self, bool) {
+        let name = format!("{PREFIX}{landing}");
+        match share_a_mount(&checkout.git_dir, &checkout.path) {
+            true => (
+                Self::at(checkout.git_dir.join(name), checkout, landing),
+                false,
+            ),
+            false => {
+                let path = checkout.path.join(format!(".{name}"));
+                (Self::at(path, checkout, landing), true)
+            }
+        }
+    }
+
+    /// The stage at a known place.
+    pub(super) fn at(path: PathBuf, checkout: &Checkout, landing: LandingId) -> Self {
+        Self {
+            path,
+            index: checkout.git_dir.join("index"),
+            pending: checkout.git_dir.join(format!("{PREFIX}{landing}.index")),
+        }
+    }
+
+    pub(super) fn files(&self) -> PathBuf {
+        self.path.join("files")
+    }
+
+    pub(super) fn old(&self) -> PathBuf {
+        self.path.join("old")
+    }
+
+    /// The index in the making.
+    pub(super) fn new_index(&self) -> PathBuf {
+        self.path.join("index.new")
+    }
+
+    /// The index as it was.
+    pub(super) fn old_index(&self) -> PathBuf {
+        self.path.join("index.old")
+    }
+
+    /// Where the plan is.
+    pub(super) fn plan(&self) -> PathBuf {
+        self.path.join("plan")
+    }
+
+    /// Notes which stash entry holds what was in the way.
+    pub(super) fn stash_note(&self) -> PathBuf {
+        self.path.join("stash")
+    }
+
+    /// Makes it anew, with two copies of the index.
+    pub(super) fn begin(&self) -> io::Result<()> {
+        for folder in [self.files(), self.old()] {
+            match fs::remove_dir_all(&folder) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        let mut builder = DirBuilder::new();
+        builder.recursive(true).mode(0o700).create(&self.path)?;
+        builder.create(self.old())?;
+        // Folders in here become folders of the checkout.
+        builder.mode(0o777).create(self.files())?;
+        for copy in [self.old_index(), self.new_index()] {
+            match fs::copy(&self.index, &copy) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        File::open(self.old_index()).map_or(Ok(()), |file| file.sync_all())
+    }
+
+    /// Writes the plan down, so that it survives.
+    pub(super) fn write_plan(&self, plan: &Plan) -> io::Result<()> {
+        let building = self.path.join("plan.new");
+        let mut file = File::create(&building)?;
+        file.write_all(&serde_json::to_vec(plan)?)?;
+        file.sync_all()?;
+        fs::rename(&building, self.plan())?;
+        File::open(&self.path)?.sync_all()
+    }
+
+    /// Puts the new index in the place of the real one, by one rename.
+    pub(super) fn replace_index(&self, new: &Path) -> io::Result<()> {
+        if let Ok(known) = self.index.metadata() {
+            fs::set_permissions(new, known.permissions())?;
+        }
+        File::open(new)?.sync_all()?;
+        if fs::rename(new, &self.pending).is_err() {
+            // On another file system.
+            fs::copy(new, &self.pending)?;
+            File::open(&self.pending)?.sync_all()?;
+            fs::remove_file(new)?;
+        }
+        fs::rename(&self.pending, &self.index)?;
+        let folder = self.index.parent().unwrap_or(Path::new("/"));
+        File::open(folder)?.sync_all()
+    }
+
+    /// Whether the new index is not in place yet.
+    pub(super) fn holds_index(&self) -> bool {
+        self.new_index().exists() || self.pending.exists()
+    }
+
+    /// Takes it away. The plan goes first: without one there is nothing to put back.
+    pub(super) fn remove(&self) -> io::Result<()> {
+        for file in [self.plan(), self.pending.clone()] {
+            match fs::remove_file(file) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        match fs::remove_dir_all(&self.path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+}

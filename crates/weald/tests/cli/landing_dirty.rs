@@ -1,0 +1,219 @@
+//! A checkout with changes of the user's: what overlaps refuses, everything else stays, and nothing that landed is
+//! reverted by the next commit.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::landing::{land, landed, rev};
+use crate::landing_moving::{nothing_left, sh, state};
+use crate::trees_remove::{git_in, grow, repository};
+
+const BASE: &str =
+    "mkdir d; for f in a b gone d/x turned assumed; do echo 1 >$f; done; echo '*.log' >.gitignore
+                    git add -A; git commit -q -m base";
+
+const CHANGE: &str = "echo 2 >a; git rm -q gone; echo 2 >new; mkdir -p e/f; echo 2 >e/f/g; echo 2 >out.log
+                      echo 2 >assumed; git rm -rq d; echo 2 >d; git rm -q turned; mkdir turned; echo 2 >turned/in
+                      git add -A -f; git commit -q -m change";
+
+#[test]
+fn m7_what_overlaps_refuses_before_anything_is_touched() {
+    let overlaps = [
+        ("echo mine >a", "a"),
+        ("echo mine >a; git add a", "a"),
+        ("echo mine >a; git add a; echo 1 >a", "a"),
+        ("rm a", "a"),
+        ("chmod +x a", "a"),
+        ("rm a; ln -s b a", "a"),
+        ("git rm -q --cached a", "a"),
+        ("echo mine >gone", "gone"),
+        ("echo mine >new", "new"),
+        ("echo mine >new; git add new", "new"),
+        ("echo mine >new; git add -N new", "new"),
+        ("echo mine >out.log", "out.log"),
+        ("echo mine >e", "e"),
+        ("mkdir -p e; ln -s ../b e/f", "e/f"),
+        ("mkdir -p e/f/g; echo mine >e/f/g/h", "e/f/g/h"),
+        ("echo mine >d/x", "d/x"),
+        ("echo mine >d/mine", "d/mine"),
+        ("echo mine >d/mine.log", "d/mine.log"),
+        ("mkdir d/sub; git -C d/sub init -q", "d/sub"),
+        ("echo mine >turned", "turned"),
+        (
+            "git update-index --assume-unchanged assumed; echo mine >assumed",
+            "assumed",
+        ),
+    ];
+    let env = repository();
+    sh(&env, &env.repo(), BASE);
+    let tree = grow(&env, "t", "sealed");
+    sh(&env, &tree, CHANGE);
+    let tip = rev(&env, "main");
+    for (dirty, path) in overlaps {
+        sh(&env, &env.repo(), dirty);
+        let before = state(&env, &env.repo());
+        let (code, ended) = land(&env, &["t"]);
+        assert_eq!(
+            (code, &ended[0]["outcome"]),
+            (1, &json!("refused")),
+            "{dirty}: {ended:#?}"
+        );
+        let reason = &ended[0]["reason"];
+        assert_eq!(reason["code"], "target_dirty", "{dirty}");
+        let named = reason["paths"].as_array().unwrap();
+        let is_named = named
+            .iter()
+            .any(|named| named.as_str().unwrap().starts_with(path));
+        assert!(is_named, "{dirty}: {named:?}");
+        assert_eq!(state(&env, &env.repo()), before, "{dirty}");
+        assert_eq!(rev(&env, "main"), tip);
+        nothing_left(&env);
+        sh(
+            &env,
+            &env.repo(),
+            "git update-index --no-assume-unchanged assumed; git reset -q --hard; git clean -qffdx",
+        );
+    }
+    landed(&env, &["t"]);
+    assert_eq!(
+        git_in(&env, &env.repo(), &["status", "--porcelain", "--ignored"]),
+        ""
+    );
+}
+
+/// Changes of every kind that a landing does not touch.
+const MINE: &str = "echo mine >b; echo staged >s; git add s; echo both >s; echo mine >untracked; echo mine >mine.log
+                    mkdir m; echo mine >m/x; git rm -q --cached config.py";
+
+#[test]
+fn m7_other_changes_stay_and_the_next_commit_reverts_nothing() {
+    for commit in [
+        "git commit -q -m mine",
+        "git commit -q -a -m mine",
+        "git add -A; git commit -q -m mine",
+    ] {
+        let env = repository();
+        sh(&env, &env.repo(), BASE);
+        let tree = grow(&env, "t", "sealed");
+        sh(&env, &tree, CHANGE);
+        sh(&env, &env.repo(), MINE);
+        let status = |args: &[&str]| {
+            git_in(
+                &env,
+                &env.repo(),
+                &[&["status", "--porcelain"], args].concat(),
+            )
+        };
+        let before = status(&["--ignored"]);
+        let files = ["b", "s", "untracked", "mine.log", "m/x", "config.py"];
+        let inodes = || {
+            files.map(|file| {
+                fs::metadata(env.repo().join(file))
+                    .map(|found| {
+                        use std::os::unix::fs::MetadataExt;
+                        (found.ino(), found.mtime_nsec())
+                    })
+                    .unwrap()
+            })
+        };
+        let same = inodes();
+        let done = landed(&env, &["t"]);
+        assert_eq!(status(&["--ignored"]), before);
+        assert_eq!(
+            inodes(),
+            same,
+            "files that it does not touch are not written"
+        );
+        let tip = done[0]["commit"].as_str().unwrap();
+        sh(&env, &env.repo(), commit);
+        let differs = git_in(&env, &env.repo(), &["diff", "--name-only", tip, "HEAD"]);
+        let allowed = ["b", "s", "untracked", "m/x", "config.py"];
+        assert!(
+            differs.lines().all(|path| allowed.contains(&path)),
+            "{commit}: {differs}"
+        );
+        nothing_left(&env);
+    }
+}
+
+#[test]
+fn m7_autostash_brings_changes_of_every_kind_back() {
+    let env = repository();
+    sh(&env, &env.repo(), BASE);
+    sh(
+        &env,
+        &env.repo(),
+        "for n in 1 2 3 4 5 6 7 8 9; do echo $n; done >long; git add long; git commit -q -m long",
+    );
+    let tree = grow(&env, "t", "sealed");
+    sh(
+        &env,
+        &tree,
+        "sed -i s/^1/one/ long; echo 2 >new; git add -A; git commit -q -m change",
+    );
+    sh(&env, &env.repo(), MINE);
+    // A file that left the index and stayed is nothing that git can put back from a stash.
+    sh(
+        &env,
+        &env.repo(),
+        "git add config.py; sed -i s/^9/nine/ long",
+    );
+    env.ok(&["config", "set", "landing.autostash", "true"]);
+    let before = git_in(&env, &env.repo(), &["status", "--porcelain", "--ignored"]);
+    landed(&env, &["t"]);
+    assert_eq!(
+        git_in(&env, &env.repo(), &["status", "--porcelain", "--ignored"]),
+        before
+    );
+    let long = fs::read_to_string(env.repo().join("long")).unwrap();
+    assert!(
+        long.starts_with("one\n") && long.ends_with("nine\n"),
+        "{long}"
+    );
+    assert_eq!(git_in(&env, &env.repo(), &["show", ":s"]), "staged\n");
+    assert_eq!(fs::read_to_string(env.repo().join("s")).unwrap(), "both\n");
+    assert_eq!(git_in(&env, &env.repo(), &["stash", "list"]), "");
+    nothing_left(&env);
+    // An ignored file in the way is nothing that a stash holds.
+    let tree = grow(&env, "u", "sealed");
+    sh(
+        &env,
+        &tree,
+        "echo 2 >mine.log; git add -f mine.log; git commit -q -m change",
+    );
+    let before = state(&env, &env.repo())["index"].clone();
+    let (code, ended) = land(&env, &["u"]);
+    assert_eq!(
+        (code, &ended[0]["reason"]["code"]),
+        (1, &json!("target_dirty")),
+        "{ended:#?}"
+    );
+    assert_eq!(
+        fs::read_to_string(env.repo().join("mine.log")).unwrap(),
+        "mine\n"
+    );
+    assert_eq!(state(&env, &env.repo())["index"], before);
+    assert_eq!(git_in(&env, &env.repo(), &["stash", "list"]), "");
+}
+
+#[test]
+fn m7_a_stash_that_does_not_fit_any_more_is_kept_and_told() {
+    let env = repository();
+    sh(&env, &env.repo(), BASE);
+    let tree = grow(&env, "t", "sealed");
+    sh(&env, &tree, "echo landed >a; git commit -q -a -m change");
+    sh(&env, &env.repo(), "echo mine >a");
+    env.ok(&["config", "set", "landing.autostash", "true"]);
+    let answer = env.weald(&["land", "t"]);
+    assert_eq!(answer.code, 0, "{answer:#?}");
+    assert!(answer.stderr.contains("stash@{0}"), "{answer:#?}");
+    assert_eq!(env.git(&["show", "stash@{0}:a"]), "mine\n");
+    assert_eq!(env.git(&["show", "main:a"]), "landed\n");
+    let told = env.ok(&["doctor"]);
+    let findings = told["findings"].as_array().unwrap();
+    assert!(
+        findings.iter().any(|one| one["code"] == "landing_stash"),
+        "{findings:#?}"
+    );
+}
