@@ -65,6 +65,8 @@ impl Stage {
         };
         let repo = stage.repo();
         std::fs::create_dir_all(&repo)?;
+        let own = "[user]\n\tname = demo\n\temail = demo@example.com\n";
+        std::fs::write(stage.directory.path().join(".gitconfig"), own)?;
         Git::outside(&repo, "init")
             .args(["-q", "-b", "main"])
             .run()?;
@@ -226,21 +228,21 @@ impl Stage {
 
     /// Two trees that changed the same lines reach main one after the other; the second has to be brought together.
     fn landing(&self, out: &mut Out) -> Result<(), Failure> {
-        for name in ["server", "client"] {
-            let message = format!("{name}: settings");
-            self.show(out, &["run", name, "--", "git", "commit", "-qm", &message])?;
-        }
-        self.show(
+        let gate = ["config", "set", "gate.command", "grep DEBUG config.py"];
+        self.show(out, &gate)?;
+        say(
             out,
-            &["config", "set", "gate.command", "grep DEBUG config.py"],
+            "Which of them would clash, committed or not, before anyone lands:",
         )?;
-        say(out, "Which of them would clash, before anyone lands:")?;
         self.show(out, &["conflicts"])?;
         say(
             out,
             "A file of yours that is in the way is never overwritten:",
         )?;
-        self.show_refusal(out, &["land", "server"])?;
+        self.show_refusal(
+            out,
+            &["land", "server", "--commit", "-m", "server: settings"],
+        )?;
         let mine = self.repo().join("config.py");
         std::fs::rename(&mine, mine.with_file_name("config.mine"))?;
         say(out, "(moved to config.mine)")?;
@@ -249,7 +251,10 @@ impl Stage {
             out,
             "The other one changed the same lines. Nothing is touched, and it says what to do:",
         )?;
-        self.show_refusal(out, &["land", "client"])?;
+        self.show_refusal(
+            out,
+            &["land", "client", "--commit", "-m", "client: settings"],
+        )?;
         self.show_refusal(out, &["sync", "client"])?;
         let resolve = "printf \"DEBUG = 'server'\nVIEW = 'client'\n\" > config.py && git commit -qam together";
         self.show(out, &["run", "client", "--", "sh", "-c", resolve])?;

@@ -177,7 +177,11 @@ fn the_demo_runs_and_leaves_nothing_behind() {
             && text.contains("app      DEBUG = 'main'")
             && text.contains("server   DEBUG = 'server'")
             && text.contains("client   DEBUG = 'client'")
-            && text.contains("tree.restored"),
+            && text.contains("server  with  client")
+            && text.contains("server landed on main")
+            && text.contains("client conflicts with main")
+            && text.contains("client landed on main")
+            && text.contains("VIEW = 'client'"),
         "{text}"
     );
     assert_eq!(std::fs::read_dir(&scratch).unwrap().count(), 0);
