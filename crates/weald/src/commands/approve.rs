@@ -32,7 +32,8 @@ impl Approve {
     /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
-        if !self.yes && !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
+        let is_attended = io::stdin().is_terminal() && io::stderr().is_terminal();
+        if !self.yes && !is_attended {
             return Err(Failure::new(
                 "needs_terminal",
                 exit::REFUSED,
