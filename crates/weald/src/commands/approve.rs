@@ -81,8 +81,11 @@ fn told(out: &mut Out, approved: &Approved) -> io::Result<()> {
     let (protected, others): (Vec<_>, Vec<_>) =
         approved.files.iter().partition(|file| file.protected);
     for file in protected.iter().chain(&others).take(SHOWN) {
-        let mark = if file.protected { "  (protected)" } else { "" };
-        writeln!(out, "  {}{}", clean(&file.path), paint(ACCENT, mark))?;
+        let path = clean(&file.path);
+        match file.protected {
+            true => writeln!(out, "  {path}  {}", paint(ACCENT, "(protected)"))?,
+            false => writeln!(out, "  {path}")?,
+        }
     }
     more(out, approved.files.len(), "files")
 }

@@ -115,6 +115,7 @@ impl Trees<'_> {
         }
         policy.home = self.host.home.clone();
         policy.mask = vec![self.place.private().to_owned()];
+        policy.mask.extend(self.secrets());
         policy.sockets = self
             .config
             .list("sandbox.sockets")
