@@ -3,6 +3,8 @@
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::process::{Child, Stdio};
+use std::thread;
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use serde_json::Value;
@@ -31,8 +33,14 @@ impl Stopped {
 
     /// Lets it go on; answers its exit code, its first landing, and what it told.
     fn go_on(self) -> (i32, Value, String) {
-        kill_process(Pid::from_child(&self.0), Signal::CONT).unwrap();
-        let output = self.0.wait_with_output().unwrap();
+        let pid = Pid::from_child(&self.0);
+        let ended = thread::spawn(|| self.0.wait_with_output());
+        // One that begins again comes by the same step, and stops again.
+        while !ended.is_finished() {
+            let _ = kill_process(pid, Signal::CONT);
+            thread::sleep(Duration::from_millis(5));
+        }
+        let output = ended.join().unwrap().unwrap();
         let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
         let code = output.status.code().unwrap_or(-1);
