@@ -13,7 +13,6 @@ mod fetch;
 mod gate;
 mod gitlinks;
 mod lander;
-mod leave;
 mod moving;
 mod queue;
 mod radar;

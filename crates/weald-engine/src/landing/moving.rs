@@ -9,6 +9,7 @@ mod checkout;
 mod fence;
 mod folder;
 mod index_lock;
+mod leave;
 mod leftovers;
 mod perform;
 mod plan;

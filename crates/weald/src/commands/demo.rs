@@ -256,7 +256,7 @@ impl Stage {
             &["land", "client", "--commit", "-m", "client: settings"],
         )?;
         self.show_refusal(out, &["sync", "client"])?;
-        let resolve = "printf \"DEBUG = 'server'\nVIEW = 'client'\n\" > config.py && git commit -qam together";
+        let resolve = "printf \"DEBUG = 'server'\\nVIEW = 'client'\\n\" > config.py && git commit -qam together";
         self.show(out, &["run", "client", "--", "sh", "-c", resolve])?;
         self.show(out, &["land", "client"])?;
         self.show(out, &["queue", "status", "--all"])?;

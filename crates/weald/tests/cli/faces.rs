@@ -177,7 +177,7 @@ fn the_demo_runs_and_leaves_nothing_behind() {
             && text.contains("app      DEBUG = 'main'")
             && text.contains("server   DEBUG = 'server'")
             && text.contains("client   DEBUG = 'client'")
-            && text.contains("server  with  client")
+            && text.contains("server and client conflict")
             && text.contains("server landed on main")
             && text.contains("client conflicts with main")
             && text.contains("client landed on main")

@@ -240,6 +240,46 @@ fn m4_a_conflict_changes_nothing_and_says_what_to_do() {
 }
 
 #[test]
+fn m5_a_conflict_is_left_in_the_target_on_request() {
+    for strategy in ["squash", "merge"] {
+        let env = conflicting("sealed");
+        let args = ["a", "--on-conflict", "leave", "--strategy", strategy];
+        let told = env.weald(&[&["land"], &args[..]].concat());
+        assert_eq!(told.code, 3, "{told:#?}");
+        for word in ["git commit", "the conflict is left in"] {
+            assert!(told.stderr.contains(word), "{told:#?}");
+        }
+        assert_eq!(env.git(&["status", "--porcelain"]), "UU config.py\n");
+        let text = fs::read_to_string(env.repo().join("config.py")).unwrap();
+        assert!(
+            text.contains("<<<<<<<") && text.contains("theirs"),
+            "{text}"
+        );
+        assert_eq!(
+            env.repo().join(".git/MERGE_HEAD").exists(),
+            strategy == "merge"
+        );
+        fs::write(env.repo().join("config.py"), "both\n").unwrap();
+        env.git(&["commit", "-qam", "by hand"]);
+        assert_eq!(
+            parents(&env, "main").len(),
+            if strategy == "merge" { 2 } else { 1 }
+        );
+    }
+    // What is in the way of git stays, and is told.
+    let env = conflicting("sealed");
+    fs::write(env.repo().join("config.py"), "edited\n").unwrap();
+    let told = env.weald(&["land", "a", "--on-conflict", "leave"]);
+    assert_eq!(told.code, 3, "{told:#?}");
+    assert!(told.stderr.contains("git did not merge"), "{told:#?}");
+    assert_eq!(
+        fs::read_to_string(env.repo().join("config.py")).unwrap(),
+        "edited\n"
+    );
+    assert_eq!(env.git(&["status", "--porcelain"]), " M config.py\n");
+}
+
+#[test]
 fn m6_a_resolved_conflict_lands_and_leaves_needs_merge() {
     for kind in KINDS {
         let env = conflicting(kind);
