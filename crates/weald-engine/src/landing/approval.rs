@@ -238,7 +238,8 @@ impl Trees<'_> {
         Ok((commits.collect(), files.collect()))
     }
 
-    fn refuse_agents(&self) -> Result<(), LandError> {
+    /// Refuses an agent's session, as far as it can be told.
+    pub fn refuse_agents(&self) -> Result<(), LandError> {
         let variable = |name: &str| {
             let mut known = self.host.environment.iter();
             let (_, value) = known.find(|(known, _)| known == name)?;

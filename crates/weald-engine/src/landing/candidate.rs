@@ -401,7 +401,8 @@ impl Trees<'_> {
         let text = String::from_utf8_lossy(&asked.stdout).into_owned();
         let value = |key: &str, otherwise: &str| {
             let values = text.split('\0').filter_map(|pair| pair.split_once('\n'));
-            let last = values.filter(|(name, _)| *name == key).last();
+            // Later ones win.
+            let last = values.rev().find(|(name, _)| *name == key);
             let last = last.map(|(_, value)| value.trim().to_owned());
             last.filter(|value| !value.is_empty())
                 .unwrap_or_else(|| otherwise.to_owned())

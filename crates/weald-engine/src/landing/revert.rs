@@ -16,6 +16,10 @@ use crate::trees::Trees;
 impl Trees<'_> {
     /// Queues the undoing of a landing.
     pub fn queue_revert(&self, id: LandingId) -> Result<Landing, LandError> {
+        // Where a person must agree to what lands, an agent does not take it away either.
+        if self.config.text("policy.gate") == "human" {
+            self.refuse_agents()?;
+        }
         self.queue_undoing(id, self.me())
     }
 

@@ -52,7 +52,7 @@ impl Drop for Slot {
 
 /// What became of the attempt to make a candidate.
 enum Attempt {
-    Slot(Slot),
+    Slot(Box<Slot>),
     /// It ends like this, if it is the first in the window.
     Ends(LandingInput),
 }
@@ -75,7 +75,7 @@ pub(super) struct Turn<'t, 'a> {
     window: VecDeque<Slot>,
     attempts: BTreeMap<LandingId, u32>,
     /// What the remotes have on top of targets; asked once a turn.
-    remotes: BTreeMap<String, Option<String>>,
+    remotes: BTreeMap<String, Result<Option<String>, Box<Reason>>>,
 }
 
 impl<'t, 'a> Turn<'t, 'a> {
@@ -172,7 +172,7 @@ impl<'t, 'a> Turn<'t, 'a> {
                 Ok(attempt) => attempt,
             };
             match attempt {
-                Attempt::Slot(slot) => self.window.push_back(slot),
+                Attempt::Slot(slot) => self.window.push_back(*slot),
                 // It may be different when those ahead have ended.
                 Attempt::Ends(_) if !self.window.is_empty() => return Ok(()),
                 Attempt::Ends(end) => return self.end(&landing, end),
@@ -211,7 +211,7 @@ impl<'t, 'a> Turn<'t, 'a> {
         self.trees.require_consent(landing, &candidate)?;
         let landing = landing.clone();
         self.start_gate(scope, landing, before, candidate)
-            .map(Attempt::Slot)
+            .map(|slot| Attempt::Slot(Box::new(slot)))
     }
 
     /// Where a target is, and what a candidate is made on top of: what the remote has more than that, if anything.
@@ -219,13 +219,25 @@ impl<'t, 'a> Turn<'t, 'a> {
         let trees = self.trees;
         let here = trees.landing_tip(target)?;
         if !self.remotes.contains_key(target) {
-            let fetched = trees.fetch_landing_target(target)?;
-            if let Some(note) = fetched.note {
-                trees.engine.notice(note);
-            }
-            self.remotes.insert(target.to_owned(), fetched.ahead);
+            let found = match trees.fetch_landing_target(target) {
+                Ok(fetched) => {
+                    fetched
+                        .note
+                        .into_iter()
+                        .for_each(|note| trees.engine.notice(note));
+                    Ok(fetched.ahead)
+                }
+                // A remote that does not answer is not waited for again.
+                Err(LandError::Refused(reason)) => Err(reason),
+                Err(error) => return Err(error),
+            };
+            self.remotes.insert(target.to_owned(), found);
         }
-        let remote = self.remotes.get(target).cloned().flatten();
+        let remote = match self.remotes.get(target) {
+            Some(Err(reason)) => return Err(LandError::Refused(reason.clone())),
+            Some(Ok(remote)) => remote.clone(),
+            None => None,
+        };
         let wanted: Vec<&str> = std::iter::once(here.as_str())
             .chain(remote.as_deref())
             .collect();

@@ -8,6 +8,7 @@ use weald_core::id::{LandingId, TaskId, Token};
 use weald_core::landing::{Landing, LandingStatus, Strategy};
 use weald_engine::{CommitScope, LandRequest, OnConflict, Progress};
 
+use super::pool;
 use crate::completion;
 use crate::context::{Context, Ground};
 use crate::errors::Failure;
@@ -180,20 +181,24 @@ pub fn finish(
         false => Vec::new(),
     };
     let progress = context.ui.progress("working the queue");
-    while mode == Mode::Work {
-        match ground.trees(context)?.work_queue(ids, request)? {
-            Progress::Done => break,
-            Progress::Paused => {
-                context
-                    .ui
-                    .warn("the queue is paused; go on with: weald queue resume");
-                break;
+    let worked = match mode {
+        Mode::Queue => Progress::Done,
+        Mode::Work => loop {
+            match ground.trees(context)?.work_queue(ids, request)? {
+                Progress::Reload => ground = context.ground()?,
+                ended => break ended,
             }
-            Progress::Reload => ground = context.ground()?,
-        }
-    }
+        },
+    };
     drop(progress);
+    if worked == Progress::Paused {
+        context
+            .ui
+            .warn("the queue is paused; go on with: weald queue resume");
+    }
     let trees = ground.trees(context)?;
+    // A gate may have taken a spare.
+    pool::refill(context, &trees, &ground.place.root());
     let told = before.iter().map(|landing| &landing.id).chain(ids);
     let landings: Vec<_> = told
         .map(|id| trees.landing(*id))

@@ -34,7 +34,10 @@ impl Trust {
         let trust = match (self.list, self.revoke) {
             (true, _) => trees.trust()?,
             (_, true) => trees.revoke()?,
-            _ => trees.approve()?,
+            _ => {
+                trees.refuse_agents()?;
+                trees.approve()?
+            }
         };
         context.tell(&ground.engine);
         for note in &trust.notes {

@@ -7,9 +7,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -32,7 +32,6 @@ struct Storm {
     landers: Mutex<BTreeMap<usize, u32>>,
     acknowledged: Mutex<BTreeMap<String, String>>,
     over: AtomicBool,
-    done: AtomicUsize,
 }
 
 impl Storm {
@@ -52,7 +51,6 @@ impl Storm {
             landers: Mutex::default(),
             acknowledged: Mutex::default(),
             over: AtomicBool::new(false),
-            done: AtomicUsize::new(0),
         }
     }
 
@@ -67,7 +65,6 @@ impl Storm {
             // A lander that was killed acknowledged nothing; its writer asks again.
             while !self.land(number, &name) {}
             self.acknowledged.lock().unwrap().insert(file, text);
-            self.done.fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -233,11 +230,7 @@ fn locks(git_dir: &Path) -> Vec<PathBuf> {
 #[test]
 fn z6_sixteen_processes_land_while_a_person_commits() {
     let each = if full_scale() { 300 } else { 3 };
-    let started = Instant::now();
-    let storm = Storm::new(16, each);
-    storm.run(Chaos { kills: 0, stops: 0 });
-    let landings = storm.done.load(Ordering::Relaxed);
-    eprintln!("{landings} landings in {:?}", started.elapsed());
+    Storm::new(16, each).run(Chaos { kills: 0, stops: 0 });
 }
 
 #[test]

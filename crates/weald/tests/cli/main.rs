@@ -8,6 +8,7 @@ mod crash;
 mod events;
 mod faces;
 mod landing;
+mod landing_again;
 mod landing_approval;
 mod landing_conflicts;
 mod landing_crash;
