@@ -8,6 +8,7 @@
 mod checkout;
 mod fence;
 mod folder;
+mod hold;
 mod index_lock;
 mod leave;
 mod leftovers;
@@ -34,6 +35,7 @@ use crate::trees::Trees;
 use checkout::Checkout;
 use stage::Stage;
 
+pub(crate) use hold::TargetHold;
 pub(crate) use recovery::Recovered;
 
 /// The labelled steps of a move, in their order.

@@ -22,7 +22,7 @@ use super::LandError;
 use super::candidate::{Ahead, Candidate, Made};
 use super::gate::{GateRequest, Verdict};
 use super::lander::Progress;
-use super::moving::MoveRequest;
+use super::moving::{MoveRequest, TargetHold};
 use super::queue::Lease;
 use super::source::{LandRequest, OnConflict};
 use crate::steps::step;
@@ -34,6 +34,9 @@ const GLANCE: Duration = Duration::from_millis(250);
 /// How often a landing begins again because the target moved under it.
 const ATTEMPTS: u32 = 50;
 
+/// How often before the target is held still meanwhile, where no gate has to be waited for.
+const PATIENCE: u32 = 3;
+
 /// A landing with its candidate, and the gate that runs for it.
 struct Slot {
     landing: Landing,
@@ -42,6 +45,8 @@ struct Slot {
     candidate: Candidate,
     verdict: Receiver<Result<Verdict, LandError>>,
     cancel: Arc<AtomicBool>,
+    /// Keeps others from moving the target until this one has.
+    hold: Option<TargetHold>,
 }
 
 impl Drop for Slot {
@@ -198,6 +203,11 @@ impl<'t, 'a> Turn<'t, 'a> {
             )
             .hint(format!("weald land {}", landing.tree)));
         }
+        let is_impatient = *count > PATIENCE && self.window.is_empty();
+        let hold = match is_impatient && self.trees.gate_command()?.is_none() {
+            true => self.trees.hold_target(landing.id, &landing.target)?,
+            false => None,
+        };
         let (before, tip) = match self.window.back() {
             Some(last) => (last.candidate.commit.clone(), last.candidate.commit.clone()),
             None => self.tip(&landing.target)?,
@@ -210,8 +220,9 @@ impl<'t, 'a> Turn<'t, 'a> {
         };
         self.trees.require_consent(landing, &candidate)?;
         let landing = landing.clone();
-        self.start_gate(scope, landing, before, candidate)
-            .map(|slot| Attempt::Slot(Box::new(slot)))
+        let mut slot = self.start_gate(scope, landing, before, candidate)?;
+        slot.hold = hold;
+        Ok(Attempt::Slot(Box::new(slot)))
     }
 
     /// Where a target is, and what a candidate is made on top of: what the remote has more than that, if anything.
@@ -289,6 +300,7 @@ impl<'t, 'a> Turn<'t, 'a> {
             candidate,
             verdict,
             cancel,
+            hold: None,
         })
     }
 

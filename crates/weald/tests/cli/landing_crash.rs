@@ -270,3 +270,13 @@ fn m20_a_stopped_lander_moves_nothing_after_somebody_else_took_over() {
         );
     }
 }
+
+#[test]
+fn m20_the_lock_of_a_landing_that_is_gone_is_in_nobody_s_way() {
+    let env = prepared(Checkout::Dirty);
+    let lock = env.repo().join(".git/index.lock");
+    fs::write(&lock, "weald landing 99\n").unwrap();
+    healed(&env, "doctor");
+    fs::write(&lock, "weald landing 99\n").unwrap();
+    gets_there(&env, Checkout::Dirty, "land");
+}

@@ -158,7 +158,7 @@ impl Trees<'_> {
         stage: &Stage,
         part: RefPart,
     ) -> Result<(), LandError> {
-        let lock = IndexLock::take(&checkout.git_dir, wanted.landing, self.lock_wait())?;
+        let lock = self.lock_index(checkout, wanted.landing)?;
         step("land.index_locked");
         self.require_unmoved(wanted, checkout, part)?;
         stage.begin().map_err(at(&stage.path))?;
