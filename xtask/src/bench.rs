@@ -1,6 +1,7 @@
 //! Benchmarks. Every figure is a ratio against something measured in the same run, interleaved.
 
 pub mod control;
+pub mod landing;
 pub mod naive;
 pub mod sandbox;
 pub mod seed;

@@ -33,6 +33,8 @@ enum Bench {
     Sandbox,
     /// Trees: creating, listing, looking and removing them, against git and worktrunk
     Trees(xtask::bench::trees::Options),
+    /// Landing: merging, importing, snapshots, and conflicts, against git
+    Landing(xtask::bench::landing::Options),
     /// One worker of the measured claims; started by `control` itself
     #[command(hide = true)]
     ClaimWorker {
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
         Command::Bench(Bench::Control { tasks }) => xtask::bench::control::run(tasks),
         Command::Bench(Bench::Sandbox) => xtask::bench::sandbox::run(),
         Command::Bench(Bench::Trees(options)) => xtask::bench::trees::run(&options),
+        Command::Bench(Bench::Landing(options)) => xtask::bench::landing::run_all(&options),
         Command::Bench(Bench::ClaimWorker { directory, design }) => {
             xtask::bench::workers::run(&directory, &design)
         }

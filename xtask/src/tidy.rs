@@ -29,7 +29,13 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("weald-testkit", &["weald-core"]),
     (
         "xtask",
-        &["weald-core", "weald-engine", "weald-sandbox", "weald-store"],
+        &[
+            "weald-core",
+            "weald-engine",
+            "weald-git",
+            "weald-sandbox",
+            "weald-store",
+        ],
     ),
 ];
 

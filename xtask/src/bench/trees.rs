@@ -4,14 +4,14 @@
 //! timed, and nothing is created after many files were deleted.
 
 mod create;
-mod ground;
+pub(super) mod ground;
 mod growth;
 mod memory;
 mod peer;
-mod repository;
-mod rivals;
+pub(super) mod repository;
+pub(super) mod rivals;
 mod sharing;
-mod table;
+pub(super) mod table;
 mod thousand;
 
 use std::io;
@@ -165,7 +165,7 @@ fn sizes(wanted: &[String]) -> io::Result<Vec<Size>> {
 }
 
 /// Starts this command again without anybody seeing its mounts. Comes back only if that can't be.
-fn run_alone() {
+pub(super) fn run_alone() {
     let Ok(program) = std::env::current_exe() else {
         return;
     };
@@ -182,14 +182,14 @@ fn run_alone() {
 
 /// What one rival made, or why it stopped.
 #[derive(Default)]
-struct Samples {
+pub(super) struct Samples {
     made: Vec<Made>,
     failure: Option<String>,
 }
 
 impl Samples {
     /// One more, unless an earlier one failed.
-    fn take(&mut self, make: impl FnOnce() -> io::Result<Made>) {
+    pub(super) fn take(&mut self, make: impl FnOnce() -> io::Result<Made>) {
         self.take_if_any(|| make().map(Some));
     }
 
@@ -214,7 +214,7 @@ impl Samples {
     }
 
     /// The median in milliseconds.
-    fn middle(&self) -> Result<f64, String> {
+    pub(super) fn middle(&self) -> Result<f64, String> {
         match (&self.failure, self.made.is_empty()) {
             (Some(failure), _) => Err(failure.clone()),
             (None, true) => Err("it was not run".to_owned()),
@@ -224,7 +224,7 @@ impl Samples {
 }
 
 /// The middle value.
-fn middle(values: impl IntoIterator<Item = f64>) -> f64 {
+pub(super) fn middle(values: impl IntoIterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_unstable_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)

@@ -75,7 +75,7 @@ fn import(ground: &Path, path: &Path, files: usize) -> io::Result<()> {
 }
 
 /// Four files a directory, twelve directories a directory.
-fn path_of(number: usize) -> String {
+pub fn path_of(number: usize) -> String {
     let leaf = number / 4;
     let (far, middle, near) = (leaf / 144, leaf / 12 % 12, leaf % 12);
     format!("part{far}/group{middle}/unit{near}/file{number}.rs")
