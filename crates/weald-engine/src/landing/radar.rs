@@ -15,8 +15,10 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
+use weald_core::id::TreeId;
 use weald_core::name::TreeName;
 use weald_core::tree::Tree;
 
@@ -42,6 +44,10 @@ pub struct Radar {
     pub checked: usize,
     /// How many of them had to be merged now; the others were known, or touch different paths.
     pub merged: usize,
+    /// How long looking into the trees took, in milliseconds.
+    pub looking_ms: u64,
+    /// How long settling the pairs took, in milliseconds.
+    pub settling_ms: u64,
 }
 
 /// Two that don't merge.
@@ -149,7 +155,7 @@ impl Trees<'_> {
     fn look_around(
         &self,
         trees: &[Tree],
-        wanted: &BTreeSet<weald_core::id::TreeId>,
+        wanted: &BTreeSet<TreeId>,
         memory: &mut Memory,
     ) -> Result<Radar, LandError> {
         let looking = self.with_refs_of_now()?;
@@ -161,10 +167,14 @@ impl Trees<'_> {
             }
         }
         let repository = looking.radar_repository(memory)?;
+        let begun = Instant::now();
         let states = side_by_side(trees, 1, |tree| {
             looking.observe(tree, &repository, memory.states.get(&tree.id))
         });
-        let mut radar = Radar::default();
+        let mut radar = Radar {
+            looking_ms: milliseconds(begun),
+            ..Radar::default()
+        };
         let mut seen: Vec<(&Tree, State)> = Vec::new();
         memory.states.clear();
         for (tree, state) in trees.iter().zip(states) {
@@ -187,6 +197,7 @@ impl Trees<'_> {
                 }),
             }
         }
+        let begun = Instant::now();
         for (target, tip) in tips {
             let ours = seen.iter().filter(|(tree, _)| tree.target == target);
             let mut sides = Vec::new();
@@ -204,6 +215,7 @@ impl Trees<'_> {
             }
             pairs::settle(&repository, &target, tip, sides, memory, &mut radar);
         }
+        radar.settling_ms = milliseconds(begun);
         // What can't be merged may be missing; the next look is a whole one.
         if radar.unknown.iter().any(|unknown| unknown.with.is_some()) {
             memory.states.clear();
@@ -221,6 +233,10 @@ impl Trees<'_> {
         self.vault().require(&self.main_refs()?, &[&tip])?;
         Ok(Some(tip))
     }
+}
+
+fn milliseconds(begun: Instant) -> u64 {
+    u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
 impl Radar {

@@ -123,6 +123,8 @@ fn print_all(context: &Context<'_>, radar: &Radar, told: &[Told]) -> Result<(), 
             .with("trees", &radar.trees)
             .with("checked", &radar.checked)
             .with("merged", &radar.merged)
+            .with("looking_ms", &radar.looking_ms)
+            .with("settling_ms", &radar.settling_ms)
             .with("told", &told)
     };
     context

@@ -1,6 +1,5 @@
 //! The lines that conflict, from the merged files with their markers.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use weald_git::{Git, GitError};
@@ -10,8 +9,9 @@ use super::{Hunk, PathConflict};
 /// How many files of a pair are read.
 const FILES: usize = 20;
 
-/// The largest file that is read.
+/// The largest file that is read, and how much is read in all.
 const FILE_LIMIT: u64 = 1 << 20;
+const ALL: u64 = 64 << 20;
 
 /// How many hunks of a file are told.
 const HUNKS: usize = 5;
@@ -20,62 +20,59 @@ const HUNKS: usize = 5;
 const LINES: usize = 12;
 const LINE: usize = 200;
 
-/// Adds hunks to conflicts of one pair. `tree` is the merge with markers, which name both sides.
-pub(super) fn add_hunks(
-    repository: &Path,
-    tree: &str,
-    sides: (&str, &str),
-    conflicts: &mut [PathConflict],
-    raw: &[Vec<u8>],
-) -> Result<(), GitError> {
-    let wanted: Vec<&Vec<u8>> = raw.iter().take(FILES).collect();
-    let names = |paths: &[&Vec<u8>]| {
-        let mut input = Vec::new();
-        for path in paths {
-            input.extend_from_slice(tree.as_bytes());
-            input.push(b':');
-            input.extend_from_slice(path);
-            input.push(0);
+/// A pair that does not merge.
+pub(super) struct Unmerged {
+    /// The merge with markers.
+    pub tree: String,
+    /// What the markers name.
+    pub sides: (String, String),
+    /// The paths as git has them.
+    pub raw: Vec<Vec<u8>>,
+    /// The same for people.
+    pub conflicts: Vec<PathConflict>,
+}
+
+/// Adds hunks to all of them, with two processes.
+pub(super) fn add_hunks(repository: &Path, pairs: &mut [Unmerged]) -> Result<(), GitError> {
+    // Which file of which pair, and how git is asked for it.
+    let mut wanted: Vec<(usize, usize, Vec<u8>)> = Vec::new();
+    for (place, pair) in pairs.iter().enumerate() {
+        for (number, path) in pair.raw.iter().take(FILES).enumerate() {
+            let name = [pair.tree.as_bytes(), b":", path, b"\0"].concat();
+            wanted.push((place, number, name));
         }
-        input
+    }
+    let ask = |wanted: &[(usize, usize, Vec<u8>)], format: &str| {
+        let names: Vec<&[u8]> = wanted.iter().map(|(_, _, name)| name.as_slice()).collect();
+        Git::new(repository, "cat-file")
+            .args(["-z", format])
+            .input(names.concat())
+            .run()
     };
-    let checked = Git::new(repository, "cat-file")
-        .args(["-z", "--batch-check=%(objecttype) %(objectsize)"])
-        .input(names(&wanted))
-        .run()?;
+    let checked = ask(&wanted, "--batch-check=%(objecttype) %(objectsize)")?;
     let checked = String::from_utf8_lossy(&checked);
-    let is_small = |line: &str| {
-        let size = line
-            .strip_prefix("blob ")
-            .and_then(|size| size.parse().ok());
-        size.is_some_and(|size: u64| size <= FILE_LIMIT)
-    };
-    let small: Vec<_> = wanted
-        .into_iter()
-        .zip(checked.lines())
-        .filter(|(_, line)| is_small(line))
-        .map(|(path, _)| path)
-        .collect();
-    if small.is_empty() {
+    let mut lines = checked.lines();
+    let mut room = ALL;
+    wanted.retain(|_| {
+        let size = lines.next().and_then(|line| line.strip_prefix("blob "));
+        let size: Option<u64> = size.and_then(|size| size.parse().ok());
+        let fits = size.filter(|size| *size <= FILE_LIMIT.min(room));
+        room -= fits.unwrap_or(0);
+        fits.is_some()
+    });
+    if wanted.is_empty() {
         return Ok(());
     }
-    let answer = Git::new(repository, "cat-file")
-        .args(["-z", "--batch=%(objectsize)"])
-        .input(names(&small))
-        .run()?;
-    let mut texts = BTreeMap::new();
+    let answer = ask(&wanted, "--batch=%(objectsize)")?;
     let mut rest = answer.as_slice();
-    for path in small {
+    for (place, number, _) in wanted {
         let Some((content, after)) = next_content(rest) else {
             break;
         };
-        texts.insert(String::from_utf8_lossy(path).into_owned(), content);
         rest = after;
-    }
-    for conflict in conflicts {
-        if let Some(content) = texts.get(&conflict.path) {
-            conflict.hunks = hunks(&String::from_utf8_lossy(content), sides);
-        }
+        let pair = &mut pairs[place];
+        let (ours, theirs) = (&pair.sides.0, &pair.sides.1);
+        pair.conflicts[number].hunks = hunks(&String::from_utf8_lossy(content), (ours, theirs));
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use weald_git::{
     tree_differences, trees_of,
 };
 
-use super::hunks::add_hunks;
+use super::hunks::{Unmerged, add_hunks};
 use super::memory::{Known, Memory};
 use super::{PathConflict, Radar};
 
@@ -165,13 +165,15 @@ fn settle_open(repository: &Path, attributes: &str, pairs: &[&Pair<'_>]) -> (Vec
             base: pair.base().cloned(),
         })
         .collect();
-    let mut merged = merge_pairs(repository, attributes, &orders).into_iter();
-    let outcomes = pairs.iter().zip(clash).map(|(pair, clash)| match clash {
+    let merged = merge_pairs(repository, attributes, &orders);
+    let mut known = described(repository, &merging, &merged).into_iter();
+    let mut merged = merged.into_iter();
+    let outcomes = clash.into_iter().map(|clash| match clash {
         false => Outcome::Clean,
         true => match merged.next() {
             Some(PairMerged::Clean) => Outcome::Clean,
-            Some(PairMerged::Conflict { tree, paths }) => {
-                Outcome::Conflict(described(repository, pair, &tree, paths))
+            Some(PairMerged::Conflict { .. }) => {
+                Outcome::Conflict(known.next().unwrap_or_default())
             }
             Some(PairMerged::Failed(why)) => Outcome::Unknown(why),
             None => Outcome::Unknown("git gave no answer".to_owned()),
@@ -180,46 +182,75 @@ fn settle_open(repository: &Path, attributes: &str, pairs: &[&Pair<'_>]) -> (Vec
     (outcomes.collect(), orders.len())
 }
 
-/// A conflict with its lines.
-fn described(
-    repository: &Path,
-    pair: &Pair<'_>,
-    tree: &str,
-    paths: BTreeMap<Vec<u8>, Vec<String>>,
-) -> Known {
-    let raw: Vec<Vec<u8>> = paths.keys().take(PATHS).cloned().collect();
-    let mut conflicts: Vec<PathConflict> = paths
-        .into_iter()
-        .take(PATHS)
-        .map(|(path, kinds)| PathConflict {
-            path: String::from_utf8_lossy(&path).into_owned(),
-            kinds,
-            hunks: Vec::new(),
-        })
-        .collect();
-    let sides = (pair.a.commit.as_str(), pair.b.commit.as_str());
-    // Lines are an extra: without them the paths still count.
-    let _ = add_hunks(repository, tree, sides, &mut conflicts, &raw);
-    // Where it can't be told, it is said rather than hidden.
-    let uncommitted = [pair.a, pair.b]
-        .into_iter()
-        .any(|side| side.head != side.commit && touched(repository, side, &raw).unwrap_or(true));
-    Known {
-        round: 0,
-        conflicts,
-        uncommitted,
+/// The conflicts among merges, in order, with their lines.
+fn described(repository: &Path, pairs: &[&Pair<'_>], merged: &[PairMerged]) -> Vec<Known> {
+    let mut clashing = Vec::new();
+    let mut unmerged = Vec::new();
+    for (pair, merged) in pairs.iter().zip(merged) {
+        let PairMerged::Conflict { tree, paths } = merged else {
+            continue;
+        };
+        clashing.push(*pair);
+        let told = paths.iter().take(PATHS);
+        unmerged.push(Unmerged {
+            tree: tree.clone(),
+            sides: (pair.a.commit.clone(), pair.b.commit.clone()),
+            raw: told.clone().map(|(path, _)| path.clone()).collect(),
+            conflicts: told
+                .map(|(path, kinds)| PathConflict {
+                    path: String::from_utf8_lossy(path).into_owned(),
+                    kinds: kinds.clone(),
+                    hunks: Vec::new(),
+                })
+                .collect(),
+        });
     }
+    if unmerged.is_empty() {
+        return Vec::new();
+    }
+    // Lines are an extra: without them the paths still count.
+    let _ = add_hunks(repository, &mut unmerged);
+    let open = uncommitted(repository, &clashing).unwrap_or_default();
+    let known = clashing.into_iter().zip(unmerged).map(|(pair, unmerged)| {
+        let takes_part = |side: &Side| match open.get(&side.commit) {
+            Some(paths) => unmerged.raw.iter().any(|path| paths.contains(path)),
+            // Where it can't be told, it is said rather than hidden.
+            None => side.head != side.commit,
+        };
+        Known {
+            round: 0,
+            uncommitted: takes_part(pair.a) || takes_part(pair.b),
+            conflicts: unmerged.conflicts,
+        }
+    });
+    known.collect()
 }
 
-/// Whether what a side has not committed touches one of these paths.
-fn touched(repository: &Path, side: &Side, paths: &[Vec<u8>]) -> Result<bool, GitError> {
-    let commits = BTreeSet::from([side.head.as_str(), side.commit.as_str()]);
-    let trees = trees_of(repository, &commits)?;
-    let tree = |commit: &str| trees.get(commit).map(String::as_str).unwrap_or_default();
-    let pair = (tree(&side.head), tree(&side.commit));
-    let found = tree_differences(repository, &BTreeSet::from([pair]))?;
-    let mut changed = found.into_values().flatten();
-    Ok(changed.any(|difference| paths.contains(&difference.path)))
+/// The paths that sides have changed and not committed, by the commits that stand for them.
+fn uncommitted(
+    repository: &Path,
+    pairs: &[&Pair<'_>],
+) -> Result<BTreeMap<String, BTreeSet<Vec<u8>>>, GitError> {
+    let sides = || pairs.iter().flat_map(|pair| [pair.a, pair.b]);
+    let open: Vec<&Side> = sides().filter(|side| side.head != side.commit).collect();
+    if open.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let both = open
+        .iter()
+        .flat_map(|side| [side.head.as_str(), side.commit.as_str()]);
+    let trees = trees_of(repository, &both.collect())?;
+    let pair = |side: &Side| Some((trees.get(&side.head)?, trees.get(&side.commit)?));
+    let wanted = open.iter().filter_map(|side| pair(side));
+    let wanted = wanted.map(|(from, to)| (from.as_str(), to.as_str()));
+    let found = tree_differences(repository, &wanted.collect())?;
+    let paths = |side: &&Side| {
+        let (from, to) = pair(side)?;
+        let differences = found.get(&(from.clone(), to.clone()))?;
+        let paths = differences.iter().map(|difference| difference.path.clone());
+        Some((side.commit.clone(), paths.collect()))
+    };
+    Ok(open.iter().filter_map(paths).collect())
 }
 
 /// What pruning goes by.

@@ -35,7 +35,11 @@ impl Request {
         // Before anything is read: what changes later shows in the next walk.
         let walk = unless.map(|unless| (self.walk(unless), unless));
         let changes = self.changes()?;
-        let tips = self.tips(&changes)?;
+        let tips = match snapshot {
+            // Nothing but HEAD is merged.
+            Some(wish) if wish.form == SnapshotForm::Work => Tips::default(),
+            _ => self.tips(&changes)?,
+        };
         let look = self.complete(&changes, &tips)?;
         let made = match snapshot {
             Some(wish) if wish.form == SnapshotForm::Work => self.make_work(&changes, wish)?,
