@@ -362,7 +362,7 @@ fn m11_landing_needs_no_remote_and_no_upstream() {
 }
 
 #[test]
-fn m13_m22_what_goes_after_a_landing_is_listed_and_true() {
+fn m13_what_goes_after_a_landing_is_gone() {
     for kind in KINDS {
         let env = repository();
         env.ok(&["task", "add", "Fix it"]);
@@ -386,8 +386,18 @@ fn m13_m22_what_goes_after_a_landing_is_listed_and_true() {
         let words: Vec<_> = restore.split(' ').skip(1).collect();
         env.ok(&words);
         assert_eq!(fs::read_to_string(path.join("one")).unwrap(), "1");
-        // Kept by flag, and kept because something untracked is in it.
+    }
+}
+
+#[test]
+fn m22_what_is_kept_is_listed_and_true() {
+    for kind in KINDS {
+        let env = repository();
+        // Kept by flag, because nothing was done, and because something untracked is in it.
         let path = grow(&env, "b", kind);
+        let cleanup = landed(&env, &["b"])[0]["cleanup"].clone();
+        assert_eq!(cleanup["directory"], "kept", "nothing_to_land: {cleanup:#}");
+        assert!(path.is_dir());
         commit(&env, &path, "two", "2");
         let cleanup = landed(&env, &["b", "--keep"])[0]["cleanup"].clone();
         assert_eq!(

@@ -2,8 +2,6 @@
 //!
 //! Commits in the checkout of the target need its index; while a landing has that, the target stays where it is.
 
-use std::fs;
-
 use weald_core::id::LandingId;
 use weald_core::landing::{Landing, LandingStatus};
 
@@ -30,19 +28,19 @@ impl Trees<'_> {
         Ok(lock.transpose()?.map(|_lock| TargetHold { _lock }))
     }
 
-    /// Takes the index of a checkout. The lock of a landing that is not being moved is left of a process that is gone: only
-    /// who works the queue makes one.
+    /// Takes the index of a checkout. Only who works the queue makes such a lock, and that is this process: one of another
+    /// landing that is not being moved, or one that another process made for this landing, is left over.
     pub(super) fn lock_index(
         &self,
         checkout: &Checkout,
         landing: LandingId,
     ) -> Result<IndexLock, LandError> {
         if let Some(holder) = index_lock::holder(&checkout.git_dir)
-            && holder != landing
+            && !index_lock::is_own(&checkout.git_dir, landing)
         {
             let is_its = |open: &Landing| open.id == holder && open.status == LandingStatus::Moving;
-            if !self.queue()?.open.iter().any(is_its) {
-                let _ = fs::remove_file(checkout.git_dir.join("index.lock"));
+            if holder == landing || !self.queue()?.open.iter().any(is_its) {
+                return IndexLock::take_over(&checkout.git_dir, landing);
             }
         }
         IndexLock::take(&checkout.git_dir, landing, self.lock_wait())

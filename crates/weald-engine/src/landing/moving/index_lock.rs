@@ -36,20 +36,34 @@ pub(super) fn holder(git_dir: &Path) -> Option<LandingId> {
     let text = read_small(&git_dir.join("index.lock"), 4096)
         .ok()
         .flatten()?;
-    text.strip_prefix(TEXT)?.trim().parse().ok().map(LandingId)
+    let number = text.strip_prefix(TEXT)?.split_whitespace().next()?;
+    number.parse().ok().map(LandingId)
+}
+
+/// What a lock of this process says: one that wakes up late must not take another's away.
+fn text_of(landing: LandingId) -> String {
+    format!("{TEXT}{landing} {}\n", std::process::id())
+}
+
+/// Whether this process holds it, for this landing.
+pub(super) fn is_own(git_dir: &Path, landing: LandingId) -> bool {
+    let own = text_of(landing);
+    let found = read_small(&git_dir.join("index.lock"), 4096).ok().flatten();
+    found.is_some_and(|found| found == own)
 }
 
 impl IndexLock {
-    /// Takes the lock; waits for a git that holds it, but not longer than `wait`. One of the same landing is taken over.
+    /// Takes the lock; waits for a git that holds it, but not longer than `wait`. One of this very process is taken over.
     pub(super) fn take(
         git_dir: &Path,
         landing: LandingId,
         wait: Duration,
     ) -> Result<Self, LandError> {
-        let path = git_dir.join("index.lock");
-        let text = format!("{TEXT}{landing}\n");
         let building = building(git_dir, landing);
-        let lock = Self { path, text };
+        let lock = Self {
+            path: git_dir.join("index.lock"),
+            text: text_of(landing),
+        };
         if lock.is_held() {
             return Ok(lock);
         }
@@ -66,6 +80,18 @@ impl IndexLock {
                 }
             }
         }
+    }
+
+    /// Takes the lock that a process which is gone, or has lost the queue, made for a landing. It is never not there.
+    pub(super) fn take_over(git_dir: &Path, landing: LandingId) -> Result<Self, LandError> {
+        let building = building(git_dir, landing);
+        let lock = Self {
+            path: git_dir.join("index.lock"),
+            text: text_of(landing),
+        };
+        fs::write(&building, &lock.text).map_err(at(&building))?;
+        fs::rename(&building, &lock.path).map_err(at(&lock.path))?;
+        Ok(lock)
     }
 
     /// Whether it is still there, and still this one.

@@ -105,7 +105,10 @@ impl Trees<'_> {
         let is_held = index_lock::holder(&checkout.git_dir) == Some(wanted.landing);
         let mut recovered = self.verdict(wanted)?;
         if plan.is_some() || is_held {
-            let lock = IndexLock::take(&checkout.git_dir, wanted.landing, self.lock_wait())?;
+            let lock = match is_held {
+                true => IndexLock::take_over(&checkout.git_dir, wanted.landing)?,
+                false => IndexLock::take(&checkout.git_dir, wanted.landing, self.lock_wait())?,
+            };
             if let Some(plan) = plan.filter(|_| checkout.path.is_dir()) {
                 recovered = self.end_swap(wanted, checkout, stage, &plan, recovered)?;
             }
