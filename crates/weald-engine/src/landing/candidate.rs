@@ -3,6 +3,7 @@
 //! A landing remembers the head that it took. The next one from the same tree merges with that head as the base, because
 //! after a squash git itself knows nothing of it and would see the same change twice.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use weald_core::id::TreeId;
@@ -66,15 +67,15 @@ impl Trees<'_> {
         ahead: &[Ahead],
     ) -> Result<Made, LandError> {
         let head = landing.head.as_str();
-        let commits = self.new_commits(tip, head)?;
-        if commits.is_empty() {
-            return Ok(Made::Nothing);
-        }
         let start = match self.start_of(landing, tip, ahead)? {
             Start::Landed => return Ok(Made::Nothing),
             Start::Recorded(head) => Some(head),
             Start::Parted => None,
         };
+        let commits = self.new_commits(tip, head, start.as_deref())?;
+        if commits.is_empty() {
+            return Ok(Made::Nothing);
+        }
         match landing.strategy {
             Strategy::Ff => self.fast_forward(tree, head, tip),
             Strategy::Rebase => self.replay(head, tip, start.as_deref()),
@@ -106,25 +107,39 @@ impl Trees<'_> {
         if known.is_empty() {
             return Ok(Start::Parted);
         }
-        let parted = self.parting(tip, &landing.head)?;
         for one in known.iter().rev() {
-            if !self.contains(&landing.head, &one.head)? || !self.contains(tip, &one.tip)? {
+            if one.head == landing.head && self.is_on(tip, &one.tip)? {
+                return Ok(Start::Landed);
+            }
+            let missing = self.missing_in(&landing.head, &[&one.head, &one.tip])?;
+            if missing.contains(&one.head) || !self.is_on(tip, &one.tip)? {
                 continue;
             }
-            return Ok(match &parted {
-                _ if one.head == landing.head => Start::Landed,
-                // The target came into the tree since: then git knows.
-                Some(parted) if self.contains(parted, &one.tip)? => Start::Parted,
-                _ => Start::Recorded(one.head.clone()),
+            // The target came into the tree since: then git knows.
+            return Ok(match missing.contains(&one.tip) {
+                false => Start::Parted,
+                true => Start::Recorded(one.head.clone()),
             });
         }
         Ok(Start::Parted)
     }
 
-    /// Where two histories part.
-    fn parting(&self, one: &str, other: &str) -> Result<Option<String>, LandError> {
-        let asked = self.vault().git("merge-base").args([one, other]).output()?;
-        Ok(asked.status.success().then(|| line(&asked.stdout)))
+    fn is_on(&self, tip: &str, commit: &str) -> Result<bool, LandError> {
+        Ok(tip == commit || self.contains(tip, commit)?)
+    }
+
+    /// Those of `commits` that are not in `head`.
+    fn missing_in(&self, head: &str, commits: &[&str]) -> Result<Vec<String>, LandError> {
+        let answer = self
+            .vault()
+            .git("rev-list")
+            .args(commits)
+            .args([format!("^{head}")])
+            .run()?;
+        let text = String::from_utf8_lossy(&answer);
+        let listed: BTreeSet<&str> = text.lines().collect();
+        let missing = commits.iter().filter(|commit| listed.contains(**commit));
+        Ok(missing.map(|commit| (*commit).to_owned()).collect())
     }
 
     fn fast_forward(&self, tree: &Tree, head: &str, tip: &str) -> Result<Made, LandError> {
@@ -150,7 +165,7 @@ impl Trees<'_> {
         tree: &Tree,
         tip: &str,
         start: Option<&str>,
-        commits: Vec<(String, LandedCommit)>,
+        mut commits: Vec<LandedCommit>,
     ) -> Result<Made, LandError> {
         let vault = self.vault();
         let request = MergeRequest {
@@ -170,7 +185,7 @@ impl Trees<'_> {
             Some(id) => self.engine.look(|tx| tx.task(id))?,
             None => None,
         };
-        let commits = self.after(start, commits)?;
+        commits.retain(|commit| !commit.message.is_empty());
         let gate = match self.gate_command()? {
             Some(_) => self.config.text("policy.gate"),
             None => "none",
@@ -228,50 +243,36 @@ impl Trees<'_> {
         compose(&notes, commits)
     }
 
-    /// The commits of `head` that `tip` lacks, oldest first; merges have no words.
-    fn new_commits(&self, tip: &str, head: &str) -> Result<Vec<(String, LandedCommit)>, LandError> {
+    /// The commits of `head` that neither `tip` nor `start` has, oldest first; merges have no words.
+    fn new_commits(
+        &self,
+        tip: &str,
+        head: &str,
+        start: Option<&str>,
+    ) -> Result<Vec<LandedCommit>, LandError> {
+        let known = [Some(tip), start].into_iter().flatten();
         let answer = self
             .vault()
             .git("log")
             .args(["-z", "--reverse", "--topo-order"])
-            .args(["--format=%H %P%n%an <%ae>%n%ad%n%B", "--date=raw"])
-            .args([head, &format!("^{tip}")])
+            .args(["--format=%P%n%an <%ae>%n%ad%n%B", "--date=raw"])
+            .args([head])
+            .args(known.map(|id| format!("^{id}")))
             .run()?;
         let text = String::from_utf8_lossy(&answer);
         let parse = |record: &str| {
             let mut parts = record.splitn(4, '\n');
-            let ids: Vec<_> = parts.next()?.split_whitespace().collect();
-            let is_merge = ids.len() > 2;
-            let words = LandedCommit {
+            let is_merge = parts.next()?.contains(' ');
+            Some(LandedCommit {
                 author: parts.next()?.to_owned(),
                 written: parts.next()?.to_owned(),
                 message: match is_merge {
                     true => String::new(),
                     false => parts.next()?.trim_end().to_owned(),
                 },
-            };
-            Some(((*ids.first()?).to_owned(), words))
+            })
         };
         Ok(text.split('\0').filter_map(parse).collect())
-    }
-
-    /// Those that did not land before, without merges.
-    fn after(
-        &self,
-        start: Option<&str>,
-        commits: Vec<(String, LandedCommit)>,
-    ) -> Result<Vec<LandedCommit>, LandError> {
-        let mut landed = Vec::new();
-        for (id, words) in commits {
-            let before = match start {
-                Some(start) => self.contains(start, &id)?,
-                None => false,
-            };
-            if !before && !words.message.is_empty() {
-                landed.push(words);
-            }
-        }
-        Ok(landed)
     }
 
     /// Each commit anew on top of `tip`, as `git rebase` makes them: merges go, what `tip` has already goes.
