@@ -158,7 +158,7 @@ impl Trees<'_> {
     }
 
     /// A seal that can't be checked is none.
-    fn is_genuine(&self, tree: &Tree, given: &Approval) -> bool {
+    pub(super) fn is_genuine(&self, tree: &Tree, given: &Approval) -> bool {
         let text = sealed_text(tree.id, &given.head, &given.target, given.at);
         let secret = self.state().ok().map(Secret::load);
         matches!(secret, Some(Ok(Some(secret))) if secret.is_seal_of(&given.seal, &text))

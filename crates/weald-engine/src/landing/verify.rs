@@ -6,8 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
-use weald_core::id::LandingId;
+use weald_core::id::{LandingId, Seq};
 use weald_core::landing::{Landing, LandingStatus};
+use weald_core::store::EventFilter;
 use weald_git::{Commit, Git};
 
 use super::LandError;
@@ -32,6 +33,8 @@ pub struct Verification {
     pub commits: Vec<Unrecorded>,
     /// Landings that the target does not have any more.
     pub missing: Vec<LandingId>,
+    /// Landings that nobody approved, where everything needs a person's word (`policy.gate = human`).
+    pub unapproved: Vec<LandingId>,
 }
 
 /// A commit that no landing brought.
@@ -52,9 +55,11 @@ pub struct Unrecorded {
 }
 
 impl Verification {
-    /// True when everything was recorded, or came from the remote, and all of it is still there.
+    /// True when everything was recorded and approved, or came from the remote, and all of it is still there.
     pub fn is_sound(&self) -> bool {
-        self.missing.is_empty() && self.commits.iter().all(|commit| commit.on_remote)
+        self.missing.is_empty()
+            && self.unapproved.is_empty()
+            && self.commits.iter().all(|commit| commit.on_remote)
     }
 }
 
@@ -124,6 +129,9 @@ impl Trees<'_> {
             let Some(old) = landing.onto.as_ref().or(landing.old_tip.as_ref()) else {
                 continue;
             };
+            if steps.contains_key(new) && !self.was_approved(landing)? {
+                verification.unapproved.push(landing.id);
+            }
             match steps.get(new) {
                 // One commit, as most landings are.
                 Some(step) if step.parent.as_ref() == Some(old) => {
@@ -142,6 +150,29 @@ impl Trees<'_> {
         let ids = verification.commits.iter().map(|one| one.commit.clone());
         verification.unrecorded = ids.collect();
         Ok(())
+    }
+
+    /// Whether a person approved what a landing took; true where nobody has to. Every approval is in the log.
+    fn was_approved(&self, landing: &Landing) -> Result<bool, LandError> {
+        if self.config.text("policy.gate") != "human" || landing.reverts.is_some() {
+            return Ok(true);
+        }
+        let known = self.engine.look(|tx| tx.tree_by_id(landing.tree_id))?;
+        let Some(tree) = known else { return Ok(false) };
+        let events = self.engine.look(|tx| {
+            tx.events(&EventFilter {
+                since: Some(Seq(0)),
+                tree: Some(landing.tree.clone()),
+                ..EventFilter::default()
+            })
+        })?;
+        let given = events.into_iter().filter_map(|event| event.after.tree);
+        let mut given = given.filter_map(|after| after.approval.filter(|_| after.id == tree.id));
+        Ok(given.any(|given| {
+            given.head == landing.head
+                && given.target == landing.target
+                && self.is_genuine(&tree, &given)
+        }))
     }
 
     /// The commits from the tip down to `since`, newest first, each merge as one.

@@ -13,8 +13,8 @@ use crate::ui::{ACCENT, DIM, Fields, Out, clean, paint};
 /// Find commits on the target that no landing brought there
 ///
 /// Somebody committed, merged or reset without the queue. weald can see that, not prevent it: whoever can write .git can
-/// move a branch. Exit 1 if there are any that the remote's branch does not have either, or if something that landed is
-/// gone from the target.
+/// move a branch. With policy.gate = human also landings that nobody approved. Exit 1 if there are commits that the remote's
+/// branch does not have either, if something that landed is gone from the target, or was not approved.
 #[derive(Args)]
 pub struct Verify {
     /// Begin after this commit (default: before the first landing)
@@ -42,6 +42,7 @@ impl Verify {
                     .with("unrecorded", &found.unrecorded)
                     .with("commits", &found.commits)
                     .with("missing", &found.missing)
+                    .with("unapproved", &found.unapproved)
             },
             |out| told(out, &found),
         )?;
@@ -61,7 +62,7 @@ fn told(out: &mut Out, found: &Verification) -> io::Result<()> {
              (from a commit on: weald verify --since COMMIT)"
         );
     }
-    if found.commits.is_empty() && found.missing.is_empty() {
+    if found.commits.is_empty() && found.is_sound() {
         return writeln!(
             out,
             "{} commits on {target}, all of them recorded",
@@ -85,6 +86,12 @@ fn told(out: &mut Out, found: &Verification) -> io::Result<()> {
     for id in &found.missing {
         writeln!(out, "landing {id} is not on {target} any more")?;
     }
+    for id in &found.unapproved {
+        writeln!(
+            out,
+            "landing {id} was approved by nobody, and policy.gate is human (if that is newer: --since COMMIT)"
+        )?;
+    }
     if !found.commits.is_empty() {
         writeln!(
             out,
@@ -93,7 +100,7 @@ fn told(out: &mut Out, found: &Verification) -> io::Result<()> {
             found.checked
         )?;
     }
-    if !found.is_sound() {
+    if found.commits.iter().any(|commit| !commit.on_remote) {
         writeln!(
             out,
             "No gate saw what is not on the remote. weald can see this, not prevent it: who can write .git can move {target}."

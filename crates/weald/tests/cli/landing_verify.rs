@@ -5,6 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 use weald_testkit::TestEnv;
 
+use crate::landing_approval::approve;
 use crate::trees_remove::{commit, grow, repository};
 
 fn verify(env: &TestEnv, args: &[&str]) -> (i32, Value) {
@@ -110,4 +111,31 @@ fn m18_a_landing_that_was_taken_off_the_target_is_missed() {
         plain.contains("landing 2 is not on main any more"),
         "{plain}"
     );
+}
+
+#[test]
+fn m18_a_landing_that_nobody_approved_is_found() {
+    let env = repository();
+    env.ok(&["config", "set", "policy.gate", "human"]);
+    let path = grow(&env, "a", "sealed");
+    commit(&env, &path, "a", "1\n");
+    approve(&env, "a");
+    env.ok(&["land", "a"]);
+    let (code, found) = verify(&env, &[]);
+    assert_eq!((code, &found["unapproved"]), (0, &json!([])), "{found:#}");
+    // Somebody says for one command that no person is needed.
+    let approved = head(&env);
+    let path = grow(&env, "b", "sealed");
+    commit(&env, &path, "b", "1\n");
+    env.ok(&["land", "b", "--set", "policy.gate=none"]);
+    let (code, found) = verify(&env, &[]);
+    assert_eq!((code, &found["unapproved"]), (1, &json!([2])), "{found:#}");
+    assert_eq!(found["unrecorded"], json!([]));
+    let plain = env.weald(&["verify"]).stdout;
+    assert!(
+        plain.contains("landing 2 was approved by nobody"),
+        "{plain}"
+    );
+    assert_eq!(verify(&env, &["--since", &approved]).0, 1);
+    assert_eq!(verify(&env, &["--since", "main"]).0, 0);
 }
