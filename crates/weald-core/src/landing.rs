@@ -158,7 +158,7 @@ pub struct Reason {
 /// What a landing cleaned up.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cleanup {
-    /// `trashed` or `kept`.
+    /// `trashed`, `already_gone`, `absent` or `kept`.
     pub directory: String,
     /// `deleted`, `kept_unmerged`, `kept_by_policy`, `absent` or `kept`.
     pub branch: String,
@@ -281,7 +281,7 @@ impl Landing {
 
     /// True for one that landed, and whose process did not come to what follows from it.
     pub fn is_unsettled(&self) -> bool {
-        self.status == LandingStatus::Landed && self.reverts.is_none() && self.cleanup.is_none()
+        self.status == LandingStatus::Landed && self.cleanup.is_none()
     }
 }
 
@@ -418,6 +418,12 @@ pub fn decide(
         }
         (In::Red { error: said, log }, Queued | Testing) => {
             next.log = log;
+            next.reason = Some(Reason {
+                code: "gate_red".to_owned(),
+                message: said.clone(),
+                hint: Some(format!("weald queue log {}", landing.id)),
+                paths: Vec::new(),
+            });
             error = Some(said);
             (Red, EventKind::LANDING_RED)
         }

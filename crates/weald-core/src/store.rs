@@ -199,7 +199,7 @@ pub trait TreeReader {
     fn landing(&self, id: LandingId) -> Result<Option<Landing>>;
     /// All landings, by number.
     fn landings(&self) -> Result<Vec<Landing>>;
-    /// Those that have not ended, in the order of the queue.
+    /// Those that have not ended, and those that landed without what follows from that, in the order of the queue.
     fn open_landings(&self) -> Result<Vec<Landing>>;
     /// Those from trees of this name, by number.
     fn landings_of(&self, tree: &TreeName) -> Result<Vec<Landing>>;

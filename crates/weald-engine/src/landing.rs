@@ -5,6 +5,7 @@
 //! in move together, or not at all.
 
 mod approval;
+mod beginning;
 mod candidate;
 mod check;
 mod commit;

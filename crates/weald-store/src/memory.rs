@@ -251,7 +251,7 @@ impl TreeReader for Transaction<'_> {
 
     fn open_landings(&self) -> Result<Vec<Landing>> {
         let mut open = self.landings()?;
-        open.retain(|landing| landing.status.is_open());
+        open.retain(|landing| landing.status.is_open() || landing.is_unsettled());
         Ok(open)
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use weald_core::event::{Change, EventKind};
 use weald_core::id::{LandingId, MessageId, Seq, TaskId, TreeId};
-use weald_core::landing::{Landing, LandingStatus};
+use weald_core::landing::{Cleanup, Landing, LandingStatus};
 use weald_core::message::{self, Draft, MessageType, Urgency};
 use weald_core::name::{SessionName, TreeName};
 use weald_core::queue::{self, Queue, QueueInput, QueuePause};

@@ -1,19 +1,15 @@
 //! Making what would become the target's tip, in the vault and without a checkout.
-//!
-//! A landing remembers the head that it took. The next one from the same tree merges with that head as the base, because
-//! after a squash git itself knows nothing of it and would see the same change twice.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 
-use weald_core::id::TreeId;
-use weald_core::landing::{Landing, LandingStatus, Strategy};
+use weald_core::landing::{Landing, Strategy};
 use weald_core::landing_message::{LandedCommit, LandingNotes, compose, main_author};
 use weald_core::task::Task;
 use weald_core::tree::Tree;
 use weald_git::{Git, MergeRequest, Merged, NewCommit, Person, commit_tree, merge_trees};
 
 use super::LandError;
+use super::beginning::{Ahead, Beginning, Start};
 use crate::trees::Trees;
 
 /// What would become the target's tip.
@@ -36,27 +32,6 @@ pub(crate) enum Made {
     Conflict(Vec<String>),
 }
 
-/// A landing that is assumed to be on the target, or is.
-#[derive(Debug, Clone)]
-pub(crate) struct Ahead {
-    /// From which tree.
-    pub tree: TreeId,
-    /// The head that it took.
-    pub head: String,
-    /// The tip that it made.
-    pub tip: String,
-}
-
-/// Where the commits that land begin.
-enum Start {
-    /// Everything was landed before.
-    Landed,
-    /// After this head, which landed before.
-    Recorded(String),
-    /// Where git says that the histories part.
-    Parted,
-}
-
 impl Trees<'_> {
     /// Makes the candidate of a landing on top of `tip`, with those `ahead` of it assumed.
     pub(crate) fn make_candidate(
@@ -69,77 +44,17 @@ impl Trees<'_> {
         let head = landing.head.as_str();
         let start = match self.start_of(landing, tip, ahead)? {
             Start::Landed => return Ok(Made::Nothing),
-            Start::Recorded(head) => Some(head),
-            Start::Parted => None,
+            Start::At(start) => start,
         };
-        let commits = self.new_commits(tip, head, start.as_deref())?;
+        let commits = self.new_commits(head, &start)?;
         if commits.is_empty() {
             return Ok(Made::Nothing);
         }
         match landing.strategy {
             Strategy::Ff => self.fast_forward(tree, head, tip),
-            Strategy::Rebase => self.replay(head, tip, start.as_deref()),
-            Strategy::Squash | Strategy::Merge => {
-                self.merged(landing, tree, tip, start.as_deref(), commits)
-            }
+            Strategy::Rebase => self.replay(head, tip, &start),
+            Strategy::Squash | Strategy::Merge => self.merged(landing, tree, tip, &start, commits),
         }
-    }
-
-    /// What was landed from this tree before, if git can't know it.
-    fn start_of(&self, landing: &Landing, tip: &str, ahead: &[Ahead]) -> Result<Start, LandError> {
-        let recorded = self.engine.look(|tx| tx.landings_of(&landing.tree))?;
-        let recorded = recorded.into_iter().filter(|one| {
-            one.tree_id == landing.tree_id
-                && one.target == landing.target
-                && one.status == LandingStatus::Landed
-                && one.reverts.is_none()
-                && one.reverted_by.is_none()
-        });
-        let recorded = recorded.filter_map(|one| {
-            Some(Ahead {
-                tree: one.tree_id,
-                tip: one.new_tip?,
-                head: one.head,
-            })
-        });
-        let mine = ahead.iter().filter(|one| one.tree == landing.tree_id);
-        let known: Vec<Ahead> = recorded.chain(mine.cloned()).collect();
-        if known.is_empty() {
-            return Ok(Start::Parted);
-        }
-        for one in known.iter().rev() {
-            if one.head == landing.head && self.is_on(tip, &one.tip)? {
-                return Ok(Start::Landed);
-            }
-            let missing = self.missing_in(&landing.head, &[&one.head, &one.tip])?;
-            if missing.contains(&one.head) || !self.is_on(tip, &one.tip)? {
-                continue;
-            }
-            // The target came into the tree since: then git knows.
-            return Ok(match missing.contains(&one.tip) {
-                false => Start::Parted,
-                true => Start::Recorded(one.head.clone()),
-            });
-        }
-        Ok(Start::Parted)
-    }
-
-    fn is_on(&self, tip: &str, commit: &str) -> Result<bool, LandError> {
-        Ok(tip == commit || self.contains(tip, commit)?)
-    }
-
-    /// Those of `commits` that are not in `head`.
-    fn missing_in(&self, head: &str, commits: &[&str]) -> Result<Vec<String>, LandError> {
-        let answer = self
-            .vault()
-            .git("rev-list")
-            .args(commits)
-            .args([format!("^{head}")])
-            .run()?;
-        let text = String::from_utf8_lossy(&answer);
-        let listed: BTreeSet<&str> = text.lines().collect();
-        let missing = commits.iter().filter(|commit| listed.contains(**commit));
-        Ok(missing.map(|commit| (*commit).to_owned()).collect())
     }
 
     fn fast_forward(&self, tree: &Tree, head: &str, tip: &str) -> Result<Made, LandError> {
@@ -164,14 +79,14 @@ impl Trees<'_> {
         landing: &Landing,
         tree: &Tree,
         tip: &str,
-        start: Option<&str>,
+        start: &Beginning,
         mut commits: Vec<LandedCommit>,
     ) -> Result<Made, LandError> {
         let vault = self.vault();
         let request = MergeRequest {
             ours: tip,
             theirs: &landing.head,
-            base: start,
+            base: start.base.as_deref(),
             attributes: tip,
         };
         let merged = match merge_trees(vault.path(), request)? {
@@ -243,21 +158,15 @@ impl Trees<'_> {
         compose(&notes, commits)
     }
 
-    /// The commits of `head` that neither `tip` nor `start` has, oldest first; merges have no words.
-    fn new_commits(
-        &self,
-        tip: &str,
-        head: &str,
-        start: Option<&str>,
-    ) -> Result<Vec<LandedCommit>, LandError> {
-        let known = [Some(tip), start].into_iter().flatten();
+    /// The commits of `head` that are news, oldest first; merges have no words.
+    fn new_commits(&self, head: &str, start: &Beginning) -> Result<Vec<LandedCommit>, LandError> {
         let answer = self
             .vault()
             .git("log")
             .args(["-z", "--reverse", "--topo-order"])
             .args(["--format=%P%n%an <%ae>%n%ad%n%B", "--date=raw"])
             .args([head])
-            .args(known.map(|id| format!("^{id}")))
+            .args(start.known.iter().map(|id| format!("^{id}")))
             .run()?;
         let text = String::from_utf8_lossy(&answer);
         let parse = |record: &str| {
@@ -276,13 +185,15 @@ impl Trees<'_> {
     }
 
     /// Each commit anew on top of `tip`, as `git rebase` makes them: merges go, what `tip` has already goes.
-    fn replay(&self, head: &str, tip: &str, start: Option<&str>) -> Result<Made, LandError> {
+    fn replay(&self, head: &str, tip: &str, start: &Beginning) -> Result<Made, LandError> {
         let vault = self.vault();
         let mut git = vault
             .git("rev-list")
             .args(["--reverse", "--topo-order", "--parents"]);
-        git = match start {
-            Some(start) => git.args([head, &format!("^{tip}"), &format!("^{start}")]),
+        git = match start.base {
+            Some(_) => git
+                .args([head])
+                .args(start.known.iter().map(|id| format!("^{id}"))),
             None => git
                 .args(["--right-only", "--cherry-pick"])
                 .args([format!("{tip}...{head}")]),
@@ -291,7 +202,7 @@ impl Trees<'_> {
         let text = String::from_utf8_lossy(&answer);
         let commits: Vec<Vec<&str>> = text.lines().map(|line| line.split(' ').collect()).collect();
         let is_linear = commits.iter().all(|ids| ids.len() == 2);
-        if start.is_none() && is_linear && self.contains(head, tip)? {
+        if start.base.is_none() && is_linear && self.contains(head, tip)? {
             return Ok(Made::Candidate(Candidate {
                 onto: tip.to_owned(),
                 commit: head.to_owned(),

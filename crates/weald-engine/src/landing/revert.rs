@@ -9,7 +9,8 @@ use weald_core::task_rules::TaskInput;
 use weald_git::{MergeRequest, Merged, NewCommit, commit_tree, merge_trees};
 
 use super::LandError;
-use super::candidate::{Ahead, Candidate, Made, tree_of};
+use super::beginning::Ahead;
+use super::candidate::{Candidate, Made, tree_of};
 use super::gate::Verdict;
 use crate::trees::Trees;
 

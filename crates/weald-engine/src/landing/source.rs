@@ -8,7 +8,8 @@ use weald_core::store::{Counter, Durability, Write};
 use weald_core::tree::{Tree, TreeKind};
 
 use super::LandError;
-use super::candidate::{Ahead, Made};
+use super::beginning::Ahead;
+use super::candidate::Made;
 use super::commit::{CommitRequest, CommitScope};
 use crate::trees::{Look, TreeError, Trees};
 

@@ -19,7 +19,8 @@ use weald_core::store::Durability;
 use weald_sandbox::SandboxError;
 
 use super::LandError;
-use super::candidate::{Ahead, Candidate, Made};
+use super::beginning::Ahead;
+use super::candidate::{Candidate, Made};
 use super::gate::{GateRequest, Verdict};
 use super::lander::Progress;
 use super::moving::{MoveRequest, TargetHold};

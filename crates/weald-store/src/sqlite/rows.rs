@@ -233,6 +233,10 @@ fn put_tree(connection: &Connection, tree: &Tree) -> Result<()> {
 }
 
 fn put_landing(connection: &Connection, landing: &Landing) -> Result<()> {
+    let status = match landing.is_unsettled() {
+        true => "unsettled",
+        false => landing.status.as_str(),
+    };
     execute(
         connection,
         "INSERT INTO landings VALUES (?1, ?2, ?3, ?4) ON CONFLICT (id) DO UPDATE SET tree = excluded.tree, \
@@ -240,7 +244,7 @@ fn put_landing(connection: &Connection, landing: &Landing) -> Result<()> {
         params![
             landing.id.0 as i64,
             landing.tree.as_str(),
-            landing.status.as_str(),
+            status,
             text(landing)
         ],
     )

@@ -217,7 +217,7 @@ impl TreeReader for Transaction<'_> {
     fn open_landings(&self) -> Result<Vec<Landing>> {
         rows::all(
             &self.connection,
-            "SELECT doc FROM landings WHERE status IN ('queued', 'testing', 'moving') ORDER BY id",
+            "SELECT doc FROM landings WHERE status IN ('queued', 'testing', 'moving', 'unsettled') ORDER BY id",
             &[],
         )
     }

@@ -244,23 +244,29 @@ pub fn landings_are_kept(store: &dyn Store, clock: &FakeClock) {
     let waiting = Landing::new(LandingId(1), &tree, "1".repeat(40), clock.now());
     let ended = Landing {
         status: LandingStatus::Landed,
+        cleanup: Some(Cleanup::default()),
         ..Landing::new(LandingId(2), &tree, "2".repeat(40), clock.now())
     };
+    let unsettled = Landing {
+        id: LandingId(3),
+        cleanup: None,
+        ..ended.clone()
+    };
     write(store, |tx| {
-        for landing in [&waiting, &ended] {
+        for landing in [&waiting, &ended, &unsettled] {
             let change = Change::landing(EventKind::LANDING_QUEUED, landing.clone());
             tx.record(None, change).expect("recorded");
         }
     });
     read(store, |tx| {
-        let both = [waiting.clone(), ended.clone()];
-        assert_eq!(tx.landings().expect("read"), both);
-        assert_eq!(tx.landings_of(&name).expect("read"), both);
+        let all = [waiting.clone(), ended.clone(), unsettled.clone()];
+        assert_eq!(tx.landings().expect("read"), all);
+        assert_eq!(tx.landings_of(&name).expect("read"), all);
         let other: TreeName = "other".parse().expect("a name");
         assert_eq!(tx.landings_of(&other).expect("read"), []);
-        assert_eq!(tx.open_landings().expect("read"), [waiting]);
+        assert_eq!(tx.open_landings().expect("read"), [waiting, unsettled]);
         assert_eq!(tx.landing(LandingId(2)).expect("read"), Some(ended));
-        assert_eq!(tx.landing(LandingId(3)).expect("read"), None);
+        assert_eq!(tx.landing(LandingId(4)).expect("read"), None);
         assert_log_explains_state(tx);
     });
 }
