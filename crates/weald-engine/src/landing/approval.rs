@@ -157,6 +157,14 @@ impl Trees<'_> {
         .paths(paths.into_iter().take(NAMED).collect()))
     }
 
+    /// Whether a change needs a person's word.
+    pub(super) fn needs_approval(&self, old: &str, new: &str) -> Result<bool, LandError> {
+        let demands = self.demands(old)?;
+        let vault = self.vault();
+        let changed = changed_paths(vault.git("diff-tree"), old, new)?;
+        Ok(demands.everything || changed.iter().any(|path| demands.protects(path)))
+    }
+
     /// A seal that can't be checked is none.
     pub(super) fn is_genuine(&self, tree: &Tree, given: &Approval) -> bool {
         let text = sealed_text(tree.id, &given.head, &given.target, given.at);

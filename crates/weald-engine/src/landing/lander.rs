@@ -36,10 +36,21 @@ impl Trees<'_> {
     /// Puts everything that is asked for into the queue.
     pub fn queue_landings(&self, request: &LandRequest) -> Result<Vec<Landing>, LandError> {
         let trees = self.landing_trees(&request.names)?;
-        trees
-            .iter()
-            .map(|tree| self.enqueue(tree, request))
-            .collect()
+        let mut queued: Vec<Landing> = Vec::new();
+        for tree in &trees {
+            match self.enqueue(tree, request) {
+                Ok(landing) => queued.push(landing),
+                Err(error) => {
+                    // Nothing of a batch stays in the queue that nobody was told of.
+                    let open = queued.iter().filter(|landing| landing.status.is_open());
+                    for landing in open {
+                        self.drop_landing(landing.id)?;
+                    }
+                    return Err(error);
+                }
+            }
+        }
+        Ok(queued)
     }
 
     /// Works the queue, or waits while somebody else does, until all of `mine` have ended; without any, until the queue is
@@ -52,7 +63,8 @@ impl Trees<'_> {
         loop {
             let (seq, view) = (self.engine.look(|tx| tx.last_seq())?, self.queue()?);
             let waits = |landing: &Landing| mine.is_empty() || mine.contains(&landing.id);
-            if !view.open.iter().any(waits) {
+            let left = mine.is_empty() && !view.unsettled.is_empty() && !view.is_worked;
+            if !left && !view.open.iter().any(waits) {
                 return Ok(Progress::Done);
             }
             if view.queue.paused.is_some() {
@@ -61,8 +73,8 @@ impl Trees<'_> {
             match self.take_queue() {
                 Ok(lease) => {
                     let worked = self.work(&lease, mine, request);
-                    self.release_queue(&lease)?;
-                    match worked {
+                    let released = self.release_queue(&lease);
+                    match worked.and_then(|progress| released.map(|()| progress)) {
                         Ok(Progress::Done) => {}
                         Ok(other) => return Ok(other),
                         // Somebody took over: they go on with it.
@@ -94,14 +106,23 @@ impl Trees<'_> {
         })
     }
 
-    /// Ends what other processes left in the middle of moving the target.
+    /// Ends what other processes left: in the middle of moving the target, or right after it.
     pub(crate) fn recover_landings(&self, lease: &Lease) -> Result<(), LandError> {
-        let open = self.queue()?.open;
-        let cut_short = open
+        let view = self.queue()?;
+        for landing in &view.unsettled {
+            match self.settle_landed(landing) {
+                Err(error @ (LandError::Store(_) | LandError::Queue(_))) => return Err(error),
+                // It has landed; what is in the way of the rest must not be in the way of others.
+                Err(error) => self
+                    .engine
+                    .notice(format!("landing {} is not settled: {error}", landing.id)),
+                Ok(()) => {}
+            }
+        }
+        let is_moving = |landing: &&Landing| landing.status == LandingStatus::Moving;
+        view.open
             .iter()
-            .filter(|landing| landing.status == LandingStatus::Moving);
-        cut_short
-            .into_iter()
+            .filter(is_moving)
             .try_for_each(|landing| self.recover_landing(lease, landing))
     }
 

@@ -35,6 +35,7 @@ use crate::trees::Trees;
 use checkout::Checkout;
 use stage::Stage;
 
+pub(crate) use fence::FENCE;
 pub(crate) use hold::TargetHold;
 pub(crate) use recovery::Recovered;
 

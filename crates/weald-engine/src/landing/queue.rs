@@ -14,8 +14,10 @@ use weald_core::landing::{self, Landing, LandingInput};
 use weald_core::queue::{self, Queue, QueueInput, QueuePause, QueueRefusal};
 use weald_core::session::ProcessState;
 use weald_core::store::{Durability, Write};
+use weald_git::Commit;
 
 use super::LandError;
+use super::moving::FENCE;
 use crate::trees::Trees;
 
 /// The right to work the queue.
@@ -33,16 +35,25 @@ pub struct QueueView {
     pub queue: Queue,
     /// What has not ended, in order.
     pub open: Vec<Landing>,
+    /// What landed, and whose process did not come to what follows from it.
+    pub unsettled: Vec<Landing>,
+    /// Whether the process that works it lives, as far as can be told.
+    pub is_worked: bool,
 }
 
 impl Trees<'_> {
     /// What waits, and who works it.
     pub fn queue(&self) -> Result<QueueView, LandError> {
-        self.engine.look(|tx| {
-            Ok(QueueView {
-                queue: tx.queue()?,
-                open: tx.open_landings()?,
-            })
+        let (queue, landings) = self
+            .engine
+            .look(|tx| Ok::<_, LandError>((tx.queue()?, tx.open_landings()?)))?;
+        let holder = queue.holder.as_ref();
+        let (unsettled, open) = landings.into_iter().partition(Landing::is_unsettled);
+        Ok(QueueView {
+            is_worked: holder.is_some_and(|holder| self.may_live(&holder.process)),
+            queue,
+            open,
+            unsettled,
         })
     }
 
@@ -110,10 +121,11 @@ impl Trees<'_> {
             LandError::refused("no_process_table", "/proc does not tell who this is")
         })?;
         let ttl = self.lease_ttl();
-        let taken = self
+        let (taken, was_free) = self
             .engine
             .change(self.actor(), Durability::Process, |tx| {
                 let queue = tx.queue()?;
+                let was_free = queue.holder.is_none();
                 let holder = match &queue.holder {
                     Some(held) => self.engine.processes.state(&held.process),
                     None => ProcessState::Gone,
@@ -126,19 +138,28 @@ impl Trees<'_> {
                 };
                 let (queue, change) = queue::decide(&queue, take, tx.now())?;
                 tx.record(self.actor(), change)?;
-                Ok::<_, LandError>(queue)
+                Ok::<_, LandError>((queue, was_free))
             })?;
         let lease = Lease {
             token: taken.token,
             fence: String::new(),
         };
-        match self.move_fence(lease.token) {
+        // Who gave the queue back moves nothing any more: nobody has to be fenced off.
+        let held = self.held_fence().filter(|_| was_free);
+        match held.map_or_else(|| self.move_fence(lease.token), Ok) {
             Ok(fence) => Ok(Lease { fence, ..lease }),
             Err(error) => {
                 let _ = self.release_queue(&lease);
                 Err(error)
             }
         }
+    }
+
+    /// What the fence holds, if it is a plain file.
+    fn held_fence(&self) -> Option<String> {
+        let file = self.place.repository().common_dir().join(FENCE);
+        let text = crate::files::read_small(&file, 256).ok().flatten()?;
+        Commit::parse(text.trim()).map(|id| id.as_str().to_owned())
     }
 
     /// Gives the lease back; somebody else's is left alone.

@@ -1,7 +1,7 @@
 //! Taking a landing back: a commit that undoes it, through the same queue and gate.
 
 use weald_core::id::LandingId;
-use weald_core::landing::{self, Landing, LandingInput, LandingStatus, Strategy};
+use weald_core::landing::{self, Cleanup, Landing, LandingInput, LandingStatus, Strategy};
 use weald_core::session::ProcessIdentity;
 use weald_core::store::{Counter, Durability};
 use weald_core::task::TaskStatus;
@@ -18,7 +18,10 @@ impl Trees<'_> {
     /// Queues the undoing of a landing.
     pub fn queue_revert(&self, id: LandingId) -> Result<Landing, LandError> {
         // Where a person must agree to what lands, an agent does not take it away either.
-        if self.config.text("policy.gate") == "human" {
+        let landed = self.landing(id)?;
+        if let (Some(onto), Some(tip)) = (&landed.onto, &landed.new_tip)
+            && self.needs_approval(onto, tip)?
+        {
             self.refuse_agents()?;
         }
         self.queue_undoing(id, self.me())
@@ -166,8 +169,17 @@ impl Trees<'_> {
     /// The landing that was undone says so, and its task is open again.
     pub(super) fn settle_revert(&self, landing: &Landing, of: LandingId) -> Result<(), LandError> {
         let reverted = LandingInput::Reverted { by: landing.id };
+        let settled = LandingInput::CleanedUp(Cleanup {
+            directory: "absent".to_owned(),
+            branch: "absent".to_owned(),
+            record: "kept".to_owned(),
+            task: "kept".to_owned(),
+            why: None,
+            restore: None,
+        });
         self.engine.change(self.actor(), Durability::Power, |tx| {
-            self.step_landing(tx, of, reverted)
+            self.step_landing(tx, of, reverted)?;
+            self.step_landing(tx, landing.id, settled)
         })?;
         let Some(id) = &landing.task else {
             return Ok(());
@@ -188,9 +200,15 @@ impl Trees<'_> {
         let Some(tip) = landing.new_tip.as_deref().filter(|_| !command.is_empty()) else {
             return Ok(());
         };
-        let (why, log) = match self.run_check(landing.id, tip, command)? {
-            Verdict::Red { why, log } => (why, log),
-            Verdict::Green(_) | Verdict::Cancelled => return Ok(()),
+        let (why, log) = match self.run_check(landing.id, tip, command) {
+            Ok(Verdict::Red { why, log }) => (why, log),
+            Ok(Verdict::Green(_) | Verdict::Cancelled) => return Ok(()),
+            // It has landed, whatever became of the check.
+            Err(error) => {
+                let what = format!("the check after landing {} did not run", landing.id);
+                self.engine.notice(format!("{what}: {error}"));
+                return Ok(());
+            }
         };
         let told = format!(
             "the check after landing {} of {} is red: {why} ({})",

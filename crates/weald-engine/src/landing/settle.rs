@@ -54,6 +54,8 @@ impl Trees<'_> {
         let Some(tree) = tree.filter(Tree::is_live) else {
             return Ok(Cleanup {
                 directory: "absent".to_owned(),
+                branch: "absent".to_owned(),
+                record: "removed".to_owned(),
                 ..kept(None)
             });
         };
@@ -88,14 +90,14 @@ impl Trees<'_> {
         let Some(id) = &landing.task else {
             return Ok("none".to_owned());
         };
-        if landing.status == LandingStatus::NothingToLand {
-            return Ok("kept".to_owned());
-        }
         let Some(task) = self.engine.look(|tx| tx.task(id))? else {
             return Ok("none".to_owned());
         };
         if task.status == TaskStatus::Completed {
             return Ok("completed".to_owned());
+        }
+        if landing.status == LandingStatus::NothingToLand {
+            return Ok("kept".to_owned());
         }
         let complete = TaskInput::Complete {
             token: landing.task_token,
@@ -127,7 +129,6 @@ impl Trees<'_> {
     pub(crate) fn settle_unlanded(&self, landing: &Landing) -> Result<(), LandError> {
         match landing.status {
             LandingStatus::NothingToLand => {
-                self.settle_left(landing)?;
                 let cleanup = self.clean_up(landing)?;
                 self.engine.change(self.actor(), Durability::Power, |tx| {
                     self.step_landing(tx, landing.id, LandingInput::CleanedUp(cleanup))
@@ -141,13 +142,6 @@ impl Trees<'_> {
             LandingStatus::Red => self.tell_owner(landing, &red_text(landing)),
             _ => Ok(()),
         }
-    }
-
-    /// A process that was killed right after a landing left what follows from it.
-    fn settle_left(&self, landing: &Landing) -> Result<(), LandError> {
-        let known = self.engine.look(|tx| tx.landings_of(&landing.tree))?;
-        let mut left = known.iter().filter(|one| one.is_unsettled());
-        left.try_for_each(|one| self.settle_landed(one))
     }
 
     fn need_merge(&self, landing: &Landing) -> Result<(), LandError> {

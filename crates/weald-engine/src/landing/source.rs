@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use weald_core::id::{LandingId, TaskId, Token};
-use weald_core::landing::{self, Landing, LandingInput, Reason, Strategy};
+use weald_core::landing::{self, Landing, LandingInput, LandingStatus, Reason, Strategy};
 use weald_core::store::{Counter, Durability, Write};
 use weald_core::tree::{Tree, TreeKind};
 
@@ -126,6 +126,14 @@ impl Trees<'_> {
             false => self.me(),
         };
         self.engine.change(self.actor(), Durability::Process, |tx| {
+            if let Ok(head) = &ready
+                && let Some(same) = waiting_for(tx, &tree, head, strategy)?
+            {
+                // It waits already: asking twice lands it once, for both.
+                let same = Landing { waiter, ..same };
+                tx.record(self.actor(), landing::queue(same.clone()).1)?;
+                return Ok(same);
+            }
             let id = LandingId(tx.next_number(Counter::Landing)?);
             let head = match &ready {
                 Ok(head) => head.clone(),
@@ -318,6 +326,22 @@ impl Trees<'_> {
         };
         self.enqueue(&tree, &request)
     }
+}
+
+/// The landing of the same head that waits in the queue.
+fn waiting_for(
+    tx: &dyn Write,
+    tree: &Tree,
+    head: &str,
+    strategy: Strategy,
+) -> Result<Option<Landing>, LandError> {
+    let open = tx.open_landings()?.into_iter();
+    let mut same = open.filter(|one| {
+        one.status == LandingStatus::Queued
+            && one.reverts.is_none()
+            && (one.tree_id, one.head.as_str(), one.strategy) == (tree.id, head, strategy)
+    });
+    Ok(same.next())
 }
 
 /// Tracked changes that nobody committed would stay behind.

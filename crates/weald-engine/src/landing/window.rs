@@ -336,6 +336,10 @@ impl<'t, 'a> Turn<'t, 'a> {
                 return Ok(Ended::Without);
             }
         };
+        // Paused while it was tested: its receipt counts when the queue goes on.
+        if self.trees.queue()?.queue.paused.is_some() {
+            return Ok(Ended::Without);
+        }
         match self.move_target(&slot, receipt) {
             Ok(landed) => {
                 self.trees.settle_landed(&landed)?;

@@ -25,6 +25,7 @@ mod landing_races;
 mod landing_source;
 mod landing_storm;
 mod landing_takeover;
+mod landing_undone;
 mod landing_verify;
 mod malformed;
 mod messages;

@@ -13,7 +13,7 @@ use super::recovery::{STALE, is_older};
 use crate::trees::Trees;
 
 /// The root ref.
-pub(super) const FENCE: &str = "WEALD_FENCE";
+pub(crate) const FENCE: &str = "WEALD_FENCE";
 
 /// How often a lock of it is looked at.
 const PAUSE: Duration = Duration::from_millis(50);

@@ -21,6 +21,16 @@ impl Round<'_, '_> {
         for landing in view.open.iter().filter(is_moving) {
             self.check_move(landing);
         }
+        for landing in &view.unsettled {
+            let what = format!(
+                "landing {} of tree {} is on {}, and nobody came to what follows from that",
+                landing.id, landing.tree, landing.target
+            );
+            let would = "complete its task, and let its tree go as configured";
+            self.found("landing_unsettled", Severity::Warn, what, would, || {
+                alone(trees, |lease| trees.recover_landings(lease))
+            });
+        }
         let left = trees
             .landing_leftovers()
             .map_err(|error| told(trees, error))?;

@@ -1,0 +1,203 @@
+//! After a landing was undone, cut short right at its end, paused in the middle of its gate, or asked for in vain.
+
+use std::fs;
+use std::process::Stdio;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use weald_testkit::TestEnv;
+
+use crate::landing::{land, landed, rev};
+use crate::trees_remove::{commit, git_in, grow, repository};
+
+fn has(env: &TestEnv, file: &str) -> bool {
+    let listed = env.git(&["ls-tree", "--name-only", "main"]);
+    listed.lines().any(|line| line == file)
+}
+
+/// What becomes of a tree between the undoing and the second landing.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Since {
+    Nothing,
+    AFix,
+    Sync,
+}
+
+#[test]
+fn m19_what_was_undone_comes_again_with_every_strategy() {
+    for strategy in ["squash", "merge", "rebase", "ff"] {
+        for since in [Since::Nothing, Since::AFix, Since::Sync] {
+            let env = repository();
+            let tree = grow(&env, "a", "sealed");
+            commit(&env, &tree, "one", "1");
+            commit(&env, &tree, "two", "2");
+            let id = landed(&env, &["a", "--keep", "--strategy", strategy])[0]["id"].to_string();
+            env.ok(&["revert", &id]);
+            assert!(!has(&env, "one") && !has(&env, "two"));
+            match since {
+                Since::Nothing => {}
+                Since::AFix => drop(commit(&env, &tree, "fix", "3")),
+                Since::Sync => {
+                    // The tree learns of the undoing: where git knew its commits as landed, its work is gone there, too.
+                    env.ok(&["sync", "a"]);
+                    for (file, text) in [("one", "1"), ("two", "2")] {
+                        if !tree.join(file).exists() {
+                            commit(&env, &tree, file, text);
+                        }
+                    }
+                }
+            }
+            let again = match strategy {
+                "ff" => "squash",
+                other => other,
+            };
+            let done = landed(&env, &["a", "--keep", "--strategy", again]);
+            assert_eq!(done[0]["outcome"], "landed", "{strategy}: {done:#?}");
+            for file in ["one", "two"] {
+                assert!(has(&env, file), "{strategy}: {file} did not come again");
+            }
+            assert_eq!(has(&env, "fix"), since == Since::AFix);
+            // And after that nothing is left to land, and what comes next is only that.
+            let (_, rest) = land(&env, &["a", "--keep", "--strategy", again]);
+            assert_eq!(
+                rest[0]["outcome"], "nothing_to_land",
+                "{strategy}: {rest:#?}"
+            );
+            commit(&env, &tree, "one", "changed");
+            landed(&env, &["a", "--keep", "--strategy", again]);
+            assert_eq!(env.git(&["show", "main:one"]), "changed");
+        }
+    }
+}
+
+#[test]
+fn m20_what_follows_a_landing_is_caught_up_with_by_whoever_comes() {
+    for healer in ["doctor", "land", "other"] {
+        let env = repository();
+        env.ok(&["task", "add", "Fix it"]);
+        env.ok(&["new", "a", "--task", "1"]);
+        commit(&env, &env.root().join("app.weald/a"), "a", "a");
+        let mut command = env.weald_command(&["land", "a"]);
+        let killed = command
+            .env("WEALD_STEP", "kill:land.recorded")
+            .status()
+            .unwrap();
+        assert_eq!(killed.code(), None);
+        assert_eq!(env.git(&["show", "main:a"]), "a");
+        assert_eq!(env.ok(&["task", "show", "1"])["task"]["status"], "pending");
+        match healer {
+            "doctor" => {
+                let found = env.weald(&["doctor", "--json"]);
+                assert!(found.stdout.contains("landing_unsettled"), "{found:#?}");
+                env.weald(&["doctor", "--fix"]);
+            }
+            "land" => drop(env.ok(&["land"])),
+            _ => {
+                let tree = grow(&env, "b", "sealed");
+                commit(&env, &tree, "b", "b");
+                landed(&env, &["b"]);
+            }
+        }
+        assert_eq!(
+            env.ok(&["task", "show", "1"])["task"]["status"],
+            "completed",
+            "{healer}"
+        );
+        assert!(!env.root().join("app.weald/a").exists(), "{healer}");
+        assert_eq!(env.weald(&["doctor"]).code, 0, "{healer}");
+    }
+}
+
+#[test]
+fn m20_an_undoing_that_was_cut_short_is_known_as_one() {
+    let env = repository();
+    let tree = grow(&env, "a", "sealed");
+    commit(&env, &tree, "a", "a");
+    let id = landed(&env, &["a", "--keep"])[0]["id"].to_string();
+    let mut command = env.weald_command(&["revert", &id]);
+    command
+        .env("WEALD_STEP", "kill:land.recorded")
+        .status()
+        .unwrap();
+    assert!(!has(&env, "a"));
+    landed(&env, &["a", "--keep"]);
+    assert!(has(&env, "a"), "it came again");
+    env.refused(&["revert", &id], 1, "reverted_already");
+}
+
+#[test]
+fn a_pause_holds_back_what_is_being_tested() {
+    let env = repository();
+    let tree = grow(&env, "a", "sealed");
+    commit(&env, &tree, "a", "a");
+    env.ok(&[
+        "config",
+        "set",
+        "gate.command",
+        "while [ ! -e /proc/self/none ]; do sleep 0.1; [ $((n=n+1)) -gt 20 ] && exit 0; done",
+    ]);
+    let before = rev(&env, "main");
+    let mut command = env.weald_command(&["land", "a", "--json"]);
+    let child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let status = || env.ok(&["queue"])["queue"][0]["status"].clone();
+    while status() != json!("testing") {
+        assert!(Instant::now() < deadline);
+        thread::sleep(Duration::from_millis(20));
+    }
+    env.ok(&["queue", "pause"]);
+    let answer = child.wait_with_output().unwrap();
+    let done: Value = serde_json::from_slice(&answer.stdout).unwrap();
+    assert_eq!(done["landings"][0]["outcome"], "queued", "{done:#}");
+    assert_eq!(rev(&env, "main"), before);
+    let done = env.ok(&["queue", "resume"]);
+    assert_eq!(done["landings"][0]["outcome"], "landed");
+    assert_eq!(done["landings"][0]["gate"]["cached"], true, "tested once");
+}
+
+#[test]
+fn a_batch_that_can_t_be_queued_leaves_nothing_in_the_queue() {
+    let env = repository();
+    for name in ["a", "b"] {
+        let tree = grow(&env, name, "sealed");
+        commit(&env, &tree, name, name);
+    }
+    fs::remove_dir_all(env.root().join("app.weald/b")).unwrap();
+    let before = rev(&env, "main");
+    env.refused(&["land", "a", "b"], 4, "tree_missing");
+    assert!(env.ok(&["queue"])["queue"].as_array().unwrap().is_empty());
+    assert_eq!(rev(&env, "main"), before);
+}
+
+#[test]
+fn m18_an_agent_does_not_undo_what_a_person_had_to_agree_to() {
+    let env = repository();
+    let tree = grow(&env, "a", "sealed");
+    commit(&env, &tree, "weald.toml", "[landing]\nstrategy = 'merge'\n");
+    env.ok(&["approve", "a", "--yes"]);
+    let id = landed(&env, &["a", "--keep"])[0]["id"].to_string();
+    let mut command = env.weald_command(&["revert", &id, "--json"]);
+    let refused = command.env("CLAUDECODE", "1").output().unwrap();
+    let text = String::from_utf8_lossy(&refused.stdout).into_owned();
+    assert!(text.contains("agent_session"), "{text}");
+    git_in(&env, &env.repo(), &["cat-file", "-e", "main:weald.toml"]);
+    env.ok(&["revert", &id]);
+    assert!(!has(&env, "weald.toml"));
+}
+
+#[test]
+fn the_same_head_asked_for_twice_waits_once() {
+    let env = repository();
+    let tree = grow(&env, "a", "sealed");
+    commit(&env, &tree, "a", "a");
+    env.ok(&["queue", "pause"]);
+    let first = land(&env, &["a", "--no-wait"]).1[0]["id"].clone();
+    let second = land(&env, &["a", "--no-wait"]).1[0]["id"].clone();
+    assert_eq!(first, second);
+    assert_eq!(env.ok(&["queue"])["queue"].as_array().unwrap().len(), 1);
+}
