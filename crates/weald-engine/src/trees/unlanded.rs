@@ -6,6 +6,7 @@
 
 mod ways;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use weald_core::landed::{Landed, covering};
@@ -13,7 +14,7 @@ use weald_core::tree::{Tree, TreeKind};
 use weald_git::Git;
 
 use super::{TreeError, Trees};
-use ways::{contains, count, number, way};
+use ways::{count, lacking, number, present, way};
 
 /// What the commits of a tree are compared with.
 struct Ground {
@@ -125,24 +126,31 @@ impl Trees<'_> {
         Ok(ground)
     }
 
-    /// The heads that landings took whose commits are still on the target.
+    /// The heads that landings took whose commits are still on the target; a few processes for any number of landings.
     fn recorded_heads(&self, tree: &Tree, ground: &Ground) -> Result<Vec<String>, TreeError> {
         let landings = self.engine.look(|tx| tx.landings_of(&tree.name))?;
-        let mut heads = Vec::new();
-        for landing in covering(&landings, tree.id, &tree.target) {
-            let Some(commit) = &landing.new_tip else {
-                continue;
-            };
-            let mut stands = false;
-            for target in &ground.targets {
-                stands = stands || contains(&ground.place, target, commit)?;
-            }
-            // Of a head that is not here any more nothing can be said.
-            if stands && contains(&ground.place, &landing.head, &landing.head)? {
-                heads.push(landing.head.clone());
-            }
+        let recorded: Vec<(&str, &str)> = covering(&landings, tree.id, &tree.target)
+            .into_iter()
+            .filter_map(|landing| Some((landing.head.as_str(), landing.new_tip.as_deref()?)))
+            .collect();
+        if recorded.is_empty() {
+            return Ok(Vec::new());
         }
-        Ok(heads)
+        // Of a commit that is not here any more nothing can be said.
+        let ids = recorded.iter().flat_map(|(head, tip)| [*head, *tip]);
+        let here = present(&ground.place, ids)?;
+        let known: Vec<_> = recorded
+            .into_iter()
+            .filter(|(head, tip)| here.contains(*head) && here.contains(*tip))
+            .collect();
+        let tips: Vec<&str> = known.iter().map(|(_, tip)| *tip).collect();
+        let mut heads = BTreeSet::new();
+        for target in &ground.targets {
+            let absent = lacking(&ground.place, target, &tips)?;
+            let stands = known.iter().filter(|(_, tip)| !absent.contains(*tip));
+            heads.extend(stands.map(|(head, _)| (*head).to_owned()));
+        }
+        Ok(heads.into_iter().collect())
     }
 
     /// The commit that a tree started from, if a remote has it: the target here may be behind that.

@@ -2,6 +2,7 @@
 //!
 //! Commits that change nothing say nothing: they are not on the target just because it does not miss them.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use weald_core::landed::Landed;
@@ -24,12 +25,35 @@ pub(super) fn count(git_dir: &Path, bases: &[&str], tip: &str) -> Result<u64, Tr
     Ok(number(&answer))
 }
 
-/// Whether `tip` contains `commit`; false if either is not here.
-pub(super) fn contains(git_dir: &Path, tip: &str, commit: &str) -> Result<bool, TreeError> {
-    let asked = Git::new(git_dir, "merge-base")
-        .args(["--is-ancestor", commit, tip])
-        .output()?;
-    Ok(asked.status.success())
+/// Those of `ids` that are here.
+pub(super) fn present<'i>(
+    git_dir: &Path,
+    ids: impl Iterator<Item = &'i str>,
+) -> Result<BTreeSet<String>, TreeError> {
+    let asked: String = ids.map(|id| format!("{id}\n")).collect();
+    let answer = Git::new(git_dir, "cat-file")
+        .args(["--batch-check=%(objectname)"])
+        .input(asked)
+        .run()?;
+    let text = String::from_utf8_lossy(&answer);
+    let here = text.lines().filter(|line| !line.ends_with(" missing"));
+    Ok(here.map(str::to_owned).collect())
+}
+
+/// Those of `commits`, which are here, that `tip` does not contain.
+pub(super) fn lacking(
+    git_dir: &Path,
+    tip: &str,
+    commits: &[&str],
+) -> Result<BTreeSet<String>, TreeError> {
+    let mut asked: String = commits.iter().map(|id| format!("{id}\n")).collect();
+    asked.push_str(&format!("^{tip}\n"));
+    let answer = Git::new(git_dir, "rev-list")
+        .args(["--stdin"])
+        .input(asked)
+        .run()?;
+    let text = String::from_utf8_lossy(&answer);
+    Ok(text.lines().map(str::to_owned).collect())
 }
 
 /// How all of `tip`, but for what `had` has, came to `target`; `None` if it did not.
