@@ -4,11 +4,13 @@
 //! layers; later wins. What the repository says (its file, and a profile chosen there) may tighten a guarded key and
 //! never loosen it. Reading files and variables is the engine's job.
 
+mod guards;
 mod keys;
 mod profiles;
 mod resolve;
 mod values;
 
+pub use guards::{first_loosened, is_guard, names_guard};
 pub use keys::{KEYS, Key, Kind, find_key, variable_of};
 pub use profiles::{PROFILES, profile_text};
 pub use resolve::{Config, ConfigError, Ignored, Layer, Origin, resolve, strictest_values};

@@ -49,7 +49,7 @@ const AGENT_PROGRAMS: [&str; 10] = [
 
 /// Why the caller is taken for an agent, if it is: a variable that agents set, a program of an agent above it, or a run in
 /// a tree above it. `variable` looks an environment variable up.
-pub(crate) fn agent_above(
+pub fn agent_above(
     engine: &Engine,
     variable: impl Fn(&str) -> Option<String>,
 ) -> Result<Option<String>, StoreError> {

@@ -18,6 +18,7 @@ mod files;
 mod identity;
 mod journal;
 mod landing;
+mod loosening;
 mod machine;
 mod marker;
 mod messages;
@@ -37,13 +38,14 @@ pub use configuration::{
 pub use confinement::{SandboxRequest, sandbox_policy};
 pub use engine::{Engine, Settings};
 pub use events::{JournalLine, read_journal, read_journal_end};
-pub use identity::{Identity, IdentityError, IdentitySource, identify};
+pub use identity::{Identity, IdentityError, IdentitySource, agent_above, identify};
 pub use journal::JOURNAL_FILE;
 pub use landing::{
     Approved, ApprovedCommit, ApprovedFile, Clash, CommitScope, Hunk, LANDING_STEPS, LandError,
     LandRequest, Observed, OnConflict, PathConflict, Progress, QueueView, Radar, Told, Unknown,
     Unrecorded, Verification, approval_folder,
 };
+pub use loosening::{Loosening, loosening};
 pub use machine::{SystemClock, SystemProcesses};
 pub use messages::{InboxQuery, MessageError, ReplyOutcome};
 pub use place::{Place, PlaceError};

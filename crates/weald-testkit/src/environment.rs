@@ -33,6 +33,15 @@ pub struct Answer {
 }
 
 impl Answer {
+    /// From what a process left.
+    pub fn of(output: Output) -> Self {
+        Self {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
     /// Standard output as one JSON object.
     #[track_caller]
     pub fn json(&self) -> Value {
@@ -129,7 +138,30 @@ impl TestEnv {
     /// Runs the binary to its end.
     #[track_caller]
     pub fn weald(&self, args: &[&str]) -> Answer {
-        answer(self.weald_command(args).output().expect("weald starts"))
+        Answer::of(self.weald_command(args).output().expect("weald starts"))
+    }
+
+    /// Runs it as nobody's child: as a person would, even if an agent runs the tests.
+    #[track_caller]
+    pub fn weald_alone(&self, args: &[&str]) -> Answer {
+        let place = TempDir::with_prefix("weald-alone-").expect("a temporary folder");
+        let script = "at=$1; shift; ( \"$@\" > \"$at/out\" 2> \"$at/err\"; echo $? > \"$at/rc.new\"; mv \"$at/rc.new\" \"$at/rc\" ) & exit 0";
+        let mut start = self.command("sh");
+        start.args(["-c", script, "sh"]).arg(place.path());
+        start.arg(&self.binary).args(args);
+        assert!(start.status().expect("sh starts").success());
+        let read = |name: &str| std::fs::read_to_string(place.path().join(name));
+        let code = loop {
+            match read("rc") {
+                Ok(code) => break code.trim().parse().expect("an exit code"),
+                Err(_) => std::thread::sleep(std::time::Duration::from_millis(2)),
+            }
+        };
+        Answer {
+            code,
+            stdout: read("out").expect("its output"),
+            stderr: read("err").expect("its errors"),
+        }
     }
 
     /// Runs the binary with `input` on its standard input.
@@ -142,13 +174,17 @@ impl TestEnv {
             .stderr(Stdio::piped());
         let mut child = command.spawn().expect("weald starts");
         feed(&mut child, input);
-        answer(child.wait_with_output().expect("weald ends"))
+        Answer::of(child.wait_with_output().expect("weald ends"))
     }
 
     /// Runs the binary with `--json` and expects success.
     #[track_caller]
     pub fn ok(&self, args: &[&str]) -> Value {
-        let answer = self.weald(&[args, &["--json"]].concat());
+        let args = [args, &["--json"]].concat();
+        let answer = match args[0] {
+            "config" => self.weald_alone(&args),
+            _ => self.weald(&args),
+        };
         assert_eq!(answer.code, 0, "weald {args:?}: {answer:#?}");
         answer.json()
     }
@@ -182,12 +218,4 @@ fn feed(child: &mut Child, input: &[u8]) {
     use std::io::Write;
     // A child that refuses early closes its end; what it said is what counts.
     let _ = child.stdin.take().expect("piped").write_all(input);
-}
-
-fn answer(output: Output) -> Answer {
-    Answer {
-        code: output.status.code().unwrap_or(-1),
-        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-    }
 }

@@ -4,14 +4,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use weald_core::Timestamp;
-use weald_core::config::Config;
+use weald_core::config::{Config, names_guard};
 use weald_core::file_view::ViewKind;
 use weald_core::id::{TaskId, Token};
 use weald_core::name::SessionName;
 use weald_core::store::Clock;
 use weald_engine::{
-    Engine, Host, Identity, IdentitySource, LoadedConfig, Place, Settings, Sources, SystemClock,
-    SystemProcesses, Trees, approval_folder, identify, load_config, load_own_config,
+    Engine, Host, Identity, IdentitySource, LoadedConfig, Loosening, Place, Settings, Sources,
+    SystemClock, SystemProcesses, Trees, agent_above, approval_folder, identify, load_config,
+    load_own_config, loosening,
 };
 use weald_store::SqliteStore;
 
@@ -121,6 +122,62 @@ impl<'a> Context<'a> {
             place,
             loaded,
         })
+    }
+
+    /// The same for what lands. In an agent's session a flag that loosens what the files guard is refused, and a variable
+    /// that does is left out: nobody can tell whether the agent or its owner set it.
+    pub fn landing_ground(&self) -> Result<Ground, Failure> {
+        let mut sources = self.sources();
+        let place = self.place()?;
+        let loose = loosening(&place, &sources)?;
+        if loose == Loosening::default() {
+            return self.ground();
+        }
+        let engine = self.engine()?;
+        let Some(why) = agent_above(&engine, |name| self.environment.get(name))? else {
+            return self.ground();
+        };
+        if let Some(key) = loose.flags.first() {
+            return Err(Failure::agent_loosens(key, &why));
+        }
+        for name in &loose.variables {
+            self.ui.warn(&format!(
+                "${name} would loosen what is configured, so it does not count in an agent's session ({why})"
+            ));
+        }
+        let variables = &mut sources.variables;
+        variables.retain(|(name, _)| !loose.variables.contains(name));
+        let loaded = load_config(&place, &sources)?;
+        Ok(Ground {
+            engine: self.engine_at(&place, &loaded)?,
+            place,
+            loaded,
+        })
+    }
+
+    /// Refuses an agent that would have the files guard less: by a value for `key`, or by taking it out.
+    pub fn refuse_loosening(&self, key: &str, value: Option<&str>) -> Result<(), Failure> {
+        let loosens = match value {
+            None => names_guard(key),
+            Some(value) => {
+                let sources = Sources {
+                    variables: Vec::new(),
+                    flags: vec![(key.to_owned(), value.to_owned())],
+                    ..self.sources()
+                };
+                // What can't be read can't be compared.
+                names_guard(key)
+                    && loosening(&self.place()?, &sources)
+                        .map_or(true, |loose| !loose.flags.is_empty())
+            }
+        };
+        if !loosens {
+            return Ok(());
+        }
+        match agent_above(&self.engine()?, |name| self.environment.get(name))? {
+            None => Ok(()),
+            Some(why) => Err(Failure::agent_loosens(key, &why)),
+        }
     }
 
     /// The same for another directory.

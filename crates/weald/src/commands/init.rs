@@ -49,6 +49,9 @@ impl Init {
             Some(profile) => profile,
             None => context.config(&place)?.config.text("profile").to_owned(),
         };
+        if !self.shared {
+            context.refuse_loosening("profile", Some(&profile))?;
+        }
         edit_file(&path, "profile", &profile)?;
         // A profile may want files for other tools; they are there at once.
         let engine = context.engine()?;

@@ -85,7 +85,7 @@ enum OnConflictArg {
 impl Land {
     /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let ground = context.ground()?;
+        let ground = context.landing_ground()?;
         ground.warn_of_settings(context);
         let request = self.request(context, &ground)?;
         if self.dry_run {
@@ -185,7 +185,7 @@ pub fn finish(
         Mode::Queue => Progress::Done,
         Mode::Work => loop {
             match ground.trees(context)?.work_queue(ids, request)? {
-                Progress::Reload => ground = context.ground()?,
+                Progress::Reload => ground = context.landing_ground()?,
                 ended => break ended,
             }
         },

@@ -175,7 +175,7 @@ impl Pause {
 
 impl Resume {
     fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let ground = context.ground()?;
+        let ground = context.landing_ground()?;
         ground.trees(context)?.resume_queue()?;
         let mode = match self.no_work {
             true => Mode::Queue,
@@ -202,7 +202,7 @@ impl Drop {
 
 impl Retry {
     fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let ground = context.ground()?;
+        let ground = context.landing_ground()?;
         let queued = ground.trees(context)?.retry_landing(self.landing)?;
         finish(
             context,

@@ -21,7 +21,7 @@ pub struct Revert {
 impl Revert {
     /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let ground = context.ground()?;
+        let ground = context.landing_ground()?;
         let queued = ground.trees(context)?.queue_revert(self.landing)?;
         finish(
             context,

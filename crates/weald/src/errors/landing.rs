@@ -51,6 +51,17 @@ fn rule_text(refusal: &weald_core::landing::LandingRefusal) -> String {
 }
 
 impl Failure {
+    /// An agent would loosen what guards landings.
+    pub fn agent_loosens(key: &str, why: &str) -> Self {
+        Self::new(
+            "agent_session",
+            exit::REFUSED,
+            format!("{key} guards what lands: only a person can loosen it, and this is an agent's session: {why}"),
+        )
+        .hint("run it yourself, in a terminal of your own")
+        .details(json!({"key": key}))
+    }
+
     /// A refusal as the landing itself would say it.
     pub fn refusal(reason: Reason) -> Self {
         let exit = refusal_exit(&reason);

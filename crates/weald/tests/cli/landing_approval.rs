@@ -92,18 +92,13 @@ fn m18_an_approval_is_only_as_good_as_the_secret_it_was_made_with() {
     // Written anew it can be read by others, so it proves nothing.
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
     assert_refused(&env, &[]);
-    assert_eq!(weald_alone(&env, &["approve", "a", "--yes"]).code, 1);
+    assert_eq!(env.weald_alone(&["approve", "a", "--yes"]).code, 1);
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
     assert_lands(&env);
 }
 
 fn answered(command: &mut std::process::Command) -> Answer {
-    let output = command.output().unwrap();
-    Answer {
-        code: output.status.code().unwrap_or(-1),
-        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-    }
+    Answer::of(command.output().unwrap())
 }
 
 #[test]
@@ -140,40 +135,17 @@ fn m18_without_a_terminal_nobody_approves_by_accident() {
     let (env, _, _) = guarded("sealed");
     env.refused(&["approve", "a"], 1, "needs_terminal");
     assert_eq!(env.ok(&["show", "a"])["tree"]["approval"], Value::Null);
-    let unknown = weald_alone(&env, &["approve", "nobody", "--yes", "--json"]);
+    let unknown = env.weald_alone(&["approve", "nobody", "--yes", "--json"]);
     assert_eq!(
         (unknown.code, unknown.error_code().as_str()),
         (4, "tree_not_found")
     );
 }
 
-/// Runs weald as nobody's child, so that it does not matter who runs the tests.
-fn weald_alone(env: &TestEnv, args: &[&str]) -> Answer {
-    let place = tempfile::TempDir::new().unwrap();
-    let script = "cd \"$0\" && ( \"$@\" > out 2> err; echo $? > rc.new; mv rc.new rc ) & exit 0";
-    let weald = env.weald_command(&[]).get_program().to_owned();
-    let mut start = env.command("sh");
-    start.args(["-c", script]).arg(place.path()).arg(weald);
-    start.arg("-C").arg(env.repo()).args(args);
-    assert!(start.status().unwrap().success());
-    let read = |name: &str| fs::read_to_string(place.path().join(name));
-    let code = loop {
-        match read("rc") {
-            Ok(code) => break code.trim().parse().unwrap(),
-            Err(_) => std::thread::sleep(std::time::Duration::from_millis(2)),
-        }
-    };
-    Answer {
-        code,
-        stdout: read("out").unwrap(),
-        stderr: read("err").unwrap(),
-    }
-}
-
 /// Approves a tree as a person would.
 #[track_caller]
 pub fn approve(env: &TestEnv, tree: &str) -> Value {
-    let answer = weald_alone(env, &["approve", tree, "--yes", "--json"]);
+    let answer = env.weald_alone(&["approve", tree, "--yes", "--json"]);
     assert_eq!(answer.code, 0, "{answer:#?}");
     answer.json()
 }
@@ -336,4 +308,83 @@ fn m24_protected_paths_that_landed_just_now_count_for_the_next_in_the_queue() {
         landings[1]["reason"]["code"], "needs_approval",
         "{landings}"
     );
+}
+
+#[test]
+fn m24_an_agent_loosens_no_guard_by_flags_variables_or_configuration() {
+    let (env, _, _) = guarded("sealed");
+    env.ok(&["config", "set", "gate.command", "test -e mine"]);
+    let file = env.private().join("config.toml");
+    let before = fs::read(&file).unwrap();
+    let agent = |args: &[&str], name: &str, value: &str| {
+        let mut command = env.weald_command(args);
+        answered(command.env("CLAUDECODE", "1").env(name, value))
+    };
+    for set in [
+        "policy.gate=none",
+        "policy.gate=tests",
+        "gate.command=true",
+        "sandbox.write=/",
+        "setup.commands=true",
+        "profile=default",
+        "landing.hooks=run",
+        "target=wt/a",
+    ] {
+        let (key, value) = set.split_once('=').unwrap();
+        let asked: [&[&str]; 4] = [
+            &["land", "a", "--json", "--set", set],
+            &["revert", "1", "--json", "--set", set],
+            &["queue", "resume", "--json", "--set", set],
+            &["queue", "retry", "1", "--json", "--set", set],
+        ];
+        // The gate is the owner's own word, so the default profile takes nothing away from it.
+        if key != "profile" {
+            for asked in asked {
+                let refused = agent(asked, "X", "1");
+                assert_eq!(refused.error_code(), "agent_session", "{asked:?}");
+            }
+            let refused = agent(&["config", "set", key, value, "--json"], "X", "1");
+            assert_eq!(refused.error_code(), "agent_session", "{set}");
+        }
+        let refused = agent(&["config", "unset", key, "--json"], "X", "1");
+        assert_eq!(refused.error_code(), "agent_session", "{set}");
+    }
+    assert_eq!(fs::read(&file).unwrap(), before);
+    // A variable may be its owner's: it does not count, and that is said.
+    let landed = ["land", "a", "--keep", "--json"];
+    let refused = agent(&landed, "WEALD_POLICY_GATE", "none");
+    assert_eq!(
+        refused.json()["landings"][0]["reason"]["code"],
+        "needs_approval",
+        "{refused:#?}"
+    );
+    assert!(refused.stderr.contains("$WEALD_POLICY_GATE would loosen"));
+    approve(&env, "a");
+    let green = agent(&landed, "WEALD_GATE_COMMAND", "false");
+    let landing = &green.json()["landings"][0];
+    assert_eq!(landing["outcome"], "landed", "{green:#?}");
+    assert_eq!(landing["gate"]["command"], "test -e mine");
+}
+
+#[test]
+fn m24_an_agent_may_guard_more_and_a_person_may_loosen() {
+    let env = repository();
+    let tree = grow(&env, "a", "sealed");
+    commit(&env, &tree, "mine", "m\n");
+    let agent = |args: &[&str], name: &str, value: &str| {
+        let mut command = env.weald_command(args);
+        answered(command.env("CLAUDECODE", "1").env(name, value))
+    };
+    let landed = ["land", "a", "--keep", "--json"];
+    let refused = agent(&landed, "WEALD_POLICY_GATE", "human");
+    let reason = &refused.json()["landings"][0]["reason"];
+    assert_eq!(reason["code"], "needs_approval", "{refused:#?}");
+    let red = agent(&landed, "WEALD_GATE_COMMAND", "false");
+    assert_eq!(red.json()["landings"][0]["outcome"], "red", "{red:#?}");
+    let set = ["config", "set", "policy.gate", "human", "--json"];
+    assert_eq!(agent(&set, "X", "1").code, 0);
+    let left = agent(&["init", "--profile", "two-plane", "--json"], "X", "1");
+    assert_eq!(left.code, 0, "{left:#?}");
+    let person = env.weald_alone(&[&landed[..], &["--set", "policy.gate=none"]].concat());
+    assert_eq!(person.json()["landings"][0]["outcome"], "landed");
 }

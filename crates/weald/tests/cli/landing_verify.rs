@@ -127,7 +127,8 @@ fn m18_a_landing_that_nobody_approved_is_found() {
     let approved = head(&env);
     let path = grow(&env, "b", "sealed");
     commit(&env, &path, "b", "1\n");
-    env.ok(&["land", "b", "--set", "policy.gate=none"]);
+    let landed = env.weald_alone(&["land", "b", "--set", "policy.gate=none"]);
+    assert_eq!(landed.code, 0, "{landed:#?}");
     let (code, found) = verify(&env, &[]);
     assert_eq!((code, &found["unapproved"]), (1, &json!([2])), "{found:#}");
     assert_eq!(found["unrecorded"], json!([]));

@@ -28,6 +28,7 @@ impl Set {
     /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let path = context.place()?.private().join(PRIVATE_FILE);
+        context.refuse_loosening(&self.key, Some(&self.value))?;
         let value = edit_file(&path, &self.key, &self.value)?;
         let set = json!({"key": self.key, "value": value, "file": path.display().to_string()});
         context.ui.answer(

@@ -23,6 +23,7 @@ impl Unset {
     /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let path = context.place()?.private().join(PRIVATE_FILE);
+        context.refuse_loosening(&self.key, None)?;
         let removed = remove_key(&path, &self.key)?;
         let unset =
             json!({"key": self.key, "removed": removed, "file": path.display().to_string()});
