@@ -351,7 +351,7 @@ impl Trees<'_> {
         if !goes {
             return Ok(BranchOutcome::KeptUnmerged);
         }
-        self.vault().require(&self.main_refs()?, &[&tip])?;
+        self.require_tip(tree, &tip)?;
         let kept = RefChange {
             name: format!("refs/tree/{}/branch", tree.id),
             new: Some(tip.clone()),
@@ -373,9 +373,7 @@ impl Trees<'_> {
     }
 
     fn is_landed(&self, tree: &Tree, tip: &str) -> Result<bool, TreeError> {
-        if tree.kind == TreeKind::Sealed {
-            self.vault().require(&self.main_refs()?, &[tip])?;
-        }
+        self.require_tip(tree, tip)?;
         Ok(self.unlanded(tree, &[tip.to_owned()])? == 0)
     }
 

@@ -80,6 +80,15 @@ impl Trees<'_> {
         Ok(Some(tip))
     }
 
+    /// Makes sure that the vault has the tip of a tree's branch. What was imported from the tree is there.
+    pub(crate) fn require_tip(&self, tree: &Tree, tip: &str) -> Result<(), TreeError> {
+        if tree.kind == TreeKind::Sealed && tree.head.as_deref() == Some(tip) {
+            return Ok(());
+        }
+        self.vault().require(&self.main_refs()?, &[tip])?;
+        Ok(())
+    }
+
     /// How many commits of `tips` the target lacks, counting nothing whose content is on it.
     pub(crate) fn unlanded(&self, tree: &Tree, tips: &[String]) -> Result<u64, TreeError> {
         let ground = self.ground(tree)?;
