@@ -36,6 +36,8 @@ pub(super) enum Start {
 pub(super) struct Beginning {
     /// The base of the merge; `None` where git says that the histories part.
     pub base: Option<String>,
+    /// A head that landed before, though git does not know: it counts as a part of the target.
+    pub landed: Option<String>,
     /// Commits that are known, with all that they lead to.
     pub known: Vec<String>,
 }
@@ -44,16 +46,17 @@ impl Beginning {
     /// Where git says that the histories part.
     fn parted(tip: &str) -> Start {
         Start::At(Self {
-            base: None,
             known: vec![tip.to_owned()],
+            ..Self::default()
         })
     }
 
     /// After this head, which landed before.
     fn after(head: &str, tip: &str) -> Start {
         Start::At(Self {
-            base: Some(head.to_owned()),
+            landed: Some(head.to_owned()),
             known: vec![tip.to_owned(), head.to_owned()],
+            ..Self::default()
         })
     }
 }
@@ -149,6 +152,7 @@ impl Trees<'_> {
         Ok(base.map(|base| Beginning {
             known: vec![base.clone(), onto.clone()],
             base: Some(base),
+            landed: None,
         }))
     }
 

@@ -83,13 +83,7 @@ impl Trees<'_> {
         mut commits: Vec<LandedCommit>,
     ) -> Result<Made, LandError> {
         let vault = self.vault();
-        let request = MergeRequest {
-            ours: tip,
-            theirs: &landing.head,
-            base: start.base.as_deref(),
-            attributes: tip,
-        };
-        let merged = match merge_trees(vault.path(), request)? {
+        let merged = match self.merge(&landing.head, tip, start)? {
             Merged::Clean { tree } => tree,
             Merged::Conflict { paths, .. } => return Ok(Made::Conflict(paths)),
         };
@@ -129,6 +123,36 @@ impl Trees<'_> {
             onto: tip.to_owned(),
             commit,
         }))
+    }
+
+    /// Merges `head` into `tip`. What landed before becomes a parent of the tip for that, so that git finds all the bases
+    /// that there are: the target may have come into the tree since, too.
+    fn merge(&self, head: &str, tip: &str, start: &Beginning) -> Result<Merged, LandError> {
+        let vault = self.vault();
+        let joined = match &start.landed {
+            None => None,
+            Some(landed) => {
+                let committer = self.committer()?;
+                let tree = tree_of(vault.path(), tip)?;
+                Some(commit_tree(
+                    vault.path(),
+                    &NewCommit {
+                        tree: &tree,
+                        parents: &[tip, landed],
+                        message: "weald: what landed before\n",
+                        author: &committer,
+                        committer: &committer,
+                    },
+                )?)
+            }
+        };
+        let request = MergeRequest {
+            ours: joined.as_deref().unwrap_or(tip),
+            theirs: head,
+            base: start.base.as_deref(),
+            attributes: tip,
+        };
+        Ok(merge_trees(vault.path(), request)?)
     }
 
     fn message(
@@ -190,11 +214,12 @@ impl Trees<'_> {
         let mut git = vault
             .git("rev-list")
             .args(["--reverse", "--topo-order", "--parents"]);
-        git = match start.base {
-            Some(_) => git
+        let is_recorded = start.base.is_some() || start.landed.is_some();
+        git = match is_recorded {
+            true => git
                 .args([head])
                 .args(start.known.iter().map(|id| format!("^{id}"))),
-            None => git
+            false => git
                 .args(["--right-only", "--cherry-pick"])
                 .args([format!("{tip}...{head}")]),
         };
@@ -202,7 +227,7 @@ impl Trees<'_> {
         let text = String::from_utf8_lossy(&answer);
         let commits: Vec<Vec<&str>> = text.lines().map(|line| line.split(' ').collect()).collect();
         let is_linear = commits.iter().all(|ids| ids.len() == 2);
-        if start.base.is_none() && is_linear && self.contains(head, tip)? {
+        if !is_recorded && is_linear && self.contains(head, tip)? {
             return Ok(Made::Candidate(Candidate {
                 onto: tip.to_owned(),
                 commit: head.to_owned(),
@@ -211,7 +236,7 @@ impl Trees<'_> {
         let mut now = tip.to_owned();
         for ids in commits {
             match ids[..] {
-                [commit, parent] => match self.replayed(&now, commit, parent)? {
+                [commit, parent] => match self.replayed(&now, commit, parent, tip)? {
                     Ok(next) => now = next,
                     Err(paths) => return Ok(Made::Conflict(paths)),
                 },
@@ -226,6 +251,9 @@ impl Trees<'_> {
                 _ => {}
             }
         }
+        if !is_linear {
+            self.require_whole(head, tip, start, &now)?;
+        }
         Ok(match now == tip {
             true => Made::Nothing,
             false => Made::Candidate(Candidate {
@@ -235,19 +263,40 @@ impl Trees<'_> {
         })
     }
 
+    /// What only a merge commit holds is in none of the others: then they are not all of it.
+    fn require_whole(
+        &self,
+        head: &str,
+        tip: &str,
+        start: &Beginning,
+        made: &str,
+    ) -> Result<(), LandError> {
+        let whole = self.merge(head, tip, start)?;
+        let tree = tree_of(self.vault().path(), made)?;
+        match whole {
+            Merged::Clean { tree: whole } if whole == tree => Ok(()),
+            _ => Err(LandError::refused(
+                "rebase_differs",
+                "merge commits in the tree hold changes of their own, which a rebase would drop",
+            )
+            .hint("land it with --strategy squash or merge")),
+        }
+    }
+
     /// One commit anew on top of `onto`, or the paths that conflict.
     fn replayed(
         &self,
         onto: &str,
         commit: &str,
         parent: &str,
+        tip: &str,
     ) -> Result<Result<String, Vec<String>>, LandError> {
         let vault = self.vault();
         let request = MergeRequest {
             ours: onto,
             theirs: commit,
             base: Some(parent),
-            attributes: onto,
+            attributes: tip,
         };
         let tree = match merge_trees(vault.path(), request)? {
             Merged::Clean { tree } => tree,

@@ -168,11 +168,17 @@ impl Trees<'_> {
         let Some(now) = now.filter(|now| now.tip.as_str() != read) else {
             return Ok(false);
         };
+        self.vault()
+            .require(&self.main_refs()?, &[read, now.tip.as_str()])?;
+        self.settings_differ(read, now.tip.as_str())
+    }
+
+    /// Whether two commits have other settings of the repository.
+    pub(super) fn settings_differ(&self, one: &str, other: &str) -> Result<bool, LandError> {
         let asked = self
-            .place
-            .repository()
+            .vault()
             .git("diff-tree")
-            .args(["--quiet", read, now.tip.as_str(), "--", SHARED_FILE])
+            .args(["--quiet", one, other, "--", SHARED_FILE])
             .output()?;
         Ok(!asked.status.success())
     }

@@ -12,7 +12,10 @@ use weald_core::task_rules::TaskInput;
 use weald_core::tree::{Tree, TreeStatus};
 use weald_core::tree_rules::TreeInput;
 
+use weald_git::{MergeRequest, Merged, merge_trees};
+
 use super::LandError;
+use super::candidate::tree_of;
 use crate::steps::step;
 use crate::tasks::TaskError;
 use crate::trees::{BranchOutcome, RemoveRequest, Trees};
@@ -34,10 +37,12 @@ impl Trees<'_> {
             return self.settle_revert(landing, of);
         }
         let cleanup = self.clean_up(landing)?;
+        // A process that is killed in the check leaves it to the next one.
+        self.check_landed(landing)?;
         self.engine.change(self.actor(), Durability::Power, |tx| {
             self.step_landing(tx, landing.id, LandingInput::CleanedUp(cleanup))
         })?;
-        self.check_landed(landing)
+        Ok(())
     }
 
     fn clean_up(&self, landing: &Landing) -> Result<Cleanup, LandError> {
@@ -72,6 +77,11 @@ impl Trees<'_> {
             // Nobody worked in it yet: it is not ready to go.
             return Ok(kept(Some("nothing was committed in it".to_owned())));
         }
+        if landing.status == LandingStatus::NothingToLand && !self.is_in_target(landing)? {
+            let target = &landing.target;
+            let why = format!("it landed before, and {target} has other content by now");
+            return Ok(kept(Some(why)));
+        }
         match self.remove(Some(tree.name.as_str()), &RemoveRequest::default()) {
             Ok(removed) => Ok(Cleanup {
                 directory: removed.outcome.to_owned(),
@@ -83,6 +93,24 @@ impl Trees<'_> {
             }),
             Err(error) => Ok(kept(Some(error.to_string()))),
         }
+    }
+
+    /// Whether merging a landing's head would change nothing.
+    fn is_in_target(&self, landing: &Landing) -> Result<bool, LandError> {
+        let tip = self.landing_tip(&landing.target)?;
+        self.vault().require(&self.main_refs()?, &[&tip])?;
+        if self.contains(&tip, &landing.head)? {
+            return Ok(true);
+        }
+        let request = MergeRequest {
+            ours: &tip,
+            theirs: &landing.head,
+            base: None,
+            attributes: &tip,
+        };
+        let vault = self.vault();
+        let tree = tree_of(vault.path(), &tip)?;
+        Ok(merge_trees(vault.path(), request)? == Merged::Clean { tree })
     }
 
     /// Completes the task of a landing; says what became of it.

@@ -46,6 +46,8 @@ struct Slot {
     candidate: Candidate,
     verdict: Receiver<Result<Verdict, LandError>>,
     cancel: Arc<AtomicBool>,
+    /// Whether the repository's settings are others after it.
+    changes_settings: bool,
     /// Keeps others from moving the target until this one has.
     hold: Option<TargetHold>,
 }
@@ -61,6 +63,8 @@ enum Attempt {
     Slot(Box<Slot>),
     /// It ends like this, if it is the first in the window.
     Ends(LandingInput),
+    /// It can't be judged before those ahead have ended.
+    Later,
 }
 
 /// How a slot ended.
@@ -181,6 +185,7 @@ impl<'t, 'a> Turn<'t, 'a> {
                 Attempt::Slot(slot) => self.window.push_back(*slot),
                 // It may be different when those ahead have ended.
                 Attempt::Ends(_) if !self.window.is_empty() => return Ok(()),
+                Attempt::Later => return Ok(()),
                 Attempt::Ends(end) => return self.end(&landing, end),
             }
         }
@@ -213,6 +218,9 @@ impl<'t, 'a> Turn<'t, 'a> {
             Some(last) => (last.candidate.commit.clone(), last.candidate.commit.clone()),
             None => self.tip(&landing.target)?,
         };
+        if self.window.iter().any(|slot| slot.is_before(landing)) {
+            return Ok(Attempt::Later);
+        }
         let ahead: Vec<Ahead> = self.window.iter().map(Slot::as_ahead).collect();
         let candidate = match self.trees.candidate_of(landing, &tip, &ahead)? {
             Made::Candidate(candidate) => candidate,
@@ -295,7 +303,13 @@ impl<'t, 'a> Turn<'t, 'a> {
                 landing
             }
         };
+        let parallel = self.trees.config.number("landing.parallel");
         Ok(Slot {
+            // Alone in the window, the settings are read again after it anyway.
+            changes_settings: parallel > 1
+                && self
+                    .trees
+                    .settings_differ(&candidate.onto, &candidate.commit)?,
             landing,
             before,
             candidate,
@@ -425,6 +439,12 @@ impl<'t, 'a> Turn<'t, 'a> {
 }
 
 impl Slot {
+    /// Whether nothing can be said of `other` before this one has ended: what it undoes, or which settings hold then.
+    fn is_before(&self, other: &Landing) -> bool {
+        self.changes_settings
+            || (self.landing.reverts.is_some() && self.landing.tree_id == other.tree_id)
+    }
+
     fn as_ahead(&self) -> Ahead {
         Ahead {
             tree: self.landing.tree_id,

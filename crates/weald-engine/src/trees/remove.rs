@@ -351,7 +351,7 @@ impl Trees<'_> {
         if !goes {
             return Ok(BranchOutcome::KeptUnmerged);
         }
-        self.require_tip(tree, &tip)?;
+        self.require_branch_tip(tree, &tip)?;
         let kept = RefChange {
             name: format!("refs/tree/{}/branch", tree.id),
             new: Some(tip.clone()),
@@ -373,7 +373,7 @@ impl Trees<'_> {
     }
 
     fn is_landed(&self, tree: &Tree, tip: &str) -> Result<bool, TreeError> {
-        self.require_tip(tree, tip)?;
+        self.require_branch_tip(tree, tip)?;
         Ok(self.unlanded(tree, &[tip.to_owned()])? == 0)
     }
 

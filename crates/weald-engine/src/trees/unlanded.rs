@@ -81,7 +81,7 @@ impl Trees<'_> {
     }
 
     /// Makes sure that the vault has the tip of a tree's branch. What was imported from the tree is there.
-    pub(crate) fn require_tip(&self, tree: &Tree, tip: &str) -> Result<(), TreeError> {
+    pub(crate) fn require_branch_tip(&self, tree: &Tree, tip: &str) -> Result<(), TreeError> {
         if tree.kind == TreeKind::Sealed && tree.head.as_deref() == Some(tip) {
             return Ok(());
         }

@@ -201,3 +201,112 @@ fn the_same_head_asked_for_twice_waits_once() {
     assert_eq!(first, second);
     assert_eq!(env.ok(&["queue"])["queue"].as_array().unwrap().len(), 1);
 }
+
+#[test]
+fn m23_a_second_landing_takes_back_nothing_of_the_target() {
+    let env = repository();
+    fs::write(env.repo().join("lines"), "1\n2\n3\n4\n5\n6\n7\n8\n9\n").unwrap();
+    env.git(&["add", "lines"]);
+    env.git(&["commit", "-q", "-m", "lines"]);
+    let tree = grow(&env, "x", "sealed");
+    commit(&env, &tree, "own", "1");
+    let text = fs::read_to_string(env.repo().join("lines")).unwrap();
+    fs::write(env.repo().join("lines"), text.replace("5\n", "five\n")).unwrap();
+    env.git(&["commit", "-qam", "five"]);
+    let five = rev(&env, "main");
+    landed(&env, &["x", "--keep"]);
+    // A part of the target came into the tree, and not what landed.
+    git_in(&env, &tree, &["merge", "-q", "--no-edit", &five]);
+    env.git(&["revert", "--no-edit", &five]);
+    commit(&env, &tree, "own", "2");
+    landed(&env, &["x", "--keep"]);
+    assert_eq!(
+        env.git(&["show", "main:lines"]),
+        text,
+        "what main took back stays taken back"
+    );
+    assert_eq!(env.git(&["show", "main:own"]), "2");
+}
+
+#[test]
+fn m1_a_rebase_that_would_drop_something_is_refused() {
+    let env = repository();
+    let tree = grow(&env, "x", "sealed");
+    commit(&env, &tree, "own", "1");
+    commit(&env, &env.repo(), "other", "2");
+    env.ok(&["sync", "x"]);
+    fs::write(tree.join("only-in-the-merge"), "3").unwrap();
+    git_in(&env, &tree, &["add", "-A"]);
+    git_in(&env, &tree, &["commit", "-q", "--amend", "--no-edit"]);
+    let (code, done) = land(&env, &["x", "--strategy", "rebase"]);
+    assert_eq!(
+        (code, &done[0]["reason"]["code"]),
+        (1, &json!("rebase_differs"))
+    );
+    assert!(tree.is_dir());
+    landed(&env, &["x"]);
+    assert!(has(&env, "only-in-the-merge"));
+}
+
+#[test]
+fn m1_attributes_come_from_the_target_for_every_commit() {
+    let env = repository();
+    let tree = grow(&env, "x", "sealed");
+    commit(&env, &tree, ".gitattributes", "* merge=union\n");
+    commit(&env, &tree, "config.py", "theirs\n");
+    commit(&env, &env.repo(), "config.py", "ours\n");
+    for strategy in ["squash", "rebase"] {
+        let (code, done) = land(&env, &["x", "--strategy", strategy]);
+        assert_eq!(
+            (code, &done[0]["outcome"]),
+            (3, &json!("conflict")),
+            "{strategy}"
+        );
+    }
+}
+
+#[test]
+fn m24_a_window_tests_nothing_with_settings_that_are_about_to_change() {
+    let env = repository();
+    env.ok(&["config", "set", "landing.parallel", "2"]);
+    fs::write(env.repo().join("weald.toml"), "gate.command = 'true'\n").unwrap();
+    env.git(&["add", "-A"]);
+    env.git(&["commit", "-q", "-m", "settings"]);
+    env.ok(&["trust"]);
+    let tree = grow(&env, "settings", "sealed");
+    commit(
+        &env,
+        &tree,
+        "weald.toml",
+        "gate.command = 'test ! -e bad'\n",
+    );
+    env.ok(&["approve", "settings", "--yes"]);
+    for name in ["b1", "b2"] {
+        let tree = grow(&env, name, "sealed");
+        commit(&env, &tree, &format!("{name}-file"), "1");
+        commit(&env, &tree, "bad", "1");
+    }
+    let (code, done) = land(&env, &["settings", "b1", "b2"]);
+    assert_eq!(code, 1, "{done:#?}");
+    assert_eq!(done[0]["outcome"], "landed");
+    for one in &done[1..] {
+        assert_eq!(one["reason"]["code"], "not_trusted", "{one:#}");
+    }
+    assert!(!has(&env, "bad"));
+}
+
+#[test]
+fn m19_what_is_undone_ahead_in_the_window_comes_again() {
+    let env = repository();
+    env.ok(&["config", "set", "gate.command", "true"]);
+    env.ok(&["config", "set", "landing.parallel", "2"]);
+    let tree = grow(&env, "x", "sealed");
+    commit(&env, &tree, "one", "1");
+    let id = landed(&env, &["x", "--keep"])[0]["id"].to_string();
+    commit(&env, &tree, "two", "2");
+    env.ok(&["queue", "pause"]);
+    env.ok(&["revert", &id]);
+    land(&env, &["x", "--no-wait", "--keep"]);
+    env.ok(&["queue", "resume"]);
+    assert!(has(&env, "one") && has(&env, "two"));
+}
