@@ -118,6 +118,8 @@ pub struct Trees<'a> {
     pub(crate) known_refs: Option<Vec<MainRef>>,
     /// Who commits landings, once somebody asked.
     pub(crate) known_committer: OnceLock<Person>,
+    /// Where the main checkout is, once somebody asked: `None` in a bare repository, `Some(None)` at an unknown place.
+    pub(crate) known_main: OnceLock<Option<Option<PathBuf>>>,
     pub(crate) chores: Chores,
 }
 
@@ -138,6 +140,7 @@ impl<'a> Trees<'a> {
             host,
             known_refs: None,
             known_committer: OnceLock::new(),
+            known_main: OnceLock::new(),
             chores: Chores::default(),
         }
     }

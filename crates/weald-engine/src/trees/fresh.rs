@@ -80,6 +80,7 @@ impl Trees<'_> {
             host: self.host.clone(),
             known_refs: Some(self.main_refs()?),
             known_committer: Default::default(),
+            known_main: Default::default(),
             chores: Default::default(),
         })
     }

@@ -99,8 +99,16 @@ impl Trees<'_> {
         Ok(seats)
     }
 
-    /// The main checkout: `None` in a bare repository, `Some(None)` if there is one at a place nobody knows.
+    /// The main checkout: `None` in a bare repository, `Some(None)` if there is one at a place nobody knows. Asked once.
     fn main_checkout(&self) -> Result<Option<Option<PathBuf>>, GitError> {
+        if let Some(known) = self.known_main.get() {
+            return Ok(known.clone());
+        }
+        let found = self.configured_main()?;
+        Ok(self.known_main.get_or_init(|| found).clone())
+    }
+
+    fn configured_main(&self) -> Result<Option<Option<PathBuf>>, GitError> {
         let repository = self.place.repository();
         let common = repository.common_dir();
         let said = Git::with_own_config(common, "config")

@@ -10,6 +10,7 @@ use weald_git::{Commit, Git, GitError, Hooks, RefStep, RefTransaction};
 use super::super::LandError;
 use super::super::queue::end_process;
 use super::recovery::{STALE, is_older};
+use crate::files::read_small;
 use crate::trees::Trees;
 
 /// The root ref.
@@ -87,7 +88,14 @@ impl Trees<'_> {
 
     /// What the fence holds.
     pub(super) fn fence(&self) -> Result<Option<String>, LandError> {
-        let common = self.place.repository().common_dir();
+        let repository = self.place.repository();
+        let common = repository.common_dir();
+        if !repository.has_reftable() {
+            let text = read_small(&common.join(FENCE), 4096).ok().flatten();
+            if let Some(id) = text.and_then(|text| Commit::parse(text.trim())) {
+                return Ok(Some(id.as_str().to_owned()));
+            }
+        }
         let asked = Git::new(common, "rev-parse")
             .args(["-q", "--verify", "--end-of-options", FENCE])
             .output()?;
