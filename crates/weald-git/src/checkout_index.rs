@@ -151,6 +151,12 @@ impl CheckoutIndex {
         }
     }
 
+    /// Where the entry of a path is, or where it would be.
+    pub fn find(&self, path: &[u8]) -> Result<usize, usize> {
+        self.entries
+            .binary_search_by(|entry| self.bytes[entry.path.clone()].cmp(path))
+    }
+
     /// All entries, sorted by path.
     pub fn entries(&self) -> impl Iterator<Item = IndexEntry<'_>> {
         (0..self.len()).map(|place| self.entry(place))

@@ -33,7 +33,7 @@ pub use digest::{Digest, is_same_seal, seal};
 pub use door::{Door, DoorError, born, device};
 pub use merge::{MergeRequest, Merged, NewCommit, Person, commit_tree, merge_trees};
 pub use merge_batch::{MergePair, PairMerged, merge_pairs};
-pub use packs::{Transfer, is_stale_keep, receive_checked, transfer};
+pub use packs::{Transfer, is_stale_keep, receive_checked, send, transfer};
 pub use partial_clone::AsUser;
 pub use process::{Git, GitError, MINIMUM_VERSION, Output, require_version};
 pub use ref_transaction::{Hooks, RefStep, RefTransaction};

@@ -79,18 +79,19 @@ pub fn transfer(
     tips: &[&str],
     haves: &[&str],
 ) -> Result<Transfer, GitError> {
-    let mut wanted = tips.join("\n");
-    for have in haves {
-        wanted.push_str(&format!("\n^{have}"));
-    }
-    wanted.push('\n');
     let count = Git::new(from, "rev-list")
         .args(["--objects", "--count", "--stdin"])
-        .input(wanted.clone())
+        .input(revisions(tips, haves))
         .run()?;
-    if count.trim_ascii() == b"0" {
-        return Ok(Transfer { keep: None });
+    match count.trim_ascii() {
+        b"0" => Ok(Transfer { keep: None }),
+        _ => send(from, to, tips, haves),
     }
+}
+
+/// The same for tips of which none is among the history of `haves`: there is something to bring.
+pub fn send(from: &Path, to: &Path, tips: &[&str], haves: &[&str]) -> Result<Transfer, GitError> {
+    let wanted = revisions(tips, haves);
     let said = received(from, to, &wanted)?;
     let said = String::from_utf8_lossy(&said);
     let hash = said.trim().rsplit('\t').next().unwrap_or_default();
@@ -98,6 +99,13 @@ pub fn transfer(
     Ok(Transfer {
         keep: said.starts_with("keep").then_some(keep),
     })
+}
+
+fn revisions(tips: &[&str], haves: &[&str]) -> String {
+    let left_out = haves.iter().map(|have| format!("^{have}"));
+    let mut lines: Vec<_> = tips.iter().map(|tip| (*tip).to_owned()).collect();
+    lines.extend(left_out);
+    lines.join("\n") + "\n"
 }
 
 /// A `gc --prune=now` in the receiving repository may take a pack away while it is being written; then it is sent again.

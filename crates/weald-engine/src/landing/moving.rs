@@ -6,10 +6,12 @@
 //! overwritten: what they changed refuses before, and what they write meanwhile stays.
 
 mod checkout;
+mod examine;
 mod fence;
 mod folder;
 mod hold;
 mod index_lock;
+mod known_index;
 mod leave;
 mod leftovers;
 mod perform;
@@ -28,7 +30,7 @@ use std::path::PathBuf;
 use weald_core::id::LandingId;
 use weald_core::landing::MoveIntent;
 use weald_core::session::ProcessIdentity;
-use weald_git::{Reference, Transfer, transfer};
+use weald_git::{Reference, Transfer, send};
 
 use super::LandError;
 use crate::trees::Trees;
@@ -142,7 +144,7 @@ impl Trees<'_> {
             (checkout, stage)
         });
         let common_dir = repository.common_dir().to_owned();
-        let objects = transfer(
+        let objects = send(
             self.vault().path(),
             &common_dir,
             &[request.new],

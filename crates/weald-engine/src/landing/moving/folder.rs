@@ -9,11 +9,12 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, ResolveFlags, chmodat, mkdirat, openat,
-    openat2, renameat_with, statat, unlinkat,
+    AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, ResolveFlags, Stat, chmodat, mkdirat,
+    openat, openat2, renameat_with, statat, unlinkat,
 };
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
+use weald_git::FileStat;
 
 /// What a file was when it was looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,6 +71,28 @@ fn split(path: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
+fn stamp_of(found: &Stat) -> Stamp {
+    Stamp {
+        inode: found.st_ino,
+        mode: found.st_mode,
+        size: found.st_size,
+        modified: (found.st_mtime, found.st_mtime_nsec),
+        changed: (found.st_ctime, found.st_ctime_nsec),
+    }
+}
+
+fn stat_of(found: &Stat) -> FileStat {
+    FileStat {
+        changed: (found.st_ctime, found.st_ctime_nsec as u32),
+        modified: (found.st_mtime, found.st_mtime_nsec as u32),
+        device: found.st_dev,
+        inode: found.st_ino,
+        user: found.st_uid,
+        group: found.st_gid,
+        size: found.st_size as u64,
+    }
+}
+
 impl Folder {
     /// Opens a directory.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
@@ -90,17 +113,16 @@ impl Folder {
 
     /// What is at a path; `None` if nothing is, or nothing that could be reached without a link.
     pub(super) fn stamp(&self, path: &[u8]) -> io::Result<Option<Stamp>> {
+        Ok(self.look(path)?.map(|(stamp, _)| stamp))
+    }
+
+    /// The same, and what an index keeps of it.
+    pub(super) fn look(&self, path: &[u8]) -> io::Result<Option<(Stamp, FileStat)>> {
         let found = self
             .parent(path)
             .and_then(|(folder, name)| statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW));
         match found {
-            Ok(found) => Ok(Some(Stamp {
-                inode: found.st_ino,
-                mode: found.st_mode,
-                size: found.st_size,
-                modified: (found.st_mtime, found.st_mtime_nsec),
-                changed: (found.st_ctime, found.st_ctime_nsec),
-            })),
+            Ok(found) => Ok(Some((stamp_of(&found), stat_of(&found)))),
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
             Err(error) => Err(error.into()),
         }

@@ -1,20 +1,17 @@
 //! A move, step by step.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 
-use weald_git::Git;
-
 use super::super::LandError;
-use super::checkout::{Checkout, unmerged};
-use super::folder::{Folder, Stamp};
+use super::checkout::Checkout;
+use super::examine::Examined;
 use super::index_lock::IndexLock;
+use super::known_index;
 use super::plan::{self, Plan, Sources};
 use super::refs::OpenRefs;
 use super::stage::Stage;
 use super::swap::{Swap, SwapError};
-use super::touched::{self, Touched};
 use super::users_git::UsersGit;
 use super::{Move, PreparedMove};
 use crate::excludes;
@@ -28,12 +25,6 @@ pub(super) enum RefPart {
     Moves,
     /// Somebody checked the target out while it moved.
     Moved,
-}
-
-/// What the landing touches, and what the checkout's files were before they were compared with the index.
-struct Examined {
-    touched: Vec<Touched>,
-    seen: BTreeMap<Vec<u8>, Stamp>,
 }
 
 /// Paths as people read them.
@@ -235,120 +226,6 @@ impl Trees<'_> {
         }
     }
 
-    /// Finds out what the landing touches; refuses if anything of the user's is in its way.
-    fn examine(
-        &self,
-        wanted: &Move,
-        checkout: &Checkout,
-        stage: &Stage,
-    ) -> Result<Examined, LandError> {
-        let git = |name: &str| Git::new(&checkout.git_dir, name).index_file(&stage.new_index());
-        let raw = ["-r", "-z", "--raw", "--no-renames", "--no-abbrev"];
-        let answer = git("diff-tree")
-            .args(raw)
-            .args([&wanted.old, &wanted.new])
-            .run()?;
-        let touched: Vec<_> = touched::parse(&answer)?
-            .into_iter()
-            .map(|(_, one)| one)
-            .collect();
-        let answer = git("diff-index")
-            .args(["--cached", "-z", "--raw", "--no-renames", "--no-abbrev"])
-            .args([&wanted.old])
-            .run()?;
-        let mut changed = paths_of(checkout, &answer)?;
-        let staged = touched::overlap(&touched, &changed);
-        if !staged.is_empty() {
-            return Err(dirty(wanted, checkout, staged));
-        }
-        self.forget_assumptions(checkout, stage, &touched)?;
-        let folder = Folder::open(&checkout.path).map_err(at(&checkout.path))?;
-        // Before the comparison: what is written after this is seen as another file by the swap.
-        let seen = touched::stamps(&folder, &touched).map_err(at(&checkout.path))?;
-        let answer = self.unstaged(checkout, stage)?;
-        changed = paths_of(checkout, &answer)?;
-        let mut found = touched::overlap(&touched, &changed);
-        found.extend(touched::in_the_way(&folder, &touched).map_err(at(&checkout.path))?);
-        found.sort();
-        found.dedup();
-        match found.is_empty() {
-            true => Ok(Examined { touched, seen }),
-            false => Err(dirty(wanted, checkout, found)),
-        }
-    }
-
-    /// What differs between the index and the files, by the user's own filters.
-    fn unstaged(&self, checkout: &Checkout, stage: &Stage) -> Result<Vec<u8>, LandError> {
-        self.refresh(checkout, stage)?;
-        let answer = self.users_git(&UsersGit {
-            checkout,
-            work_tree: &checkout.path,
-            index: Some(&stage.new_index()),
-            write: vec![stage.path.clone()],
-            args: &[
-                "diff-files",
-                "-z",
-                "--raw",
-                "--no-abbrev",
-                "--ignore-submodules=all",
-            ],
-        })?;
-        match answer.code {
-            0 => Ok(answer.stdout),
-            _ => Err(LandError::refused("target_unreadable", answer.stderr)
-                .hint("git status in the checkout says what is wrong")),
-        }
-    }
-
-    /// Brings the stat data of the new index up to date. That files differ is no failure.
-    pub(super) fn refresh(&self, checkout: &Checkout, stage: &Stage) -> Result<(), LandError> {
-        let answer = self.users_git(&UsersGit {
-            checkout,
-            work_tree: &checkout.path,
-            index: Some(&stage.new_index()),
-            write: vec![stage.path.clone()],
-            args: &["update-index", "-q", "--refresh"],
-        })?;
-        match answer.code {
-            0 | 1 => Ok(()),
-            _ => Err(LandError::refused("target_unreadable", answer.stderr)
-                .hint("git status in the checkout says what is wrong")),
-        }
-    }
-
-    /// Entries that the user told git to take for unchanged are compared, too, if the landing touches them.
-    fn forget_assumptions(
-        &self,
-        checkout: &Checkout,
-        stage: &Stage,
-        touched: &[Touched],
-    ) -> Result<(), LandError> {
-        let git = |name: &str| Git::new(&checkout.git_dir, name).index_file(&stage.new_index());
-        let listed = git("ls-files").args(["-v", "-z"]).run()?;
-        let assumed: BTreeSet<&[u8]> = listed
-            .split(|byte| *byte == 0)
-            .filter(|line| line.first().is_some_and(u8::is_ascii_lowercase))
-            .filter_map(|line| line.get(2..))
-            .collect();
-        let mut list = Vec::new();
-        for one in touched
-            .iter()
-            .filter(|one| assumed.contains(one.path.as_slice()))
-        {
-            list.extend_from_slice(&one.path);
-            list.push(0);
-        }
-        if list.is_empty() {
-            return Ok(());
-        }
-        git("update-index")
-            .work_tree(&checkout.path)
-            .args(["--no-assume-unchanged", "-z", "--stdin"])
-            .input(list)
-            .run()?;
-        Ok(())
-    }
-
     /// Writes the new files, as the user's own git would, into an empty folder; and the new index.
     fn fill_stage(
         &self,
@@ -403,7 +280,7 @@ impl Trees<'_> {
             }
         }
         step_of("land.swapped", process);
-        self.refresh(site.checkout, site.stage)?;
+        self.note_swapped(site)?;
         site.swap.sync(site.plan).map_err(at(&site.checkout.path))?;
         if !lock.is_held() {
             return Err(LandError::refused(
@@ -417,6 +294,17 @@ impl Trees<'_> {
             .stage
             .replace_index(&site.stage.new_index())
             .map_err(at(index))?)
+    }
+
+    /// The new index gets the stat data of the new files.
+    fn note_swapped(&self, site: &Site<'_>) -> Result<(), LandError> {
+        let index = site.stage.new_index();
+        let is_sha256 = site.wanted.new.len() == 64;
+        let noted = known_index::note_swapped(&index, is_sha256, &site.swap.checkout, site.plan);
+        match noted.map_err(at(&index))? {
+            true => Ok(()),
+            false => self.refresh(site.checkout, site.stage),
+        }
     }
 
     /// Puts everything back. If that can't be done, the lock and the plan stay for `doctor`.
@@ -448,20 +336,6 @@ struct Site<'s> {
     stage: &'s Stage,
     swap: &'s Swap,
     plan: &'s Plan,
-}
-
-/// The paths of raw differences; unmerged ones refuse.
-fn paths_of(checkout: &Checkout, raw: &[u8]) -> Result<BTreeSet<Vec<u8>>, LandError> {
-    let found = touched::parse(raw)?;
-    let open: BTreeSet<_> = found
-        .iter()
-        .filter(|(status, _)| *status == 'U')
-        .map(|(_, one)| one.path.clone())
-        .collect();
-    match open.is_empty() {
-        true => Ok(found.into_iter().map(|(_, one)| one.path).collect()),
-        false => Err(unmerged(checkout, text_of(open.into_iter().collect()))),
-    }
 }
 
 fn plan_of(

@@ -90,7 +90,7 @@ impl Stage {
         self.path.join("stash")
     }
 
-    /// Makes it anew, with two copies of the index.
+    /// Makes it anew, with the index as it was and the one in the making.
     pub(super) fn begin(&self) -> io::Result<()> {
         for folder in [self.files(), self.old()] {
             match fs::remove_dir_all(&folder) {
@@ -103,13 +103,26 @@ impl Stage {
         builder.create(self.old())?;
         // Folders in here become folders of the checkout.
         builder.mode(0o777).create(self.files())?;
-        for copy in [self.old_index(), self.new_index()] {
-            match fs::copy(&self.index, &copy) {
+        for left in [self.old_index(), self.new_index()] {
+            match fs::remove_file(left) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
             }
         }
-        File::open(self.old_index()).map_or(Ok(()), |file| file.sync_all())
+        match fs::copy(&self.index, self.new_index()) {
+            Ok(_) => self.keep_old_index(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// An index is never written in place, only replaced, so a second name keeps it.
+    fn keep_old_index(&self) -> io::Result<()> {
+        if fs::hard_link(&self.index, self.old_index()).is_ok() {
+            return Ok(());
+        }
+        fs::copy(&self.index, self.old_index())?;
+        File::open(self.old_index())?.sync_all()
     }
 
     /// Writes the plan down, so that it survives.

@@ -1,0 +1,172 @@
+//! What a landing touches, and whether anything of the user's is in its way.
+//!
+//! Where the index itself says that every touched file is as it was, nobody else is asked. Otherwise git compares, with
+//! the user's own filters, and what it finds is refused by name.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use weald_git::Git;
+
+use super::super::LandError;
+use super::Move;
+use super::checkout::{Checkout, unmerged};
+use super::folder::{Folder, Stamp};
+use super::known_index::KnownIndex;
+use super::perform::{dirty, text_of};
+use super::stage::Stage;
+use super::touched::{self, Touched};
+use super::users_git::UsersGit;
+use crate::trees::{Trees, at};
+
+/// What the landing touches, and what the checkout's files were before they were compared with the index.
+pub(super) struct Examined {
+    pub touched: Vec<Touched>,
+    pub seen: BTreeMap<Vec<u8>, Stamp>,
+}
+
+impl Trees<'_> {
+    /// What differs between the two tips of a move.
+    pub(super) fn touched_by(&self, wanted: &Move) -> Result<Vec<Touched>, LandError> {
+        let answer = Git::new(self.vault().path(), "diff-tree")
+            .args(["-r", "-z", "--raw", "--no-renames", "--no-abbrev"])
+            .args([&wanted.old, &wanted.new])
+            .run()?;
+        let found = touched::parse(&answer)?.into_iter();
+        Ok(found.map(|(_, one)| one).collect())
+    }
+
+    /// Finds out what the landing touches; refuses if anything of the user's is in its way.
+    pub(super) fn examine(
+        &self,
+        wanted: &Move,
+        checkout: &Checkout,
+        stage: &Stage,
+    ) -> Result<Examined, LandError> {
+        let touched = self.touched_by(wanted)?;
+        let folder = Folder::open(&checkout.path).map_err(at(&checkout.path))?;
+        // Before the comparison: what is written after this is seen as another file by the swap.
+        let seen = touched::stamps(&folder, &touched).map_err(at(&checkout.path))?;
+        let known =
+            KnownIndex::read(&stage.index, wanted.old.len() == 64).map_err(at(&stage.index))?;
+        let is_clean = known.is_some_and(|known| known.is_clean(&touched, &seen));
+        let mut found = match is_clean {
+            true => Vec::new(),
+            false => self.changed_of(wanted, checkout, stage, &touched)?,
+        };
+        found.extend(touched::in_the_way(&folder, &touched).map_err(at(&checkout.path))?);
+        found.sort();
+        found.dedup();
+        match found.is_empty() {
+            true => Ok(Examined { touched, seen }),
+            false => Err(dirty(wanted, checkout, found)),
+        }
+    }
+
+    /// What the user changed, staged or not, and the landing touches; as git sees it.
+    fn changed_of(
+        &self,
+        wanted: &Move,
+        checkout: &Checkout,
+        stage: &Stage,
+        touched: &[Touched],
+    ) -> Result<Vec<Vec<u8>>, LandError> {
+        let answer = Git::new(&checkout.git_dir, "diff-index")
+            .index_file(&stage.new_index())
+            .args(["--cached", "-z", "--raw", "--no-renames", "--no-abbrev"])
+            .args([&wanted.old])
+            .run()?;
+        let staged = touched::overlap(touched, &paths_of(checkout, &answer)?);
+        if !staged.is_empty() {
+            return Err(dirty(wanted, checkout, staged));
+        }
+        self.forget_assumptions(checkout, stage, touched)?;
+        let answer = self.unstaged(checkout, stage)?;
+        Ok(touched::overlap(touched, &paths_of(checkout, &answer)?))
+    }
+
+    /// What differs between the index and the files, by the user's own filters.
+    fn unstaged(&self, checkout: &Checkout, stage: &Stage) -> Result<Vec<u8>, LandError> {
+        self.refresh(checkout, stage)?;
+        let answer = self.users_git(&UsersGit {
+            checkout,
+            work_tree: &checkout.path,
+            index: Some(&stage.new_index()),
+            write: vec![stage.path.clone()],
+            args: &[
+                "diff-files",
+                "-z",
+                "--raw",
+                "--no-abbrev",
+                "--ignore-submodules=all",
+            ],
+        })?;
+        match answer.code {
+            0 => Ok(answer.stdout),
+            _ => Err(LandError::refused("target_unreadable", answer.stderr)
+                .hint("git status in the checkout says what is wrong")),
+        }
+    }
+
+    /// Brings the stat data of the new index up to date. That files differ is no failure.
+    pub(super) fn refresh(&self, checkout: &Checkout, stage: &Stage) -> Result<(), LandError> {
+        let answer = self.users_git(&UsersGit {
+            checkout,
+            work_tree: &checkout.path,
+            index: Some(&stage.new_index()),
+            write: vec![stage.path.clone()],
+            args: &["update-index", "-q", "--refresh"],
+        })?;
+        match answer.code {
+            0 | 1 => Ok(()),
+            _ => Err(LandError::refused("target_unreadable", answer.stderr)
+                .hint("git status in the checkout says what is wrong")),
+        }
+    }
+
+    /// Entries that the user told git to take for unchanged are compared, too, if the landing touches them.
+    fn forget_assumptions(
+        &self,
+        checkout: &Checkout,
+        stage: &Stage,
+        touched: &[Touched],
+    ) -> Result<(), LandError> {
+        let git = |name: &str| Git::new(&checkout.git_dir, name).index_file(&stage.new_index());
+        let listed = git("ls-files").args(["-v", "-z"]).run()?;
+        let assumed: BTreeSet<&[u8]> = listed
+            .split(|byte| *byte == 0)
+            .filter(|line| line.first().is_some_and(u8::is_ascii_lowercase))
+            .filter_map(|line| line.get(2..))
+            .collect();
+        let mut list = Vec::new();
+        for one in touched
+            .iter()
+            .filter(|one| assumed.contains(one.path.as_slice()))
+        {
+            list.extend_from_slice(&one.path);
+            list.push(0);
+        }
+        if list.is_empty() {
+            return Ok(());
+        }
+        git("update-index")
+            .work_tree(&checkout.path)
+            .args(["--no-assume-unchanged", "-z", "--stdin"])
+            .input(list)
+            .run()?;
+        Ok(())
+    }
+}
+
+/// The paths of raw differences; unmerged ones refuse.
+fn paths_of(checkout: &Checkout, raw: &[u8]) -> Result<BTreeSet<Vec<u8>>, LandError> {
+    let found = touched::parse(raw)?;
+    let open: BTreeSet<_> = found
+        .iter()
+        .filter(|(status, _)| *status == 'U')
+        .map(|(_, one)| one.path.clone())
+        .collect();
+    match open.is_empty() {
+        true => Ok(found.into_iter().map(|(_, one)| one.path).collect()),
+        false => Err(unmerged(checkout, text_of(open.into_iter().collect()))),
+    }
+}
