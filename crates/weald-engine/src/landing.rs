@@ -13,6 +13,7 @@ mod error;
 mod fetch;
 mod gate;
 mod gitlinks;
+mod interrupt;
 mod lander;
 mod moving;
 mod queue;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::init::{self, INIT_ARGUMENT, Plan, Report};
 use crate::policy::{Level, Policy};
-use crate::{caches, sockets, sys};
+use crate::{caches, interrupts, sockets, sys};
 
 /// Why a run did not start.
 #[derive(Debug, thiserror::Error)]
@@ -353,6 +353,9 @@ fn command_of(invocation: &Invocation) -> Command {
         .args(&invocation.command);
     // The helper is not confined yet: nothing of the command's environment (LD_PRELOAD …) may steer it.
     command.current_dir(&invocation.directory).env_clear();
+    if interrupts::are_caught() {
+        command.process_group(0);
+    }
     command
 }
 

@@ -5,12 +5,13 @@
 //! confine itself before it becomes the command. Whatever can't be enforced as asked is an error before anything runs.
 //!
 //! Code map: `launcher` is the outside; `init` the helper, with `namespaces`, `view` (mounts), `landlock`, `seccomp`;
-//! `sockets` the connections the launcher makes for the inside; `caches` the folders of package managers; `escape` the suite that tries to get out; `sys` the
+//! `interrupts` the signals for it; `sockets` the connections the launcher makes for the inside; `caches` the folders of package managers; `escape` the suite that tries to get out; `sys` the
 //! system calls, and the only place with `unsafe`.
 
 mod caches;
 pub mod escape;
 mod init;
+mod interrupts;
 mod landlock;
 mod launcher;
 mod namespaces;
@@ -23,6 +24,7 @@ mod view;
 
 pub use caches::{CACHES, Cache};
 pub use init::{INIT_ARGUMENT, run_if_init};
+pub use interrupts::{catch_interrupts, interrupted};
 pub use launcher::{Ended, Invocation, Running, SandboxError, launch, launch_unconfined};
 pub use output::{Budget, pass_on};
 pub use policy::{Level, Limits, Network, Policy, Simulated};

@@ -105,6 +105,16 @@ pub fn set_signal(signal: libc::c_int, handler: libc::sighandler_t) {
     unsafe { libc::signal(signal, handler) };
 }
 
+/// Calls `handler`, which may make async-signal-safe calls only, at a signal; one that is ignored stays ignored.
+pub fn catch_signal(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) {
+    // SAFETY: the handler is a function of this program with the type that signals are given to.
+    unsafe {
+        if libc::signal(signal, handler as *const () as libc::sighandler_t) == libc::SIG_IGN {
+            libc::signal(signal, libc::SIG_IGN);
+        }
+    }
+}
+
 /// Blocks SIGCHLD and gives a descriptor that reports it.
 pub fn child_signals() -> io::Result<OwnedFd> {
     // SAFETY: the set is initialised by `sigemptyset` before it is used, and lives through the calls.

@@ -22,5 +22,7 @@ pub const NOT_RUN: u8 = 125;
 pub const NOT_EXECUTABLE: u8 = 126;
 /// A command is not there.
 pub const NO_COMMAND: u8 = 127;
+/// Somebody interrupted it; 128 and the number of the signal.
+pub const INTERRUPTED: u8 = 130;
 /// A bug of weald's.
 pub const BUG: u8 = 70;

@@ -40,6 +40,9 @@ pub enum LandError {
     /// The target is not where it was, or another process holds the queue by now: begin again.
     #[error("{0} moved meanwhile")]
     Outrun(String),
+    /// Somebody asked this process to end.
+    #[error("interrupted")]
+    Interrupted,
     /// Nobody could be told.
     #[error(transparent)]
     Message(#[from] MessageError),

@@ -11,6 +11,7 @@ use weald_core::session::ProcessState;
 use weald_core::store::Durability;
 
 use super::LandError;
+use super::interrupt::go_on;
 use super::moving::Recovered;
 use super::queue::{Lease, end_process};
 use super::source::LandRequest;
@@ -70,6 +71,7 @@ impl Trees<'_> {
             if view.queue.paused.is_some() {
                 return Ok(Progress::Paused);
             }
+            go_on()?;
             match self.take_queue() {
                 Ok(lease) => {
                     let worked = self.work(&lease, mine, request);

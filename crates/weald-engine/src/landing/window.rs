@@ -22,6 +22,7 @@ use super::LandError;
 use super::beginning::Ahead;
 use super::candidate::{Candidate, Made};
 use super::gate::{GateRequest, Verdict};
+use super::interrupt::go_on;
 use super::lander::Progress;
 use super::moving::{MoveRequest, TargetHold};
 use super::queue::Lease;
@@ -137,6 +138,7 @@ impl<'t, 'a> Turn<'t, 'a> {
     }
 
     fn require_lease(&self) -> Result<(), LandError> {
+        go_on()?;
         match self.lost.load(Ordering::Acquire) {
             true => Err(QueueRefusal::Stale {
                 given: self.lease.token,

@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use clap::Args;
 use weald_engine::Approved;
 
+use super::land::short;
 use crate::completion;
 use crate::context::Context;
 use crate::errors::Failure;
@@ -95,8 +96,4 @@ fn more(out: &mut Out, count: usize, what: &str) -> io::Result<()> {
         true => writeln!(out, "  and {} more {what}", count - SHOWN),
         false => Ok(()),
     }
-}
-
-fn short(commit: &str) -> &str {
-    commit.get(..9).unwrap_or(commit)
 }

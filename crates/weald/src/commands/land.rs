@@ -1,23 +1,19 @@
 //! `weald land`
 
-use std::io::{self, Write};
+mod told;
 
 use clap::{Args, ValueEnum};
-use serde_json::{Value, json};
 use weald_core::id::{LandingId, TaskId, Token};
-use weald_core::landing::{Landing, LandingStatus, Strategy};
-use weald_engine::{CommitScope, LandRequest, OnConflict, Progress};
+use weald_core::landing::{Landing, Strategy};
+use weald_engine::{CommitScope, LandError, LandRequest, OnConflict, Progress};
+use weald_sandbox::{catch_interrupts, interrupted};
 
 use super::pool;
 use crate::completion;
 use crate::context::{Context, Ground};
 use crate::errors::Failure;
-use crate::errors::landing::refusal_exit;
-use crate::exit;
-use crate::ui::{ACCENT, DIM, Fields, Out, clean, paint};
 
-/// The number of a landing that was not recorded.
-const DRY_RUN: LandingId = LandingId(0);
+pub use told::{answer, answer_one, as_json, short};
 
 /// Bring trees' commits to their target
 ///
@@ -92,6 +88,9 @@ impl Land {
             let trees = ground.trees(context)?;
             let found = trees.dry_run(&request)?;
             return answer(context, &ground, &found);
+        }
+        if !self.no_wait {
+            catch_interrupts();
         }
         let ids = match self.names.is_empty() && ground.place.inside().is_none() {
             true => Vec::new(),
@@ -171,193 +170,76 @@ pub enum Mode {
 /// Works the queue until `ids` have ended, and answers what became of them.
 pub fn finish(
     context: &Context<'_>,
-    mut ground: Ground,
+    ground: Ground,
     ids: &[LandingId],
     request: &LandRequest,
     mode: Mode,
 ) -> Result<u8, Failure> {
+    let worked = work(context, ground, ids, request, mode)?;
+    let code = answer(context, &worked.ground, &worked.landings)?;
+    Ok(worked.exit.unwrap_or(code))
+}
+
+/// What became of landings.
+pub struct Worked {
+    /// The repository, with the configuration that held at the end.
+    pub ground: Ground,
+    /// As they are now.
+    pub landings: Vec<Landing>,
+    /// The exit code, if a signal decides it.
+    pub exit: Option<u8>,
+}
+
+/// Works the queue until `ids` have ended. A signal takes those out again that have not begun to move.
+pub fn work(
+    context: &Context<'_>,
+    mut ground: Ground,
+    ids: &[LandingId],
+    request: &LandRequest,
+    mode: Mode,
+) -> Result<Worked, Failure> {
     let before = match ids.is_empty() {
         true => ground.trees(context)?.queue()?.open,
         false => Vec::new(),
     };
     let progress = context.ui.progress("working the queue");
     let worked = match mode {
-        Mode::Queue => Progress::Done,
+        Mode::Queue => Ok(Progress::Done),
         Mode::Work => loop {
-            match ground.trees(context)?.work_queue(ids, request)? {
-                Progress::Reload => ground = context.landing_ground()?,
+            match ground.trees(context)?.work_queue(ids, request) {
+                Ok(Progress::Reload) => ground = context.landing_ground()?,
                 ended => break ended,
             }
         },
     };
     drop(progress);
-    if worked == Progress::Paused {
-        context
-            .ui
-            .warn("the queue is paused; go on with: weald queue resume");
-    }
     let trees = ground.trees(context)?;
+    let exit = match worked {
+        Err(LandError::Interrupted) => {
+            let is_cut_short = trees.withdraw(ids)? > 0 || ids.is_empty();
+            interrupted()
+                .filter(|_| is_cut_short)
+                .map(|signal| 128 + signal)
+        }
+        worked => {
+            if worked? == Progress::Paused {
+                context
+                    .ui
+                    .warn("the queue is paused; go on with: weald queue resume");
+            }
+            None
+        }
+    };
     // A gate may have taken a spare.
     pool::refill(context, &trees, &ground.place.root());
     let told = before.iter().map(|landing| &landing.id).chain(ids);
-    let landings: Vec<_> = told
+    let landings = told
         .map(|id| trees.landing(*id))
         .collect::<Result<_, _>>()?;
     drop(trees);
-    answer(context, &ground, &landings)
-}
-
-/// Prints landings; the exit code is the worst of them.
-pub fn answer(context: &Context<'_>, ground: &Ground, landings: &[Landing]) -> Result<u8, Failure> {
-    context.tell(&ground.engine);
-    let list: Vec<Value> = landings.iter().map(as_json).collect();
-    context.ui.answer(
-        || Fields::new().with("landings", &list),
-        |out| {
-            if landings.is_empty() {
-                writeln!(out, "nothing waits to land")?;
-            }
-            landings.iter().try_for_each(|landing| told(out, landing))
-        },
-    )?;
-    Ok(exit_of(landings))
-}
-
-fn exit_of(landings: &[Landing]) -> u8 {
-    let codes = landings.iter().map(|landing| match landing.status {
-        LandingStatus::Conflict => exit::CONFLICT,
-        LandingStatus::Red | LandingStatus::Dropped => exit::REFUSED,
-        LandingStatus::Refused => landing.reason.as_ref().map_or(exit::REFUSED, refusal_exit),
-        _ => exit::DONE,
-    });
-    codes.max().unwrap_or(exit::DONE)
-}
-
-/// A landing as programs see it.
-pub fn as_json(landing: &Landing) -> Value {
-    let mut value = serde_json::to_value(landing).unwrap_or_default();
-    let is_dry = landing.id == DRY_RUN;
-    let outcome = match landing.status {
-        LandingStatus::Testing if is_dry => "would_land",
-        LandingStatus::Testing | LandingStatus::Moving => "queued",
-        status => status.as_str(),
-    };
-    value["outcome"] = json!(outcome);
-    if landing.status == LandingStatus::Landed {
-        value["commit"] = json!(landing.new_tip);
-    }
-    if value.get("conflicts").is_none() {
-        value["conflicts"] = json!([]);
-    }
-    value
-}
-
-fn short(commit: Option<&String>) -> &str {
-    commit.map_or("", |commit| commit.get(..9).unwrap_or(commit))
-}
-
-fn told(out: &mut Out, landing: &Landing) -> io::Result<()> {
-    let (tree, target) = (paint(ACCENT, &landing.tree), &landing.target);
-    let id = landing.id;
-    match landing.status {
-        LandingStatus::Landed => {
-            let commit = short(landing.new_tip.as_ref());
-            match landing.reverts {
-                Some(of) => writeln!(
-                    out,
-                    "landing {of} of {tree} is undone on {target} as {commit}"
-                )?,
-                None => writeln!(
-                    out,
-                    "{tree} landed on {target} as {commit} {}",
-                    paint(DIM, format!("(undo: weald revert {id})"))
-                )?,
-            }
-            told_gate(out, landing)?;
-            told_cleanup(out, landing)
-        }
-        LandingStatus::NothingToLand => {
-            writeln!(out, "{tree}: {target} has all of it already")?;
-            told_cleanup(out, landing)
-        }
-        LandingStatus::Conflict => told_conflict(out, landing),
-        LandingStatus::Red => {
-            writeln!(
-                out,
-                "{tree} did not land: the gate is red; nothing was changed"
-            )?;
-            writeln!(out, "  its output:      weald queue log {id}")?;
-            writeln!(out, "  land it again:   weald land {}", landing.tree)
-        }
-        LandingStatus::Refused => {
-            let reason = landing.reason.as_ref();
-            let why = reason.map_or("", |reason| reason.message.as_str());
-            writeln!(out, "{tree} did not land: {}", clean(why))?;
-            for path in reason.iter().flat_map(|reason| &reason.paths) {
-                writeln!(out, "  {}", clean(path))?;
-            }
-            match reason.and_then(|reason| reason.hint.as_ref()) {
-                Some(hint) => writeln!(out, "  try: {hint}"),
-                None => Ok(()),
-            }
-        }
-        LandingStatus::Testing if id == DRY_RUN => writeln!(out, "{tree} would land on {target}"),
-        LandingStatus::Dropped => writeln!(out, "{tree} was taken out of the queue"),
-        LandingStatus::Queued | LandingStatus::Testing | LandingStatus::Moving => writeln!(
-            out,
-            "{tree} is in the queue as landing {id} (see: weald queue)"
-        ),
-    }
-}
-
-fn told_gate(out: &mut Out, landing: &Landing) -> io::Result<()> {
-    let Some(gate) = &landing.gate else {
-        return Ok(());
-    };
-    let word = match (gate.cached, gate.attempts) {
-        (true, _) => "was green for the same tree before".to_owned(),
-        (false, 0 | 1) => format!("is green ({} ms)", gate.took_ms),
-        (false, times) => format!("was red first and green at attempt {times}: flaky"),
-    };
-    writeln!(out, "  gate `{}` {word}", clean(&gate.command))
-}
-
-fn told_cleanup(out: &mut Out, landing: &Landing) -> io::Result<()> {
-    let Some(cleanup) = &landing.cleanup else {
-        return Ok(());
-    };
-    let task = match &landing.task {
-        Some(id) => format!(", task {id} {}", cleanup.task),
-        None => String::new(),
-    };
-    writeln!(
-        out,
-        "  directory {}, branch {}{task}",
-        cleanup.directory, cleanup.branch
-    )?;
-    if let Some(why) = &cleanup.why {
-        writeln!(out, "  kept: {}", clean(why))?;
-    }
-    match &cleanup.restore {
-        Some(restore) => writeln!(out, "  bring it back: {restore}"),
-        None => Ok(()),
-    }
-}
-
-fn told_conflict(out: &mut Out, landing: &Landing) -> io::Result<()> {
-    let (tree, target) = (&landing.tree, &landing.target);
-    writeln!(
-        out,
-        "{} conflicts with {target}; {target} was not touched, the tree is kept:",
-        paint(ACCENT, tree)
-    )?;
-    for path in &landing.conflicts {
-        writeln!(out, "  {}", clean(path))?;
-    }
-    if landing.reverts.is_some() {
-        return Ok(());
-    }
-    writeln!(out, "  bring {target} in: weald sync {tree}")?;
-    writeln!(out, "  resolve, commit:   weald enter {tree}")?;
-    writeln!(out, "  then:              weald land {tree}")
+    Ok(Worked {
+        ground,
+        landings,
+        exit,
+    })
 }

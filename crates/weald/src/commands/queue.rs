@@ -8,6 +8,7 @@ use weald_core::id::LandingId;
 use weald_core::landing::Landing;
 use weald_core::queue::Queue;
 use weald_engine::LandRequest;
+use weald_sandbox::catch_interrupts;
 
 use super::land::{Mode, as_json, finish};
 use crate::context::Context;
@@ -103,7 +104,9 @@ impl Status {
     fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         let trees = ground.trees(context)?;
-        let view = trees.queue()?;
+        let mut view = trees.queue()?;
+        let holder = view.queue.holder.take();
+        view.queue.holder = holder.filter(|holder| !trees.is_gone(holder));
         let shown = match self.all {
             true => trees.landings(self.limit.unwrap_or(SHOWN))?,
             false => view.open,
@@ -175,6 +178,7 @@ impl Pause {
 
 impl Resume {
     fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        catch_interrupts();
         let ground = context.landing_ground()?;
         ground.trees(context)?.resume_queue()?;
         let mode = match self.no_work {
@@ -202,6 +206,7 @@ impl Drop {
 
 impl Retry {
     fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        catch_interrupts();
         let ground = context.landing_ground()?;
         let queued = ground.trees(context)?.retry_landing(self.landing)?;
         finish(

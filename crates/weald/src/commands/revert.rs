@@ -3,8 +3,9 @@
 use clap::Args;
 use weald_core::id::LandingId;
 use weald_engine::LandRequest;
+use weald_sandbox::catch_interrupts;
 
-use super::land::{Mode, finish};
+use super::land::{Mode, answer_one, work};
 use crate::context::Context;
 use crate::errors::Failure;
 
@@ -21,14 +22,12 @@ pub struct Revert {
 impl Revert {
     /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        catch_interrupts();
         let ground = context.landing_ground()?;
         let queued = ground.trees(context)?.queue_revert(self.landing)?;
-        finish(
-            context,
-            ground,
-            &[queued.id],
-            &LandRequest::default(),
-            Mode::Work,
-        )
+        let request = LandRequest::default();
+        let worked = work(context, ground, &[queued.id], &request, Mode::Work)?;
+        let code = answer_one(context, &worked.ground, &worked.landings[0])?;
+        Ok(worked.exit.unwrap_or(code))
     }
 }

@@ -35,6 +35,9 @@ impl From<LandError> for Failure {
             LandError::Outrun(target) => Self::new("target_moved", exit::BUSY, message)
                 .hint("try again")
                 .details(json!({"target": target})),
+            LandError::Interrupted => {
+                Self::new("interrupted", exit::INTERRUPTED, message).hint("weald queue")
+            }
             LandError::NoLanding(id) => Self::new("landing_not_found", exit::NOT_FOUND, message)
                 .hint("weald queue status --all")
                 .details(json!({"landing": id})),

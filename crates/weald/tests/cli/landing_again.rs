@@ -57,7 +57,7 @@ fn m19_revert_takes_back_what_a_landing_changed() {
         commit(&env, &path, "two", "2");
         let before = rev(&env, "main^{tree}");
         let id = landed(&env, &["a", "--strategy", strategy])[0]["id"].to_string();
-        let done = env.ok(&["revert", &id])["landings"][0].clone();
+        let done = env.ok(&["revert", &id])["landing"].clone();
         assert_eq!(done["outcome"], "landed", "{strategy}");
         assert_eq!(rev(&env, "main^{tree}"), before, "{strategy}");
         assert_eq!(env.ok(&["task", "show", "1"])["task"]["status"], "pending");
@@ -80,6 +80,7 @@ fn m19_a_revert_that_conflicts_changes_nothing() {
     let before = rev(&env, "main");
     let answer = env.weald(&["revert", &id, "--json"]);
     assert_eq!(answer.code, 3, "{answer:#?}");
+    assert_eq!(answer.json()["landing"]["outcome"], "conflict");
     assert_eq!(rev(&env, "main"), before);
 }
 

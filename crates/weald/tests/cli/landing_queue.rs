@@ -138,7 +138,7 @@ fn only_green_is_remembered_and_by_content() {
     let first = landed(&env, &["a", "--keep"])[0].clone();
     assert_eq!(first["gate"]["cached"], Value::Null, "{first:#}");
     let id = first["id"].to_string();
-    let undone = env.ok(&["revert", &id])["landings"][0].clone();
+    let undone = env.ok(&["revert", &id])["landing"].clone();
     assert_eq!(undone["outcome"], "landed");
     // The same tree as the first time: its receipt counts.
     let runs = gate_runs(&env);

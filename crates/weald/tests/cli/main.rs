@@ -18,6 +18,7 @@ mod landing_gate;
 mod landing_gate_cache;
 mod landing_gate_trust;
 mod landing_gitlinks;
+mod landing_interrupt;
 mod landing_merged;
 mod landing_moving;
 mod landing_queue;

@@ -1,0 +1,40 @@
+//! Ctrl-C and SIGTERM, caught by a process that has something to put in order first.
+//!
+//! While they are caught, what is launched has a process group of its own: a Ctrl-C at the terminal is for this process.
+//! The second one ends it at once.
+
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+
+use crate::sys;
+
+const SIGNALS: [libc::c_int; 2] = [libc::SIGINT, libc::SIGTERM];
+
+static CATCHING: AtomicBool = AtomicBool::new(false);
+static CAUGHT: AtomicI32 = AtomicI32::new(0);
+
+/// From here on the first signal is only noted. One that was ignored before stays ignored.
+pub fn catch_interrupts() {
+    CATCHING.store(true, Ordering::Release);
+    for signal in SIGNALS {
+        sys::catch_signal(signal, note);
+    }
+}
+
+/// The signal that asked this process to end, if one did.
+pub fn interrupted() -> Option<u8> {
+    u8::try_from(CAUGHT.load(Ordering::Acquire))
+        .ok()
+        .filter(|signal| *signal > 0)
+}
+
+/// Whether signals are this process's own business.
+pub(crate) fn are_caught() -> bool {
+    CATCHING.load(Ordering::Acquire)
+}
+
+extern "C" fn note(signal: libc::c_int) {
+    CAUGHT.store(signal, Ordering::Release);
+    for signal in SIGNALS {
+        sys::set_signal(signal, libc::SIG_DFL);
+    }
+}
