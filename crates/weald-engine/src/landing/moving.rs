@@ -16,6 +16,7 @@ mod leave;
 mod leftovers;
 mod perform;
 mod plan;
+mod precheck;
 mod recovery;
 mod refs;
 mod rescue;
@@ -81,6 +82,18 @@ struct Move {
     fence: String,
 }
 
+impl Move {
+    fn of(request: &MoveRequest<'_>) -> Self {
+        Self {
+            landing: request.landing,
+            target: request.target.to_owned(),
+            old: request.old.to_owned(),
+            new: request.new.to_owned(),
+            fence: request.fence.to_owned(),
+        }
+    }
+}
+
 /// A move that was looked at: nothing of the user's was touched yet.
 pub(crate) struct PreparedMove {
     wanted: Move,
@@ -128,13 +141,7 @@ impl Trees<'_> {
             )
             .hint("land on the branch that it stands for: weald config set target BRANCH"));
         }
-        let wanted = Move {
-            landing: request.landing,
-            target: request.target.to_owned(),
-            old: request.old.to_owned(),
-            new: request.new.to_owned(),
-            fence: request.fence.to_owned(),
-        };
+        let wanted = Move::of(request);
         let worker = self.me().ok_or_else(|| {
             LandError::refused("process_unknown", "/proc does not tell who this process is")
         })?;

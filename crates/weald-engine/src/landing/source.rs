@@ -11,6 +11,7 @@ use super::LandError;
 use super::beginning::Ahead;
 use super::candidate::Made;
 use super::commit::{CommitRequest, CommitScope};
+use super::moving::MoveRequest;
 use crate::trees::{Look, TreeError, Trees};
 
 /// What to do with a landing that does not merge.
@@ -258,48 +259,60 @@ impl Trees<'_> {
         let mut tips: BTreeMap<String, String> = BTreeMap::new();
         for tree in self.landing_trees(&request.names)? {
             let now = self.now()?;
-            let unnamed = |head: String| Landing {
+            let tip = tips.get(&tree.target).cloned();
+            let mut landing = Landing {
                 strategy: self.strategy(request),
-                ..Landing::new(LandingId(0), &tree, head, now)
+                ..Landing::new(LandingId(0), &tree, String::new(), now)
             };
-            let (mut landing, input) = match self.ready_head(&tree) {
-                Err(LandError::Refused(reason)) => {
-                    (unnamed(String::new()), LandingInput::Refuse(*reason))
-                }
+            let input = match self.would_land(&mut landing, tree, tip, &ahead) {
+                Ok(input) => input,
+                Err(LandError::Refused(reason)) => LandingInput::Refuse(*reason),
                 Err(error) => return Err(error),
-                Ok((tree, head)) => {
-                    let landing = unnamed(head);
-                    let tip = match tips.get(&tree.target) {
-                        Some(tip) => tip.clone(),
-                        None => self.landing_tip(&tree.target)?,
-                    };
-                    self.vault().require(&self.main_refs()?, &[&tip])?;
-                    let input = match self.make_candidate(&landing, &tree, &tip, &ahead) {
-                        Ok(Made::Candidate(candidate)) => {
-                            ahead.push(Ahead {
-                                tree: tree.id,
-                                head: landing.head.clone(),
-                                tip: candidate.commit.clone(),
-                            });
-                            tips.insert(tree.target.clone(), candidate.commit.clone());
-                            LandingInput::Test {
-                                old_tip: tip,
-                                onto: candidate.onto,
-                                new_tip: candidate.commit,
-                            }
-                        }
-                        Ok(Made::Nothing) => LandingInput::NothingToLand,
-                        Ok(Made::Conflict(paths)) => LandingInput::Conflict { paths },
-                        Err(LandError::Refused(reason)) => LandingInput::Refuse(*reason),
-                        Err(error) => return Err(error),
-                    };
-                    (landing, input)
-                }
             };
-            landing = landing::decide(&landing, input, now)?.0;
-            found.push(landing);
+            if let LandingInput::Test { new_tip, .. } = &input {
+                ahead.push(Ahead {
+                    tree: landing.tree_id,
+                    head: landing.head.clone(),
+                    tip: new_tip.clone(),
+                });
+                tips.insert(landing.target.clone(), new_tip.clone());
+            }
+            found.push(landing::decide(&landing, input, now)?.0);
         }
         Ok(found)
+    }
+
+    fn would_land(
+        &self,
+        landing: &mut Landing,
+        tree: Tree,
+        tip: Option<String>,
+        ahead: &[Ahead],
+    ) -> Result<LandingInput, LandError> {
+        let (tree, head) = self.ready_head(&tree)?;
+        landing.head = head;
+        let old_tip = self.landing_tip(&tree.target)?;
+        let tip = tip.unwrap_or_else(|| old_tip.clone());
+        self.vault().require(&self.main_refs()?, &[&old_tip])?;
+        let candidate = match self.make_candidate(landing, &tree, &tip, ahead)? {
+            Made::Candidate(candidate) => candidate,
+            Made::Nothing => return Ok(LandingInput::NothingToLand),
+            Made::Conflict(paths) => return Ok(LandingInput::Conflict { paths }),
+        };
+        self.require_approval(&tree, &landing.head, &candidate.onto, &candidate.commit)?;
+        self.gate_command()?;
+        self.precheck_move(&MoveRequest {
+            landing: landing.id,
+            target: &tree.target,
+            old: &old_tip,
+            new: &candidate.commit,
+            fence: "",
+        })?;
+        Ok(LandingInput::Test {
+            old_tip,
+            onto: candidate.onto,
+            new_tip: candidate.commit,
+        })
     }
 
     fn strategy(&self, request: &LandRequest) -> Strategy {

@@ -283,6 +283,15 @@ impl<'t, 'a> Turn<'t, 'a> {
         let landing = match self.trees.gate_command()? {
             None => landing,
             Some(command) => {
+                if self.window.is_empty() {
+                    self.trees.precheck_move(&MoveRequest {
+                        landing: landing.id,
+                        target: &landing.target,
+                        old: &before,
+                        new: &candidate.commit,
+                        fence: &self.lease.fence,
+                    })?;
+                }
                 let test = LandingInput::Test {
                     old_tip: before.clone(),
                     onto: candidate.onto.clone(),

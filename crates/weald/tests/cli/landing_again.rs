@@ -209,6 +209,14 @@ fn a_dry_run_says_what_would_happen_and_does_nothing() {
         (rev(&env, "main"), env.ok(&["queue", "status", "--all"])),
         before
     );
+    // What would be refused is said, too.
+    fs::write(env.repo().join("other"), "mine").unwrap();
+    let (code, done) = land(&env, &["b", "--dry-run"]);
+    assert_eq!(
+        (code, &done[0]["reason"]["code"]),
+        (1, &json!("target_dirty"))
+    );
+    fs::remove_file(env.repo().join("other")).unwrap();
     env.refused(&["land", "nobody"], 4, "tree_not_found");
     env.ok(&["task", "add", "Without a tree"]);
     env.refused(&["land", "2"], 1, "task_without_tree");

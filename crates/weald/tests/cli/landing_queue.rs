@@ -182,3 +182,26 @@ fn m17_a_red_check_after_the_landing_takes_it_back() {
     landed(&env, &["b"]);
     assert_eq!(env.git(&["show", "main:good"]), "1");
 }
+
+#[test]
+fn m7_what_is_in_the_way_is_said_before_anything_is_tested() {
+    let env = guarded("0", "1");
+    let path = grow(&env, "a", "sealed");
+    commit(&env, &path, "config.py", "theirs\n");
+    for edit in ["edited\n", "staged\n"] {
+        fs::write(env.repo().join("config.py"), edit).unwrap();
+        if edit == "staged\n" {
+            env.git(&["add", "config.py"]);
+        }
+        let (code, done) = land(&env, &["a", "--keep"]);
+        assert_eq!(
+            (code, &done[0]["reason"]["code"]),
+            (1, &json!("target_dirty"))
+        );
+        assert_eq!(done[0]["reason"]["paths"], json!(["config.py"]));
+        assert_eq!(gate_runs(&env), 0, "{edit}");
+    }
+    env.git(&["reset", "-q", "--hard"]);
+    landed(&env, &["a", "--keep"]);
+    assert_eq!(gate_runs(&env), 1);
+}
