@@ -4,6 +4,8 @@
 //! else is `None`, and the caller leaves the work to git. Extensions other than the cached tree are dropped on the way,
 //! because they speak of a place or of offsets.
 
+mod editing;
+
 use std::fs;
 use std::io;
 use std::ops::Range;
@@ -11,6 +13,8 @@ use std::path::Path;
 
 use sha1::{Digest, Sha1};
 use sha2::Sha256;
+
+pub use editing::NewEntry;
 
 /// Where the parts of an entry are, from its start.
 const MODE: usize = 24;

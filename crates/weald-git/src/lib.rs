@@ -27,7 +27,7 @@ mod vault_pins;
 mod vault_upkeep;
 
 pub use checkout_copy::{copy_checkout, set_times, stats_of};
-pub use checkout_index::{CheckoutIndex, EntryKind, FileStat, IndexEntry};
+pub use checkout_index::{CheckoutIndex, EntryKind, FileStat, IndexEntry, NewEntry};
 pub use comparing::{Parents, TreeDifference, history_between, tree_differences, trees_of};
 pub use digest::{Digest, is_same_seal, seal};
 pub use door::{Door, DoorError, born, device};

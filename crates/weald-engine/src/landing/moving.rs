@@ -8,6 +8,7 @@
 mod checkout;
 mod examine;
 mod fence;
+mod fill;
 mod folder;
 mod hold;
 mod index_lock;

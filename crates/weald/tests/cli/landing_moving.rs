@@ -179,6 +179,11 @@ fn compare(env: &TestEnv, case: &Case) {
     assert_eq!(files(&env.repo()), files(&twin), "{name}");
     let index = |checkout: &Path| git_in(env, checkout, &["ls-files", "-s", "-t", "-v", "-z"]);
     assert_eq!(index(&env.repo()), index(&twin), "{name}");
+    // Before anybody looks into files again: what the index says of them is up to date, and so is its cached tree.
+    let unrefreshed = |checkout: &Path| git_in(env, checkout, &["diff-files"]);
+    assert_eq!(unrefreshed(&env.repo()), unrefreshed(&twin), "{name}");
+    let written = git_in(env, &env.repo(), &["write-tree", "--missing-ok"]);
+    assert_eq!(written.trim(), rev(env, "HEAD^{tree}"), "{name}");
     let status = |checkout: &Path| git_in(env, checkout, &["status", "--porcelain", "--ignored"]);
     assert_eq!(status(&env.repo()), "", "{name}");
     assert_eq!(status(&twin), "", "{name}");

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use weald_git::Git;
+use weald_git::{CheckoutIndex, Git};
 
 use super::super::LandError;
 use super::Move;
@@ -22,6 +22,8 @@ use crate::trees::{Trees, at};
 pub(super) struct Examined {
     pub touched: Vec<Touched>,
     pub seen: BTreeMap<Vec<u8>, Stamp>,
+    /// The index, if it alone told that nothing touched was changed.
+    pub clean: Option<CheckoutIndex>,
 }
 
 impl Trees<'_> {
@@ -48,16 +50,21 @@ impl Trees<'_> {
         let seen = touched::stamps(&folder, &touched).map_err(at(&checkout.path))?;
         let known =
             KnownIndex::read(&stage.index, wanted.old.len() == 64).map_err(at(&stage.index))?;
-        let is_clean = known.is_some_and(|known| known.is_clean(&touched, &seen));
-        let mut found = match is_clean {
-            true => Vec::new(),
-            false => self.changed_of(wanted, checkout, stage, &touched)?,
+        let clean = known.filter(|known| known.is_clean(&touched, &seen));
+        let clean = clean.map(KnownIndex::into_entries);
+        let mut found = match clean {
+            Some(_) => Vec::new(),
+            None => self.changed_of(wanted, checkout, stage, &touched)?,
         };
         found.extend(touched::in_the_way(&folder, &touched).map_err(at(&checkout.path))?);
         found.sort();
         found.dedup();
         match found.is_empty() {
-            true => Ok(Examined { touched, seen }),
+            true => Ok(Examined {
+                touched,
+                seen,
+                clean,
+            }),
             false => Err(dirty(wanted, checkout, found)),
         }
     }

@@ -57,6 +57,11 @@ impl KnownIndex {
         })
     }
 
+    /// Its entries.
+    pub(super) fn into_entries(self) -> CheckoutIndex {
+        self.entries
+    }
+
     fn is_unchanged(&self, entry: &IndexEntry<'_>, old: &Side, file: Option<&Stamp>) -> bool {
         if entry.is_absent || mode_of(entry.kind) != old.mode || hex(entry.id) != old.id {
             return false;

@@ -12,7 +12,6 @@ use super::plan::{self, Plan, Sources};
 use super::refs::OpenRefs;
 use super::stage::Stage;
 use super::swap::{Swap, SwapError};
-use super::users_git::UsersGit;
 use super::{Move, PreparedMove};
 use crate::excludes;
 use crate::steps::{step, step_of};
@@ -155,7 +154,7 @@ impl Trees<'_> {
         stage.begin().map_err(at(&stage.path))?;
         let examined = self.examine(wanted, checkout, stage)?;
         step("land.checked");
-        self.fill_stage(wanted, checkout, stage)?;
+        self.fill_stage(wanted, checkout, stage, &examined)?;
         step("land.staged");
         let open = match part {
             RefPart::Moves => Some(self.prepare_refs(wanted, Some(checkout))?),
@@ -224,38 +223,6 @@ impl Trees<'_> {
             RefPart::Moves => self.require_tip(wanted),
             RefPart::Moved => Ok(()),
         }
-    }
-
-    /// Writes the new files, as the user's own git would, into an empty folder; and the new index.
-    fn fill_stage(
-        &self,
-        wanted: &Move,
-        checkout: &Checkout,
-        stage: &Stage,
-    ) -> Result<(), LandError> {
-        let answer = self.users_git(&UsersGit {
-            checkout,
-            work_tree: &stage.files(),
-            index: Some(&stage.new_index()),
-            write: vec![stage.path.clone()],
-            args: &["read-tree", "-m", "-u", &wanted.old, &wanted.new],
-        })?;
-        if answer.code == 0 {
-            return Ok(());
-        }
-        let code = match answer.stderr.contains("filter") {
-            true => "filter_failed",
-            false => "checkout_failed",
-        };
-        let said = match answer.stderr.is_empty() {
-            true => format!("it ended with code {}", answer.code),
-            false => answer.stderr,
-        };
-        Err(LandError::refused(
-            code,
-            format!("git can't write the files of the landing; nothing was changed: {said}"),
-        )
-        .hint("mend the filter that git's configuration names, then land again"))
     }
 
     /// Swaps the files, and puts the index in its place.
