@@ -249,7 +249,30 @@ impl Trees<'_> {
         if tree.kind == TreeKind::Linked {
             self.vault().require(&self.main_refs()?, &[&head])?;
         }
+        if look.untracked > 0 {
+            self.mind_untracked(&tree, &head, look.untracked)?;
+        }
         Ok((tree, head))
+    }
+
+    /// Files that git does not know don't land. Where there is nothing else, they were meant.
+    fn mind_untracked(&self, tree: &Tree, head: &str, count: u64) -> Result<(), LandError> {
+        let name = &tree.name;
+        let files = if count == 1 { "file" } else { "files" };
+        let go_on = format!("weald land {name} --commit=all -m MESSAGE");
+        if self.landed(tree, head)?.is_some() {
+            return Err(LandError::refused(
+                "tree_dirty",
+                format!(
+                    "{count} {files} that git does not know is all there is in {name}; nothing was landed, all is kept"
+                ),
+            )
+            .hint(go_on));
+        }
+        self.engine.notice(format!(
+            "{count} {files} in {name} that git does not know stay behind; to land them, too: {go_on}"
+        ));
+        Ok(())
     }
 
     /// What would happen; nothing is recorded and no gate runs.

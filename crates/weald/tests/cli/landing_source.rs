@@ -121,6 +121,42 @@ fn m8_hooks_run_as_git_runs_them_but_in_the_sandbox() {
 }
 
 #[test]
+fn m8_untracked_files_alone_are_refused_and_told_when_left_behind() {
+    for kind in KINDS {
+        let env = repository();
+        let tree = grow(&env, "a", kind);
+        fs::write(tree.join("new"), "n\n").unwrap();
+        let before = env.git(&["rev-parse", "main"]);
+        let refused = env.weald(&["land", "a", "--json"]);
+        let landing = refused.json()["landings"][0].clone();
+        assert_eq!(refused.code, 1, "{refused:#?}");
+        assert_eq!(landing["outcome"], "refused", "{landing}");
+        assert_eq!(landing["reason"]["code"], "tree_dirty", "{landing}");
+        let hint = "weald land a --commit=all -m MESSAGE";
+        assert_eq!(landing["reason"]["hint"], hint);
+        assert_eq!(env.git(&["rev-parse", "main"]), before);
+        commit(&env, &tree, "mine", "m\n");
+        let landed = env.weald(&["land", "a", "--json", "--keep"]);
+        assert_eq!(landed.json()["landings"][0]["outcome"], "landed");
+        assert!(
+            landed.stderr.contains("1 file in a that git does not know")
+                && landed.stderr.contains(hint),
+            "{landed:#?}"
+        );
+        // What a squash landed counts as landed here, too.
+        let again = env.weald(&["land", "a", "--json"]);
+        let reason = again.json()["landings"][0]["reason"]["code"].clone();
+        assert_eq!(reason, "tree_dirty", "{again:#?}");
+        assert!(tree.join("new").exists());
+        let all = ["land", "a", "--json", "--commit=all", "-m", "All"];
+        let done = env.weald(&all);
+        assert_eq!(done.json()["landings"][0]["outcome"], "landed");
+        assert_eq!(done.stderr, "", "nothing stayed behind");
+        assert_eq!(env.git(&["show", "main:new"]), "n\n");
+    }
+}
+
+#[test]
 fn m8_a_hook_that_takes_too_long_is_ended_and_nothing_is_left() {
     let (env, tree) = changed("sealed");
     hook(&env, &tree, "pre-commit", "touch began; sleep 600");
