@@ -24,7 +24,7 @@ mod source;
 mod verify;
 mod window;
 
-pub use approval::{Approved, ApprovedCommit, ApprovedFile, approval_folder};
+pub use approval::{ApprovedCommit, ApprovedFile, Review, approval_folder};
 pub use commit::CommitScope;
 pub use error::LandError;
 pub use lander::Progress;

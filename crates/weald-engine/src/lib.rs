@@ -41,8 +41,8 @@ pub use events::{JournalLine, read_journal, read_journal_end};
 pub use identity::{Identity, IdentityError, IdentitySource, agent_above, identify};
 pub use journal::JOURNAL_FILE;
 pub use landing::{
-    Approved, ApprovedCommit, ApprovedFile, Clash, CommitScope, Hunk, LANDING_STEPS, LandError,
-    LandRequest, Observed, OnConflict, PathConflict, Progress, QueueView, Radar, Told, Unknown,
+    ApprovedCommit, ApprovedFile, Clash, CommitScope, Hunk, LANDING_STEPS, LandError, LandRequest,
+    Observed, OnConflict, PathConflict, Progress, QueueView, Radar, Review, Told, Unknown,
     Unrecorded, Verification, approval_folder,
 };
 pub use loosening::{Loosening, loosening};

@@ -44,20 +44,18 @@ pub struct ApprovedFile {
     pub protected: bool,
 }
 
-/// What was approved.
-#[derive(Debug, Clone, Serialize)]
-pub struct Approved {
+/// What an approval would be for.
+#[derive(Debug, Clone)]
+pub struct Review {
     /// The tree.
-    #[serde(skip)]
     pub tree: Tree,
-    /// The approval.
-    pub approval: Approval,
+    /// Its head.
+    pub head: String,
     /// The commits that the target lacks, newest first.
     pub commits: Vec<ApprovedCommit>,
     /// What they change.
     pub files: Vec<ApprovedFile>,
     /// Changes in the tree that are not committed, so not part of it.
-    #[serde(skip)]
     pub uncommitted: u64,
 }
 
@@ -75,8 +73,12 @@ impl Demands {
 }
 
 impl Trees<'_> {
-    /// Approves what a tree holds now.
-    pub fn approve_landing(&self, name: Option<&str>) -> Result<Approved, LandError> {
+    /// What a tree holds now, for a person who may approve it. `expected` is the head that was reviewed, or how it begins.
+    pub fn review_landing(
+        &self,
+        name: Option<&str>,
+        expected: Option<&str>,
+    ) -> Result<Review, LandError> {
         self.refuse_agents()?;
         let tree = self.named(name)?;
         let site = self.site(&tree)?;
@@ -92,6 +94,27 @@ impl Trees<'_> {
         let head = look
             .head
             .ok_or_else(|| LandError::refused("no_commit", format!("{name} holds no commit")))?;
+        if let Some(expected) = expected.filter(|expected| !head.starts_with(*expected)) {
+            return Err(LandError::refused(
+                "head_moved",
+                format!("{name} is at {head}, not at {expected}; nothing was approved"),
+            )
+            .hint(format!("weald diff {name}")));
+        }
+        let (commits, files) = self.about_to_land(&tree, &head)?;
+        Ok(Review {
+            tree,
+            head,
+            commits,
+            files,
+            uncommitted: look.staged + look.unstaged + look.untracked,
+        })
+    }
+
+    /// Approves exactly what was reviewed, whatever the tree holds by now.
+    pub fn approve_landing(&self, review: &Review) -> Result<(Tree, Approval), LandError> {
+        self.refuse_agents()?;
+        let (tree, head) = (&review.tree, review.head.clone());
         let now = self.now()?;
         let state = self.state()?;
         let file = secret_file(state);
@@ -104,15 +127,8 @@ impl Trees<'_> {
             seal: secret.seal(&text),
             head,
         };
-        let (commits, files) = self.about_to_land(&tree, &approval.head)?;
         let input = TreeInput::Approved(Box::new(approval.clone()));
-        Ok(Approved {
-            tree: self.decide(&tree, Durability::Power, input)?,
-            approval,
-            commits,
-            files,
-            uncommitted: look.staged + look.unstaged + look.untracked,
-        })
+        Ok((self.decide(tree, Durability::Power, input)?, approval))
     }
 
     /// Refuses unless everybody who must agree to `head` has agreed; `old_tip` and `candidate` say what it changes.

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 
 use clap::Args;
-use weald_engine::Approved;
+use weald_engine::Review;
 
 use super::land::short;
 use crate::completion;
@@ -18,12 +18,15 @@ const SHOWN: usize = 30;
 /// Approve exactly what a tree holds now, so that it may land
 ///
 /// For landings that need a person: all of them where policy.gate is `human`, and those that change weald.toml or a path
-/// of policy.protected. A further commit needs a new approval. Agents' sessions are refused.
+/// of policy.protected. Shows what it is for, then approves exactly that. A further commit needs a new approval. Agents' sessions are refused.
 #[derive(Args)]
 pub struct Approve {
     /// Which tree (default: the one you are in)
     #[arg(value_name = "NAME", add = completion::trees())]
     name: Option<String>,
+    /// Only if this is its head: the commit that was reviewed (at least 7 digits)
+    #[arg(long, value_name = "SHA", value_parser = commit_id)]
+    head: Option<String>,
     /// Also where no terminal is
     #[arg(long)]
     yes: bool,
@@ -43,36 +46,56 @@ impl Approve {
             .hint("in a terminal: weald approve NAME; in a script of your own: --yes"));
         }
         let trees = ground.trees(context)?;
-        let approved = trees.approve_landing(self.name.as_deref())?;
+        let review = trees.review_landing(self.name.as_deref(), self.head.as_deref())?;
         context.tell(&ground.engine);
-        if approved.uncommitted > 0 {
+        if review.uncommitted > 0 {
+            let changes = match review.uncommitted {
+                1 => "1 uncommitted change".to_owned(),
+                count => format!("{count} uncommitted changes"),
+            };
             context.ui.warn(&format!(
-                "{} uncommitted changes in {} are not part of it",
-                approved.uncommitted, approved.tree.name
+                "{changes} in {}: not part of it",
+                review.tree.name
             ));
         }
+        if !context.ui.is_json() {
+            let mut out = context.ui.out();
+            shown(&mut out, &review)?;
+            out.flush()?;
+        }
+        let (tree, approval) = trees.approve_landing(&review)?;
+        context.tell(&ground.engine);
         context.ui.answer(
             || {
                 Fields::new()
-                    .with("approval", &approved.approval)
-                    .with("tree", &trees.view(approved.tree.clone()))
-                    .with("commits", &approved.commits)
-                    .with("files", &approved.files)
+                    .with("approval", &approval)
+                    .with("tree", &trees.view(tree.clone()))
+                    .with("commits", &review.commits)
+                    .with("files", &review.files)
             },
-            |out| told(out, &approved),
+            |out| {
+                writeln!(
+                    out,
+                    "{} may land on {} at {}",
+                    paint(ACCENT, &tree.name),
+                    approval.target,
+                    short(&approval.head)
+                )
+            },
         )
     }
 }
 
-fn told(out: &mut Out, approved: &Approved) -> io::Result<()> {
-    let (tree, approval) = (&approved.tree, &approved.approval);
-    writeln!(
-        out,
-        "{} may land on {} at {}",
-        paint(ACCENT, &tree.name),
-        approval.target,
-        short(&approval.head)
-    )?;
+/// A commit's id, or how it begins.
+fn commit_id(text: &str) -> Result<String, String> {
+    let is_id = text.len() >= 7 && text.chars().all(|digit| digit.is_ascii_hexdigit());
+    match is_id {
+        true => Ok(text.to_ascii_lowercase()),
+        false => Err("a commit has at least 7 digits here, 0 to 9 and a to f".to_owned()),
+    }
+}
+
+fn shown(out: &mut Out, approved: &Review) -> io::Result<()> {
     for commit in approved.commits.iter().take(SHOWN) {
         let id = paint(DIM, short(&commit.commit));
         writeln!(out, "  {id} {}", clean(&commit.subject))?;

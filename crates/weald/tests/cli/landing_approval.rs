@@ -71,6 +71,36 @@ fn m18_a_human_gate_wants_an_approval_of_the_exact_head() {
 }
 
 #[test]
+fn m18_an_approval_is_for_the_head_that_was_reviewed() {
+    let (env, tree, head) = guarded("sealed");
+    let shown = env.weald_alone(&["approve", "a", "--yes", "--head", &head[..10]]);
+    assert_eq!(shown.code, 0, "{shown:#?}");
+    // What it is for comes before the word.
+    let place = |text: &str| {
+        shown
+            .stdout
+            .find(text)
+            .unwrap_or_else(|| panic!("{shown:#?}"))
+    };
+    assert!(place(&head[..9]) < place("a may land on main"));
+    assert!(place("  mine") < place("a may land on main"));
+    let more = commit(&env, &tree, "more", "m\n");
+    let late = ["approve", "a", "--yes", "--json", "--head", &head];
+    let refused = env.weald_alone(&late);
+    assert_eq!(
+        (refused.code, refused.error_code().as_str()),
+        (1, "head_moved")
+    );
+    assert_refused(&env, &[]);
+    let odd = env.weald_alone(&["approve", "a", "--yes", "--json", "--head", "main"]);
+    assert_eq!(odd.code, 2, "{odd:#?}");
+    let upper = more.to_ascii_uppercase();
+    let bound = env.weald_alone(&["approve", "a", "--yes", "--json", "--head", &upper]);
+    assert_eq!(bound.json()["approval"]["head"], more, "{bound:#?}");
+    assert_lands(&env);
+}
+
+#[test]
 fn m18_an_approval_is_only_as_good_as_the_secret_it_was_made_with() {
     let (env, _, _) = guarded("sealed");
     approve(&env, "a");
