@@ -149,17 +149,18 @@ fn error_object(failure: &Failure) -> serde_json::Value {
     error
 }
 
-/// Text of others, for a terminal: without anything that a terminal would obey.
+/// Text of others, for a terminal: without anything that a terminal would obey, or that turns the direction of reading.
 pub fn clean(text: &str) -> String {
+    let turns = |c: char| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let obeyed = |c: char| c.is_control() && c != '\n' && c != '\t';
     text.chars()
-        .map(|c| {
-            if c.is_control() && c != '\n' && c != '\t' {
-                '\u{fffd}'
-            } else {
-                c
-            }
-        })
+        .map(|c| if obeyed(c) || turns(c) { '\u{fffd}' } else { c })
         .collect()
+}
+
+/// The same for a name in a list: it stays on its line.
+pub fn clean_line(text: &str) -> String {
+    clean(text).replace(['\n', '\t'], "\u{fffd}")
 }
 
 /// How wide a line may be: the terminal's width; programs get all of it.

@@ -10,7 +10,7 @@ use crate::completion;
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::exit;
-use crate::ui::{ACCENT, DIM, Fields, Out, clean, paint};
+use crate::ui::{ACCENT, DIM, Fields, Out, clean_line, paint};
 
 /// How many commits and files are shown to people.
 const SHOWN: usize = 30;
@@ -98,14 +98,14 @@ fn commit_id(text: &str) -> Result<String, String> {
 fn shown(out: &mut Out, approved: &Review) -> io::Result<()> {
     for commit in approved.commits.iter().take(SHOWN) {
         let id = paint(DIM, short(&commit.commit));
-        writeln!(out, "  {id} {}", clean(&commit.subject))?;
+        writeln!(out, "  {id} {}", clean_line(&commit.subject))?;
     }
     more(out, approved.commits.len(), "commits")?;
     // Those that need somebody's eyes come first.
     let (protected, others): (Vec<_>, Vec<_>) =
         approved.files.iter().partition(|file| file.protected);
     for file in protected.iter().chain(&others).take(SHOWN) {
-        let path = clean(&file.path);
+        let path = clean_line(&file.path);
         match file.protected {
             true => writeln!(out, "  {path}  {}", paint(ACCENT, "(protected)"))?,
             false => writeln!(out, "  {path}")?,

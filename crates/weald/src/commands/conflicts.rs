@@ -14,7 +14,7 @@ use crate::completion;
 use crate::context::{Context, Ground};
 use crate::errors::Failure;
 use crate::exit;
-use crate::ui::{ACCENT, DIM, Fields, Out, clean, paint};
+use crate::ui::{ACCENT, DIM, Fields, Out, clean, clean_line, paint};
 
 /// How long watching waits before it looks whether anybody still reads.
 const GLANCE: Duration = Duration::from_millis(500);
@@ -136,7 +136,7 @@ fn print_all(context: &Context<'_>, radar: &Radar, told: &[Told]) -> Result<(), 
 /// A line for each conflict and each thing that can't be told.
 fn headings(radar: &Radar) -> impl Iterator<Item = String> {
     let clashes = radar.pairs.iter().map(|clash| {
-        let paths: Vec<_> = clash.paths.iter().map(|path| clean(path)).collect();
+        let paths: Vec<_> = clash.paths.iter().map(|path| clean_line(path)).collect();
         format!("{}: {}", heading(clash), paths.join(", "))
     });
     clashes.chain(radar.unknown.iter().map(unknown))

@@ -8,7 +8,7 @@ use crate::commands::diff;
 use crate::completion;
 use crate::context::Context;
 use crate::errors::Failure;
-use crate::ui::{ACCENT, Fields, ago, clean, paint};
+use crate::ui::{ACCENT, Fields, ago, clean, clean_line, paint};
 
 /// Keep everything in a tree as it is now, and put it back.
 #[derive(Subcommand)]
@@ -86,9 +86,10 @@ impl Create {
         let taken = ground.trees(context)?.snapshot(self.name.as_deref())?;
         drop(progress);
         for path in &taken.left_out {
-            context
-                .ui
-                .warn(&format!("left out, too large or no file: {}", clean(path)));
+            context.ui.warn(&format!(
+                "left out, too large or no file: {}",
+                clean_line(path)
+            ));
         }
         context.ui.answer(
             || Fields::new().with("snapshot", &taken),
@@ -120,7 +121,7 @@ impl List {
                     let id = paint(ACCENT, view.id);
                     writeln!(out, "{id} {} {age} ago ({why})", view.commit)?;
                     let mut left_out = view.left_out.iter();
-                    left_out.try_for_each(|path| writeln!(out, "  left out: {}", clean(path)))
+                    left_out.try_for_each(|path| writeln!(out, "  left out: {}", clean_line(path)))
                 })
             },
         )
@@ -134,7 +135,7 @@ impl Restore {
         let restored = trees.restore_snapshot(Some(&self.name), self.id)?;
         context.tell(&ground.engine);
         for path in &restored.set_aside {
-            let path = clean(path);
+            let path = clean_line(path);
             context.ui.warn(&format!(
                 "in no snapshot and in the way, so it is kept: {path}"
             ));

@@ -8,7 +8,7 @@ use crate::completion;
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::exit;
-use crate::ui::{ACCENT, Fields, clean, paint};
+use crate::ui::{ACCENT, Fields, clean_line, paint};
 
 /// Bring the target into a tree
 ///
@@ -34,7 +34,7 @@ impl Sync {
         drop(progress);
         context.tell(&ground.engine);
         for path in &synced.set_aside {
-            let path = clean(path);
+            let path = clean_line(path);
             context.ui.warn(&format!(
                 "ignored by git and in the way, so it is kept: {path}"
             ));
@@ -56,7 +56,7 @@ impl Sync {
                     "conflict" => {
                         writeln!(out, "{name} conflicts; resolve it in the tree:")?;
                         for path in &synced.conflicts {
-                            writeln!(out, "  {}", clean(path))?;
+                            writeln!(out, "  {}", clean_line(path))?;
                         }
                         let tree = &tree.name;
                         let (on, back) = match synced.operation.as_deref() {

@@ -8,7 +8,7 @@ use weald_engine::Verification;
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::exit;
-use crate::ui::{ACCENT, DIM, Fields, Out, clean, paint};
+use crate::ui::{ACCENT, DIM, Fields, Out, clean, clean_line, paint};
 
 /// Find commits on the target that no landing brought there
 ///
@@ -79,7 +79,7 @@ fn told(out: &mut Out, found: &Verification) -> io::Result<()> {
             out,
             "{} {} ({}) {mark}",
             paint(ACCENT, &commit.commit[..12.min(commit.commit.len())]),
-            clean(&commit.subject),
+            clean_line(&commit.subject),
             clean(&commit.committer),
         )?;
     }

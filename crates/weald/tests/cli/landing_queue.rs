@@ -156,8 +156,9 @@ fn m17_a_red_check_after_the_landing_takes_it_back() {
     env.ok(&["new", "a", "--task", "1"]);
     commit(&env, &env.root().join("app.weald/a"), "bad", "1");
     let before = rev(&env, "main^{tree}");
-    let done = landed(&env, &["a"]);
-    assert_eq!(done[0]["outcome"], "landed");
+    let (code, done) = land(&env, &["a"]);
+    assert_eq!((code, &done[0]["outcome"]), (1, &json!("landed")));
+    assert_eq!(done[0]["reverted_by"], 2, "{done:#?}");
     assert_eq!(rev(&env, "main^{tree}"), before, "it was taken back");
     let story = env.git(&["log", "-2", "--format=%s", "main"]);
     assert_eq!(story, "Revert \"Fix it\"\nFix it\n");

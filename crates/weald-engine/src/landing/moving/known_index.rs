@@ -158,7 +158,7 @@ pub(super) fn note_swapped(
 mod tests {
     use std::fs;
     use std::path::PathBuf;
-    use std::time::{Duration, SystemTime};
+    use std::time::Duration;
 
     use weald_git::Git;
 
@@ -198,10 +198,13 @@ mod tests {
             String::from_utf8(git.args(args).run().unwrap()).unwrap()
         }
 
-        /// Makes the index as old as now and `less`.
+        /// Makes the index a second younger than what was written last, and `less`.
         fn age(&self, less: Duration) {
             let index = File::options().write(true).open(self.at(".git/index"));
-            let time = SystemTime::now() + Duration::from_secs(1) - less;
+            let mark = self.at(".git/mark");
+            fs::write(&mark, "").unwrap();
+            let now = mark.metadata().unwrap().modified().unwrap();
+            let time = now + Duration::from_secs(1) - less;
             index.unwrap().set_modified(time).unwrap();
         }
 
@@ -249,7 +252,8 @@ mod tests {
 
     #[test]
     fn m7_whatever_changed_is_for_git_to_look_at() {
-        let changes: [(&str, &dyn Fn(&Field)); 7] = [
+        type Change = (&'static str, &'static dyn Fn(&Field));
+        let changes: [Change; 7] = [
             ("content", &|field| fs::write(field.at("a"), "b").unwrap()),
             ("gone", &|field| fs::remove_file(field.at("a")).unwrap()),
             ("a link", &|field| {

@@ -10,7 +10,7 @@ use crate::context::{Context, Ground};
 use crate::errors::Failure;
 use crate::errors::landing::refusal_exit;
 use crate::exit;
-use crate::ui::{ACCENT, DIM, Fields, Out, clean, paint};
+use crate::ui::{ACCENT, DIM, Fields, Out, clean, clean_line, paint};
 
 /// The number of a landing that was not recorded.
 const DRY_RUN: LandingId = LandingId(0);
@@ -49,6 +49,7 @@ fn exit_of(landings: &[Landing]) -> u8 {
     let codes = landings.iter().map(|landing| match landing.status {
         LandingStatus::Conflict => exit::CONFLICT,
         LandingStatus::Red | LandingStatus::Dropped => exit::REFUSED,
+        LandingStatus::Landed if landing.reverted_by.is_some() => exit::REFUSED,
         LandingStatus::Refused => landing.reason.as_ref().map_or(exit::REFUSED, refusal_exit),
         _ => exit::DONE,
     });
@@ -96,6 +97,12 @@ fn told(out: &mut Out, landing: &Landing) -> io::Result<()> {
                     paint(DIM, format!("(undo: weald revert {id})"))
                 )?,
             }
+            if let Some(by) = landing.reverted_by {
+                writeln!(
+                    out,
+                    "  and was taken back by landing {by}; its task is open again"
+                )?;
+            }
             told_gate(out, landing)?;
             told_cleanup(out, landing)
         }
@@ -105,9 +112,11 @@ fn told(out: &mut Out, landing: &Landing) -> io::Result<()> {
         }
         LandingStatus::Conflict => told_conflict(out, landing),
         LandingStatus::Red => {
+            let why = landing.reason.as_ref();
+            let why = why.map_or(String::new(), |why| format!(" ({})", clean(&why.message)));
             writeln!(
                 out,
-                "{tree} did not land: the gate is red; nothing was changed"
+                "{tree} did not land: the gate is red{why}; nothing was changed"
             )?;
             writeln!(out, "  its output:      weald queue log {id}")?;
             writeln!(out, "  land it again:   weald land {}", landing.tree)
@@ -117,7 +126,7 @@ fn told(out: &mut Out, landing: &Landing) -> io::Result<()> {
             let why = reason.map_or("", |reason| reason.message.as_str());
             writeln!(out, "{tree} did not land: {}", clean(why))?;
             for path in reason.iter().flat_map(|reason| &reason.paths) {
-                writeln!(out, "  {}", clean(path))?;
+                writeln!(out, "  {}", clean_line(path))?;
             }
             match reason.and_then(|reason| reason.hint.as_ref()) {
                 Some(hint) => writeln!(out, "  try: {hint}"),
@@ -185,7 +194,7 @@ fn told_conflict(out: &mut Out, landing: &Landing) -> io::Result<()> {
         paint(ACCENT, tree)
     )?;
     for path in &landing.conflicts {
-        writeln!(out, "  {}", clean(path))?;
+        writeln!(out, "  {}", clean_line(path))?;
     }
     if landing.reverts.is_some() {
         return Ok(());
