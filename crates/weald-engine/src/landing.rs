@@ -29,6 +29,7 @@ pub use commit::CommitScope;
 pub use error::LandError;
 pub use lander::Progress;
 pub use moving::LANDING_STEPS;
+pub(crate) use moving::LeftoverKind;
 pub(crate) use queue::Lease;
 pub use queue::QueueView;
 pub use radar::{Clash, Hunk, Observed, PathConflict, Radar, Told, Unknown};

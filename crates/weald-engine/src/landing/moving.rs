@@ -21,6 +21,7 @@ mod precheck;
 mod recovery;
 mod refs;
 mod rescue;
+mod reserved;
 mod stage;
 mod stash;
 mod swap;
@@ -41,6 +42,7 @@ use stage::Stage;
 
 pub(crate) use fence::FENCE;
 pub(crate) use hold::TargetHold;
+pub(crate) use leftovers::LeftoverKind;
 pub(crate) use recovery::Recovered;
 
 /// The labelled steps of a move, in their order.
@@ -148,9 +150,12 @@ impl Trees<'_> {
         })?;
         let place = self.checkout_of(request.target)?;
         let place = place.map(|checkout| {
-            let (stage, _) = Stage::choose(&checkout, request.landing);
+            let stage = Stage::choose(self.place.private(), &checkout, request.landing);
             (checkout, stage)
         });
+        if place.is_none() {
+            self.refuse_reserved_in(request.old, request.new)?;
+        }
         let common_dir = repository.common_dir().to_owned();
         let objects = send(
             self.vault().path(),

@@ -19,6 +19,7 @@ mod landing_gate_cache;
 mod landing_gate_trust;
 mod landing_gitlinks;
 mod landing_interrupt;
+mod landing_leftovers;
 mod landing_merged;
 mod landing_moving;
 mod landing_queue;

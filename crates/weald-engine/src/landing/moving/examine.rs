@@ -13,6 +13,7 @@ use super::checkout::{Checkout, unmerged};
 use super::folder::{Folder, Stamp};
 use super::known_index::KnownIndex;
 use super::perform::{dirty, text_of};
+use super::reserved::refuse_reserved;
 use super::stage::Stage;
 use super::touched::{self, Touched};
 use super::users_git::UsersGit;
@@ -45,6 +46,7 @@ impl Trees<'_> {
         stage: &Stage,
     ) -> Result<Examined, LandError> {
         let touched = self.touched_by(wanted)?;
+        refuse_reserved(&touched)?;
         let folder = Folder::open(&checkout.path).map_err(at(&checkout.path))?;
         // Before the comparison: what is written after this is seen as another file by the swap.
         let seen = touched::stamps(&folder, &touched).map_err(at(&checkout.path))?;

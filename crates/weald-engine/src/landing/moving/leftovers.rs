@@ -1,6 +1,9 @@
-//! What moves that were cut short can leave without a record: stages, indexes in the making, locks, stashes.
+//! What moves that were cut short can leave when their landing has ended: stages, indexes in the making, locks, stashes.
+//!
+//! Only a plan in weald's own folder is acted on. A stage that is found by its name alone may be anybody's: it is told.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use weald_core::id::LandingId;
@@ -12,7 +15,7 @@ use super::Move;
 use super::checkout::Checkout;
 use super::index_lock;
 use super::plan::Plan;
-use super::stage::{PREFIX, Stage};
+use super::stage::{PREFIX, Stage, plans};
 use crate::trees::{Trees, at};
 
 /// One thing that no landing owns any more.
@@ -22,6 +25,19 @@ pub(crate) struct Leftover {
     pub landing: LandingId,
     /// Where it is.
     pub path: PathBuf,
+    /// What it is.
+    pub kind: LeftoverKind,
+}
+
+/// What is left of a landing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LeftoverKind {
+    /// A plan: files can be put back.
+    Plan,
+    /// A lock or an index in the making.
+    File,
+    /// Something with the name of a stage that no plan speaks of.
+    Unknown,
 }
 
 impl Trees<'_> {
@@ -34,39 +50,75 @@ impl Trees<'_> {
             };
             open.iter().any(moves)
         };
-        let mut found = Vec::new();
-        for (git_dir, checkout) in self.git_dirs() {
-            let folders = [Some(git_dir.as_path()), checkout.as_deref()];
-            for path in folders.into_iter().flatten().flat_map(own_files) {
-                found.extend(number_of(&path).map(|landing| Leftover { landing, path }));
+        let mut found = self.leftover_plans()?;
+        let is_planned =
+            |id: LandingId, found: &[Leftover]| found.iter().any(|left| left.landing == id);
+        for git_dir in self.git_dirs() {
+            for (landing, path) in named_like_ours(&git_dir) {
+                let is_file = path.symlink_metadata().is_ok_and(|found| found.is_file());
+                let kind = match is_file && path.extension().is_some() {
+                    true => LeftoverKind::File,
+                    false => LeftoverKind::Unknown,
+                };
+                // What belongs to a plan goes with it.
+                if !is_planned(landing, &found) {
+                    found.push(Leftover {
+                        landing,
+                        path,
+                        kind,
+                    });
+                }
             }
-            let lock = git_dir.join("index.lock");
             let held = index_lock::holder(&git_dir);
             found.extend(held.map(|landing| Leftover {
                 landing,
-                path: lock,
+                path: git_dir.join("index.lock"),
+                kind: LeftoverKind::File,
             }));
         }
         found.retain(|left| !is_moving(left.landing));
         Ok(found)
     }
 
-    /// Takes a leftover away. A stage with a plan is brought in order first.
+    /// Plans of any landing.
+    fn leftover_plans(&self) -> Result<Vec<Leftover>, LandError> {
+        let folder = plans(self.place.private());
+        let entries = match fs::read_dir(&folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.map_err(at(&folder))?,
+        };
+        let plan_at = |path: PathBuf| {
+            let number = path.file_name()?.to_str()?.strip_suffix(".plan")?;
+            let landing = LandingId(number.parse().ok()?);
+            let kind = LeftoverKind::Plan;
+            Some(Leftover {
+                landing,
+                path,
+                kind,
+            })
+        };
+        Ok(entries
+            .flatten()
+            .filter_map(|entry| plan_at(entry.path()))
+            .collect())
+    }
+
+    /// Takes a leftover away, after what its plan speaks of was brought in order. What nobody can tell whose it is stays.
     pub(crate) fn clear_leftover(&self, left: &Leftover) -> Result<(), LandError> {
-        let is_stage = left
-            .path
-            .symlink_metadata()
-            .is_ok_and(|found| found.is_dir());
-        if !is_stage {
-            return match fs::remove_file(&left.path) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    Err(at(&left.path)(error).into())
-                }
-                _ => Ok(()),
-            };
+        match left.kind {
+            LeftoverKind::Unknown => return Ok(()),
+            LeftoverKind::File => {
+                return match fs::remove_file(&left.path) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                        Err(at(&left.path)(error).into())
+                    }
+                    _ => Ok(()),
+                };
+            }
+            LeftoverKind::Plan => {}
         }
-        let Some(plan) = Plan::read(&left.path.join("plan")).map_err(at(&left.path))? else {
-            return Ok(fs::remove_dir_all(&left.path).map_err(at(&left.path))?);
+        let Some(plan) = Plan::read(&left.path).map_err(at(&left.path))? else {
+            return Ok(());
         };
         let wanted = Move {
             landing: plan.landing,
@@ -79,7 +131,8 @@ impl Trees<'_> {
             path: plan.checkout,
             git_dir: plan.git_dir,
         };
-        let stage = Stage::at(left.path.clone(), &checkout, wanted.landing);
+        let private = self.place.private();
+        let stage = Stage::at(private, plan.stage, &checkout, wanted.landing);
         self.recover_checkout(&wanted, &checkout, &stage).map(drop)
     }
 
@@ -99,36 +152,33 @@ impl Trees<'_> {
             .collect())
     }
 
-    /// Every git directory of the repository, with its checkout where that is known.
-    fn git_dirs(&self) -> Vec<(PathBuf, Option<PathBuf>)> {
-        let common = self.place.repository().common_dir().to_owned();
-        let mut all = vec![(common, Some(self.place.root()))];
+    /// Every git directory of the repository. Checkouts are not looked at: what is in them is not weald's.
+    fn git_dirs(&self) -> Vec<PathBuf> {
+        let mut all = vec![self.place.repository().common_dir().to_owned()];
         let registrations = self.registrations();
-        for entry in registrations.list().unwrap_or_default() {
-            // What is in a sealed tree is not looked at from outside.
-            let path = entry.path().filter(|path| path.join(".git").is_file());
-            let path = path.map(Path::to_owned);
-            all.push((registrations.directory(&entry.name), path));
-        }
+        let known = registrations.list().unwrap_or_default();
+        all.extend(
+            known
+                .iter()
+                .map(|entry| registrations.directory(&entry.name)),
+        );
+        all.retain(|path| path.symlink_metadata().is_ok_and(|found| found.is_dir()));
         all
     }
 }
 
-fn own_files(folder: &Path) -> Vec<PathBuf> {
+fn named_like_ours(folder: &Path) -> Vec<(LandingId, PathBuf)> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries
         .map(|entry| entry.path())
-        .filter(|path| number_of(path).is_some())
+        .filter_map(|path| Some((number_of(&path)?, path)))
         .collect()
 }
 
 /// The landing in the name of a stage, of a lock or of an index in the making.
 fn number_of(path: &Path) -> Option<LandingId> {
     let name = path.file_name()?.to_str()?;
-    let rest = name
-        .strip_prefix('.')
-        .unwrap_or(name)
-        .strip_prefix(PREFIX)?;
+    let rest = name.strip_prefix(PREFIX)?;
     let number = rest.trim_end_matches(".lock").trim_end_matches(".index");
     number.parse().ok().map(LandingId)
 }
@@ -141,7 +191,7 @@ mod tests {
     fn names_of_landings_are_known() {
         let number = |name: &str| number_of(Path::new(name)).map(|id| id.0);
         assert_eq!(number("/x/weald-landing-7"), Some(7));
-        assert_eq!(number("/x/.weald-landing-7"), Some(7));
+        assert_eq!(number("/x/.weald-landing-7"), None);
         assert_eq!(number("/x/weald-landing-7.lock"), Some(7));
         assert_eq!(number("/x/weald-landing-7.index"), Some(7));
         assert_eq!(number("/x/weald-landing-mine"), None);

@@ -13,7 +13,6 @@ use super::refs::OpenRefs;
 use super::stage::Stage;
 use super::swap::{Swap, SwapError};
 use super::{Move, PreparedMove};
-use crate::excludes;
 use crate::steps::{step, step_of};
 use crate::trees::{Trees, at};
 
@@ -80,7 +79,8 @@ impl Trees<'_> {
         step("land.ref_committed");
         let followed = match self.checkout_of(&wanted.target) {
             Ok(Some(checkout)) => {
-                let (stage, _) = Stage::choose(&checkout, wanted.landing);
+                let private = self.place.private();
+                let stage = Stage::choose(private, &checkout, wanted.landing);
                 self.move_both(wanted, &checkout, &stage, RefPart::Moved)
             }
             Ok(None) => Ok(()),
@@ -103,15 +103,16 @@ impl Trees<'_> {
         stage: &Stage,
         part: RefPart,
     ) -> Result<(), LandError> {
-        self.hide_stage(checkout, stage)?;
+        self.claim_stage(checkout, stage)?;
         let moved = match self.move_checkout(wanted, checkout, stage, part) {
             Err(LandError::Refused(reason))
                 if reason.code == "target_dirty" && self.config.switch("landing.autostash") =>
             {
-                let stashed = self.stash(wanted, checkout, stage)?;
-                let moved = self.move_checkout(wanted, checkout, stage, part);
-                self.unstash(checkout, stashed);
-                moved
+                self.stash(wanted, checkout, stage).and_then(|stashed| {
+                    let moved = self.move_checkout(wanted, checkout, stage, part);
+                    self.unstash(checkout, stashed);
+                    moved
+                })
             }
             moved => moved,
         };
@@ -129,16 +130,6 @@ impl Trees<'_> {
             }
         }
         moved
-    }
-
-    /// A stage in the checkout itself is nothing that git should see.
-    fn hide_stage(&self, checkout: &Checkout, stage: &Stage) -> Result<(), LandError> {
-        if !stage.path.starts_with(&checkout.path) || stage.path.starts_with(&checkout.git_dir) {
-            return Ok(());
-        }
-        let common = self.place.repository().common_dir();
-        let line = "/.weald-landing-*/";
-        Ok(excludes::add(common, self.place.private(), &[line]).map_err(at(common))?)
     }
 
     fn move_checkout(
@@ -168,7 +159,7 @@ impl Trees<'_> {
             Swap::open(&checkout.path, &stage.files(), &stage.old()).map_err(at(&checkout.path))?;
         let planned = self
             .require_unmoved(wanted, checkout, part)
-            .and_then(|()| plan_of(wanted, checkout, &swap, &examined, open.as_ref()));
+            .and_then(|()| plan_of(wanted, checkout, stage, &swap, &examined, open.as_ref()));
         let plan = match planned {
             Ok(plan) => plan,
             Err(error) => {
@@ -308,6 +299,7 @@ struct Site<'s> {
 fn plan_of(
     wanted: &Move,
     checkout: &Checkout,
+    stage: &Stage,
     swap: &Swap,
     examined: &Examined,
     open: Option<&OpenRefs>,
@@ -329,6 +321,7 @@ fn plan_of(
         new: wanted.new.clone(),
         checkout: checkout.path.clone(),
         git_dir: checkout.git_dir.clone(),
+        stage: stage.path.clone(),
         entries: paths.entries,
         emptied: paths.emptied,
         made: paths.made,

@@ -10,8 +10,10 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use weald_core::id::LandingId;
 
+use super::checkout::Checkout;
 use super::folder::{Folder, Stamp, ancestors};
 use super::refs::LockNote;
+use super::stage::Stage;
 use super::touched::{Side, Touched};
 
 /// A path of any bytes; in JSON each byte is one character.
@@ -93,6 +95,8 @@ pub(super) struct Plan {
     pub checkout: PathBuf,
     /// Its git directory.
     pub git_dir: PathBuf,
+    /// Where the new files wait.
+    pub stage: PathBuf,
     /// The paths, in the order of the swap.
     pub entries: Vec<Entry>,
     /// Folders that may be empty afterwards and go, with their modes; outermost first.
@@ -255,18 +259,76 @@ fn note_below(checkout: &Folder, path: &[u8], into: &mut BTreeMap<Vec<u8>, u32>)
 }
 
 impl Plan {
-    /// The plan in a stage, if one was written.
+    /// A plan, if one was written. One that leads out of its checkout, or into a repository, is none.
     pub(super) fn read(file: &Path) -> io::Result<Option<Self>> {
-        match crate::files::read_bytes(file)? {
-            Some(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
-            None => Ok(None),
+        let Some(bytes) = crate::files::read_bytes(file)? else {
+            return Ok(None);
+        };
+        let plan: Self = serde_json::from_slice(&bytes)?;
+        let entries = plan.entries.iter().map(|entry| &entry.path);
+        let emptied = plan.emptied.iter().map(|(path, _)| path);
+        let mut paths = entries.chain(emptied).chain(&plan.made);
+        match paths.find(|path| !is_inside(&path.0)) {
+            None => Ok(Some(plan)),
+            Some(path) => Err(odd(format!(
+                "its plan leads to {}",
+                String::from_utf8_lossy(&path.0)
+            ))),
         }
     }
+
+    /// The plan of a stage, which has to be about that stage and its checkout.
+    pub(super) fn of(stage: &Stage, checkout: &Checkout) -> io::Result<Option<Self>> {
+        let Some(plan) = Self::read(&stage.plan())? else {
+            return Ok(None);
+        };
+        let says = (&plan.stage, &plan.checkout, &plan.git_dir);
+        match says == (&stage.path, &checkout.path, &checkout.git_dir) {
+            true => Ok(Some(plan)),
+            false => Err(odd("its plan is about another checkout".to_owned())),
+        }
+    }
+}
+
+fn odd(what: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what)
+}
+
+/// Whether a path stays below the checkout and out of repositories.
+fn is_inside(path: &[u8]) -> bool {
+    path.split(|byte| *byte == b'/').all(|name| {
+        let is_odd = name.is_empty() || name == b"." || name == b"..";
+        !is_odd && !name.eq_ignore_ascii_case(b".git")
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn plans_stay_in_their_checkout_and_out_of_repositories() {
+        for path in ["a", "a/b", ".gitignore", "a/.github/x", "..a", "a..b"] {
+            assert!(is_inside(path.as_bytes()), "{path}");
+        }
+        let outside = [
+            "",
+            "/a",
+            "a//b",
+            "a/",
+            "..",
+            "../a",
+            "a/../b",
+            "./a",
+            ".git",
+            ".git/x",
+            ".GIT/hooks/x",
+            "sub/.Git/config",
+        ];
+        for path in outside {
+            assert!(!is_inside(path.as_bytes()), "{path}");
+        }
+    }
 
     #[test]
     fn paths_of_any_bytes_survive_the_json() {

@@ -22,7 +22,7 @@ use super::refs::LockNote;
 use super::stage::Stage;
 use super::swap::Swap;
 use super::touched::{self, Side};
-use crate::files::read_small;
+use crate::files::{read_bytes, read_small};
 use crate::trees::{Trees, at};
 
 /// How long a git whose caller died may take to clear up.
@@ -54,7 +54,7 @@ impl Trees<'_> {
             return Ok(Recovered::TakenBack);
         };
         self.clear_locks_of(landing)?;
-        let Some((checkout, stage)) = place_of(intent, &wanted) else {
+        let Some((checkout, stage)) = self.place_of(intent, &wanted) else {
             return self.verdict(&wanted);
         };
         self.recover_checkout(&wanted, &checkout, &stage)
@@ -65,7 +65,7 @@ impl Trees<'_> {
         let Some((wanted, intent)) = move_of(landing, "") else {
             return Ok(());
         };
-        let place = place_of(intent, &wanted);
+        let place = self.place_of(intent, &wanted);
         // No git outlives a start of the machine.
         let is_other_start = self
             .me()
@@ -75,23 +75,37 @@ impl Trees<'_> {
         } else {
             STALE
         };
-        clear_locks(intent, place.as_ref().map(|(_, stage)| stage), &wanted, age)
+        clear_locks(intent, place.as_ref(), &wanted, age)
     }
 
-    /// Whether the target holds what landed.
+    /// Whether the target holds what landed. One that is gone holds nothing.
     fn verdict(&self, wanted: &Move) -> Result<Recovered, LandError> {
-        let tip = self.tip_of(&wanted.target)?.unwrap_or_default();
-        let landed = tip == wanted.new || {
-            let common = self.place.repository().common_dir();
-            let asked = Git::new(common, "merge-base")
-                .args(["--is-ancestor", &wanted.new, &tip])
-                .output()?;
-            asked.status.success()
+        let Some(tip) = self.tip_of(&wanted.target)? else {
+            return Ok(Recovered::TakenBack);
         };
+        // A commit that was pruned is in no history.
+        let landed = tip == wanted.new
+            || self.asked("cat-file", &["-e", &wanted.new])?
+                && self.asked("merge-base", &["--is-ancestor", &wanted.new, &tip])?;
         Ok(match landed {
             true => Recovered::Landed,
             false => Recovered::TakenBack,
         })
+    }
+
+    /// Asks git something whose answer is its exit code; any code but yes and no is a failure.
+    fn asked(&self, name: &str, args: &[&str]) -> Result<bool, LandError> {
+        let common = self.place.repository().common_dir();
+        let answer = Git::new(common, name).args(args).output()?;
+        match answer.status.code() {
+            Some(0) => Ok(true),
+            Some(1) => Ok(false),
+            _ => Err(LandError::refused(
+                "target_unreadable",
+                format!("git {name} failed: {}", answer.stderr.trim()),
+            )
+            .hint("git fsck says what is wrong with the repository")),
+        }
     }
 
     pub(super) fn recover_checkout(
@@ -101,7 +115,8 @@ impl Trees<'_> {
         stage: &Stage,
     ) -> Result<Recovered, LandError> {
         let _ = fs::remove_file(index_lock::building(&checkout.git_dir, wanted.landing));
-        let plan = Plan::read(&stage.plan()).map_err(at(&stage.path))?;
+        let plan = Plan::of(stage, checkout).map_err(at(&stage.path))?;
+        let plan = plan.filter(|_| self.can_end(wanted, checkout, stage));
         let is_held = index_lock::holder(&checkout.git_dir) == Some(wanted.landing);
         let mut recovered = self.verdict(wanted)?;
         if plan.is_some() || is_held {
@@ -109,7 +124,7 @@ impl Trees<'_> {
                 true => IndexLock::take_over(&checkout.git_dir, wanted.landing)?,
                 false => IndexLock::take(&checkout.git_dir, wanted.landing, self.lock_wait())?,
             };
-            if let Some(plan) = plan.filter(|_| checkout.path.is_dir()) {
+            if let Some(plan) = plan {
                 recovered = self.end_swap(wanted, checkout, stage, &plan, recovered)?;
             }
             drop(lock);
@@ -119,6 +134,23 @@ impl Trees<'_> {
         }
         stage.remove().map_err(at(&stage.path))?;
         Ok(recovered)
+    }
+
+    /// Whether everything is there that a plan speaks of. Without the stage there is nothing to put back from, and a
+    /// checkout that git forgot has no index to go by.
+    fn can_end(&self, wanted: &Move, checkout: &Checkout, stage: &Stage) -> bool {
+        let folders = [&checkout.path, &checkout.git_dir];
+        let gone = folders.into_iter().find(|folder| !folder.is_dir());
+        let gone = gone.or_else(|| Some(&stage.path).filter(|_| !stage.is_there()));
+        if let Some(gone) = gone {
+            self.engine.notice(format!(
+                "{} is gone, so files of landing {} may be left in {}",
+                gone.display(),
+                wanted.landing,
+                checkout.path.display()
+            ));
+        }
+        gone.is_none()
     }
 
     /// Ends what a plan says, under the index's lock.
@@ -148,7 +180,8 @@ impl Trees<'_> {
             return Ok(verdict);
         }
         // The target had moved before the checkout followed.
-        let is_untouched = fs::read(&stage.index).ok() == fs::read(stage.old_index()).ok();
+        let now = read_bytes(&stage.index).map_err(at(&stage.index))?;
+        let is_untouched = now == read_bytes(&stage.old_index()).map_err(at(&stage.path))?;
         if verdict == Recovered::Landed && is_untouched && stage.new_index().exists() {
             let ended = swap.forward(plan, || {});
             if ended.is_ok() {
@@ -193,6 +226,16 @@ impl Trees<'_> {
         Ok(!touched.iter().any(|(_, one)| is_old(one)))
     }
 
+    fn place_of(&self, intent: &MoveIntent, wanted: &Move) -> Option<(Checkout, Stage)> {
+        let checkout = Checkout {
+            path: intent.checkout.clone()?,
+            git_dir: intent.git_dir.clone(),
+        };
+        let path = intent.stage.clone()?;
+        let stage = Stage::at(self.place.private(), path, &checkout, wanted.landing);
+        Some((checkout, stage))
+    }
+
     fn index_of(&self, checkout: &Checkout) -> Result<Index, LandError> {
         let listed = Git::new(&checkout.git_dir, "ls-files")
             .work_tree(&checkout.path)
@@ -223,27 +266,19 @@ fn move_of<'l>(landing: &'l Landing, fence: &str) -> Option<(Move, &'l MoveInten
     Some((wanted, landing.intent.as_ref()?))
 }
 
-fn place_of(intent: &MoveIntent, wanted: &Move) -> Option<(Checkout, Stage)> {
-    let checkout = Checkout {
-        path: intent.checkout.clone()?,
-        git_dir: intent.git_dir.clone(),
-    };
-    let stage = Stage::at(intent.stage.clone()?, &checkout, wanted.landing);
-    Some((checkout, stage))
-}
-
 /// Takes away the lock files of a git that died with its caller. One whose caller alone died does it itself.
 fn clear_locks(
     intent: &MoveIntent,
-    stage: Option<&Stage>,
+    place: Option<&(Checkout, Stage)>,
     wanted: &Move,
     age: Duration,
 ) -> Result<(), LandError> {
-    let plan = match stage {
-        Some(stage) => Plan::read(&stage.plan()).map_err(at(&stage.path))?,
+    let plan = match place {
+        Some((checkout, stage)) => Plan::of(stage, checkout).map_err(at(&stage.path))?,
         None => None,
     };
-    let noted: Vec<LockNote> = plan.map_or_else(Vec::new, |plan| plan.locks);
+    let mut noted: Vec<LockNote> = plan.map_or_else(Vec::new, |plan| plan.locks);
+    noted.retain(|note| intent.locks.contains(&note.path));
     let is_there = |path: &PathBuf| path.symlink_metadata().is_ok();
     let ours = intent.locks.iter().filter(|path| !is_of_index(path));
     let ours: Vec<_> = ours.cloned().collect();

@@ -1,7 +1,8 @@
 //! The stage: where the new files wait, and the old ones after the swap.
 //!
 //! It lies on the checkout's own file system, because files get in and out by renames. The index waits beside the real
-//! one for its last rename: as long as it is in either place, the index was not replaced.
+//! one for its last rename: as long as it is in either place, the index was not replaced. The plan lies in weald's own
+//! folder, where neither an agent nor a commit can write one.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
@@ -26,6 +27,12 @@ pub(super) struct Stage {
     pub index: PathBuf,
     /// Where the new index waits for the last rename.
     pub pending: PathBuf,
+    plan: PathBuf,
+}
+
+/// Where plans are, in weald's own folder.
+pub(super) fn plans(private: &Path) -> PathBuf {
+    private.join("moves")
 }
 
 /// Whether files can be renamed from one directory to the other.
@@ -38,24 +45,25 @@ fn share_a_mount(one: &Path, two: &Path) -> bool {
 }
 
 impl Stage {
-    /// The stage of a landing in a checkout; nothing is made yet. Second: whether git would see it as untracked.
-    pub(super) fn choose(checkout: &Checkout, landing: LandingId) -> (Self, bool) {
+    /// The stage of a landing in a checkout; nothing is made yet.
+    pub(super) fn choose(private: &Path, checkout: &Checkout, landing: LandingId) -> Self {
         let name = format!("{PREFIX}{landing}");
-        match share_a_mount(&checkout.git_dir, &checkout.path) {
-            true => (
-                Self::at(checkout.git_dir.join(name), checkout, landing),
-                false,
-            ),
-            false => {
-                let path = checkout.path.join(format!(".{name}"));
-                (Self::at(path, checkout, landing), true)
-            }
-        }
+        let path = match share_a_mount(&checkout.git_dir, &checkout.path) {
+            true => checkout.git_dir.join(name),
+            false => checkout.path.join(format!(".{name}")),
+        };
+        Self::at(private, path, checkout, landing)
     }
 
     /// The stage at a known place.
-    pub(super) fn at(path: PathBuf, checkout: &Checkout, landing: LandingId) -> Self {
+    pub(super) fn at(
+        private: &Path,
+        path: PathBuf,
+        checkout: &Checkout,
+        landing: LandingId,
+    ) -> Self {
         Self {
+            plan: plans(private).join(format!("{landing}.plan")),
             path,
             index: checkout.git_dir.join("index"),
             pending: checkout.git_dir.join(format!("{PREFIX}{landing}.index")),
@@ -82,7 +90,7 @@ impl Stage {
 
     /// Where the plan is.
     pub(super) fn plan(&self) -> PathBuf {
-        self.path.join("plan")
+        self.plan.clone()
     }
 
     /// Notes which stash entry holds what was in the way.
@@ -127,12 +135,23 @@ impl Stage {
 
     /// Writes the plan down, so that it survives.
     pub(super) fn write_plan(&self, plan: &Plan) -> io::Result<()> {
-        let building = self.path.join("plan.new");
+        let folder = self.plan.parent().unwrap_or(Path::new("/"));
+        if !folder.is_dir() {
+            DirBuilder::new().mode(0o700).create(folder)?;
+            File::open(folder.parent().unwrap_or(folder))?.sync_all()?;
+        }
+        let building = self.plan.with_extension("new");
         let mut file = File::create(&building)?;
         file.write_all(&serde_json::to_vec(plan)?)?;
         file.sync_all()?;
         fs::rename(&building, self.plan())?;
-        File::open(&self.path)?.sync_all()
+        File::open(folder)?.sync_all()
+    }
+
+    /// Whether it is a folder, and no link to one.
+    pub(super) fn is_there(&self) -> bool {
+        let found = self.path.symlink_metadata();
+        found.is_ok_and(|found| found.is_dir())
     }
 
     /// Puts the new index in the place of the real one, by one rename.

@@ -5,7 +5,7 @@ use std::io;
 use weald_core::landing::{Landing, LandingStatus};
 
 use super::{Round, Severity};
-use crate::landing::{LandError, Lease};
+use crate::landing::{LandError, Lease, LeftoverKind};
 use crate::trees::{TreeError, Trees};
 
 impl Round<'_, '_> {
@@ -35,6 +35,16 @@ impl Round<'_, '_> {
             .landing_leftovers()
             .map_err(|error| told(trees, error))?;
         for left in left {
+            if left.kind == LeftoverKind::Unknown {
+                let place = left.path.display();
+                let what = format!(
+                    "{place} is called like a stage of landing {}, but no record of weald's names it",
+                    left.landing
+                );
+                let would = format!("look at it; if nothing in it is yours: rm -r {place}");
+                self.told("landing_leftover", Severity::Warn, what, would);
+                continue;
+            }
             let what = format!(
                 "{} is left of landing {}",
                 left.path.display(),
