@@ -279,6 +279,10 @@ impl Landing {
         }
     }
 
+    fn stands_between(&mut self, old_tip: String, onto: String, new_tip: String) {
+        (self.old_tip, self.onto, self.new_tip) = (Some(old_tip), Some(onto), Some(new_tip));
+    }
+
     /// True for one that landed, and whose process did not come to what follows from it.
     pub fn is_unsettled(&self) -> bool {
         self.status == LandingStatus::Landed && self.cleanup.is_none()
@@ -369,83 +373,91 @@ pub fn decide(
     input: LandingInput,
     now: Timestamp,
 ) -> Result<(Landing, Change), LandingRefusal> {
-    use LandingInput as In;
-    use LandingStatus::*;
+    let Some((status, kind)) = follows(landing.status, &input) else {
+        return Err(LandingRefusal {
+            id: landing.id,
+            from: landing.status,
+            input: Box::new(input),
+        });
+    };
     let mut next = Landing {
+        status,
         updated_at: now,
         ..landing.clone()
     };
-    let refusal = LandingRefusal {
-        id: landing.id,
-        from: landing.status,
-        input: Box::new(input.clone()),
-    };
-    let mut error = None;
-    let (status, kind) = match (input, landing.status) {
-        (
-            In::Test {
-                old_tip,
-                onto,
-                new_tip,
-            },
-            Queued | Testing,
-        ) => {
-            (next.old_tip, next.onto, next.new_tip) = (Some(old_tip), Some(onto), Some(new_tip));
-            (Testing, EventKind::LANDING_TESTING)
-        }
-        (
-            In::Move {
-                old_tip,
-                onto,
-                new_tip,
-                intent,
-                gate,
-            },
-            Queued | Testing,
-        ) => {
-            (next.old_tip, next.onto, next.new_tip) = (Some(old_tip), Some(onto), Some(new_tip));
-            next.intent = Some(*intent);
-            next.gate = gate.map(|gate| *gate);
-            (Moving, EventKind::LANDING_MOVING)
-        }
-        (In::Land, Moving) => (Landed, EventKind::LANDING_LANDED),
-        (In::Requeue, Testing | Moving) => (Queued, EventKind::LANDING_QUEUED),
-        (In::NothingToLand, Queued | Testing) => (NothingToLand, EventKind::LANDING_NOTHING),
-        (In::Conflict { paths }, Queued | Testing) => {
-            error = Some(paths.join("\n"));
-            next.conflicts = paths;
-            (Conflict, EventKind::LANDING_CONFLICT)
-        }
-        (In::Red { error: said, log }, Queued | Testing) => {
-            next.log = log;
-            next.reason = Some(Reason {
-                code: "gate_red".to_owned(),
-                message: said.clone(),
-                hint: Some(format!("weald queue log {}", landing.id)),
-                paths: Vec::new(),
-            });
-            error = Some(said);
-            (Red, EventKind::LANDING_RED)
-        }
-        (In::Refuse(reason), Queued | Testing | Moving) => {
-            error = Some(reason.message.clone());
-            next.reason = Some(reason);
-            (Refused, EventKind::LANDING_REFUSED)
-        }
-        (In::Drop, Queued | Testing) => (Dropped, EventKind::LANDING_DROPPED),
-        (In::CleanedUp(cleanup), Landed | NothingToLand) => {
-            next.cleanup = Some(cleanup);
-            (landing.status, EventKind::LANDING_CLEANED)
-        }
-        (In::Reverted { by }, Landed) => {
-            next.reverted_by = Some(by);
-            (Landed, EventKind::LANDING_REVERTED)
-        }
-        _ => return Err(refusal),
-    };
-    next.status = status;
-    if status != Moving {
+    let error = apply(&mut next, input);
+    if status != LandingStatus::Moving {
         next.intent = None;
     }
     Ok((next.clone(), Change::landing(kind, next).with_error(error)))
+}
+
+/// The table: which status and which event follow; `None` where the input makes no sense.
+fn follows(from: LandingStatus, input: &LandingInput) -> Option<(LandingStatus, EventKind)> {
+    use EventKind as Kind;
+    use LandingInput as In;
+    use LandingStatus::*;
+    let next = match (input, from) {
+        (In::Test { .. }, Queued | Testing) => (Testing, Kind::LANDING_TESTING),
+        (In::Move { .. }, Queued | Testing) => (Moving, Kind::LANDING_MOVING),
+        (In::Land, Moving) => (Landed, Kind::LANDING_LANDED),
+        (In::Requeue, Testing | Moving) => (Queued, Kind::LANDING_QUEUED),
+        (In::NothingToLand, Queued | Testing) => (NothingToLand, Kind::LANDING_NOTHING),
+        (In::Conflict { .. }, Queued | Testing) => (Conflict, Kind::LANDING_CONFLICT),
+        (In::Red { .. }, Queued | Testing) => (Red, Kind::LANDING_RED),
+        (In::Refuse(_), Queued | Testing | Moving) => (Refused, Kind::LANDING_REFUSED),
+        (In::Drop, Queued | Testing) => (Dropped, Kind::LANDING_DROPPED),
+        (In::CleanedUp(_), Landed | NothingToLand) => (from, Kind::LANDING_CLEANED),
+        (In::Reverted { .. }, Landed) => (Landed, Kind::LANDING_REVERTED),
+        _ => return None,
+    };
+    Some(next)
+}
+
+/// Writes what the input says into the record; answers the error it carries.
+fn apply(landing: &mut Landing, input: LandingInput) -> Option<String> {
+    match input {
+        LandingInput::Test {
+            old_tip,
+            onto,
+            new_tip,
+        } => landing.stands_between(old_tip, onto, new_tip),
+        LandingInput::Move {
+            old_tip,
+            onto,
+            new_tip,
+            intent,
+            gate,
+        } => {
+            landing.stands_between(old_tip, onto, new_tip);
+            landing.intent = Some(*intent);
+            landing.gate = gate.map(|gate| *gate);
+        }
+        LandingInput::Conflict { paths } => {
+            landing.conflicts = paths;
+            return Some(landing.conflicts.join("\n"));
+        }
+        LandingInput::Red { error, log } => {
+            landing.log = log;
+            landing.reason = Some(Reason {
+                code: "gate_red".to_owned(),
+                message: error.clone(),
+                hint: Some(format!("weald queue log {}", landing.id)),
+                paths: Vec::new(),
+            });
+            return Some(error);
+        }
+        LandingInput::Refuse(reason) => {
+            let error = reason.message.clone();
+            landing.reason = Some(reason);
+            return Some(error);
+        }
+        LandingInput::CleanedUp(cleanup) => landing.cleanup = Some(cleanup),
+        LandingInput::Reverted { by } => landing.reverted_by = Some(by),
+        LandingInput::Land
+        | LandingInput::Requeue
+        | LandingInput::NothingToLand
+        | LandingInput::Drop => {}
+    }
+    None
 }
