@@ -117,18 +117,54 @@ fn fill(notes: &LandingNotes<'_>) -> String {
         Some((id, subject, _)) => (id.as_str(), *subject),
         None => ("", notes.tree),
     };
-    let mut text = notes.template.to_owned();
-    for (name, value) in [
-        ("name", notes.tree),
-        ("branch", notes.branch),
-        ("target", notes.target),
-        ("task", id),
-        ("subject", subject),
-        ("strategy", notes.strategy.as_str()),
-    ] {
-        text = text.replace(&format!("{{{name}}}"), value);
+    let value = |name: &str| match name {
+        "name" => Some(notes.tree),
+        "branch" => Some(notes.branch),
+        "target" => Some(notes.target),
+        "task" => Some(id),
+        "subject" => Some(subject),
+        "strategy" => Some(notes.strategy.as_str()),
+        _ => None,
+    };
+    let mut text = String::new();
+    let mut rest = notes.template;
+    // What was filled in is not looked at again: a subject may have braces of its own.
+    while let Some((before, name, after)) = next_placeholder(rest) {
+        text.push_str(before);
+        match value(name) {
+            Some(value) => text.push_str(value),
+            None => text.push_str(&format!("{{{name}}}")),
+        }
+        rest = after;
     }
-    text
+    text + rest
+}
+
+/// What a template of a message may name.
+const PLACEHOLDERS: [&str; 6] = ["name", "task", "subject", "branch", "target", "strategy"];
+
+/// Refuses a template that names something unknown.
+pub fn check_message(template: &str) -> Result<(), String> {
+    let mut rest = template;
+    while let Some((_, name, after)) = next_placeholder(rest) {
+        if !PLACEHOLDERS.contains(&name) {
+            let known = PLACEHOLDERS.map(|name| format!("{{{name}}}")).join(", ");
+            return Err(format!("`{{{name}}}` is none of {known}"));
+        }
+        rest = after;
+    }
+    Ok(())
+}
+
+/// The next word in braces, with what is before and after it; other braces are text.
+fn next_placeholder(text: &str) -> Option<(&str, &str, &str)> {
+    let is_word = |word: &str| {
+        !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    text.match_indices('{').find_map(|(open, _)| {
+        let (word, after) = text[open + 1..].split_once('}')?;
+        is_word(word).then_some((&text[..open], word, after))
+    })
 }
 
 fn trailers(notes: &LandingNotes<'_>, commits: &[LandedCommit]) -> Vec<String> {
@@ -225,6 +261,32 @@ mod tests {
         assert_eq!(
             compose(&notes(), &only),
             "fix: it\n\nBecause.\n\nWeald-Tree: login\nWeald-Base: abc\nWeald-Gate: none\n"
+        );
+    }
+
+    #[test]
+    fn a_template_names_what_is_known_and_is_filled_once() {
+        for (template, known) in [
+            ("", true),
+            (
+                "feat({name}): {subject} [{task}] {branch} {target} {strategy}",
+                true,
+            ),
+            ("json {} and { and {a b}", true),
+            ("{author}", false),
+            ("{{subjct}", false),
+        ] {
+            assert_eq!(check_message(template).is_ok(), known, "{template}");
+        }
+        let notes = LandingNotes {
+            template: "{ {name}: {subject}",
+            task: Some(("7".into(), "use {strategy} and {name}", "")),
+            ..notes()
+        };
+        let message = compose(&notes, &[]);
+        assert!(
+            message.starts_with("{ login: use {strategy} and {name}\n"),
+            "{message}"
         );
     }
 }

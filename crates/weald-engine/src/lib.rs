@@ -42,8 +42,8 @@ pub use identity::{Identity, IdentityError, IdentitySource, agent_above, identif
 pub use journal::JOURNAL_FILE;
 pub use landing::{
     ApprovedCommit, ApprovedFile, Clash, CommitScope, Hunk, LANDING_STEPS, LandError, LandRequest,
-    Observed, OnConflict, PathConflict, Progress, QueueView, Radar, Review, Told, Unknown,
-    Unrecorded, Verification, approval_folder,
+    LeftConflict, Observed, OnConflict, PathConflict, Progress, QueueView, Radar, Review, Told,
+    Unknown, Unrecorded, Verification, approval_folder,
 };
 pub use loosening::{Loosening, loosening};
 pub use machine::{SystemClock, SystemProcesses};

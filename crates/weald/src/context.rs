@@ -293,6 +293,11 @@ impl Ground {
         }
     }
 
+    /// The configuration.
+    pub fn config(&self) -> &Config {
+        &self.loaded.config
+    }
+
     /// The trees of the repository, for the caller.
     pub fn trees(&self, context: &Context<'_>) -> Result<Trees<'_>, Failure> {
         let directory = context.directory();

@@ -11,6 +11,8 @@ pub enum Kind {
     OwnText,
     /// Text with `{placeholders}`.
     Template,
+    /// The same for the message of a landing; may be empty.
+    Message,
     /// `true` or `false`.
     Switch,
     /// A whole number from the first to the second.
@@ -235,7 +237,7 @@ pub const KEYS: &[Key] = &[
     ),
     key(
         "landing.message",
-        Kind::Text,
+        Kind::Message,
         "",
         "message template of a landing; empty: from the task",
     ),

@@ -6,6 +6,7 @@ use jiff::SignedDuration;
 use serde::Serialize;
 
 use super::keys::{Key, Kind};
+use crate::landing_message::check_message;
 use crate::naming::check_template;
 
 /// A checked value.
@@ -71,6 +72,10 @@ pub fn check_value(key: &Key, raw: &toml::Value) -> Result<Value, String> {
             Ok(()) => Ok(Value::Text(text()?.to_owned())),
             Err(error) => Err(error.to_string()),
         },
+        Kind::Message => {
+            check_message(text()?)?;
+            Ok(Value::Text(text()?.to_owned()))
+        }
         Kind::Switch => raw
             .as_bool()
             .map(Value::Switch)

@@ -155,7 +155,7 @@ impl Trees<'_> {
         Ok(merge_trees(vault.path(), request)?)
     }
 
-    fn message(
+    pub(super) fn message(
         &self,
         landing: &Landing,
         tree: &Tree,
@@ -183,7 +183,11 @@ impl Trees<'_> {
     }
 
     /// The commits of `head` that are news, oldest first; merges have no words.
-    fn new_commits(&self, head: &str, start: &Beginning) -> Result<Vec<LandedCommit>, LandError> {
+    pub(super) fn new_commits(
+        &self,
+        head: &str,
+        start: &Beginning,
+    ) -> Result<Vec<LandedCommit>, LandError> {
         let answer = self
             .vault()
             .git("log")

@@ -60,7 +60,7 @@ impl Trees<'_> {
         match fetched {
             Ok(()) => Ok(None),
             Err(error) if policy == "require" => Err(not_fetched(name, &error.to_string())
-                .hint("try again, or without it: weald land --set landing.fetch=never")),
+                .hint("try again, or without it: weald land NAME --set landing.fetch=never")),
             Err(error) => Ok(told(&error.to_string())),
         }
     }
@@ -89,7 +89,7 @@ impl Trees<'_> {
             "target_diverged",
             format!("{target} ({ours}) and {name} ({theirs}) both have commits of their own; nothing was moved"),
         )
-        .hint(format!("bring them together: git switch {target} && git pull")))
+        .hint(format!("bring them together: git switch {target} && git pull --no-rebase")))
     }
 }
 

@@ -42,6 +42,7 @@ use stage::Stage;
 
 pub(crate) use fence::FENCE;
 pub(crate) use hold::TargetHold;
+pub use leave::LeftConflict;
 pub(crate) use leftovers::LeftoverKind;
 pub(crate) use recovery::Recovered;
 

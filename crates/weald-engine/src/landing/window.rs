@@ -432,11 +432,6 @@ impl<'t, 'a> Turn<'t, 'a> {
         if !conflicts || !self.mine.contains(&landing.id) {
             return Ok(());
         }
-        if self.request.on_conflict == OnConflict::Leave
-            && let Err(error) = self.trees.leave_conflict(&ended)
-        {
-            self.trees.engine.notice(error.to_string());
-        }
         if self.request.stop_on_conflict || self.request.on_conflict == OnConflict::Leave {
             for id in self.mine.iter().filter(|id| **id > landing.id) {
                 match self.trees.drop_landing(*id) {

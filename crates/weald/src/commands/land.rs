@@ -4,8 +4,10 @@ mod told;
 
 use clap::{Args, ValueEnum};
 use weald_core::id::{LandingId, TaskId, Token};
-use weald_core::landing::{Landing, Strategy};
-use weald_engine::{CommitScope, LandError, LandRequest, OnConflict, Progress};
+use weald_core::landing::{Landing, LandingStatus, Strategy};
+use weald_engine::{
+    CommitScope, LandError, LandRequest, LeftConflict, OnConflict, Progress, Trees,
+};
 use weald_sandbox::{catch_interrupts, interrupted};
 
 use super::pool;
@@ -13,7 +15,7 @@ use crate::completion;
 use crate::context::{Context, Ground};
 use crate::errors::Failure;
 
-pub use told::{answer, answer_one, as_json, short};
+pub use told::{Beside, answer, answer_one, as_json, short};
 
 /// Bring trees' commits to their target
 ///
@@ -87,7 +89,7 @@ impl Land {
         if self.dry_run {
             let trees = ground.trees(context)?;
             let found = trees.dry_run(&request)?;
-            return answer(context, &ground, &found);
+            return answer(context, &ground, &found, &Beside::default());
         }
         if !self.no_wait {
             catch_interrupts();
@@ -176,7 +178,7 @@ pub fn finish(
     mode: Mode,
 ) -> Result<u8, Failure> {
     let worked = work(context, ground, ids, request, mode)?;
-    let code = answer(context, &worked.ground, &worked.landings)?;
+    let code = answer(context, &worked.ground, &worked.landings, &worked.beside)?;
     Ok(worked.exit.unwrap_or(code))
 }
 
@@ -186,6 +188,8 @@ pub struct Worked {
     pub ground: Ground,
     /// As they are now.
     pub landings: Vec<Landing>,
+    /// What else happened.
+    pub beside: Beside,
     /// The exit code, if a signal decides it.
     pub exit: Option<u8>,
 }
@@ -233,13 +237,35 @@ pub fn work(
     // A gate may have taken a spare.
     pool::refill(context, &trees, &ground.place.root());
     let told = before.iter().map(|landing| &landing.id).chain(ids);
-    let landings = told
+    let landings: Vec<_> = told
         .map(|id| trees.landing(*id))
         .collect::<Result<_, _>>()?;
+    let mut beside = Beside::default();
+    if request.on_conflict == OnConflict::Leave {
+        beside.left = left_conflict(context, &trees, &landings);
+    }
     drop(trees);
     Ok(Worked {
         ground,
         landings,
+        beside,
         exit,
     })
+}
+
+/// Leaves the first conflict in the checkout of its target; those behind it were taken out.
+fn left_conflict(
+    context: &Context<'_>,
+    trees: &Trees<'_>,
+    landings: &[Landing],
+) -> Option<(LandingId, LeftConflict)> {
+    let is_conflict = |landing: &&Landing| landing.status == LandingStatus::Conflict;
+    let landing = landings.iter().find(is_conflict)?;
+    match trees.leave_conflict(landing) {
+        Ok(left) => Some((landing.id, left)),
+        Err(error) => {
+            context.ui.warn(&error.to_string());
+            None
+        }
+    }
 }

@@ -270,3 +270,12 @@ fn parallel_settings_are_all_kept_and_the_folder_is_private() {
     let mode = fs::metadata(env.private()).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o700);
 }
+
+#[test]
+fn a_message_that_names_something_unknown_is_refused() {
+    let env = env();
+    let wrong = ["config", "set", "landing.message", "{subjekt}"];
+    let refused = env.refused(&wrong, 2, "invalid_value");
+    assert!(refused.to_string().contains("{subject}"), "{refused:#}");
+    env.ok(&["config", "set", "landing.message", "{name}: {subject}"]);
+}

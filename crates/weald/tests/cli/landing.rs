@@ -231,11 +231,13 @@ fn m4_a_conflict_changes_nothing_and_says_what_to_do() {
         for word in [
             "config.py",
             "weald sync a",
+            "weald run a -- git commit",
             "weald land a",
             "was not touched",
         ] {
             assert!(told.stdout.contains(word), "{told:#?}");
         }
+        assert!(!told.stdout.contains("weald enter"), "it needs the shell");
     }
 }
 
@@ -246,9 +248,12 @@ fn m5_a_conflict_is_left_in_the_target_on_request() {
         let args = ["a", "--on-conflict", "leave", "--strategy", strategy];
         let told = env.weald(&[&["land"], &args[..]].concat());
         assert_eq!(told.code, 3, "{told:#?}");
-        for word in ["git commit", "the conflict is left in"] {
-            assert!(told.stderr.contains(word), "{told:#?}");
+        let place = env.repo().canonicalize().unwrap().display().to_string();
+        let commit = format!("git -C {place} commit -a");
+        for word in [&commit, "the conflict is left in"] {
+            assert!(told.stdout.contains(word), "{told:#?}");
         }
+        assert!(!told.stdout.contains("not touched"), "{told:#?}");
         assert_eq!(env.git(&["status", "--porcelain"]), "UU config.py\n");
         let text = fs::read_to_string(env.repo().join("config.py")).unwrap();
         assert!(
@@ -259,12 +264,27 @@ fn m5_a_conflict_is_left_in_the_target_on_request() {
             env.repo().join(".git/MERGE_HEAD").exists(),
             strategy == "merge"
         );
+        // It can be taken back as printed, and programs are told the place.
+        let line = told
+            .stdout
+            .lines()
+            .find(|line| line.contains("take it back"));
+        let (_, back) = line.unwrap().split_once("git ").unwrap();
+        env.git(&back.split(' ').collect::<Vec<_>>());
+        assert_eq!(env.git(&["status", "--porcelain"]), "");
+        let (code, done) = land(&env, &args);
+        assert_eq!((code, &done[0]["left"]), (3, &json!(place)), "{done:#?}");
         fs::write(env.repo().join("config.py"), "both\n").unwrap();
-        env.git(&["commit", "-qam", "by hand"]);
+        env.git(&["commit", "-qa", "--no-edit", "--cleanup=strip"]);
         assert_eq!(
             parents(&env, "main").len(),
             if strategy == "merge" { 2 } else { 1 }
         );
+        // The words are those of a landing.
+        let words = env.git(&["log", "-1", "--format=%B", "main"]);
+        for word in ["Weald-Task: 1", "Weald-Tree: a", "Weald-Gate: none"] {
+            assert!(words.contains(word), "{strategy}: {words}");
+        }
     }
     // What is in the way of git stays, and is told.
     let env = conflicting("sealed");

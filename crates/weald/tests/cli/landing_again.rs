@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::landing::{conflicting, land, landed, rev, show};
-use crate::trees_remove::{KINDS, commit, grow, repository, try_git};
+use crate::trees_remove::{KINDS, commit, git_in, grow, repository, try_git};
 
 #[test]
 fn m16_a_batch_lands_in_the_order_of_dependencies_with_a_result_each() {
@@ -82,6 +82,16 @@ fn m19_a_revert_that_conflicts_changes_nothing() {
     assert_eq!(answer.code, 3, "{answer:#?}");
     assert_eq!(answer.json()["landing"]["outcome"], "conflict");
     assert_eq!(rev(&env, "main"), before);
+    // It says how to go on, and that goes on.
+    let told = env.weald(&["revert", &id]).stdout;
+    assert!(told.contains(&format!("weald new undo-{id}")), "{told}");
+    let line = told.lines().find(|line| line.contains("-- git revert"));
+    let (_, run) = line.unwrap().split_once("weald ").unwrap();
+    env.ok(&["new", &format!("undo-{id}")]);
+    env.weald(&run.split(' ').collect::<Vec<_>>());
+    let tree = env.root().join(format!("app.weald/undo-{id}"));
+    let status = git_in(&env, &tree, &["status", "--porcelain"]);
+    assert_eq!(status, "UU config.py\n", "{told}");
 }
 
 #[test]

@@ -73,7 +73,12 @@ fn m21_a_target_that_diverged_is_refused_with_both_tips() {
         assert!(message.contains(&ours) && message.contains(&theirs));
         assert_eq!(main_tip(&env), ours);
     }
-    assert_eq!(land(&env, "never").1["outcome"], "landed");
+    // The hint works as it is printed.
+    let hint = land(&env, "try").1["reason"]["hint"].clone();
+    let (_, command) = hint.as_str().unwrap().split_once(": ").unwrap();
+    let together = env.command("sh").args(["-c", command]).output().unwrap();
+    assert!(together.status.success(), "{hint}: {together:?}");
+    assert_eq!(land(&env, "try").1["outcome"], "landed");
 }
 
 #[test]
@@ -85,6 +90,8 @@ fn m21_without_an_answer_require_refuses_try_tells_and_never_is_silent() {
     let (code, landing, _) = land(&env, "require");
     assert_eq!(code, 1, "{landing}");
     assert_eq!(landing["reason"]["code"], "not_fetched", "{landing}");
+    let hint = landing["reason"]["hint"].as_str().unwrap();
+    assert!(hint.ends_with("weald land NAME --set landing.fetch=never"));
     assert_eq!(main_tip(&env), before);
     let silent = land(&env, "never");
     assert_eq!((silent.0, silent.2.as_str()), (0, ""), "{}", silent.1);

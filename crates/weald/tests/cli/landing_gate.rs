@@ -430,3 +430,24 @@ $W land a
     let told = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
     assert!(output.status.success(), "{told}");
 }
+
+#[test]
+fn landing_without_a_gate_says_so_unless_that_was_chosen() {
+    let env = repository();
+    let says = |more: &[&str]| {
+        let told = env.weald(&[&["land", "a", "--keep"], more].concat());
+        assert_eq!(told.code, 0, "{told:#?}");
+        told.stdout.contains("no gate: set gate.command")
+    };
+    tree_with(&env, "a", "a.txt", "a\n");
+    assert!(says(&[]));
+    assert!(!says(&[]), "nothing landed");
+    let tree = env.root().join("app.weald/a");
+    commit(&env, &tree, "b", "b\n");
+    set(&env, "policy.gate", "none");
+    assert!(!says(&[]));
+    commit(&env, &tree, "c", "c\n");
+    set(&env, "policy.gate", "tests");
+    set(&env, "gate.command", "true");
+    assert!(!says(&[]));
+}

@@ -8,7 +8,6 @@ use super::super::LandError;
 use super::Move;
 use super::checkout::Checkout;
 use super::stage::Stage;
-use super::users_git::{UsersAnswer, UsersGit};
 use crate::trees::{Trees, at};
 
 impl Trees<'_> {
@@ -94,25 +93,5 @@ impl Trees<'_> {
         let text = String::from_utf8_lossy(&list.stdout).into_owned();
         let place = text.lines().position(|line| line == commit);
         Ok(place.map(|place| format!("stash@{{{place}}}")))
-    }
-
-    /// git that writes the checkout and the repository: for stashing alone.
-    fn git_in_checkout(
-        &self,
-        checkout: &Checkout,
-        args: &[&str],
-    ) -> Result<UsersAnswer, LandError> {
-        let common = self.place.repository().common_dir();
-        let mut write = vec![checkout.path.clone()];
-        if !common.starts_with(&checkout.path) {
-            write.push(common.to_owned());
-        }
-        self.users_git(&UsersGit {
-            checkout,
-            work_tree: &checkout.path,
-            index: None,
-            write,
-            args,
-        })
     }
 }

@@ -67,6 +67,27 @@ impl Trees<'_> {
         }
     }
 
+    /// The same for git that writes the checkout and the repository: for stashing, and for a conflict that is left.
+    pub(super) fn git_in_checkout(
+        &self,
+        checkout: &Checkout,
+        args: &[&str],
+    ) -> Result<UsersAnswer, LandError> {
+        // The checkout's own git directory is in one of the two.
+        let mut write = vec![checkout.path.clone()];
+        let common = self.place.repository().common_dir();
+        if !common.starts_with(&checkout.path) {
+            write.push(common.to_owned());
+        }
+        self.users_git(&UsersGit {
+            checkout,
+            work_tree: &checkout.path,
+            index: None,
+            write,
+            args,
+        })
+    }
+
     fn users_git_at(&self, level: Level, job: &UsersGit<'_>) -> Result<UsersAnswer, LandError> {
         let mut policy = self.users_policy(job);
         policy.level = level;

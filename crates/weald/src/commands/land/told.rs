@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 use weald_core::id::LandingId;
 use weald_core::landing::{Landing, LandingStatus};
+use weald_engine::LeftConflict;
 
 use crate::context::{Context, Ground};
 use crate::errors::Failure;
@@ -15,20 +16,68 @@ use crate::ui::{ACCENT, DIM, Fields, Out, clean, clean_line, paint};
 /// The number of a landing that was not recorded.
 const DRY_RUN: LandingId = LandingId(0);
 
+/// What happened beside the landings themselves.
+#[derive(Default)]
+pub struct Beside {
+    /// The conflict that waits in the checkout of the target.
+    pub left: Option<(LandingId, LeftConflict)>,
+}
+
+impl Beside {
+    fn left_by(&self, landing: &Landing) -> Option<&LeftConflict> {
+        let left = self.left.as_ref().filter(|(id, _)| *id == landing.id);
+        left.map(|(_, left)| left)
+    }
+}
+
 /// Prints landings; the exit code is the worst of them.
-pub fn answer(context: &Context<'_>, ground: &Ground, landings: &[Landing]) -> Result<u8, Failure> {
+pub fn answer(
+    context: &Context<'_>,
+    ground: &Ground,
+    landings: &[Landing],
+    beside: &Beside,
+) -> Result<u8, Failure> {
     context.tell(&ground.engine);
-    let list: Vec<Value> = landings.iter().map(as_json).collect();
+    let list = landings.iter().map(|landing| {
+        let mut value = as_json(landing);
+        if let Some(left) = beside.left_by(landing) {
+            value["left"] = json!(left.path);
+        }
+        value
+    });
+    let list: Vec<Value> = list.collect();
     context.ui.answer(
         || Fields::new().with("landings", &list),
         |out| {
             if landings.is_empty() {
                 writeln!(out, "nothing waits to land")?;
             }
-            landings.iter().try_for_each(|landing| told(out, landing))
+            for landing in landings {
+                match beside.left_by(landing) {
+                    Some(left) => told_left(out, landing, left)?,
+                    None => told(out, landing)?,
+                }
+            }
+            told_no_gate(out, ground, landings)
         },
     )?;
     Ok(exit_of(landings))
+}
+
+/// Nobody should believe that something was tested where nothing was set up for it.
+fn told_no_gate(out: &mut Out, ground: &Ground, landings: &[Landing]) -> io::Result<()> {
+    let config = ground.config();
+    let is_set = !config.text("gate.command").is_empty() || config.text("policy.gate") == "none";
+    let is_untested =
+        |landing: &Landing| landing.status == LandingStatus::Landed && landing.gate.is_none();
+    match !is_set && landings.iter().any(is_untested) {
+        true => writeln!(
+            out,
+            "{}",
+            paint(DIM, "no gate: set gate.command to test what lands")
+        ),
+        false => Ok(()),
+    }
 }
 
 /// The same for the one that was asked for.
@@ -188,18 +237,59 @@ fn told_cleanup(out: &mut Out, landing: &Landing) -> io::Result<()> {
 
 fn told_conflict(out: &mut Out, landing: &Landing) -> io::Result<()> {
     let (tree, target) = (&landing.tree, &landing.target);
+    if let Some(of) = landing.reverts {
+        return told_revert_conflict(out, landing, of);
+    }
     writeln!(
         out,
         "{} conflicts with {target}; {target} was not touched, the tree is kept:",
         paint(ACCENT, tree)
     )?;
-    for path in &landing.conflicts {
-        writeln!(out, "  {}", clean_line(path))?;
-    }
-    if landing.reverts.is_some() {
-        return Ok(());
-    }
+    told_paths(out, landing)?;
     writeln!(out, "  bring {target} in: weald sync {tree}")?;
-    writeln!(out, "  resolve, commit:   weald enter {tree}")?;
+    writeln!(out, "  resolve them in:   weald path {tree}")?;
+    writeln!(
+        out,
+        "  commit:            weald run {tree} -- git commit -am MESSAGE"
+    )?;
     writeln!(out, "  then:              weald land {tree}")
+}
+
+fn told_revert_conflict(out: &mut Out, landing: &Landing, of: LandingId) -> io::Result<()> {
+    let target = &landing.target;
+    writeln!(
+        out,
+        "landing {of} can't be undone by itself: what came after it changed the same; {target} was not touched:"
+    )?;
+    told_paths(out, landing)?;
+    let commit = short(&landing.head);
+    writeln!(out, "  undo it by hand: weald new undo-{of}")?;
+    writeln!(
+        out,
+        "                   weald run undo-{of} -- git revert {commit}"
+    )?;
+    writeln!(
+        out,
+        "  resolve, commit, then: weald land undo-{of} {}",
+        paint(DIM, "(a merge needs: git revert -m 1)")
+    )
+}
+
+fn told_left(out: &mut Out, landing: &Landing, left: &LeftConflict) -> io::Result<()> {
+    let place = left.path.display();
+    writeln!(
+        out,
+        "{} conflicts with {}; the conflict is left in {place}, the tree is kept:",
+        paint(ACCENT, &landing.tree),
+        landing.target
+    )?;
+    told_paths(out, landing)?;
+    writeln!(out, "  resolve it there, then: git -C {place} commit -a")?;
+    let (git, abort) = left.abort.split_once(' ').unwrap_or((left.abort, ""));
+    writeln!(out, "  or take it back:        {git} -C {place} {abort}")
+}
+
+fn told_paths(out: &mut Out, landing: &Landing) -> io::Result<()> {
+    let mut paths = landing.conflicts.iter();
+    paths.try_for_each(|path| writeln!(out, "  {}", clean_line(path)))
 }
