@@ -156,7 +156,8 @@ fn m20_a_plan_about_another_checkout_is_not_acted_on() {
     let outside = |_: &TestEnv, plan: &mut Value| {
         plan["entries"][0]["path"] = json!("../outside");
     };
-    let changes: [&dyn Fn(&TestEnv, &mut Value); 4] = [&hooks, &other_stage, &into_git, &outside];
+    type Change<'c> = &'c dyn Fn(&TestEnv, &mut Value);
+    let changes: [Change<'_>; 4] = [&hooks, &other_stage, &into_git, &outside];
     for (number, change) in changes.into_iter().enumerate() {
         let env = prepared();
         killed_at(&env, "land.swapped");
