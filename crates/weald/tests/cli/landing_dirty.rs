@@ -203,11 +203,21 @@ fn m7_a_stash_that_does_not_fit_any_more_is_kept_and_told() {
     sh(&env, &env.repo(), BASE);
     let tree = grow(&env, "t", "sealed");
     sh(&env, &tree, "echo landed >a; git commit -q -a -m change");
-    sh(&env, &env.repo(), "echo mine >a");
+    sh(
+        &env,
+        &env.repo(),
+        "echo mine >a; echo mine >b; echo mine >unknown",
+    );
     env.ok(&["config", "set", "landing.autostash", "true"]);
     let answer = env.weald(&["land", "t"]);
     assert_eq!(answer.code, 0, "{answer:#?}");
     assert!(answer.stderr.contains("stash@{0}"), "{answer:#?}");
+    // The checkout is what landed: no half of the stash, no marks of a conflict.
+    assert_eq!(env.git(&["status", "--porcelain"]), "");
+    assert_eq!(
+        fs::read_to_string(env.repo().join("a")).unwrap(),
+        "landed\n"
+    );
     assert_eq!(env.git(&["show", "stash@{0}:a"]), "mine\n");
     assert_eq!(env.git(&["show", "main:a"]), "landed\n");
     let told = env.ok(&["doctor"]);
@@ -216,4 +226,38 @@ fn m7_a_stash_that_does_not_fit_any_more_is_kept_and_told() {
         findings.iter().any(|one| one["code"] == "landing_stash"),
         "{findings:#?}"
     );
+    // The command that is named brings it back, conflict and all.
+    let line = answer
+        .stderr
+        .lines()
+        .find(|line| line.contains("stash pop"));
+    let (_, command) = line.unwrap().split_once("): git ").unwrap();
+    let popped = env
+        .command("git")
+        .args(command.split(' '))
+        .output()
+        .unwrap();
+    assert_eq!(popped.status.code(), Some(1), "{popped:?}");
+    assert_eq!(fs::read_to_string(env.repo().join("b")).unwrap(), "mine\n");
+    assert!(env.repo().join("unknown").exists());
+}
+
+#[test]
+fn m7_a_stash_whose_place_was_taken_is_kept_whole() {
+    let env = repository();
+    sh(&env, &env.repo(), BASE);
+    let tree = grow(&env, "t", "sealed");
+    sh(
+        &env,
+        &tree,
+        "echo landed >taken; git add taken; git commit -q -a -m change",
+    );
+    sh(&env, &env.repo(), "echo mine >taken; echo mine >b");
+    env.ok(&["config", "set", "landing.autostash", "true"]);
+    let answer = env.weald(&["land", "t"]);
+    assert_eq!(answer.code, 0, "{answer:#?}");
+    assert!(answer.stderr.contains("taken does not fit"), "{answer:#?}");
+    assert_eq!(env.git(&["status", "--porcelain"]), "");
+    assert_eq!(env.git(&["show", "stash@{0}:b"]), "mine\n");
+    assert_eq!(env.git(&["show", "stash@{0}^3:taken"]), "mine\n");
 }

@@ -1,8 +1,11 @@
 //! Stashing what is in a landing's way, if the configuration says so, and putting it back.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
 
-use weald_git::Git;
+use weald_git::{Git, MergeRequest, Merged, merge_trees};
 
 use super::super::LandError;
 use super::Move;
@@ -57,16 +60,51 @@ impl Trees<'_> {
         let Some(stashed) = stashed else {
             return;
         };
-        let popped = self.stash_entry(&stashed).and_then(|entry| {
-            let entry = entry.unwrap_or_default();
-            self.git_in_checkout(checkout, &["stash", "pop", "--quiet", "--index", &entry])
-        });
-        let why = match popped {
-            Ok(answer) if answer.code == 0 => return,
-            Ok(answer) => answer.stderr,
+        let why = match self.pop(checkout, &stashed) {
+            Ok(None) => return,
+            Ok(Some(why)) => why,
             Err(error) => error.to_string(),
         };
         self.tell_stash(checkout, &stashed, &why);
+    }
+
+    /// Puts a stash back, or answers why not. git would leave half of one that does not fit in the checkout, so that is
+    /// found out before.
+    fn pop(&self, checkout: &Checkout, stashed: &str) -> Result<Option<String>, LandError> {
+        if let Some(path) = self.misfit(checkout, stashed)? {
+            return Ok(Some(format!("{path} does not fit what landed")));
+        }
+        let entry = self.stash_entry(stashed)?.unwrap_or_default();
+        let args = ["stash", "pop", "--quiet", "--index", &entry];
+        let answer = self.git_in_checkout(checkout, &args)?;
+        Ok(Some(answer.stderr).filter(|_| answer.code != 0))
+    }
+
+    /// A path of a stash that can't be put back: it conflicts with what is there now, or something is in its place.
+    fn misfit(&self, checkout: &Checkout, stashed: &str) -> Result<Option<String>, LandError> {
+        let git = |name: &str| Git::new(&checkout.git_dir, name);
+        let head = git("rev-parse").args(["--verify", "HEAD"]).run()?;
+        let head = String::from_utf8_lossy(&head).trim().to_owned();
+        let request = MergeRequest {
+            ours: &head,
+            theirs: stashed,
+            base: Some(&format!("{stashed}^1")),
+            attributes: &head,
+        };
+        if let Merged::Conflict { paths, .. } = merge_trees(&checkout.git_dir, request)? {
+            return Ok(Some(paths.join(", ")));
+        }
+        // The third parent has what was untracked; there is none without any.
+        let untracked = git("ls-tree")
+            .args(["-r", "-z", "--name-only", &format!("{stashed}^3")])
+            .output()?;
+        let mut paths = untracked.stdout.split(|byte| *byte == 0);
+        let in_the_way = paths.find(|path| {
+            let place = checkout.path.join(OsStr::from_bytes(path));
+            let found = fs::symlink_metadata(place);
+            !path.is_empty() && found.map_or_else(|e| e.kind() != ErrorKind::NotFound, |_| true)
+        });
+        Ok(in_the_way.map(|path| String::from_utf8_lossy(path).into_owned()))
     }
 
     /// Tells where stashed changes are.
@@ -74,7 +112,7 @@ impl Trees<'_> {
         let entry = self.stash_entry(stashed).ok().flatten();
         let entry = entry.unwrap_or_else(|| stashed.to_owned());
         self.engine.notice(format!(
-            "your changes in {} are kept in the stash ({why}): git -C {0} stash apply --index {entry}",
+            "your changes in {} are kept in the stash ({why}): git -C {0} stash pop {entry}",
             checkout.path.display()
         ));
     }
