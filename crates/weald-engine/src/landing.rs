@@ -21,6 +21,7 @@ mod radar;
 mod revert;
 mod settle;
 mod source;
+mod unfinished;
 mod verify;
 mod window;
 

@@ -5,15 +5,12 @@ use std::thread;
 use std::time::Duration;
 
 use weald_core::id::LandingId;
-use weald_core::landing::{Landing, LandingInput, LandingStatus};
+use weald_core::landing::Landing;
 use weald_core::queue::QueueRefusal;
-use weald_core::session::ProcessState;
-use weald_core::store::Durability;
 
 use super::LandError;
 use super::interrupt::go_on;
-use super::moving::Recovered;
-use super::queue::{Lease, end_process};
+use super::queue::Lease;
 use super::source::LandRequest;
 use super::window::Turn;
 use crate::configuration::SHARED_FILE;
@@ -98,67 +95,18 @@ impl Trees<'_> {
         mine: &[LandingId],
         request: &LandRequest,
     ) -> Result<Progress, LandError> {
-        self.recover_landings(lease)?;
+        let blocked = self.recover_landings(lease)?;
         let lost = AtomicBool::new(false);
         thread::scope(|scope| {
             let renewing = self.keep_renewing(scope, lease, &lost);
-            let worked = Turn::new(self, lease, mine, request, &lost).work(scope);
+            let worked = Turn::new(self, lease, mine, request, &lost)
+                .without(&blocked)
+                .work(scope);
             drop(renewing);
-            worked
+            let worked = worked?;
+            blocked.require_none_of(mine)?;
+            Ok(worked)
         })
-    }
-
-    /// Ends what other processes left: in the middle of moving the target, or right after it.
-    pub(crate) fn recover_landings(&self, lease: &Lease) -> Result<(), LandError> {
-        let view = self.queue()?;
-        for landing in &view.unsettled {
-            match self.settle_landed(landing) {
-                Err(error @ (LandError::Store(_) | LandError::Queue(_))) => return Err(error),
-                // It has landed; what is in the way of the rest must not be in the way of others.
-                Err(error) => self
-                    .engine
-                    .notice(format!("landing {} is not settled: {error}", landing.id)),
-                Ok(()) => {}
-            }
-        }
-        let is_moving = |landing: &&Landing| landing.status == LandingStatus::Moving;
-        view.open
-            .iter()
-            .filter(is_moving)
-            .try_for_each(|landing| self.recover_landing(lease, landing))
-    }
-
-    fn recover_landing(&self, lease: &Lease, landing: &Landing) -> Result<(), LandError> {
-        let worker = landing.intent.as_ref().map(|intent| &intent.worker);
-        if let Some(worker) = worker
-            && Some(worker) != self.me().as_ref()
-            && self.engine.processes.state(worker) != ProcessState::Gone
-            && !end_process(self, worker)
-        {
-            return Err(LandError::refused(
-                "landing_busy",
-                format!(
-                    "process {} on {} was stopped while it moved {}, and can't be ended from here",
-                    worker.pid, worker.host, landing.target
-                ),
-            )
-            .hint(format!("end it: kill -9 {}", worker.pid)));
-        }
-        match self.recover_move(landing, &lease.fence)? {
-            Recovered::Landed => {
-                let landed = LandingInput::Land;
-                let landed = self.advance(lease, landing.id, Durability::Power, landed)?;
-                self.settle_landed(&landed)
-            }
-            Recovered::TakenBack => self
-                .advance(
-                    lease,
-                    landing.id,
-                    Durability::Process,
-                    LandingInput::Requeue,
-                )
-                .map(drop),
-        }
     }
 
     /// Whether the repository's own settings are others by now than those that this process read.

@@ -27,6 +27,7 @@ use super::lander::Progress;
 use super::moving::{MoveRequest, TargetHold};
 use super::queue::Lease;
 use super::source::{LandRequest, OnConflict};
+use super::unfinished::Blocked;
 use crate::steps::step;
 use crate::trees::Trees;
 
@@ -87,6 +88,8 @@ pub(super) struct Turn<'t, 'a> {
     attempts: BTreeMap<LandingId, u32>,
     /// What the remotes have on top of targets; asked once a turn.
     remotes: BTreeMap<String, Result<Option<String>, Box<Reason>>>,
+    /// Targets that nothing can land on.
+    blocked: Option<&'t Blocked>,
 }
 
 impl<'t, 'a> Turn<'t, 'a> {
@@ -106,7 +109,14 @@ impl<'t, 'a> Turn<'t, 'a> {
             window: VecDeque::new(),
             attempts: BTreeMap::new(),
             remotes: BTreeMap::new(),
+            blocked: None,
         }
+    }
+
+    /// Lets nothing land on these targets.
+    pub(super) fn without(mut self, blocked: &'t Blocked) -> Self {
+        self.blocked = Some(blocked);
+        self
     }
 
     /// Works until nothing is left for this process.
@@ -199,6 +209,9 @@ impl<'t, 'a> Turn<'t, 'a> {
         scope: &'scope Scope<'scope, 't>,
         landing: &Landing,
     ) -> Result<Attempt, LandError> {
+        if let Some(blocked) = self.blocked {
+            blocked.require_free(&landing.target)?;
+        }
         let count = self.attempts.entry(landing.id).or_default();
         *count += 1;
         if *count > ATTEMPTS {

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use clap::{Args, Subcommand};
 use serde_json::Value;
 use weald_core::id::LandingId;
-use weald_core::landing::Landing;
+use weald_core::landing::{Landing, LandingStatus};
 use weald_core::queue::Queue;
 use weald_engine::LandRequest;
 use weald_sandbox::catch_interrupts;
@@ -34,6 +34,7 @@ enum QueueCommand {
     Resume(Resume),
     Drop(Drop),
     Retry(Retry),
+    Recover(Recover),
     Log(Log),
 }
 
@@ -78,6 +79,13 @@ struct Retry {
     landing: LandingId,
 }
 
+/// End a landing whose process can't be found any more; only you can say that it is gone
+#[derive(Args)]
+struct Recover {
+    #[arg(value_name = "LANDING")]
+    landing: LandingId,
+}
+
 /// Print the output of a landing's gate
 #[derive(Args)]
 struct Log {
@@ -95,6 +103,7 @@ impl QueueArgs {
             Some(QueueCommand::Resume(command)) => command.run(context),
             Some(QueueCommand::Drop(command)) => command.run(context),
             Some(QueueCommand::Retry(command)) => command.run(context),
+            Some(QueueCommand::Recover(command)) => command.run(context),
             Some(QueueCommand::Log(command)) => command.run(context),
         }
     }
@@ -215,6 +224,30 @@ impl Retry {
             &[queued.id],
             &LandRequest::default(),
             Mode::Work,
+        )
+    }
+}
+
+impl Recover {
+    fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let ground = context.ground()?;
+        let landing = ground.trees(context)?.recover_by_hand(self.landing)?;
+        context.tell(&ground.engine);
+        context.ui.answer(
+            || Fields::new().with("landing", &as_json(&landing)),
+            |out| match landing.status {
+                LandingStatus::Landed => writeln!(
+                    out,
+                    "{} has it: {} landed",
+                    landing.target,
+                    paint(ACCENT, &landing.tree)
+                ),
+                _ => writeln!(
+                    out,
+                    "it was taken back, and waits again; go on: weald land {}",
+                    landing.tree
+                ),
+            },
         )
     }
 }

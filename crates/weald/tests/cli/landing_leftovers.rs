@@ -10,7 +10,7 @@ use weald_testkit::TestEnv;
 use crate::landing::{land, landed, rev};
 use crate::landing_moving::sh;
 use crate::trees_crash::settle;
-use crate::trees_remove::{grow, repository};
+use crate::trees_remove::{commit, grow, repository};
 
 /// Writes a stage whose plan would put a program among main's hooks.
 fn plant(env: &TestEnv, stage: &Path) {
@@ -192,5 +192,113 @@ fn m20_a_plan_whose_landing_has_ended_is_brought_in_order() {
     assert_eq!(env.git(&["status", "--porcelain"]), "");
     assert_eq!(fs::read_to_string(env.repo().join("gone")).unwrap(), "1\n");
     assert!(!stage.exists() && !plan_file(&env, 50).exists());
+    landed(&env, &["t"]);
+}
+
+/// Makes the process of a landing one of another machine.
+fn move_away(env: &TestEnv, landing: i64) {
+    let database = rusqlite::Connection::open(env.private().join("weald.db")).unwrap();
+    let changed = database.execute(
+        "UPDATE landings SET doc = json_set(doc, '$.intent.worker.host', 'elsewhere') WHERE id = ?1",
+        [landing],
+    );
+    assert_eq!(changed.unwrap(), 1);
+}
+
+#[test]
+fn m20_a_landing_of_an_unknown_process_blocks_its_target_alone() {
+    let env = prepared();
+    let other = grow(&env, "other", "sealed");
+    commit(&env, &other, "o", "o");
+    killed_at(&env, "land.swapped");
+    move_away(&env, 1);
+    for args in [&[][..], &["--fix"]] {
+        let told = of_code(&findings(&env, args), "landing_unfinished");
+        assert_eq!(told.len(), 1, "{told:#?}");
+        assert_eq!(told[0]["fixed"], false);
+        let would = told[0]["would"].as_str().unwrap();
+        assert!(would.contains("weald queue recover 1"), "{would}");
+    }
+    let (_, done) = land(&env, &["other"]);
+    assert_eq!(done[0]["reason"]["code"], "landing_unfinished", "{done:#?}");
+    let hint = done[0]["reason"]["hint"].as_str().unwrap();
+    assert!(hint.contains("weald queue recover 1"), "{hint}");
+    // Itself, and the whole queue: told, not waited for.
+    for args in [&["land", "t", "--json"][..], &["land", "--json"]] {
+        let answer = env.weald(args);
+        assert_eq!(answer.code, 1, "{answer:#?}");
+        assert!(answer.stdout.contains("landing_unfinished"), "{answer:#?}");
+    }
+    sh(&env, &env.repo(), "git branch side main");
+    env.ok(&["config", "set", "target", "side"]);
+    let aside = grow(&env, "aside", "sealed");
+    commit(&env, &aside, "s", "s");
+    landed(&env, &["aside"]);
+    assert_eq!(env.git(&["show", "side:s"]), "s");
+    env.ok(&["config", "set", "target", "main"]);
+    // An agent can't say that it is gone, its owner can.
+    let mut agent = env.weald_command(&["queue", "recover", "1", "--json"]);
+    let refused = agent.env("CLAUDECODE", "1").output().unwrap();
+    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+    env.ok(&["queue", "recover", "1"]);
+    assert_eq!(env.git(&["status", "--porcelain"]), "");
+    let again = env.weald(&["queue", "recover", "1", "--json"]);
+    assert!(again.stdout.contains("nothing_to_recover"), "{again:#?}");
+    landed(&env, &["t"]);
+}
+
+#[test]
+fn m20_a_running_landing_is_not_recovered_by_hand() {
+    let env = prepared();
+    let mut command = env.weald_command(&["land", "t"]);
+    command
+        .env("WEALD_STEP", "stop:land.swapped")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let mut stopped = command.spawn().unwrap();
+    let pid = rustix::process::Pid::from_child(&stopped);
+    rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::UNTRACED).unwrap();
+    let refused = env.weald(&["queue", "recover", "1", "--json"]);
+    assert!(refused.stdout.contains("landing_busy"), "{refused:#?}");
+    rustix::process::kill_process(pid, rustix::process::Signal::CONT).unwrap();
+    assert!(stopped.wait().unwrap().success());
+    assert_eq!(env.git(&["show", "main:a"]), "2\n");
+}
+
+#[test]
+fn m20_a_worktree_that_git_forgot_meanwhile_is_in_nobody_s_way() {
+    let env = prepared();
+    sh(
+        &env,
+        &env.repo(),
+        "git switch -q -c dev; git worktree add -q ../m main",
+    );
+    killed_at(&env, "land.swapped");
+    fs::remove_dir_all(env.repo().join(".git/worktrees/m")).unwrap();
+    let told = of_code(&findings(&env, &["--fix"]), "landing_unfinished");
+    assert_eq!(told[0]["fixed"], true, "{told:#?}");
+    landed(&env, &["t"]);
+    assert_eq!(env.git(&["show", "main:a"]), "2\n");
+}
+
+#[test]
+fn m20_a_history_that_cannot_be_read_decides_nothing() {
+    let env = prepared();
+    killed_at(&env, "land.swapped");
+    // Somebody committed meanwhile, and that commit can't be read.
+    let tip = env.git(&["commit-tree", "-p", "main", "-m", "mine", "main^{tree}"]);
+    let tip = tip.trim();
+    let (folder, name) = tip.split_at(2);
+    let object = env.repo().join(".git/objects").join(folder).join(name);
+    for lock in ["refs/heads/main.lock", "HEAD.lock"] {
+        let _ = fs::remove_file(env.repo().join(".git").join(lock));
+    }
+    fs::write(env.repo().join(".git/refs/heads/main"), format!("{tip}\n")).unwrap();
+    fs::rename(&object, env.root().join("object")).unwrap();
+    let told = of_code(&findings(&env, &["--fix"]), "landing_unfinished");
+    assert_eq!(told[0]["fixed"], false, "{told:#?}");
+    assert!(plan_file(&env, 1).exists());
+    assert_eq!(fs::read_to_string(env.repo().join("a")).unwrap(), "2\n");
+    fs::rename(env.root().join("object"), &object).unwrap();
     landed(&env, &["t"]);
 }

@@ -80,6 +80,24 @@ impl Trees<'_> {
         Ok(found)
     }
 
+    /// Plans of landings that have ended, with their targets.
+    pub(crate) fn ended_plans(&self) -> Result<Vec<(Leftover, String)>, LandError> {
+        let open = self.queue()?.open;
+        let mut ended = Vec::new();
+        for left in self.leftover_plans()? {
+            if open.iter().any(|landing| landing.id == left.landing) {
+                continue;
+            }
+            match Plan::read(&left.path) {
+                Ok(plan) => ended.extend(plan.map(|plan| (left, plan.target))),
+                Err(error) => self
+                    .engine
+                    .notice(format!("{}: {error}", left.path.display())),
+            }
+        }
+        Ok(ended)
+    }
+
     /// Plans of any landing.
     fn leftover_plans(&self) -> Result<Vec<Leftover>, LandError> {
         let folder = plans(self.place.private());

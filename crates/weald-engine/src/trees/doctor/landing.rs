@@ -3,6 +3,7 @@
 use std::io;
 
 use weald_core::landing::{Landing, LandingStatus};
+use weald_core::session::ProcessState;
 
 use super::{Round, Severity};
 use crate::landing::{LandError, Lease, LeftoverKind};
@@ -14,12 +15,18 @@ impl Round<'_, '_> {
         let trees = self.trees;
         let view = trees.queue().map_err(|error| told(trees, error))?;
         let holder = view.queue.holder.as_ref();
-        if holder.is_some_and(|holder| trees.may_live(&holder.process)) {
+        let holder = holder.map(|holder| trees.engine.processes.state(&holder.process));
+        if holder == Some(ProcessState::Running) {
             return Ok(());
         }
         let is_moving = |landing: &&Landing| landing.status == LandingStatus::Moving;
         for landing in view.open.iter().filter(is_moving) {
             self.check_move(landing);
+        }
+        let expires = view.queue.holder.as_ref().map(|holder| holder.expires_at);
+        let now = trees.now()?;
+        if holder == Some(ProcessState::Unknown) && expires.is_some_and(|expires| now < expires) {
+            return Ok(());
         }
         for landing in &view.unsettled {
             let what = format!(
@@ -28,7 +35,7 @@ impl Round<'_, '_> {
             );
             let would = "complete its task, and let its tree go as configured";
             self.found("landing_unsettled", Severity::Warn, what, would, || {
-                alone(trees, |lease| trees.recover_landings(lease))
+                alone(trees, |lease| trees.recover_landings(lease).map(drop))
             });
         }
         let left = trees
@@ -70,7 +77,20 @@ impl Round<'_, '_> {
     fn check_move(&mut self, landing: &Landing) {
         let trees = self.trees;
         let worker = landing.intent.as_ref().map(|intent| &intent.worker);
-        if worker.is_some_and(|worker| trees.may_live(worker)) {
+        let state = worker.map(|worker| trees.engine.processes.state(worker));
+        if let (Some(worker), Some(ProcessState::Unknown)) = (worker, state) {
+            let what = format!(
+                "landing {} of tree {} moves {}, and whether its process ({} on {}) lives can't be told",
+                landing.id, landing.tree, landing.target, worker.pid, worker.host
+            );
+            let would = format!(
+                "if that process is gone: weald queue recover {}",
+                landing.id
+            );
+            self.told("landing_unfinished", Severity::Error, what, would);
+            return;
+        }
+        if state == Some(ProcessState::Running) {
             return;
         }
         let what = format!(
@@ -79,7 +99,7 @@ impl Round<'_, '_> {
         );
         let would = "bring it to its end if it is on the way there, else take it back";
         self.found("landing_unfinished", Severity::Error, what, would, || {
-            alone(trees, |lease| trees.recover_landings(lease))
+            alone(trees, |lease| trees.recover_landing(lease, landing.id))
         });
     }
 }
