@@ -302,3 +302,28 @@ fn m20_a_history_that_cannot_be_read_decides_nothing() {
     fs::rename(env.root().join("object"), &object).unwrap();
     landed(&env, &["t"]);
 }
+
+#[test]
+fn m7_files_that_git_was_told_to_skip_are_compared_if_they_are_there() {
+    for (change, file) in [("echo 2 >a", "a"), ("git rm -q gone", "gone")] {
+        let env = repository();
+        let base = "echo 1 >a; echo 1 >gone; git add -A; git commit -q -m base";
+        sh(&env, &env.repo(), base);
+        let tree = grow(&env, "t", "sealed");
+        let change = format!("{change}; git add -A; git commit -q -m change");
+        sh(&env, &tree, &change);
+        let skip = format!("git update-index --skip-worktree {file}");
+        sh(&env, &env.repo(), &format!("{skip}; echo LOCAL >{file}"));
+        let before = rev(&env, "main");
+        let (_, done) = land(&env, &["t"]);
+        assert_eq!(done[0]["reason"]["code"], "target_dirty", "{done:#?}");
+        assert_eq!(done[0]["reason"]["paths"], json!([file]));
+        let kept = fs::read_to_string(env.repo().join(file)).unwrap();
+        assert_eq!((kept.as_str(), rev(&env, "main")), ("LOCAL\n", before));
+        assert_eq!(env.git(&["ls-files", "-v", file]), format!("S {file}\n"));
+        // As it was committed, it is in nobody's way.
+        fs::write(env.repo().join(file), "1\n").unwrap();
+        landed(&env, &["t"]);
+        assert_eq!(env.git(&["status", "--porcelain"]), "");
+    }
+}

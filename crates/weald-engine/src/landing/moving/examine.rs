@@ -88,8 +88,9 @@ impl Trees<'_> {
         if !staged.is_empty() {
             return Err(dirty(wanted, checkout, staged));
         }
-        self.forget_assumptions(checkout, stage, touched)?;
+        let skipped = self.forget_assumptions(checkout, stage, touched)?;
         let answer = self.unstaged(checkout, stage)?;
+        set_bit(checkout, stage, "--skip-worktree", skipped)?;
         Ok(touched::overlap(touched, &paths_of(checkout, &answer)?))
     }
 
@@ -132,38 +133,60 @@ impl Trees<'_> {
         }
     }
 
-    /// Entries that the user told git to take for unchanged are compared, too, if the landing touches them.
+    /// Entries that the user told git to take for unchanged, or not to look at, are compared, too, if the landing touches
+    /// them and a file is there. Answers those of the second kind.
     fn forget_assumptions(
         &self,
         checkout: &Checkout,
         stage: &Stage,
         touched: &[Touched],
-    ) -> Result<(), LandError> {
-        let git = |name: &str| Git::new(&checkout.git_dir, name).index_file(&stage.new_index());
-        let listed = git("ls-files").args(["-v", "-z"]).run()?;
-        let assumed: BTreeSet<&[u8]> = listed
-            .split(|byte| *byte == 0)
-            .filter(|line| line.first().is_some_and(u8::is_ascii_lowercase))
-            .filter_map(|line| line.get(2..))
-            .collect();
-        let mut list = Vec::new();
-        for one in touched
-            .iter()
-            .filter(|one| assumed.contains(one.path.as_slice()))
-        {
-            list.extend_from_slice(&one.path);
-            list.push(0);
-        }
-        if list.is_empty() {
-            return Ok(());
-        }
-        git("update-index")
-            .work_tree(&checkout.path)
-            .args(["--no-assume-unchanged", "-z", "--stdin"])
-            .input(list)
+    ) -> Result<Vec<u8>, LandError> {
+        let listed = Git::new(&checkout.git_dir, "ls-files")
+            .index_file(&stage.new_index())
+            .args(["-v", "-z"])
             .run()?;
-        Ok(())
+        let folder = Folder::open(&checkout.path).map_err(at(&checkout.path))?;
+        let touched: BTreeSet<&[u8]> = touched.iter().map(|one| one.path.as_slice()).collect();
+        let (mut assumed, mut skipped) = (Vec::new(), Vec::new());
+        for line in listed.split(|byte| *byte == 0) {
+            let (Some(tag), Some(path)) = (line.first(), line.get(2..)) else {
+                continue;
+            };
+            if !touched.contains(path) {
+                continue;
+            }
+            let entry = [path, b"\0"].concat();
+            if tag.is_ascii_lowercase() {
+                assumed.extend_from_slice(&entry);
+            }
+            let is_there = || folder.stamp(path).map_err(at(&checkout.path));
+            if tag.eq_ignore_ascii_case(&b'S') && is_there()?.is_some() {
+                skipped.extend_from_slice(&entry);
+            }
+        }
+        set_bit(checkout, stage, "--no-assume-unchanged", assumed)?;
+        set_bit(checkout, stage, "--no-skip-worktree", skipped.clone())?;
+        Ok(skipped)
     }
+}
+
+/// Sets or clears a bit of entries in the index in the making.
+fn set_bit(
+    checkout: &Checkout,
+    stage: &Stage,
+    bit: &str,
+    entries: Vec<u8>,
+) -> Result<(), LandError> {
+    if entries.is_empty() {
+        return Ok(());
+    }
+    Git::new(&checkout.git_dir, "update-index")
+        .index_file(&stage.new_index())
+        .work_tree(&checkout.path)
+        .args([bit, "-z", "--stdin"])
+        .input(entries)
+        .run()?;
+    Ok(())
 }
 
 /// The paths of raw differences; unmerged ones refuse.
