@@ -15,6 +15,7 @@ mod index_lock;
 mod known_index;
 mod leave;
 mod leftovers;
+mod originals;
 mod perform;
 mod plan;
 mod precheck;

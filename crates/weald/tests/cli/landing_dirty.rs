@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::landing::{land, landed, rev};
 use crate::landing_moving::{nothing_left, sh, state};
-use crate::trees_remove::{git_in, grow, repository};
+use crate::trees_remove::{commit, git_in, grow, repository};
 
 const BASE: &str =
     "mkdir d; for f in a b gone d/x turned assumed; do echo 1 >$f; done; echo '*.log' >.gitignore
@@ -260,4 +260,38 @@ fn m7_a_stash_whose_place_was_taken_is_kept_whole() {
     assert_eq!(env.git(&["status", "--porcelain"]), "");
     assert_eq!(env.git(&["show", "stash@{0}:b"]), "mine\n");
     assert_eq!(env.git(&["show", "stash@{0}^3:taken"]), "mine\n");
+}
+
+#[test]
+fn m7_what_was_stashed_comes_back_byte_by_byte() {
+    use std::os::unix::fs::PermissionsExt;
+    let env = repository();
+    fs::write(env.repo().join(".gitattributes"), "*.txt text\n").unwrap();
+    for file in ["shared", "notes.txt"] {
+        fs::write(env.repo().join(file), "1\n2\n3\n4\n5\n6\n7\n8\n").unwrap();
+    }
+    env.git(&["add", "-A"]);
+    env.git(&["commit", "-q", "-m", "more"]);
+    let tree = grow(&env, "a", "sealed");
+    commit(&env, &tree, "shared", "one\n2\n3\n4\n5\n6\n7\n8\n");
+    env.ok(&["config", "set", "landing.autostash", "true"]);
+    // In the way, but it goes together; and files that are not in the way at all.
+    fs::write(env.repo().join("shared"), "1\n2\n3\n4\n5\n6\n7\neight\n").unwrap();
+    fs::write(env.repo().join("notes.txt"), "with\r\nreturns\r\n").unwrap();
+    fs::write(env.repo().join("new.txt"), "new\r\n").unwrap();
+    fs::write(env.repo().join("key.pem"), "secret").unwrap();
+    let only_me = fs::Permissions::from_mode(0o600);
+    fs::set_permissions(env.repo().join("key.pem"), only_me).unwrap();
+    fs::hard_link(env.repo().join("key.pem"), env.root().join("key")).unwrap();
+    landed(&env, &["a", "--keep"]);
+    let read = |file: &str| fs::read_to_string(env.repo().join(file)).unwrap();
+    assert_eq!(read("shared"), "one\n2\n3\n4\n5\n6\n7\neight\n");
+    assert_eq!(read("notes.txt"), "with\r\nreturns\r\n");
+    assert_eq!(read("new.txt"), "new\r\n");
+    let found = fs::metadata(env.repo().join("key.pem")).unwrap();
+    assert_eq!(found.permissions().mode() & 0o777, 0o600);
+    let same = fs::metadata(env.root().join("key")).unwrap();
+    use std::os::unix::fs::MetadataExt;
+    assert_eq!(found.ino(), same.ino(), "the same file as before");
+    assert_eq!(env.git(&["stash", "list"]), "");
 }

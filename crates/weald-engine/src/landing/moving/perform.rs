@@ -110,7 +110,7 @@ impl Trees<'_> {
             {
                 self.stash(wanted, checkout, stage).and_then(|stashed| {
                     let moved = self.move_checkout(wanted, checkout, stage, part);
-                    self.unstash(checkout, stashed);
+                    self.unstash(moved.is_ok().then_some(wanted), checkout, stage, stashed);
                     moved
                 })
             }

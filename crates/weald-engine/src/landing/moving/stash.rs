@@ -22,6 +22,7 @@ impl Trees<'_> {
         stage: &Stage,
     ) -> Result<Option<String>, LandError> {
         let before = self.stash_tip()?;
+        self.keep_originals(checkout, stage)?;
         let message = format!("weald: land {}", wanted.landing);
         let answer = self.git_in_checkout(
             checkout,
@@ -56,12 +57,26 @@ impl Trees<'_> {
     }
 
     /// Puts a stash back; one that does not fit any more is kept, and told.
-    pub(super) fn unstash(&self, checkout: &Checkout, stashed: Option<String>) {
+    pub(super) fn unstash(
+        &self,
+        moved: Option<&Move>,
+        checkout: &Checkout,
+        stage: &Stage,
+        stashed: Option<String>,
+    ) {
         let Some(stashed) = stashed else {
             return;
         };
         let why = match self.pop(checkout, &stashed) {
-            Ok(None) => return,
+            Ok(None) => {
+                if let Err(error) = self.restore_originals(moved, checkout, stage) {
+                    let place = checkout.path.display();
+                    self.engine.notice(format!(
+                        "your changes are back in {place}, but not all as they were: {error}"
+                    ));
+                }
+                return;
+            }
             Ok(Some(why)) => why,
             Err(error) => error.to_string(),
         };
