@@ -116,7 +116,9 @@ impl Trees<'_> {
     ) -> Result<Recovered, LandError> {
         let _ = fs::remove_file(index_lock::building(&checkout.git_dir, wanted.landing));
         let plan = Plan::of(stage, checkout).map_err(at(&stage.path))?;
-        let plan = plan.filter(|_| self.can_end(wanted, checkout, stage));
+        if plan.is_some() && !self.can_end(wanted, checkout, stage) {
+            return self.give_up(wanted, stage);
+        }
         let is_held = index_lock::holder(&checkout.git_dir) == Some(wanted.landing);
         let mut recovered = self.verdict(wanted)?;
         if plan.is_some() || is_held {
@@ -134,6 +136,21 @@ impl Trees<'_> {
         }
         stage.remove().map_err(at(&stage.path))?;
         Ok(recovered)
+    }
+
+    /// What can't be put back is kept where it is, under a name that no landing has.
+    fn give_up(&self, wanted: &Move, stage: &Stage) -> Result<Recovered, LandError> {
+        if stage.is_there() {
+            let kept = stage.path.with_extension("kept");
+            fs::rename(&stage.path, &kept).map_err(at(&kept))?;
+            self.engine.notice(format!(
+                "files that landing {} took out of it are kept in {}",
+                wanted.landing,
+                kept.display()
+            ));
+        }
+        stage.remove().map_err(at(&stage.path))?;
+        self.verdict(wanted)
     }
 
     /// Whether everything is there that a plan speaks of. Without the stage there is nothing to put back from, and a
