@@ -23,6 +23,7 @@ mod settle;
 mod source;
 mod unfinished;
 mod verify;
+mod waiting;
 mod window;
 
 pub use approval::{ApprovedCommit, ApprovedFile, Review, approval_folder};

@@ -80,7 +80,10 @@ impl Trees<'_> {
         expected: Option<&str>,
     ) -> Result<Review, LandError> {
         self.refuse_agents()?;
-        let tree = self.named(name)?;
+        let tree = match name {
+            Some(name) => self.tree_or_task(name)?,
+            None => self.named(None)?,
+        };
         let site = self.site(&tree)?;
         let (tree, look) = self.import_and_follow(&tree, &site)?;
         let name = &tree.name;

@@ -126,7 +126,7 @@ impl Trees<'_> {
     pub fn conflicts(&self, names: &[String]) -> Result<Radar, LandError> {
         let mut wanted = BTreeSet::new();
         for name in names {
-            wanted.insert(self.named(Some(name))?.id);
+            wanted.insert(self.tree_or_task(name)?.id);
         }
         let trees: Vec<Tree> = self
             .records()?

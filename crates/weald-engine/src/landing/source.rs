@@ -58,10 +58,12 @@ impl Trees<'_> {
                 found.push(tree);
             }
         }
+        self.warn_of_dependencies(&found)?;
         self.in_order(found)
     }
 
-    fn tree_or_task(&self, name: &str) -> Result<Tree, LandError> {
+    /// A tree by its name, or by the number of its task.
+    pub fn tree_or_task(&self, name: &str) -> Result<Tree, LandError> {
         let not_found = match self.named(Some(name)) {
             Ok(tree) => return Ok(tree),
             Err(error @ TreeError::NotFound { .. }) => error,
@@ -353,6 +355,13 @@ impl Trees<'_> {
                 format!("landing {id} is in the queue already"),
             )
             .hint("weald queue"));
+        }
+        if old.status == LandingStatus::Landed {
+            return Err(LandError::refused(
+                "landed_already",
+                format!("landing {id} has landed; there is nothing to try again"),
+            )
+            .hint(format!("what {} has since: weald land {0}", old.tree)));
         }
         let tree = self.named(Some(old.tree.as_str()))?;
         let request = LandRequest {

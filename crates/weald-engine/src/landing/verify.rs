@@ -25,6 +25,9 @@ pub struct Verification {
     pub since: Option<String>,
     /// How many commits were looked at, each merge as one.
     pub checked: usize,
+    /// Whether a remote's branch is known to compare with.
+    #[serde(skip)]
+    pub has_remote: bool,
     /// How many landings are recorded.
     pub landings: usize,
     /// Commits that no landing brought, newest first.
@@ -99,6 +102,11 @@ impl Trees<'_> {
             target: branch.to_owned(),
             tip: found.tip.as_str().to_owned(),
             landings: landed.len(),
+            has_remote: self
+                .place
+                .repository()
+                .resolve(&format!("refs/remotes/origin/{branch}"))?
+                .is_some(),
             ..Verification::default()
         };
         verification.since = match since {

@@ -264,7 +264,8 @@ fn said(tree: &Tree, objection: &Objection) -> String {
             format!("holds 1 commit that {} does not have", tree.target)
         }
         Objection::Unlanded { commits } => {
-            format!("holds {commits} commits that {} does not have", tree.target)
+            let word = if *commits == 1 { "commit" } else { "commits" };
+            format!("holds {commits} {word} that {} does not have", tree.target)
         }
     }
 }

@@ -21,7 +21,7 @@ const SHOWN: usize = 30;
 /// of policy.protected. Shows what it is for, then approves exactly that. A further commit needs a new approval. Agents' sessions are refused.
 #[derive(Args)]
 pub struct Approve {
-    /// Which tree (default: the one you are in)
+    /// Which tree, or its task (default: the one you are in)
     #[arg(value_name = "NAME", add = completion::trees())]
     name: Option<String>,
     /// Only if this is its head: the commit that was reviewed (at least 7 digits)

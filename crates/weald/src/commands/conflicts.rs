@@ -28,10 +28,10 @@ const LINES: usize = 4;
 /// report, so the exit code is 0 also when there are conflicts. Nobody is told unless --tell or --watch says so.
 #[derive(Args)]
 pub struct Conflicts {
-    /// Only what concerns these trees (default: all)
+    /// Only what concerns these trees or tasks (default: all)
     #[arg(value_name = "NAME", add = completion::trees())]
     names: Vec<String>,
-    /// Exit 3 when there is a conflict
+    /// Exit 3 when there is a conflict, 1 when there is none but something can't be told
     #[arg(long, conflicts_with = "watch")]
     exit_code: bool,
     /// Write to the owners of trees that clash, once for each conflict
@@ -62,10 +62,11 @@ impl Conflicts {
         };
         context.tell(&ground.engine);
         print_all(context, &radar, &told)?;
-        match self.exit_code && !radar.pairs.is_empty() {
-            true => Ok(exit::CONFLICT),
-            false => Ok(exit::DONE),
-        }
+        Ok(match (self.exit_code, radar.pairs.is_empty()) {
+            (true, false) => exit::CONFLICT,
+            (true, true) if !radar.unknown.is_empty() => exit::REFUSED,
+            _ => exit::DONE,
+        })
     }
 
     /// Looks again and again. Each change is a line, or one JSON object for all that there is then.

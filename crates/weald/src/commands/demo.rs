@@ -322,12 +322,10 @@ impl Stage {
 
     /// Runs one command and prints it with everything it said; true if it succeeded.
     fn print(&self, out: &mut Out, args: &[&str]) -> Result<bool, Failure> {
-        let quoted = |arg: &&str| {
-            if arg.contains(' ') {
-                format!("\"{arg}\"")
-            } else {
-                (*arg).to_owned()
-            }
+        let quoted = |arg: &&str| match (arg.contains(' '), arg.contains('"')) {
+            (false, false) => (*arg).to_owned(),
+            (_, false) => format!("\"{arg}\""),
+            (_, true) => format!("'{}'", arg.replace('\'', r"'\''")),
         };
         let line = args.iter().map(quoted).collect::<Vec<_>>().join(" ");
         writeln!(

@@ -13,7 +13,7 @@ use crate::ui::{Fields, clean};
 /// Show what changed in a tree: committed, staged, unstaged, untracked
 #[derive(Args)]
 pub struct Diff {
-    /// Which tree (default: the one you are in)
+    /// Which tree, or its task (default: the one you are in)
     #[arg(value_name = "NAME", add = completion::trees())]
     name: Option<String>,
     #[command(flatten)]
@@ -62,7 +62,12 @@ impl Diff {
             AgainstArg::Target => Against::Target,
         };
         let progress = context.ui.progress("looking");
-        let diff = trees.diff(self.name.as_deref(), against, self.style.wanted(context))?;
+        let name = match &self.name {
+            Some(name) => Some(trees.tree_or_task(name)?.name),
+            None => None,
+        };
+        let name = name.as_ref().map(|name| name.as_str());
+        let diff = trees.diff(name, against, self.style.wanted(context))?;
         drop(progress);
         print(context, &diff)
     }

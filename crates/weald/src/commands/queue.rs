@@ -68,6 +68,7 @@ struct Resume {
 /// Take a landing out of the queue; its tree stays
 #[derive(Args)]
 struct Drop {
+    /// Its number, as `weald queue status --all` lists it
     #[arg(value_name = "LANDING")]
     landing: LandingId,
 }
@@ -75,6 +76,7 @@ struct Drop {
 /// Land a tree again that did not, as it is now
 #[derive(Args)]
 struct Retry {
+    /// Its number, as `weald queue status --all` lists it
     #[arg(value_name = "LANDING")]
     landing: LandingId,
 }
@@ -89,6 +91,7 @@ struct Recover {
 /// Print the output of a landing's gate
 #[derive(Args)]
 struct Log {
+    /// Its number, as `weald queue status --all` lists it
     #[arg(value_name = "LANDING")]
     landing: LandingId,
 }

@@ -16,7 +16,7 @@ use crate::ui::{ACCENT, Fields, clean_line, paint};
 /// in the way is kept as NAME.before-sync.
 #[derive(Args)]
 pub struct Sync {
-    /// Which tree (default: the one you are in)
+    /// Which tree, or its task (default: the one you are in)
     #[arg(value_name = "NAME", add = completion::trees())]
     name: Option<String>,
     /// Rebase the tree's commits instead of merging
@@ -30,7 +30,12 @@ impl Sync {
         let ground = context.ground()?;
         let trees = ground.trees(context)?;
         let progress = context.ui.progress("bringing the target in");
-        let synced = trees.sync(self.name.as_deref(), self.rebase)?;
+        let name = match &self.name {
+            Some(name) => Some(trees.tree_or_task(name)?.name),
+            None => None,
+        };
+        let name = name.as_ref().map(|name| name.as_str());
+        let synced = trees.sync(name, self.rebase)?;
         drop(progress);
         context.tell(&ground.engine);
         for path in &synced.set_aside {

@@ -63,21 +63,17 @@ fn told(out: &mut Out, found: &Verification) -> io::Result<()> {
         );
     }
     if found.commits.is_empty() && found.is_sound() {
-        return writeln!(
-            out,
-            "{} commits on {target}, all of them recorded",
-            found.checked
-        );
+        return writeln!(out, "{} on {target}, all recorded", commits(found.checked));
     }
     for commit in &found.commits {
-        let mark = if commit.on_remote {
-            paint(DIM, "on the remote").to_string()
-        } else {
-            "not on the remote".to_owned()
+        let mark = match (found.has_remote, commit.on_remote) {
+            (false, _) => String::new(),
+            (true, true) => format!(" {}", paint(DIM, "on the remote")),
+            (true, false) => " not on the remote".to_owned(),
         };
         writeln!(
             out,
-            "{} {} ({}) {mark}",
+            "{} {} ({}){mark}",
             paint(ACCENT, &commit.commit[..12.min(commit.commit.len())]),
             clean_line(&commit.subject),
             clean(&commit.committer),
@@ -95,16 +91,27 @@ fn told(out: &mut Out, found: &Verification) -> io::Result<()> {
     if !found.commits.is_empty() {
         writeln!(
             out,
-            "{} of {} commits on {target} came without the queue: somebody committed, merged or pulled there.",
+            "{} of {} on {target} came without the queue: somebody committed, merged or pulled there.",
             found.commits.len(),
-            found.checked
+            commits(found.checked)
         )?;
     }
     if found.commits.iter().any(|commit| !commit.on_remote) {
+        let what = match found.has_remote {
+            true => "what is not on the remote",
+            false => "these",
+        };
         writeln!(
             out,
-            "No gate saw what is not on the remote. weald can see this, not prevent it: who can write .git can move {target}."
+            "No gate saw {what}. weald can see this, not prevent it: who can write .git can move {target}."
         )?;
     }
     Ok(())
+}
+
+fn commits(count: usize) -> String {
+    match count {
+        1 => "1 commit".to_owned(),
+        count => format!("{count} commits"),
+    }
 }

@@ -231,3 +231,25 @@ fn a_dry_run_says_what_would_happen_and_does_nothing() {
     env.ok(&["task", "add", "Without a tree"]);
     env.refused(&["land", "2"], 1, "task_without_tree");
 }
+
+#[test]
+fn a_tasks_number_names_its_tree_and_what_it_waits_for_is_told() {
+    let env = repository();
+    env.ok(&["task", "add", "First"]);
+    env.ok(&["task", "add", "Second", "--after", "1"]);
+    env.ok(&["new", "a", "--task", "2"]);
+    let path = env.root().join("app.weald/a");
+    commit(&env, &path, "one", "1");
+    assert_eq!(env.ok(&["sync", "2"])["tree"]["name"], "a");
+    assert_eq!(env.ok(&["diff", "2"])["files"][0]["path"], "one");
+    assert_eq!(env.weald(&["conflicts", "2", "--exit-code"]).code, 0);
+    let approved = env.weald_alone(&["approve", "2", "--yes", "--json"]);
+    assert_eq!(approved.json()["tree"]["name"], "a", "{approved:#?}");
+    env.refused(&["sync", "1"], 1, "task_without_tree");
+    let answer = env.weald(&["land", "2", "--json", "--keep"]);
+    let told = "task 2 of a waits for 1, which is not done";
+    assert!(answer.stderr.contains(told), "{answer:#?}");
+    assert_eq!(answer.json()["landings"][0]["outcome"], "landed");
+    let id = answer.json()["landings"][0]["id"].to_string();
+    env.refused(&["queue", "retry", &id], 1, "landed_already");
+}

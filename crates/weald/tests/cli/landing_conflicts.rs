@@ -177,6 +177,9 @@ fn x6_a_tree_that_can_not_be_looked_into_hides_no_other() {
             .all(|one| one["reason"].as_str().is_some_and(|why| !why.is_empty()))
     );
     assert!(env.weald(&["conflicts"]).stdout.contains("unknown: broken"));
+    assert_eq!(env.weald(&["conflicts", "--exit-code"]).code, 3);
+    let alone = env.weald(&["conflicts", "broken", "--exit-code"]);
+    assert_eq!(alone.code, 1, "{alone:#?}");
 }
 
 #[test]
