@@ -152,8 +152,11 @@ fn m18_an_agents_session_can_not_approve() {
     let refused = answered(env.weald_command(&free).arg(&weald).args(asked));
     assert_eq!(refused.error_code(), "agent_session", "{refused:#?}");
     assert!(refused.stdout.contains("it runs in tree a"), "{refused:#?}");
+    // The home is seen from inside wherever this test was built.
+    let seen = env.home().join("weald");
+    fs::copy(&weald, &seen).unwrap();
     let confined = ["run", "a", "--"];
-    let refused = answered(env.weald_command(&confined).arg(&weald).args(asked));
+    let refused = answered(env.weald_command(&confined).arg(&seen).args(asked));
     assert_eq!(refused.error_code(), "inside_sandbox", "{refused:#?}");
     assert_refused(&env, &[]);
     approve(&env, "a");
