@@ -98,7 +98,7 @@ pub fn run_all(options: &Options) -> io::Result<()> {
         "merge and swap: merge-tree, commit-tree and update-ref as weald-git runs them, core.fsync=all, in main itself; no checkout moves",
     );
     say(
-        "the other rows are whole commands; `weald land` imports, merges, records, moves the target and puts the tree into the trash",
+        "the other rows are whole commands; `weald land --keep` looks, imports, merges, records and moves the target",
     );
     table.close()
 }
@@ -245,7 +245,7 @@ fn land(field: &Field<'_>, turn: usize) -> io::Result<Made> {
     let mut made = grow(field)?;
     commit_change(field.ground.path(), &made.path, turn)?;
     field.ground.settle()?;
-    let (wall, told) = field.timed(&mut field.weald(&["land", &made.name, "--json"]))?;
+    let (wall, told) = field.timed(&mut field.weald(&["land", &made.name, "--keep", "--json"]))?;
     let told: Value = serde_json::from_str(&told)?;
     let outcome = told["landings"][0]["outcome"].as_str().unwrap_or_default();
     made.wall = wall;
