@@ -276,7 +276,7 @@ impl Trees<'_> {
             None => Ok(()),
             Some(why) => Err(LandError::refused(
                 "agent_session",
-                format!("only a person can approve, and this is an agent's session: {why}"),
+                format!("this is for a person to do, and this is an agent's session: {why}"),
             )
             .hint("run it yourself, in a terminal of your own")),
         }

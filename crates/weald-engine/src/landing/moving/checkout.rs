@@ -143,7 +143,9 @@ impl Trees<'_> {
             let name = String::from_utf8_lossy(&said.stdout).trim().to_owned();
             return Ok(Some(Reference::Symbolic(name)).filter(|_| said.status.success()));
         }
-        let text = read_small(&git_dir.join("HEAD"), LIMIT).ok().flatten();
+        // One that can't be read may be on the target.
+        let file = git_dir.join("HEAD");
+        let text = read_small(&file, LIMIT).map_err(crate::trees::at(&file))?;
         Ok(text.and_then(|text| Reference::parse(&text)))
     }
 }
@@ -219,7 +221,10 @@ fn require_place(seat: Seat, target: &str) -> Result<Checkout, LandError> {
                 .flatten();
             leads_to(&path, &text.unwrap_or_default(), &seat.git_dir)
         }
-        _ => dot_git.canonicalize().ok() == seat.git_dir.canonicalize().ok(),
+        _ => matches!(
+            (dot_git.canonicalize(), seat.git_dir.canonicalize()),
+            (Ok(found), Ok(own)) if found == own
+        ),
     };
     // With core.worktree the files say nothing of their repository.
     let is_main = seat.git_dir.join("objects").is_dir();
