@@ -80,7 +80,7 @@ impl Trees<'_> {
     pub(crate) fn recover_landings(&self, lease: &Lease) -> Result<Blocked, LandError> {
         let view = self.queue()?;
         for landing in &view.unsettled {
-            self.settle_late(landing)?;
+            self.settle(landing)?;
         }
         let mut blocked = Blocked::default();
         let is_moving = |landing: &&Landing| landing.status == LandingStatus::Moving;
@@ -152,9 +152,9 @@ impl Trees<'_> {
         }
     }
 
-    /// What follows from a landing whose process did not come to that. It has landed; what is in the way of the rest must
-    /// not be in the way of others.
-    fn settle_late(&self, landing: &Landing) -> Result<(), LandError> {
+    /// What follows from a landing, now or by whoever came next. It has landed: what is in the way of the rest is told, and
+    /// neither hides that nor is in the way of others.
+    pub(super) fn settle(&self, landing: &Landing) -> Result<(), LandError> {
         match self.settle_landed(landing) {
             Err(error @ (LandError::Store(_) | LandError::Queue(_))) => Err(error),
             Err(error) => {
@@ -191,7 +191,7 @@ impl Trees<'_> {
             Recovered::Landed => {
                 let landed = LandingInput::Land;
                 let landed = self.advance(lease, landing.id, Durability::Power, landed)?;
-                self.settle_late(&landed)
+                self.settle(&landed)
             }
             Recovered::TakenBack => self
                 .advance(

@@ -380,7 +380,7 @@ impl<'t, 'a> Turn<'t, 'a> {
         }
         match self.move_target(&slot, receipt) {
             Ok(landed) => {
-                self.trees.settle_landed(&landed)?;
+                self.trees.settle(&landed)?;
                 Ok(Ended::Landed)
             }
             // The next round begins where the target is then.
