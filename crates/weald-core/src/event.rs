@@ -10,6 +10,7 @@ use std::fmt;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::agent::Agent;
 use crate::id::{Seq, TaskId, Token};
 use crate::landing::Landing;
 use crate::message::Message;
@@ -99,6 +100,20 @@ event_kinds! {
     QUEUE_RELEASED = "queue.released",
     QUEUE_PAUSED = "queue.paused",
     QUEUE_RESUMED = "queue.resumed",
+    AGENT_SPAWNED = "agent.spawned",
+    AGENT_SUPERVISED = "agent.supervised",
+    AGENT_STARTED = "agent.started",
+    AGENT_OBSERVED = "agent.observed",
+    AGENT_WANTED = "agent.wanted",
+    AGENT_PAUSED = "agent.paused",
+    AGENT_RESUMED = "agent.resumed",
+    AGENT_SILENT = "agent.silent",
+    AGENT_STALLED = "agent.stalled",
+    AGENT_ACTIVE = "agent.active",
+    AGENT_REPORTED = "agent.reported",
+    AGENT_FINISHING = "agent.finishing",
+    AGENT_EXITED = "agent.exited",
+    AGENT_CRASHED = "agent.crashed",
     MESSAGE_SENT = "message.sent",
     MESSAGE_READ = "message.read",
     MESSAGE_ANSWERED = "message.answered",
@@ -145,6 +160,9 @@ pub struct After {
     /// The session now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Session>,
+    /// The agent now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<Agent>,
     /// The message now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<Message>,
@@ -249,6 +267,21 @@ impl Change {
                     ..After::default()
                 },
             )
+        }
+    }
+
+    /// A change of an agent.
+    pub fn agent(kind: EventKind, agent: Agent) -> Self {
+        let (task, tree, token) = (agent.task.clone(), agent.tree.clone(), agent.token);
+        let after = After {
+            agent: Some(agent),
+            ..After::default()
+        };
+        Self {
+            task: Some(task),
+            tree: Some(tree),
+            token: Some(token),
+            ..Self::new(kind, after)
         }
     }
 

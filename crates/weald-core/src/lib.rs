@@ -3,11 +3,13 @@
 //! Invariants: no file, process, clock, randomness or thread is touched here. A decision is a function
 //! `(state, input, now) -> Result<(state, change), refusal>`; layers further out perform it.
 //!
-//! Code map: [`task`] and [`task_rules`], [`dependencies`], [`session`], [`message`], [`tree`], [`landing`], [`landed`], [`queue`] hold the
+//! Code map: [`task`] and [`task_rules`], [`dependencies`], [`session`], [`message`], [`tree`], [`landing`], [`landed`], [`queue`], [`agent`] hold the
 //! records and their rules; [`event`] the log; [`store`] the contract of a backend; [`id`], [`name`] and [`naming`] what
 //! things may be called; [`config`] the keys; [`import`] tasks from elsewhere; [`file_view`] files for other tools.
 //! [`setup`] and [`ports`] what a new tree gets; [`radar`] which trees may clash.
 
+pub mod agent;
+pub mod agent_rules;
 pub mod approval;
 pub mod binding;
 pub mod cloud_event;

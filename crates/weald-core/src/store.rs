@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use crate::agent::{Agent, AgentId};
 use crate::event::{Change, Event};
 use crate::id::{LandingId, MessageId, Seq, TaskId, TreeId};
 use crate::landing::Landing;
@@ -161,6 +162,17 @@ pub enum Counter {
     Tree,
     /// Of landings.
     Landing,
+    /// Of agents.
+    Agent,
+}
+
+/// Which agents are asked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AgentFilter {
+    /// Only those that are not over.
+    pub open: bool,
+    /// On this task.
+    pub task: Option<TaskId>,
 }
 
 /// Reading tasks.
@@ -207,6 +219,14 @@ pub trait TreeReader {
     fn queue(&self) -> Result<Queue>;
 }
 
+/// Reading agents.
+pub trait AgentReader {
+    /// One agent.
+    fn agent(&self, id: AgentId) -> Result<Option<Agent>>;
+    /// Agents by filter, by number.
+    fn agents(&self, filter: &AgentFilter) -> Result<Vec<Agent>>;
+}
+
 /// Reading the log.
 pub trait EventReader {
     /// Events by filter.
@@ -216,7 +236,7 @@ pub trait EventReader {
 }
 
 /// A consistent view of everything: what one transaction sees does not change under it.
-pub trait Read: TaskReader + SessionReader + TreeReader + EventReader {
+pub trait Read: TaskReader + SessionReader + TreeReader + AgentReader + EventReader {
     /// The store's time. All leases are measured by it; in a fleet it is the server's.
     fn now(&self) -> Timestamp;
 }

@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use weald_core::Timestamp;
+use weald_core::agent::{Agent, AgentId};
 use weald_core::event::{Change, Event};
 use weald_core::id::{LandingId, MessageId, Seq, TaskId, TreeId};
 use weald_core::landing::Landing;
@@ -17,9 +18,9 @@ use weald_core::name::{SessionName, TreeName};
 use weald_core::queue::Queue;
 use weald_core::session::Session;
 use weald_core::store::{
-    Clock, Counter, Durability, EventFilter, EventReader, MessageFilter, Read, Result,
-    SessionReader, SessionSet, Store, TaskClass, TaskFilter, TaskOrder, TaskReader, TreeReader,
-    Write,
+    AgentFilter, AgentReader, Clock, Counter, Durability, EventFilter, EventReader, MessageFilter,
+    Read, Result, SessionReader, SessionSet, Store, TaskClass, TaskFilter, TaskOrder, TaskReader,
+    TreeReader, Write,
 };
 use weald_core::task::{Task, TaskStatus};
 use weald_core::tree::Tree;
@@ -38,8 +39,9 @@ struct State {
     trees: BTreeMap<u64, Tree>,
     landings: BTreeMap<u64, Landing>,
     queue: Queue,
+    agents: BTreeMap<u64, Agent>,
     events: Vec<Event>,
-    counters: [u64; 4],
+    counters: [u64; 5],
 }
 
 struct Transaction<'a> {
@@ -266,6 +268,26 @@ impl TreeReader for Transaction<'_> {
     }
 }
 
+impl AgentReader for Transaction<'_> {
+    fn agent(&self, id: AgentId) -> Result<Option<Agent>> {
+        Ok(self.state.agents.get(&id.0).cloned())
+    }
+
+    fn agents(&self, filter: &AgentFilter) -> Result<Vec<Agent>> {
+        let matches = |agent: &&Agent| {
+            !(filter.open && agent.status.is_over())
+                && filter.task.as_ref().is_none_or(|task| agent.task == *task)
+        };
+        Ok(self
+            .state
+            .agents
+            .values()
+            .filter(matches)
+            .cloned()
+            .collect())
+    }
+}
+
 impl EventReader for Transaction<'_> {
     fn events(&self, filter: &EventFilter) -> Result<Vec<Event>> {
         let matches = |event: &&Event| {
@@ -324,6 +346,9 @@ impl Write for Transaction<'_> {
         self.state
             .landings
             .extend(after.landing.map(|landing| (landing.id.0, landing)));
+        self.state
+            .agents
+            .extend(after.agent.map(|agent| (agent.id.0, agent)));
         if let Some(queue) = after.queue {
             self.state.queue = queue;
         }

@@ -5,16 +5,17 @@ mod tasks;
 
 use std::time::Duration;
 
+use weald_core::agent::{Agent, AgentId, AgentStatus, Post};
 use weald_core::event::{Change, EventKind};
-use weald_core::id::{LandingId, MessageId, Seq, TaskId, TreeId};
+use weald_core::id::{LandingId, MessageId, Seq, TaskId, Token, TreeId};
 use weald_core::landing::{Cleanup, Landing, LandingStatus};
 use weald_core::message::{self, Draft, MessageType, Urgency};
 use weald_core::name::{SessionName, TreeName};
 use weald_core::queue::{self, Queue, QueueInput, QueuePause};
 use weald_core::session;
 use weald_core::store::{
-    Clock, Counter, Durability, EventFilter, MessageFilter, Read, SessionSet, Store, TaskClass,
-    TaskFilter, TaskOrder, Write,
+    AgentFilter, Clock, Counter, Durability, EventFilter, MessageFilter, Read, SessionSet, Store,
+    TaskClass, TaskFilter, TaskOrder, Write,
 };
 use weald_core::task::{Lease, Priority, Task, TaskStatus};
 use weald_core::tree::{Base, DirectoryIdentity, Tree, TreeStatus};
@@ -58,6 +59,7 @@ cases! {
     events_come_in_order_from_either_end,
     a_removed_tree_gives_its_name_back,
     landings_are_kept,
+    agents_are_kept,
     the_queue_has_one_lease,
     waiting_ends_with_a_new_event_or_in_time,
 }

@@ -14,7 +14,7 @@ pub fn assert_log_explains_state(read: &dyn Read) {
     let mut sessions = BTreeMap::new();
     let (mut messages, mut trees, mut landings) =
         (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-    let mut queue = None;
+    let (mut queue, mut agents) = (None, BTreeMap::new());
     for (place, event) in events.into_iter().enumerate() {
         assert_eq!(event.seq.0, place as u64 + 1, "the log has a gap");
         let after = event.after;
@@ -24,6 +24,7 @@ pub fn assert_log_explains_state(read: &dyn Read) {
         trees.extend(after.tree.map(|tree| (tree.id, tree)));
         landings.extend(after.landing.map(|landing| (landing.id, landing)));
         queue = after.queue.or(queue);
+        agents.extend(after.agent.map(|agent| (agent.id, agent)));
     }
     let mut stored = read
         .tasks(&TaskFilter::default())
@@ -65,6 +66,14 @@ pub fn assert_log_explains_state(read: &dyn Read) {
         stored,
         landings.into_values().collect::<Vec<_>>(),
         "landings and log disagree"
+    );
+    let stored = read
+        .agents(&Default::default())
+        .expect("agents can be read");
+    assert_eq!(
+        stored,
+        agents.into_values().collect::<Vec<_>>(),
+        "agents and log disagree"
     );
     assert_eq!(
         read.queue().expect("the queue can be read"),

@@ -5,6 +5,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use weald_core::Timestamp;
+use weald_core::agent::Agent;
 use weald_core::event::{After, Event};
 use weald_core::id::{Seq, TaskId};
 use weald_core::landing::Landing;
@@ -97,6 +98,9 @@ pub fn apply(connection: &Connection, after: &After) -> Result<()> {
     if let Some(session) = &after.session {
         put_session(connection, session)?;
     }
+    if let Some(agent) = &after.agent {
+        put_agent(connection, agent)?;
+    }
     match &after.message {
         Some(message) => put_message(connection, message),
         None => Ok(()),
@@ -129,6 +133,7 @@ fn counter_name(counter: Counter) -> &'static str {
         Counter::Message => "message",
         Counter::Tree => "tree",
         Counter::Landing => "landing",
+        Counter::Agent => "agent",
     }
 }
 
@@ -228,6 +233,20 @@ fn put_tree(connection: &Connection, tree: &Tree) -> Result<()> {
             tree.status.as_str(),
             task,
             text(tree)
+        ],
+    )
+}
+
+fn put_agent(connection: &Connection, agent: &Agent) -> Result<()> {
+    execute(
+        connection,
+        "INSERT INTO agents VALUES (?1, ?2, ?3, ?4) ON CONFLICT (id) DO UPDATE SET open = excluded.open, \
+         doc = excluded.doc",
+        params![
+            agent.id.0 as i64,
+            agent.task.to_string(),
+            !agent.status.is_over(),
+            text(agent)
         ],
     )
 }

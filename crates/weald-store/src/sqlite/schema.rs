@@ -10,7 +10,11 @@ use weald_core::store::{Result, StoreError};
 use super::backend;
 
 /// The migrations; the n-th brings the database to version n.
-const MIGRATIONS: [&str; 2] = [include_str!("v1.sql"), include_str!("v2.sql")];
+const MIGRATIONS: [&str; 3] = [
+    include_str!("v1.sql"),
+    include_str!("v2.sql"),
+    include_str!("v3.sql"),
+];
 
 /// The version this binary writes.
 pub const NEWEST: u32 = MIGRATIONS.len() as u32;

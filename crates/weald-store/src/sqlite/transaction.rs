@@ -5,6 +5,7 @@ use std::sync::MutexGuard;
 use rusqlite::Connection;
 use rusqlite::types::ToSql;
 use weald_core::Timestamp;
+use weald_core::agent::{Agent, AgentId};
 use weald_core::event::{Change, Event};
 use weald_core::id::{LandingId, MessageId, Seq, TaskId, TreeId};
 use weald_core::landing::Landing;
@@ -13,8 +14,9 @@ use weald_core::name::{SessionName, TreeName};
 use weald_core::queue::Queue;
 use weald_core::session::Session;
 use weald_core::store::{
-    Counter, Durability, EventFilter, EventReader, MessageFilter, Read, Result, SessionReader,
-    SessionSet, TaskClass, TaskFilter, TaskOrder, TaskReader, TreeReader, Write,
+    AgentFilter, AgentReader, Counter, Durability, EventFilter, EventReader, MessageFilter, Read,
+    Result, SessionReader, SessionSet, TaskClass, TaskFilter, TaskOrder, TaskReader, TreeReader,
+    Write,
 };
 use weald_core::task::Task;
 use weald_core::tree::Tree;
@@ -241,6 +243,33 @@ impl TreeReader for Transaction<'_> {
             "SELECT doc FROM landings ORDER BY id",
             &[],
         )
+    }
+}
+
+impl AgentReader for Transaction<'_> {
+    fn agent(&self, id: AgentId) -> Result<Option<Agent>> {
+        rows::one(
+            &self.connection,
+            "SELECT doc FROM agents WHERE id = ?1",
+            &[&(id.0 as i64)],
+        )
+    }
+
+    fn agents(&self, filter: &AgentFilter) -> Result<Vec<Agent>> {
+        let task = filter.task.as_ref().map(TaskId::to_string);
+        match (task, filter.open) {
+            (None, true) => rows::all(
+                &self.connection,
+                "SELECT doc FROM agents WHERE open = 1 ORDER BY id",
+                &[],
+            ),
+            (None, false) => rows::all(&self.connection, "SELECT doc FROM agents ORDER BY id", &[]),
+            (Some(task), open) => rows::all(
+                &self.connection,
+                "SELECT doc FROM agents WHERE task = ?1 AND open >= ?2 ORDER BY id",
+                &[&task, &open],
+            ),
+        }
     }
 }
 

@@ -271,6 +271,46 @@ pub fn landings_are_kept(store: &dyn Store, clock: &FakeClock) {
     });
 }
 
+pub fn agents_are_kept(store: &dyn Store, clock: &FakeClock) {
+    let post = |task: u64| Post {
+        session: "alice".parse().expect("a name"),
+        task: TaskId::Number(task),
+        token: Token(1),
+        tree: "fix".parse().expect("a name"),
+        tree_id: TreeId(7),
+        branch: "wt/fix".to_owned(),
+    };
+    let running = Agent::new(AgentId(1), post(1), "command", clock.now());
+    let over = Agent {
+        status: AgentStatus::Exited,
+        ..Agent::new(AgentId(2), post(1), "command", clock.now())
+    };
+    let other = Agent::new(AgentId(3), post(2), "command", clock.now());
+    write(store, |tx| {
+        for agent in [&running, &over, &other] {
+            assert_eq!(tx.next_number(Counter::Agent).expect("number"), agent.id.0);
+            let change = Change::agent(EventKind::AGENT_SPAWNED, agent.clone());
+            tx.record(None, change).expect("recorded");
+        }
+    });
+    read(store, |tx| {
+        let filter = |open, task: Option<u64>| AgentFilter {
+            open,
+            task: task.map(TaskId::Number),
+        };
+        let all = [running.clone(), over.clone(), other.clone()];
+        assert_eq!(tx.agents(&filter(false, None)).expect("read"), all);
+        let open = [running.clone(), other];
+        assert_eq!(tx.agents(&filter(true, None)).expect("read"), open);
+        let on_first = [running.clone(), over.clone()];
+        assert_eq!(tx.agents(&filter(false, Some(1))).expect("read"), on_first);
+        assert_eq!(tx.agents(&filter(true, Some(1))).expect("read"), [running]);
+        assert_eq!(tx.agents(&filter(true, Some(9))).expect("read"), []);
+        assert_eq!(tx.agent(AgentId(2)).expect("read"), Some(over));
+        assert_log_explains_state(tx);
+    });
+}
+
 pub fn the_queue_has_one_lease(store: &dyn Store, clock: &FakeClock) {
     read(store, |tx| {
         assert_eq!(tx.queue().expect("read"), Queue::default());

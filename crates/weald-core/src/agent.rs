@@ -1,0 +1,359 @@
+//! Agents: one supervised run of a driver's command on a task, in a tree.
+//!
+//! The record says what was asked for, who supervises it and how it ended. What changes every second (output, activity)
+//! is not here but beside its log. What may happen to a record is decided in [`crate::agent_rules`].
+
+use std::fmt;
+use std::str::FromStr;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::id::{LandingId, TaskId, Token, TreeId};
+use crate::name::{SessionName, TreeName};
+use crate::session::ProcessIdentity;
+
+/// What an agent is called: `a12`. Written so that it can't be taken for a task's number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct AgentId(pub u64);
+
+impl fmt::Display for AgentId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format!("a{}", self.0))
+    }
+}
+
+impl FromStr for AgentId {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let digits = text.strip_prefix('a').filter(|digits| {
+            !digits.starts_with('0') && digits.bytes().all(|byte| byte.is_ascii_digit())
+        });
+        digits
+            .and_then(|digits| digits.parse().ok())
+            .map(Self)
+            .ok_or_else(|| "an agent is called a1, a2, …".to_owned())
+    }
+}
+
+impl TryFrom<String> for AgentId {
+    type Error = String;
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<AgentId> for String {
+    fn from(id: AgentId) -> Self {
+        id.to_string()
+    }
+}
+
+/// Where an agent stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentStatus {
+    /// Recorded; its supervisor is not there yet.
+    Starting,
+    /// Its command runs.
+    Running,
+    /// Its command is stopped until somebody lets it go on.
+    Paused,
+    /// It was silent for so long that its owner was told, twice.
+    Stalled,
+    /// Its command ended; what it left is committed, taken in and landed.
+    Finishing,
+    /// All of it is over; [`Agent::end`] says how.
+    Exited,
+    /// Its supervisor is gone, and it said nothing.
+    Crashed,
+}
+
+impl AgentStatus {
+    /// The name in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::Running => "running",
+            Self::Paused => "paused",
+            Self::Stalled => "stalled",
+            Self::Finishing => "finishing",
+            Self::Exited => "exited",
+            Self::Crashed => "crashed",
+        }
+    }
+
+    /// True once nothing more comes from it.
+    pub fn is_over(self) -> bool {
+        matches!(self, Self::Exited | Self::Crashed)
+    }
+}
+
+impl fmt::Display for AgentStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// What follows when an agent's command succeeded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Goal {
+    /// Its work lands, which completes the task.
+    Land,
+    /// The task is completed; its tree stays.
+    Finish,
+    /// Nothing: whoever started it decides (a phase, an entry of a race).
+    Stay,
+}
+
+/// What somebody wants of an agent's supervisor.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "what")]
+pub enum Wanted {
+    /// End it; its tree stays.
+    Stop {
+        /// In somebody's words.
+        why: String,
+        /// The task is given back instead of failed.
+        release: bool,
+    },
+    /// Stop its processes.
+    Pause,
+    /// Let them go on.
+    Run,
+}
+
+/// What an agent has used so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Tokens in.
+    pub input_tokens: u64,
+    /// Tokens out.
+    pub output_tokens: u64,
+    /// Money, where its stream tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+}
+
+/// Whether an agent checked its own work.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verification {
+    /// It did, and all was well.
+    Passed,
+    /// It did, and something was not.
+    Failed,
+    /// It did not say.
+    #[default]
+    None,
+}
+
+impl Verification {
+    /// The name in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Passed => "passed",
+            Self::Failed => "failed",
+            Self::None => "none",
+        }
+    }
+}
+
+/// What an agent says at its end, once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FinalReport {
+    /// Whether it did what was asked.
+    pub success: bool,
+    /// In its words.
+    pub report: String,
+    /// Which files it changed: as it says, or as git says after its end.
+    #[serde(default)]
+    pub files_changed: Vec<String>,
+    /// Whether it checked.
+    #[serde(default)]
+    pub verification: Verification,
+    /// How it checked, in its words.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub verified_by: String,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// How an agent ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// Its command said 0, and what had to follow did.
+    Done,
+    /// Its command said something else, or it reported a failure.
+    Failed,
+    /// Its work did not land: a conflict, red tests, an approval that is missing.
+    NotLanded,
+    /// Somebody stopped it.
+    Stopped,
+    /// It ran out of time.
+    TimedOut,
+    /// Something killed its processes, or its supervisor.
+    Crashed,
+    /// Somebody else holds its task now; what it wrote is kept.
+    Superseded,
+    /// It could not be started.
+    NotStarted,
+}
+
+impl Outcome {
+    /// The name in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::NotLanded => "not_landed",
+            Self::Stopped => "stopped",
+            Self::TimedOut => "timed_out",
+            Self::Crashed => "crashed",
+            Self::Superseded => "superseded",
+            Self::NotStarted => "not_started",
+        }
+    }
+}
+
+/// The end of an agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct End {
+    /// How.
+    pub outcome: Outcome,
+    /// The command's exit code, if it had one (128 and the signal that ended it).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<i32>,
+    /// What to know, for people.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub why: String,
+    /// What it landed as.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub landing: Option<LandingId>,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// One agent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Agent {
+    /// What it is called.
+    pub id: AgentId,
+    /// Under which name it works; messages for it go there.
+    pub session: SessionName,
+    /// On what.
+    pub task: TaskId,
+    /// Under which claim.
+    pub token: Token,
+    /// Where.
+    pub tree: TreeName,
+    /// The number of that tree.
+    pub tree_id: TreeId,
+    /// Its branch.
+    pub branch: String,
+    /// What starts it.
+    pub driver: String,
+    /// The words after `--`.
+    #[serde(default)]
+    pub command: Vec<String>,
+    /// Which model, if somebody said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The part it plays: a phase, an entry of a race.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    /// What follows.
+    pub goal: Goal,
+    /// Where it stands.
+    pub status: AgentStatus,
+    /// How often this task was tried, with this one.
+    pub attempt: u32,
+    /// Who started it, and is told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spawned_by: Option<SessionName>,
+    /// The process that watches over it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub supervisor: Option<ProcessIdentity>,
+    /// The outermost process of its command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<ProcessIdentity>,
+    /// The conversation of its own that it can go on with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conversation: Option<String>,
+    /// The agent before, whose work it goes on with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resumes: Option<AgentId>,
+    /// What somebody wants of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wanted: Option<Wanted>,
+    /// How often its owner was told that it is silent.
+    #[serde(default)]
+    pub told: u32,
+    /// What it used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    /// What it said at its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub report: Option<FinalReport>,
+    /// How it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<End>,
+    /// When it was recorded.
+    pub started_at: Timestamp,
+    /// When anything here changed.
+    pub updated_at: Timestamp,
+}
+
+/// Where and under which claim an agent works.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Post {
+    /// Its name.
+    pub session: SessionName,
+    /// On what.
+    pub task: TaskId,
+    /// Under which claim.
+    pub token: Token,
+    /// Where.
+    pub tree: TreeName,
+    /// The number of that tree.
+    pub tree_id: TreeId,
+    /// Its branch.
+    pub branch: String,
+}
+
+impl Agent {
+    /// An agent that is about to start.
+    pub fn new(id: AgentId, post: Post, driver: impl Into<String>, now: Timestamp) -> Self {
+        Self {
+            id,
+            session: post.session,
+            task: post.task,
+            token: post.token,
+            tree: post.tree,
+            tree_id: post.tree_id,
+            branch: post.branch,
+            driver: driver.into(),
+            command: Vec::new(),
+            model: None,
+            role: None,
+            goal: Goal::Land,
+            status: AgentStatus::Starting,
+            attempt: 1,
+            spawned_by: None,
+            supervisor: None,
+            process: None,
+            conversation: None,
+            resumes: None,
+            wanted: None,
+            told: 0,
+            usage: None,
+            report: None,
+            end: None,
+            started_at: now,
+            updated_at: now,
+        }
+    }
+}

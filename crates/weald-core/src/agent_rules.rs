@@ -1,0 +1,373 @@
+//! What may happen to an agent's record: `(agent, input, now) -> (agent, change)` or a refusal.
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::agent::{Agent, AgentId, AgentStatus, End, FinalReport, Outcome, Usage, Wanted};
+use crate::event::{Change, EventKind};
+use crate::id::Token;
+use crate::session::ProcessIdentity;
+
+/// Something that happens to an agent.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AgentInput {
+    /// Its supervisor is there.
+    Supervised(ProcessIdentity),
+    /// Its command was started.
+    Began(ProcessIdentity),
+    /// Its stream told which conversation it is, or what it used.
+    Observed {
+        /// The conversation, if it is new.
+        conversation: Option<String>,
+        /// The usage, if it is new.
+        usage: Option<Usage>,
+    },
+    /// Somebody wants something of it.
+    Want(Wanted),
+    /// Its processes were stopped.
+    Paused,
+    /// They go on.
+    Unpaused,
+    /// Its owner was told that it is silent.
+    Told,
+    /// It is silent for too long.
+    Stalled,
+    /// It did something again.
+    Active,
+    /// It says what came out, under this claim.
+    Report {
+        /// The claim it believes in.
+        token: Token,
+        /// What it says.
+        report: FinalReport,
+    },
+    /// Its command ended.
+    Finishing,
+    /// All of it is over.
+    End(End),
+    /// Its supervisor is proven gone.
+    Crash {
+        /// What is known.
+        why: String,
+    },
+}
+
+/// Why nothing happened.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AgentRefusal {
+    /// Its run is over.
+    #[error("agent {agent} is over ({status})")]
+    Over {
+        /// Which.
+        agent: AgentId,
+        /// How it stands.
+        status: AgentStatus,
+    },
+    /// Another supervisor has it.
+    #[error("agent {agent} has a supervisor already, process {pid}")]
+    Supervised {
+        /// Which.
+        agent: AgentId,
+        /// Its number.
+        pid: u32,
+    },
+    /// It reported already.
+    #[error("agent {agent} has reported already")]
+    Reported {
+        /// Which.
+        agent: AgentId,
+    },
+    /// Its claim is not the newest.
+    #[error("agent {agent} works under token {own}, not {given}")]
+    StaleToken {
+        /// Which.
+        agent: AgentId,
+        /// Its own.
+        own: Token,
+        /// What came.
+        given: Token,
+    },
+    /// Its status does not allow it.
+    #[error("agent {agent} is {status}, so it can't be {asked}")]
+    NotNow {
+        /// Which.
+        agent: AgentId,
+        /// How it stands.
+        status: AgentStatus,
+        /// What was asked.
+        asked: &'static str,
+    },
+}
+
+/// Decides one input.
+pub fn decide(
+    agent: &Agent,
+    input: AgentInput,
+    now: Timestamp,
+) -> Result<(Agent, Change), AgentRefusal> {
+    if agent.status.is_over() {
+        return Err(AgentRefusal::Over {
+            agent: agent.id,
+            status: agent.status,
+        });
+    }
+    let mut next = agent.clone();
+    next.updated_at = now;
+    let kind = apply(&mut next, input, now)?;
+    let error = match (&kind, &next.end) {
+        (kind, Some(end)) if *kind == EventKind::AGENT_CRASHED => Some(end.why.clone()),
+        _ => None,
+    };
+    let change = Change::agent(kind, next.clone()).with_error(error);
+    Ok((next, change))
+}
+
+fn apply(next: &mut Agent, input: AgentInput, now: Timestamp) -> Result<EventKind, AgentRefusal> {
+    use AgentStatus::*;
+    Ok(match input {
+        AgentInput::Supervised(process) => {
+            if let Some(known) = next.supervisor.as_ref().filter(|known| **known != process) {
+                return Err(AgentRefusal::Supervised {
+                    agent: next.id,
+                    pid: known.pid,
+                });
+            }
+            next.supervisor = Some(process);
+            EventKind::AGENT_SUPERVISED
+        }
+        AgentInput::Began(process) => {
+            next.process = Some(process);
+            next.status = Running;
+            EventKind::AGENT_STARTED
+        }
+        AgentInput::Observed {
+            conversation,
+            usage,
+        } => {
+            next.conversation = conversation.or(next.conversation.take());
+            next.usage = usage.or(next.usage);
+            EventKind::AGENT_OBSERVED
+        }
+        AgentInput::Want(wanted) => want(next, wanted)?,
+        AgentInput::Paused => {
+            next.wanted = None;
+            next.status = Paused;
+            EventKind::AGENT_PAUSED
+        }
+        AgentInput::Unpaused => {
+            next.wanted = None;
+            next.status = Running;
+            EventKind::AGENT_RESUMED
+        }
+        AgentInput::Told => {
+            next.told += 1;
+            EventKind::AGENT_SILENT
+        }
+        AgentInput::Stalled => {
+            next.status = Stalled;
+            EventKind::AGENT_STALLED
+        }
+        AgentInput::Active => {
+            next.told = 0;
+            if next.status == Stalled {
+                next.status = Running;
+            }
+            EventKind::AGENT_ACTIVE
+        }
+        AgentInput::Report { token, report } => {
+            if token != next.token {
+                return Err(AgentRefusal::StaleToken {
+                    agent: next.id,
+                    own: next.token,
+                    given: token,
+                });
+            }
+            if next.report.is_some() {
+                return Err(AgentRefusal::Reported { agent: next.id });
+            }
+            next.report = Some(report);
+            EventKind::AGENT_REPORTED
+        }
+        AgentInput::Finishing => {
+            next.status = Finishing;
+            EventKind::AGENT_FINISHING
+        }
+        AgentInput::End(end) => {
+            next.status = Exited;
+            next.wanted = None;
+            next.end = Some(end);
+            EventKind::AGENT_EXITED
+        }
+        AgentInput::Crash { why } => {
+            next.status = Crashed;
+            next.wanted = None;
+            next.end = Some(End {
+                outcome: Outcome::Crashed,
+                code: None,
+                why,
+                landing: None,
+                at: now,
+            });
+            EventKind::AGENT_CRASHED
+        }
+    })
+}
+
+fn want(next: &mut Agent, wanted: Wanted) -> Result<EventKind, AgentRefusal> {
+    use AgentStatus::*;
+    let (allowed, asked) = match wanted {
+        Wanted::Stop { .. } => (true, "stopped"),
+        Wanted::Pause => (matches!(next.status, Running | Stalled), "paused"),
+        Wanted::Run => (next.status == Paused, "resumed"),
+    };
+    if !allowed {
+        return Err(AgentRefusal::NotNow {
+            agent: next.id,
+            status: next.status,
+            asked,
+        });
+    }
+    next.wanted = Some(wanted);
+    Ok(EventKind::AGENT_WANTED)
+}
+
+/// When silence is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Patience {
+    /// The first time.
+    pub first: SignedDuration,
+    /// The second.
+    pub second: SignedDuration,
+    /// From when on it counts as stalled.
+    pub stalled: SignedDuration,
+}
+
+/// What silence calls for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Silence {
+    /// Its owner is told.
+    Tell,
+    /// It counts as stalled.
+    Stalled,
+    /// It did something again.
+    Broken,
+}
+
+/// What an agent's silence of `idle` calls for now, if anything. A paused one and one that waits for an answer are not
+/// silent; one that was told twice is told nothing more.
+pub fn silence(agent: &Agent, idle: SignedDuration, patience: Patience) -> Option<Silence> {
+    let is_watched = matches!(agent.status, AgentStatus::Running | AgentStatus::Stalled);
+    if !is_watched {
+        return None;
+    }
+    if idle < patience.first {
+        return (agent.told > 0 || agent.status == AgentStatus::Stalled).then_some(Silence::Broken);
+    }
+    if agent.status == AgentStatus::Stalled {
+        return None;
+    }
+    let due = match agent.told {
+        0 => patience.first,
+        1 => patience.second,
+        _ => patience.stalled,
+    };
+    match (idle >= due, agent.told) {
+        (false, _) => None,
+        (true, 0 | 1) => Some(Silence::Tell),
+        (true, _) => Some(Silence::Stalled),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::{Post, Verification};
+    use crate::id::{TaskId, TreeId};
+
+    fn agent(status: AgentStatus) -> Agent {
+        let post = Post {
+            session: "alice".parse().unwrap(),
+            task: TaskId::Number(1),
+            token: Token(3),
+            tree: "a".parse().unwrap(),
+            tree_id: TreeId(1),
+            branch: "wt/a".to_owned(),
+        };
+        Agent {
+            status,
+            ..Agent::new(AgentId(1), post, "command", Timestamp::UNIX_EPOCH)
+        }
+    }
+
+    #[test]
+    fn s14_silence_is_told_twice_then_it_counts_as_stalled() {
+        let patience = Patience {
+            first: SignedDuration::from_mins(4),
+            second: SignedDuration::from_mins(8),
+            stalled: SignedDuration::from_mins(20),
+        };
+        let cases = [
+            (AgentStatus::Running, 0, 3, None),
+            (AgentStatus::Running, 0, 4, Some(Silence::Tell)),
+            (AgentStatus::Running, 1, 7, None),
+            (AgentStatus::Running, 1, 8, Some(Silence::Tell)),
+            (AgentStatus::Running, 2, 19, None),
+            (AgentStatus::Running, 2, 20, Some(Silence::Stalled)),
+            (AgentStatus::Stalled, 2, 60, None),
+            (AgentStatus::Stalled, 2, 1, Some(Silence::Broken)),
+            (AgentStatus::Running, 1, 1, Some(Silence::Broken)),
+            (AgentStatus::Paused, 0, 60, None),
+            (AgentStatus::Finishing, 0, 60, None),
+        ];
+        for (status, told, minutes, expected) in cases {
+            let watched = Agent {
+                told,
+                ..agent(status)
+            };
+            let found = silence(&watched, SignedDuration::from_mins(minutes), patience);
+            assert_eq!(found, expected, "{status} told {told} after {minutes}");
+        }
+    }
+
+    #[test]
+    fn s20_finishing_twice_and_a_stale_agent_are_refused() {
+        let now = Timestamp::UNIX_EPOCH;
+        let report = || FinalReport {
+            success: true,
+            report: "done".to_owned(),
+            files_changed: Vec::new(),
+            verification: Verification::None,
+            verified_by: String::new(),
+            at: now,
+        };
+        let input = |token| AgentInput::Report {
+            token,
+            report: report(),
+        };
+        let running = agent(AgentStatus::Running);
+        let stale = decide(&running, input(Token(2)), now).unwrap_err();
+        assert!(matches!(stale, AgentRefusal::StaleToken { .. }));
+        let (reported, _) = decide(&running, input(Token(3)), now).unwrap();
+        let twice = decide(&reported, input(Token(3)), now).unwrap_err();
+        assert!(matches!(twice, AgentRefusal::Reported { .. }));
+        for status in [AgentStatus::Exited, AgentStatus::Crashed] {
+            let over = decide(&agent(status), input(Token(3)), now).unwrap_err();
+            assert!(matches!(over, AgentRefusal::Over { .. }));
+        }
+    }
+
+    #[test]
+    fn s12_orders_fit_the_status() {
+        let now = Timestamp::UNIX_EPOCH;
+        let fits = |status, wanted| decide(&agent(status), AgentInput::Want(wanted), now).is_ok();
+        assert!(fits(AgentStatus::Running, Wanted::Pause));
+        assert!(!fits(AgentStatus::Paused, Wanted::Pause));
+        assert!(fits(AgentStatus::Paused, Wanted::Run));
+        assert!(!fits(AgentStatus::Running, Wanted::Run));
+        let stop = || Wanted::Stop {
+            why: String::new(),
+            release: false,
+        };
+        assert!(fits(AgentStatus::Paused, stop()));
+        assert!(!fits(AgentStatus::Exited, stop()));
+    }
+}

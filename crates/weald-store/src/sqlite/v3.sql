@@ -1,0 +1,9 @@
+-- Agents: looked up while they are open, and by their task.
+CREATE TABLE agents (
+    id INTEGER PRIMARY KEY,
+    task TEXT NOT NULL,
+    open INTEGER NOT NULL,
+    doc TEXT NOT NULL
+) STRICT;
+CREATE INDEX agents_open ON agents (id) WHERE open = 1;
+CREATE INDEX agents_task ON agents (task, id);
