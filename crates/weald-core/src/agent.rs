@@ -108,6 +108,17 @@ pub enum Goal {
     Stay,
 }
 
+/// The stages of an agent. One that goes on after a crash begins behind the last that was completed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// Its command runs.
+    #[default]
+    Run,
+    /// The command was successful; what it left is committed and landed.
+    Finish,
+}
+
 /// What somebody wants of an agent's supervisor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "what")]
@@ -248,12 +259,15 @@ pub struct Agent {
     pub task: TaskId,
     /// Under which claim.
     pub token: Token,
-    /// Where.
-    pub tree: TreeName,
+    /// Where; absent until its tree is there.
+    #[serde(default)]
+    pub tree: Option<TreeName>,
     /// The number of that tree.
-    pub tree_id: TreeId,
+    #[serde(default)]
+    pub tree_id: Option<TreeId>,
     /// Its branch.
-    pub branch: String,
+    #[serde(default)]
+    pub branch: Option<String>,
     /// What starts it.
     pub driver: String,
     /// The words after `--`.
@@ -267,16 +281,25 @@ pub struct Agent {
     pub role: Option<String>,
     /// What follows.
     pub goal: Goal,
+    /// Where its work begins.
+    #[serde(default)]
+    pub begin_at: Stage,
     /// Where it stands.
     pub status: AgentStatus,
+    /// What its command said at its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<i32>,
     /// How often this task was tried, with this one.
     pub attempt: u32,
     /// Who started it, and is told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spawned_by: Option<SessionName>,
-    /// The process that watches over it.
+    /// The process that watches over it; at first, the one that starts it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub supervisor: Option<ProcessIdentity>,
+    /// Whether that process is a supervisor by now.
+    #[serde(default)]
+    pub supervised: bool,
     /// The outermost process of its command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<ProcessIdentity>,
@@ -307,7 +330,7 @@ pub struct Agent {
     pub updated_at: Timestamp,
 }
 
-/// Where and under which claim an agent works.
+/// Under which claim an agent works.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Post {
     /// Its name.
@@ -316,12 +339,6 @@ pub struct Post {
     pub task: TaskId,
     /// Under which claim.
     pub token: Token,
-    /// Where.
-    pub tree: TreeName,
-    /// The number of that tree.
-    pub tree_id: TreeId,
-    /// Its branch.
-    pub branch: String,
 }
 
 impl Agent {
@@ -332,18 +349,21 @@ impl Agent {
             session: post.session,
             task: post.task,
             token: post.token,
-            tree: post.tree,
-            tree_id: post.tree_id,
-            branch: post.branch,
+            tree: None,
+            tree_id: None,
+            branch: None,
             driver: driver.into(),
             command: Vec::new(),
             model: None,
             role: None,
             goal: Goal::Land,
+            begin_at: Stage::Run,
             status: AgentStatus::Starting,
+            code: None,
             attempt: 1,
             spawned_by: None,
             supervisor: None,
+            supervised: false,
             process: None,
             conversation: None,
             resumes: None,

@@ -4,13 +4,23 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::agent::{Agent, AgentId, AgentStatus, End, FinalReport, Outcome, Usage, Wanted};
 use crate::event::{Change, EventKind};
-use crate::id::Token;
+use crate::id::{Token, TreeId};
+use crate::name::TreeName;
 use crate::session::ProcessIdentity;
 
 /// Something that happens to an agent.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AgentInput {
-    /// Its supervisor is there.
+    /// Its tree is there.
+    Placed {
+        /// What it is called.
+        tree: TreeName,
+        /// Its number.
+        tree_id: TreeId,
+        /// Its branch.
+        branch: String,
+    },
+    /// Its supervisor is there, and takes over from whoever started it.
     Supervised(ProcessIdentity),
     /// Its command was started.
     Began(ProcessIdentity),
@@ -41,7 +51,10 @@ pub enum AgentInput {
         report: FinalReport,
     },
     /// Its command ended.
-    Finishing,
+    Finishing {
+        /// How, if it had a code.
+        code: Option<i32>,
+    },
     /// All of it is over.
     End(End),
     /// Its supervisor is proven gone.
@@ -124,14 +137,26 @@ pub fn decide(
 fn apply(next: &mut Agent, input: AgentInput, now: Timestamp) -> Result<EventKind, AgentRefusal> {
     use AgentStatus::*;
     Ok(match input {
+        AgentInput::Placed {
+            tree,
+            tree_id,
+            branch,
+        } => {
+            (next.tree, next.tree_id) = (Some(tree), Some(tree_id));
+            next.branch = Some(branch);
+            EventKind::AGENT_PLACED
+        }
         AgentInput::Supervised(process) => {
-            if let Some(known) = next.supervisor.as_ref().filter(|known| **known != process) {
+            // Only the first one takes over from whoever started it.
+            let known = next.supervisor.as_ref().filter(|known| **known != process);
+            if let Some(known) = known.filter(|_| next.supervised) {
                 return Err(AgentRefusal::Supervised {
                     agent: next.id,
                     pid: known.pid,
                 });
             }
             next.supervisor = Some(process);
+            next.supervised = true;
             EventKind::AGENT_SUPERVISED
         }
         AgentInput::Began(process) => {
@@ -187,7 +212,8 @@ fn apply(next: &mut Agent, input: AgentInput, now: Timestamp) -> Result<EventKin
             next.report = Some(report);
             EventKind::AGENT_REPORTED
         }
-        AgentInput::Finishing => {
+        AgentInput::Finishing { code } => {
+            next.code = code;
             next.status = Finishing;
             EventKind::AGENT_FINISHING
         }
@@ -281,16 +307,13 @@ pub fn silence(agent: &Agent, idle: SignedDuration, patience: Patience) -> Optio
 mod tests {
     use super::*;
     use crate::agent::{Post, Verification};
-    use crate::id::{TaskId, TreeId};
+    use crate::id::TaskId;
 
     fn agent(status: AgentStatus) -> Agent {
         let post = Post {
             session: "alice".parse().unwrap(),
             task: TaskId::Number(1),
             token: Token(3),
-            tree: "a".parse().unwrap(),
-            tree_id: TreeId(1),
-            branch: "wt/a".to_owned(),
         };
         Agent {
             status,

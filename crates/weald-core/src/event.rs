@@ -53,6 +53,7 @@ event_kinds! {
     TASK_FAILED = "task.failed",
     TASK_CANCELLED = "task.cancelled",
     TASK_BLOCKED = "task.blocked",
+    TASK_PARKED = "task.parked",
     TASK_NEEDS_MERGE = "task.needs_merge",
     TASK_REOPENED = "task.reopened",
     TASK_BOUND = "task.bound",
@@ -101,6 +102,7 @@ event_kinds! {
     QUEUE_PAUSED = "queue.paused",
     QUEUE_RESUMED = "queue.resumed",
     AGENT_SPAWNED = "agent.spawned",
+    AGENT_PLACED = "agent.placed",
     AGENT_SUPERVISED = "agent.supervised",
     AGENT_STARTED = "agent.started",
     AGENT_OBSERVED = "agent.observed",
@@ -279,7 +281,7 @@ impl Change {
         };
         Self {
             task: Some(task),
-            tree: Some(tree),
+            tree,
             token: Some(token),
             ..Self::new(kind, after)
         }

@@ -32,6 +32,7 @@ pub mod session;
 pub mod setup;
 pub mod store;
 pub mod task;
+mod task_refusal;
 pub mod task_rules;
 pub mod thinning;
 pub mod tree;

@@ -276,9 +276,6 @@ pub fn agents_are_kept(store: &dyn Store, clock: &FakeClock) {
         session: "alice".parse().expect("a name"),
         task: TaskId::Number(task),
         token: Token(1),
-        tree: "fix".parse().expect("a name"),
-        tree_id: TreeId(7),
-        branch: "wt/fix".to_owned(),
     };
     let running = Agent::new(AgentId(1), post(1), "command", clock.now());
     let over = Agent {

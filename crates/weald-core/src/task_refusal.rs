@@ -1,0 +1,100 @@
+//! Why a task does not move: the facts, and words for them.
+
+use jiff::Timestamp;
+
+use crate::dependencies::Blockers;
+use crate::id::{TaskId, Token};
+use crate::name::SessionName;
+use crate::task::{MAX_SUBJECT, PlanApproval, TaskStatus};
+
+/// Why a task did not move.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum TaskRefusal {
+    /// The status does not allow it.
+    #[error("task {task} is {from}{}", if .from == .to { " already".to_owned() } else { format!(" and can't become {to}") })]
+    IllegalMove {
+        /// Which task.
+        task: TaskId,
+        /// Its status.
+        from: TaskStatus,
+        /// What was asked.
+        to: TaskStatus,
+        /// What would be allowed.
+        legal: Vec<TaskStatus>,
+    },
+    /// Another claim came later, or this one was given back.
+    #[error("token {given} of task {task} does not count: {}", newer(*.given, *.current))]
+    StaleToken {
+        /// Which task.
+        task: TaskId,
+        /// The token that came.
+        given: Token,
+        /// The newest one.
+        current: Token,
+        /// Who holds it, if anybody.
+        holder: Option<SessionName>,
+    },
+    /// A held task needs its token.
+    #[error("task {task} is held by {holder}, so this needs the token of that claim")]
+    TokenRequired {
+        /// Which task.
+        task: TaskId,
+        /// Who holds it.
+        holder: SessionName,
+        /// Its token; tokens fence, they are no secrets.
+        token: Token,
+    },
+    /// Somebody holds it.
+    #[error("task {task} is held by {holder} until {}", .until.strftime("%Y-%m-%d %H:%M:%SZ"))]
+    Held {
+        /// Which task.
+        task: TaskId,
+        /// Who.
+        holder: SessionName,
+        /// Until when nobody may take over.
+        until: Timestamp,
+    },
+    /// Somebody works on it without a lease.
+    #[error("task {task} is being worked on by {owner}, without a lease")]
+    Owned {
+        /// Which task.
+        task: TaskId,
+        /// Who.
+        owner: SessionName,
+    },
+    /// Nobody holds it, so there is nothing to renew or to give back.
+    #[error("nobody holds task {task}")]
+    NotHeld {
+        /// Which task.
+        task: TaskId,
+    },
+    /// Its dependencies are not done.
+    #[error("task {task} waits for {}", .blockers)]
+    Waiting {
+        /// Which task.
+        task: TaskId,
+        /// For what.
+        blockers: Blockers,
+    },
+    /// Its plan is not approved.
+    #[error("task {task} needs an approved plan first")]
+    PlanNotApproved {
+        /// Which task.
+        task: TaskId,
+        /// Where the plan stands.
+        plan: PlanApproval,
+    },
+    /// A subject that is empty, too long or more than a line.
+    #[error("a subject is one line of 1 to {MAX_SUBJECT} characters")]
+    BadSubject,
+    /// A label that is empty or holds a control character.
+    #[error("a label is 1 to 100 printable characters")]
+    BadLabel,
+}
+
+fn newer(given: Token, current: Token) -> String {
+    match given == current {
+        true => "the task was given back or closed".to_owned(),
+        false => format!("the newest is {current}"),
+    }
+}
