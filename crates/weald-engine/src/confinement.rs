@@ -45,6 +45,7 @@ pub fn sandbox_policy(config: &Config, request: SandboxRequest) -> Policy {
         read_only: false,
         show: Vec::new(),
         mask,
+        reveal: Vec::new(),
         sockets: paths("sandbox.sockets"),
         network: match config.text("sandbox.network") {
             "off" => Network::Off,

@@ -84,6 +84,21 @@ impl Place {
         &self.private
     }
 
+    /// One folder a run, each seen by its run alone: the broker's socket, and what the run may read.
+    pub fn runs(&self) -> PathBuf {
+        self.private.with_file_name("runs")
+    }
+
+    /// One folder a tree and kind of agent, each seen by its tree's agent alone: the agent's own state.
+    pub fn homes(&self) -> PathBuf {
+        self.private.with_file_name("homes")
+    }
+
+    /// What of weald's own no sandbox shows, but for what belongs to its run.
+    pub fn hidden(&self) -> Vec<PathBuf> {
+        vec![self.private.clone(), self.runs(), self.homes()]
+    }
+
     /// The tree that the search began in.
     pub fn inside(&self) -> Option<&Path> {
         self.inside.as_deref()

@@ -6,13 +6,14 @@
 use std::ffi::{CString, OsString};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::os::fd::{OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
+use crate::launcher::PASSED;
 use crate::policy::{Level, Limits, Network, Policy};
 use crate::seccomp::{self, UnixSockets};
 use crate::sys::{self, Forked};
@@ -26,7 +27,9 @@ pub(crate) const POLICY: RawFd = 3;
 pub(crate) const STATUS: RawFd = 4;
 pub(crate) const LIFELINE: RawFd = 5;
 pub(crate) const LISTENER: RawFd = 6;
-pub(crate) const LAST: RawFd = LISTENER;
+/// There only if the plan says so.
+pub(crate) const HANDED: RawFd = 7;
+pub(crate) const LAST: RawFd = HANDED;
 
 /// The exit code of a helper that reported a failure.
 const FAILED: i32 = 126;
@@ -38,6 +41,8 @@ pub(crate) struct Plan {
     pub policy: Policy,
     /// The command's environment, as bytes.
     pub environment: Vec<(Vec<u8>, Vec<u8>)>,
+    /// Whether a descriptor is passed on to the command.
+    pub passes: bool,
 }
 
 /// What the helper reports when a step fails.
@@ -67,6 +72,7 @@ struct Helper {
     status: OwnedFd,
     lifeline: OwnedFd,
     listener: OwnedFd,
+    passed: Option<OwnedFd>,
 }
 
 impl Helper {
@@ -78,11 +84,13 @@ impl Helper {
         let Plan {
             policy,
             environment,
+            passes,
         } = plan.unwrap_or_else(|error| fail(&status, "the policy", &error));
         let directory =
             std::env::current_dir().unwrap_or_else(|error| fail(&status, "the directory", &error));
-        // Nothing that the launcher had open comes along but the three streams.
-        sys::close_from(LAST + 1, 0).unwrap_or_else(|error| fail(&status, "descriptors", &error));
+        // Nothing that the launcher had open comes along but the three streams, and what was passed on purpose.
+        let last = if passes { LAST } else { LAST - 1 };
+        sys::close_from(last + 1, 0).unwrap_or_else(|error| fail(&status, "descriptors", &error));
         Self {
             policy,
             environment,
@@ -90,6 +98,7 @@ impl Helper {
             status,
             lifeline: sys::inherited(LIFELINE),
             listener: sys::inherited(LISTENER),
+            passed: passes.then(|| sys::inherited(HANDED)),
         }
     }
 
@@ -113,7 +122,7 @@ impl Helper {
         self.check("user namespaces", namespaces::enter(&self.policy));
         match self.check("the first process", sys::fork()) {
             Forked::Parent(first) => {
-                drop((self.status, self.lifeline, self.listener));
+                drop((self.status, self.lifeline, self.listener, self.passed));
                 let ended = sys::wait(first, 0);
                 sys::exit_now(
                     ended
@@ -151,7 +160,7 @@ impl Helper {
         match self.check("the command", sys::fork()) {
             Forked::Child => self.become_command(arguments),
             Forked::Parent(main) => {
-                drop((self.status, self.listener));
+                drop((self.status, self.listener, self.passed));
                 let code = namespaces::reap(main, &signals, &self.lifeline)
                     .ok()
                     .flatten();
@@ -174,7 +183,7 @@ impl Helper {
                 self.become_command(arguments)
             }
             Forked::Parent(main) => {
-                drop((self.status, self.listener));
+                drop((self.status, self.listener, self.passed));
                 let code = namespaces::reap(main, &signals, &self.lifeline)
                     .ok()
                     .flatten();
@@ -207,6 +216,9 @@ impl Helper {
         sys::set_environment(&self.environment);
         const CLOSE_ON_EXEC: libc::c_uint = 4;
         self.check("descriptors", sys::close_from(3, CLOSE_ON_EXEC));
+        if let Some(passed) = &self.passed {
+            self.check("descriptors", sys::duplicate_to(passed.as_raw_fd(), PASSED));
+        }
         let error = sys::execute(arguments);
         fail(&self.status, "the command", &error)
     }

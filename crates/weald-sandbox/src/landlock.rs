@@ -62,6 +62,9 @@ pub fn confine(policy: &Policy, extra_writable: &[&Path]) -> io::Result<()> {
     for path in &policy.write {
         allow(&ruleset, path, if policy.read_only { READ } else { WRITE })?;
     }
+    for revealed in policy.reveal.iter().filter(|it| it.writable) {
+        allow(&ruleset, &revealed.path, WRITE)?;
+    }
     for path in extra_writable {
         allow(&ruleset, path, WRITE)?;
     }

@@ -10,7 +10,7 @@ use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::init::{self, INIT_ARGUMENT, Plan, Report};
-use crate::policy::{Level, Policy};
+use crate::policy::{Level, Policy, Revealed};
 use crate::{caches, interrupts, sockets, sys};
 
 /// Why a run did not start.
@@ -59,7 +59,12 @@ pub struct Invocation {
     pub environment: Vec<(OsString, OsString)>,
     /// Its streams.
     pub streams: [Stdio; 3],
+    /// The one other thing that is open for it, as [`PASSED`].
+    pub passed: Option<OwnedFd>,
 }
+
+/// The number that a passed descriptor has inside.
+pub const PASSED: RawFd = 3;
 
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,13 +96,15 @@ pub fn launch(policy: &Policy, invocation: Invocation) -> Result<Running, Sandbo
     let (status, status_end) = pipe()?;
     let (lifeline_end, lifeline) = pipe()?;
     let (listener, listener_end) = sys::socket_pair()?;
-    let text = plan_file(policy, environment)?;
-    let handed = [
+    let passes = invocation.passed.is_some();
+    let text = plan_file(policy, environment, passes)?;
+    let mut handed = vec![
         (&text, init::POLICY),
         (&status_end, init::STATUS),
         (&lifeline_end, init::LIFELINE),
         (&listener_end, init::LISTENER),
     ];
+    handed.extend(invocation.passed.as_ref().map(|fd| (fd, init::HANDED)));
     // Copies above the numbers they will have, so that none is overwritten before its turn.
     let mut moves = Vec::new();
     for (fd, number) in handed {
@@ -116,7 +123,13 @@ pub fn launch(policy: &Policy, invocation: Invocation) -> Result<Running, Sandbo
         });
     }
     let child = command.spawn()?;
-    drop((moves, status_end, lifeline_end, listener_end));
+    drop((
+        moves,
+        status_end,
+        lifeline_end,
+        listener_end,
+        invocation.passed,
+    ));
     let running = Running {
         child,
         lifeline: Some(lifeline),
@@ -291,6 +304,7 @@ fn resolved(policy: &Policy) -> Result<Policy, SandboxError> {
         .iter()
         .map(resolve)
         .collect::<Result<_, _>>()?;
+    resolve_revealed(&mut policy)?;
     for (given, path) in given.iter().zip(&policy.write) {
         let elsewhere = |other: &&PathBuf| *other != path && given.starts_with(other);
         if given.is_symlink() || policy.write.iter().any(|other| elsewhere(&other)) {
@@ -319,10 +333,14 @@ fn resolved(policy: &Policy) -> Result<Policy, SandboxError> {
         }
     }
     let is_written = |path: &Path| {
-        policy
-            .write
-            .iter()
-            .any(|directory| path.starts_with(directory))
+        let seen = |it: &&Revealed| path.starts_with(&it.path);
+        match policy.reveal.iter().find(seen) {
+            Some(revealed) => revealed.writable,
+            None => policy
+                .write
+                .iter()
+                .any(|directory| path.starts_with(directory)),
+        }
     };
     if let Some(path) = policy.sockets.iter().find(|path| is_written(path)) {
         return refused(
@@ -338,7 +356,37 @@ fn resolved(policy: &Policy) -> Result<Policy, SandboxError> {
         let made = std::fs::create_dir_all(layers).and_then(|()| layers.canonicalize());
         policy.cache_layers = made.ok();
     }
+    if let Some(path) = policy.mask.iter().find(|mask| {
+        policy
+            .reveal
+            .iter()
+            .any(|revealed| mask.starts_with(&revealed.path))
+    }) {
+        return refused(
+            path,
+            "it is masked, and lies in a directory that is revealed",
+        );
+    }
     Ok(policy)
+}
+
+/// What is revealed is a directory where it seems to be, and nothing else that is written lies in it.
+fn resolve_revealed(policy: &mut Policy) -> Result<(), SandboxError> {
+    for revealed in &mut policy.reveal {
+        let refused = |source| SandboxError::Directory {
+            path: revealed.path.clone(),
+            source,
+        };
+        let path = revealed.path.canonicalize().map_err(refused)?;
+        let holds_written = policy.write.iter().any(|write| write.starts_with(&path));
+        if revealed.path.is_symlink() || !path.is_dir() || holds_written {
+            return Err(refused(io::Error::other(
+                "only a directory that is no link, and holds nothing writable, can be revealed",
+            )));
+        }
+        revealed.path = path;
+    }
+    Ok(())
 }
 
 fn command_of(invocation: &Invocation) -> Command {
@@ -380,7 +428,11 @@ fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((reader.into(), writer.into()))
 }
 
-fn plan_file(policy: &Policy, environment: Vec<(OsString, OsString)>) -> io::Result<OwnedFd> {
+fn plan_file(
+    policy: &Policy,
+    environment: Vec<(OsString, OsString)>,
+    passes: bool,
+) -> io::Result<OwnedFd> {
     let bytes = |text: OsString| text.into_encoded_bytes();
     let environment = environment
         .into_iter()
@@ -390,6 +442,7 @@ fn plan_file(policy: &Policy, environment: Vec<(OsString, OsString)>) -> io::Res
     let plan = Plan {
         policy: policy.clone(),
         environment,
+        passes,
     };
     let text = serde_json::to_vec(&plan).map_err(|_| {
         io::Error::new(

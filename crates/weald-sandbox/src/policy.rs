@@ -82,6 +82,15 @@ pub struct Simulated {
     pub landlock_abi: Option<u32>,
 }
 
+/// A directory that is seen though it lies below a mask.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Revealed {
+    /// Which. It must exist, hold nothing that is masked, and be no link.
+    pub path: PathBuf,
+    /// Whether it may be written, too.
+    pub writable: bool,
+}
+
 /// What a run may do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Policy {
@@ -95,6 +104,8 @@ pub struct Policy {
     pub show: Vec<PathBuf>,
     /// Directories and files that look empty inside (level full).
     pub mask: Vec<PathBuf>,
+    /// Directories below masks that this run alone sees.
+    pub reveal: Vec<Revealed>,
     /// Unix sockets of the host that may be connected to.
     pub sockets: Vec<PathBuf>,
     /// Whether it reaches the network.
@@ -121,6 +132,7 @@ impl Policy {
             read_only: false,
             show: Vec::new(),
             mask: Vec::new(),
+            reveal: Vec::new(),
             sockets: Vec::new(),
             network: Network::On,
             home: None,

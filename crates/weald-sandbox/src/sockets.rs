@@ -10,7 +10,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
@@ -33,6 +33,8 @@ struct Broker {
 /// Answers questions until the last process inside is gone.
 pub fn serve(listener: OwnedFd, policy: &Policy) -> io::Result<()> {
     let mut writable = policy.write.clone();
+    let revealed = policy.reveal.iter().filter(|it| it.writable);
+    writable.extend(revealed.map(|it| it.path.clone()));
     writable.extend(["/tmp", "/var/tmp", "/run", "/dev/shm"].map(PathBuf::from));
     let broker = Arc::new(Broker {
         listener,
@@ -126,13 +128,27 @@ impl Broker {
         let base = if path.is_absolute() { "root" } else { "cwd" };
         let base = File::open(format!("/proc/{}/{base}", question.pid))?;
         let handle = sys::open_handle(&base.into(), path)?;
-        match self.own_mounts(question.pid)?.contains(&mount_of(&handle)?) {
+        let allowed = self.is_listed(&handle)?
+            || self.own_mounts(question.pid)?.contains(&mount_of(&handle)?);
+        match allowed {
             true => sys::connect(
                 socket,
                 &unix_address(Path::new(&format!("/proc/self/fd/{}", handle.as_raw_fd())))?,
             ),
             false => Err(refused()),
         }
+    }
+
+    /// Whether it is a listed socket by another name: a path that is too long for an address is given from its folder.
+    fn is_listed(&self, handle: &OwnedFd) -> io::Result<bool> {
+        let asked = fs::metadata(format!("/proc/self/fd/{}", handle.as_raw_fd()))?;
+        let same = |listed: &PathBuf| {
+            fs::symlink_metadata(listed).is_ok_and(|listed| {
+                (listed.dev(), listed.ino()) == (asked.dev(), asked.ino())
+                    && listed.file_type().is_socket()
+            })
+        };
+        Ok(self.listed.iter().any(same))
     }
 
     /// The mounts in the asker's view that hold its writable directories.

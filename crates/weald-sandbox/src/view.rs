@@ -2,16 +2,16 @@
 //! writable ones as they are.
 //!
 //! Order matters. Copies of what stays writable are taken before everything is made read-only, and put on top at the end,
-//! so no mount ever has to be made writable again.
+//! so no mount ever has to be made writable again. What is revealed comes last, on top of the masks.
 
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
 
 use crate::caches;
-use crate::policy::Policy;
+use crate::policy::{Policy, Revealed};
 use crate::sys;
 
 /// Directories that a run has for itself.
@@ -38,6 +38,7 @@ pub fn build(policy: &Policy) -> Result<Vec<PathBuf>, Problem> {
     let shown = copies(&shown(policy)).map_err(|error| ("the directories shown", error))?;
     let on_top =
         copies(&written(policy, &writable)).map_err(|error| ("the writable directories", error))?;
+    let revealed = copies(&paths(&policy.reveal)).map_err(|error| ("what is revealed", error))?;
     sys::set_mount_attributes(Path::new("/"), sys::READ_ONLY, true)
         .map_err(|error| ("the read-only view", error))?;
     mount_proc().map_err(|error| ("/proc", error))?;
@@ -63,10 +64,18 @@ pub fn build(policy: &Policy) -> Result<Vec<PathBuf>, Problem> {
         put_on_top(path, mount, if own { Access::Write } else { access })
             .map_err(|error| ("the writable directories", error))?;
     }
-    // Last, so that nothing is put on top of a mask.
-    for path in &policy.mask {
+    // Late, so that nothing is put on top of a mask but what this run alone may see.
+    for path in outermost(&policy.mask) {
         pin_ancestors(path, policy).map_err(|error| ("masks", error))?;
-        mask(path).map_err(|error| ("masks", error))?;
+        mask(path, &policy.reveal).map_err(|error| ("masks", error))?;
+    }
+    for (path, mount) in &revealed {
+        let writes = policy
+            .reveal
+            .iter()
+            .any(|it| it.path == *path && it.writable);
+        let access = if writes { Access::Write } else { Access::Read };
+        put_on_top(path, mount, access).map_err(|error| ("what is revealed", error))?;
     }
     writable.extend(caches::own_folders(policy));
     Ok(writable)
@@ -98,6 +107,20 @@ fn written(policy: &Policy, caches: &[PathBuf]) -> Vec<PathBuf> {
         .chain(&own)
         .cloned()
         .collect()
+}
+
+fn paths(revealed: &[Revealed]) -> Vec<PathBuf> {
+    revealed.iter().map(|it| it.path.clone()).collect()
+}
+
+/// Masks that no other mask covers.
+fn outermost(masks: &[PathBuf]) -> Vec<&PathBuf> {
+    let covered = |path: &&PathBuf| {
+        masks
+            .iter()
+            .any(|other| other != *path && path.starts_with(other) && other.is_dir())
+    };
+    masks.iter().filter(|path| !covered(path)).collect()
 }
 
 /// Copies of mounts with where they belong; outer directories come first.
@@ -221,16 +244,28 @@ fn pin_ancestors(path: &Path, policy: &Policy) -> io::Result<()> {
     Ok(())
 }
 
-fn mask(path: &Path) -> io::Result<()> {
+/// Hides what is at a path. Below a mask there is nothing but the places of what is revealed, and those can't be listed.
+fn mask(path: &Path, revealed: &[Revealed]) -> io::Result<()> {
     match fs::symlink_metadata(path) {
         Ok(found) if found.is_dir() => {
+            let below: Vec<_> = revealed
+                .iter()
+                .filter(|it| it.path.starts_with(path))
+                .collect();
+            let mode = if below.is_empty() { "000" } else { "111" };
             sys::mount(
                 "tmpfs",
                 path,
                 "tmpfs",
                 libc::MS_NOSUID | libc::MS_NODEV,
-                "mode=000,size=4k",
+                &format!("mode={mode},size=4k"),
             )?;
+            for it in below {
+                fs::DirBuilder::new()
+                    .recursive(true)
+                    .mode(0o111)
+                    .create(&it.path)?;
+            }
             sys::set_mount_attributes(path, sys::READ_ONLY, false)
         }
         Ok(found) if found.is_file() => {

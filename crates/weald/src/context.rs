@@ -71,7 +71,7 @@ impl<'a> Context<'a> {
         let starts = writable.iter().chain([&self.directory]);
         let found =
             starts.filter_map(|start| Place::find(start, home.as_deref(), state.as_deref()).ok());
-        let planes = found.map(|place| place.private().to_owned());
+        let planes = found.flat_map(|place| place.hidden());
         // The secret of approvals is everybody's business.
         planes
             .chain(state.as_deref().map(approval_folder))

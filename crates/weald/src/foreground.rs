@@ -71,6 +71,7 @@ impl Held {
             directory: self.directory,
             environment: self.environment,
             streams: [stdin, output.0, output.1],
+            passed: None,
         };
         let mut running = match &self.policy {
             Some(policy) => launch(policy, invocation)?,

@@ -140,6 +140,7 @@ fn inside(weald: &Path, tree: &Path, level: Level, argv: &[&str]) -> io::Result<
         directory: PathBuf::from(tree),
         environment: vec![("PATH".into(), path)],
         streams: [Stdio::null(), Stdio::null(), Stdio::null()],
+        passed: None,
     };
     let started = Instant::now();
     match launch(&policy, invocation)

@@ -95,15 +95,11 @@ impl Trees<'_> {
     /// What a run in a tree may do, from the host's own record.
     pub fn run_policy(&self, tree: &Tree) -> Policy {
         let common_dir = self.place.repository().common_dir().to_owned();
-        let (mut write, mut hidden) = (
-            vec![tree.path.clone()],
-            vec![self.place.private().to_owned()],
-        );
+        let (mut write, mut hidden) = (vec![tree.path.clone()], self.control_plane());
         if tree.kind == TreeKind::Linked {
-            hidden = vec![common_dir.join("weald")];
+            hidden.push(common_dir.join("weald"));
             write.push(common_dir);
         }
-        hidden.extend(self.secrets());
         let mut policy = sandbox_policy(
             self.config,
             SandboxRequest {

@@ -4,6 +4,7 @@
 //! Landlock: looking needs no namespaces, running somebody's command does.
 
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdout, Stdio};
 use std::thread::{self, JoinHandle};
@@ -160,6 +161,7 @@ impl Trees<'_> {
             directory: site.path.clone(),
             environment: self.visit_environment(),
             streams: [Stdio::piped(), Stdio::piped(), Stdio::piped()],
+            passed: None,
         };
         let mut running = launch(&policy, invocation)?;
         let (stdin, stdout, stderr) = running.streams();
@@ -220,16 +222,25 @@ impl Trees<'_> {
         policy.read_only = access == Access::Read;
         policy.network = Network::Off;
         policy.home = self.host.home.clone();
-        policy.mask = vec![self.place.private().to_owned()];
-        policy.mask.extend(self.secrets());
+        policy.mask = self.control_plane();
         policy.show = self.shown(&site.path);
         policy.limits.memory = Some(16 << 30);
         policy
     }
 
-    /// What of the user's own state no sandbox shows: the secret of approvals.
-    pub(crate) fn secrets(&self) -> Option<PathBuf> {
-        self.host.state.as_deref().map(approval_folder)
+    /// What no sandbox shows: weald's state, and the secret of approvals. Folders of runs and homes are made first: a mask
+    /// lies only on what is there, and the next run may be the first that has one.
+    pub(crate) fn control_plane(&self) -> Vec<PathBuf> {
+        let mut hidden = self.place.hidden();
+        for folder in &hidden {
+            // Where none can be made, nobody else has one either.
+            let _ = std::fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(folder);
+        }
+        hidden.extend(self.host.state.as_deref().map(approval_folder));
+        hidden
     }
 
     /// What a run has to see though it may lie below a directory that is private inside.

@@ -17,6 +17,14 @@ const fn with(name: &'static str, script: &'static str, effect: Effect) -> Case 
     }
 }
 
+/// A case that Landlock alone does not keep in: it hides nothing.
+const fn hidden(name: &'static str, script: &'static str) -> Case {
+    Case {
+        landlock: false,
+        ..with(name, script, Success)
+    }
+}
+
 /// Repositories outside.
 pub const GIT: &[Case] = &[
     case(
@@ -101,22 +109,55 @@ pub const GIT: &[Case] = &[
         "echo x > $MAIN/.git/weald/private/weald.db",
     ),
     case("remove the control plane", "rm -rf $MAIN/.git/weald"),
-    Case {
-        landlock: false,
-        ..with(
-            "read the control plane",
-            "cat $MAIN/.git/weald/private/secret",
-            Success,
-        )
-    },
-    Case {
-        landlock: false,
-        ..with(
-            "list the control plane",
-            "ls $MAIN/.git/weald/private | grep -q secret",
-            Success,
-        )
-    },
+    hidden(
+        "read the control plane",
+        "cat $MAIN/.git/weald/private/secret",
+    ),
+    hidden(
+        "list the control plane",
+        "ls $MAIN/.git/weald/private | grep -q secret",
+    ),
+    case(
+        "write in the run's own folder",
+        "echo x > $MAIN/.git/weald/runs/own/secret",
+    ),
+    case(
+        "empty the run's own folder",
+        "rm $MAIN/.git/weald/runs/own/secret",
+    ),
+    case(
+        "write in another run's folder",
+        "echo x > $MAIN/.git/weald/runs/other/secret",
+    ),
+    case(
+        "write in another agent's home",
+        "echo x > $MAIN/.git/weald/homes/other/agent/settings",
+    ),
+    case(
+        "put the own home elsewhere",
+        "mv $MAIN/.git/weald/homes/own $MAIN/.git/weald/homes/x",
+    ),
+    case(
+        "exchange homes",
+        "mv $MAIN/.git/weald/homes/own/agent $MAIN/.git/weald/homes/other/mine",
+    ),
+    hidden(
+        "read another run's folder",
+        "cat $MAIN/.git/weald/runs/other/secret",
+    ),
+    hidden("list the runs", "ls $MAIN/.git/weald/runs | grep -q other"),
+    hidden(
+        "reach another run by ..",
+        "cat $MAIN/.git/weald/runs/own/../other/secret",
+    ),
+    hidden(
+        "read another agent's home",
+        "cat $MAIN/.git/weald/homes/other/agent/settings",
+    ),
+    hidden(
+        "list the homes",
+        "ls $MAIN/.git/weald/homes | grep -q other",
+    ),
     case("write in a sibling", "echo x > $SIBLING/new"),
     case(
         "commit in a sibling",

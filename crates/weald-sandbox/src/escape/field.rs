@@ -18,7 +18,7 @@ use std::time::Duration;
 use super::native::ATTEMPT_ARGUMENT;
 use super::{Attempt, Case, Effect};
 use crate::launcher::{Ended, Invocation, launch};
-use crate::policy::{Level, Policy};
+use crate::policy::{Level, Policy, Revealed};
 use crate::sys;
 
 /// How long an attempt may take.
@@ -179,7 +179,16 @@ impl Field {
         let mut policy = Policy::new(self.root.join("tree"));
         policy.level = level;
         policy.home = Some(self.root.join("home"));
-        policy.mask = vec![self.root.join("main/.git/weald/private")];
+        let weald = self.root.join("main/.git/weald");
+        policy.mask = ["private", "runs", "homes"]
+            .map(|name| weald.join(name))
+            .into();
+        policy.reveal = [("runs/own", false), ("homes/own/agent", true)]
+            .map(|(name, writable)| Revealed {
+                path: weald.join(name),
+                writable,
+            })
+            .into();
         // Also where all of it lies below /tmp, which is private inside: what is seen must be refused, not missing.
         policy.show = vec![self.root.clone()];
         policy.show.extend(helper.parent().map(Path::to_owned));
@@ -192,6 +201,7 @@ impl Field {
             directory: self.root.join("tree"),
             environment: self.environment(),
             streams: [Stdio::null(), Stdio::null(), Stdio::null()],
+            passed: None,
         };
         let running = launch(&policy, invocation).map_err(io::Error::other)?;
         Ok(running.wait(Some(TIME))? == Ended::Code(0))
@@ -304,6 +314,11 @@ fn build_repositories(root: &Path) -> io::Result<()> {
         git() { command git -c user.name=x -c user.email=x@example.com -c init.defaultBranch=main "$@"; }
         git init -q main; cd main; echo 1 > a; git add a; git commit -qm one; echo 2 > a; git commit -qam two
         git branch side; git tag old HEAD~1; mkdir -p .git/weald/private; echo secret > .git/weald/private/secret
+        for whose in own other; do
+            mkdir -p .git/weald/runs/$whose .git/weald/homes/$whose/agent
+            echo secret > .git/weald/runs/$whose/secret
+        done
+        echo {} > .git/weald/homes/other/agent/settings
         echo dirty >> a; echo untracked > u
         cd ../tree; git init -q .; echo "$1/main/.git/objects" > .git/objects/info/alternates
         git fetch -q ../main main; git reset -q --hard FETCH_HEAD; echo inside > inside

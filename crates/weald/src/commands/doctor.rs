@@ -84,6 +84,7 @@ fn sandbox(context: &Context<'_>) -> Result<Finding, Failure> {
             directory: directory.path().to_owned(),
             environment: Vec::new(),
             streams: [Stdio::null(), Stdio::null(), Stdio::null()],
+            passed: None,
         };
         let ended = launch(&policy, invocation).and_then(|running| Ok(running.wait(None)?));
         Ok(matches!(ended, Ok(Ended::Code(0))))

@@ -2,6 +2,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "tests start real processes")]
 
+mod broker_view;
 mod claims;
 mod config;
 mod crash;

@@ -179,6 +179,7 @@ impl Trees<'_> {
             directory: tree.path.clone(),
             environment: call.environment,
             streams: [Stdio::null(), writer.into(), again.into()],
+            passed: None,
         };
         let mut running = launch(&policy, invocation)?;
         let path = log.path().to_owned();

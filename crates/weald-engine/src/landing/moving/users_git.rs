@@ -102,6 +102,7 @@ impl Trees<'_> {
             directory: job.work_tree.to_owned(),
             environment: self.users_environment(job),
             streams: [Stdio::null(), Stdio::piped(), Stdio::piped()],
+            passed: None,
         };
         let mut running = launch(&policy, invocation)?;
         let (_, stdout, stderr) = running.streams();
@@ -135,8 +136,7 @@ impl Trees<'_> {
             policy.write.push(large);
         }
         policy.home = self.host.home.clone();
-        policy.mask = vec![self.place.private().to_owned()];
-        policy.mask.extend(self.secrets());
+        policy.mask = self.control_plane();
         policy.sockets = self
             .config
             .list("sandbox.sockets")

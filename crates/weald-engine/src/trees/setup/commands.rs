@@ -108,6 +108,7 @@ impl Trees<'_> {
             directory: request.directory.clone(),
             environment: request.environment.clone(),
             streams: [Stdio::null(), Stdio::piped(), Stdio::piped()],
+            passed: None,
         };
         let mut running = launch(policy, invocation)?;
         let (_, stdout, stderr) = running.streams();

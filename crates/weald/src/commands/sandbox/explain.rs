@@ -133,6 +133,7 @@ fn probe(policy: &Policy, directory: &Path) -> Result<(), Failure> {
         directory: directory.to_owned(),
         environment: Vec::new(),
         streams: [Stdio::null(), Stdio::null(), Stdio::null()],
+        passed: None,
     };
     match launch(policy, invocation)?.wait(None)? {
         Ended::Code(0) => Ok(()),

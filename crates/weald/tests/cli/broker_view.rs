@@ -1,0 +1,179 @@
+//! What a run sees of the folders that belong to runs and agents: its own, and nothing of the others.
+
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use weald_sandbox::{Ended, Invocation, Level, PASSED, Policy, Revealed, launch};
+use weald_testkit::TestEnv;
+
+use crate::env;
+
+/// A field with two runs and two homes; the policy of the first of each.
+fn field(env: &TestEnv, level: Level) -> Policy {
+    let root = env.root().canonicalize().unwrap();
+    for folder in [
+        "tree",
+        "runs/mine",
+        "runs/other",
+        "homes/mine/agent",
+        "homes/other/agent",
+        "tmp",
+    ] {
+        fs::create_dir_all(root.join(folder)).unwrap();
+    }
+    for name in [
+        "runs/mine/prompt",
+        "runs/other/prompt",
+        "homes/mine/agent/state",
+        "homes/other/agent/state",
+    ] {
+        fs::write(root.join(name), "text\n").unwrap();
+    }
+    let mut policy = Policy::new(root.join("tree"));
+    policy.level = level;
+    policy.tmp = Some(root.join("tmp"));
+    policy.show = vec![
+        root.clone(),
+        Path::new(env!("CARGO_BIN_EXE_weald"))
+            .parent()
+            .unwrap()
+            .to_owned(),
+    ];
+    policy.mask = vec![root.join("runs"), root.join("homes")];
+    policy.reveal = vec![
+        Revealed {
+            path: root.join("runs/mine"),
+            writable: false,
+        },
+        Revealed {
+            path: root.join("homes/mine/agent"),
+            writable: true,
+        },
+    ];
+    policy
+}
+
+/// The exit code of a script that runs with it.
+fn runs(env: &TestEnv, policy: &Policy, script: &str) -> Option<i32> {
+    let invocation = Invocation {
+        helper: env!("CARGO_BIN_EXE_weald").into(),
+        command: vec!["sh".into(), "-ec".into(), script.into()],
+        directory: policy.write[0].clone(),
+        environment: vec![
+            ("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into()),
+            ("ROOT".into(), env.root().canonicalize().unwrap().into()),
+        ],
+        streams: [Stdio::null(), Stdio::null(), Stdio::null()],
+        passed: None,
+    };
+    match launch(policy, invocation)
+        .ok()?
+        .wait(Some(Duration::from_secs(20)))
+        .unwrap()
+    {
+        Ended::Code(code) => Some(code),
+        Ended::TimedOut => None,
+    }
+}
+
+#[test]
+fn x12_a_run_sees_its_own_folders_and_writes_only_its_home() {
+    for level in [Level::Full, Level::Landlock] {
+        let env = env();
+        let policy = field(&env, level);
+        let may = [
+            "cat $ROOT/runs/mine/prompt",
+            "cat $ROOT/homes/mine/agent/state",
+            "echo new > $ROOT/homes/mine/agent/new; rm $ROOT/homes/mine/agent/state",
+        ];
+        for script in may {
+            assert_eq!(runs(&env, &policy, script), Some(0), "{level:?}: {script}");
+        }
+        assert!(
+            env.root().join("homes/mine/agent/new").exists(),
+            "on the host's disk"
+        );
+        let must_not = [
+            "echo x > $ROOT/runs/mine/prompt",
+            "echo x > $ROOT/runs/mine/new",
+            "rm $ROOT/runs/mine/prompt",
+            "mv $ROOT/homes/mine/agent $ROOT/homes/mine/elsewhere",
+            "echo x > $ROOT/homes/other/agent/state",
+            "echo x > $ROOT/homes/mine/new",
+        ];
+        for script in must_not {
+            assert_ne!(runs(&env, &policy, script), Some(0), "{level:?}: {script}");
+        }
+    }
+}
+
+#[test]
+fn x12_folders_of_others_are_neither_seen_nor_listed() {
+    let env = env();
+    let policy = field(&env, Level::Full);
+    let hidden = [
+        "ls $ROOT/runs",
+        "ls $ROOT/homes",
+        "ls $ROOT/homes/mine",
+        "test -e $ROOT/runs/other",
+        "cat $ROOT/runs/mine/../other/prompt",
+        "cat $ROOT/homes/other/agent/state",
+    ];
+    for script in hidden {
+        assert_ne!(runs(&env, &policy, script), Some(0), "{script}");
+    }
+    // The same without the masks: the scripts are right.
+    let mut open = policy.clone();
+    open.mask.clear();
+    for script in hidden {
+        assert_eq!(runs(&env, &open, script), Some(0), "{script}");
+    }
+}
+
+#[test]
+fn x12_nothing_is_revealed_that_is_masked_itself_or_a_link() {
+    let env = env();
+    let policy = field(&env, Level::Full);
+    let mut masked = policy.clone();
+    masked.mask.push(policy.reveal[1].path.join("state"));
+    assert_eq!(runs(&env, &masked, "true"), None);
+    let mut linked = policy.clone();
+    let link = env.root().canonicalize().unwrap().join("runs/link");
+    std::os::unix::fs::symlink(&linked.write[0], &link).unwrap();
+    linked.reveal[0].path = link;
+    assert_eq!(runs(&env, &linked, "true"), None);
+    assert_eq!(runs(&env, &policy, "true"), Some(0));
+}
+
+#[test]
+fn x12_one_descriptor_is_passed_and_no_other() {
+    for level in [Level::Full, Level::Landlock] {
+        let env = env();
+        let policy = field(&env, level);
+        let (reader, writer) = std::io::pipe().unwrap();
+        // Open and without "close on exec", as a careless caller would have it.
+        let careless = fs::File::open("/dev/null").unwrap();
+        rustix::io::fcntl_setfd(&careless, rustix::io::FdFlags::empty()).unwrap();
+        let script = format!(
+            "echo passed >&{PASSED}; for n in $(seq 4 99); do if [ -e /proc/$$/fd/$n ]; then exit 9; fi; done"
+        );
+        let invocation = Invocation {
+            helper: env!("CARGO_BIN_EXE_weald").into(),
+            command: vec!["sh".into(), "-ec".into(), script.into()],
+            directory: policy.write[0].clone(),
+            environment: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
+            streams: [Stdio::null(), Stdio::null(), Stdio::null()],
+            passed: Some(writer.into()),
+        };
+        let running = launch(&policy, invocation).unwrap();
+        let ended = running.wait(Some(Duration::from_secs(20))).unwrap();
+        let said = std::io::read_to_string(reader).unwrap();
+        assert_eq!(
+            (said.as_str(), ended),
+            ("passed\n", Ended::Code(0)),
+            "{level:?}"
+        );
+    }
+}
