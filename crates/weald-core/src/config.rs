@@ -6,12 +6,14 @@
 
 mod guards;
 mod keys;
+mod kinds;
 mod profiles;
 mod resolve;
 mod values;
 
 pub use guards::{first_loosened, is_guard, names_guard};
-pub use keys::{KEYS, Key, Kind, find_key, variable_of};
+pub use keys::{KEYS, find_key, variable_of};
+pub use kinds::{Key, Kind};
 pub use profiles::{PROFILES, profile_text};
 pub use resolve::{Config, ConfigError, Ignored, Layer, Origin, resolve, strictest_values};
 pub use values::{Value, check_value, from_text, parse_duration, parse_size};

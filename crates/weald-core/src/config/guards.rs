@@ -3,7 +3,7 @@
 //! The repository is kept from loosening by the layers themselves; this is for agents, whose flags and variables would
 //! count as their owner's.
 
-use super::keys::{Key, Kind};
+use super::kinds::{Key, Kind};
 use super::resolve::Config;
 use super::values::Value;
 use super::{KEYS, find_key};
@@ -11,8 +11,14 @@ use super::{KEYS, find_key};
 /// Sections whose keys all decide what is tested, and how.
 const SECTIONS: [&str; 4] = ["gate.", "policy.", "sandbox.", "setup."];
 
+/// What works on a task is held by the sandbox whatever it is, so these guard nothing though only the user sets them.
+const AGENTS: &str = "agent.";
+
 /// Whether a key takes part in guarding what lands. A profile sets others that do.
 pub fn is_guard(key: &Key) -> bool {
+    if key.name.starts_with(AGENTS) {
+        return false;
+    }
     matches!(
         key.kind,
         Kind::Guarded(_) | Kind::OwnText | Kind::OwnList | Kind::JoinedList
@@ -83,6 +89,7 @@ mod tests {
             ("", "target = 'other'", Some("target")),
             ("", "policy.protected = ['a']\ngate.timeout = '1s'", None),
             ("", "landing.strategy = 'ff'\nlanding.after = 'keep'", None),
+            ("", "agent.driver = 'codex'\nagent.model = 'x'", None),
         ] {
             let found = first_loosened(&config(before), &config(now));
             assert_eq!(found, loosened, "{before} -> {now}");

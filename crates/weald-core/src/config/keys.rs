@@ -1,52 +1,7 @@
 //! The table of keys. A key that is not here does not exist.
 
+use super::kinds::{Key, Kind};
 use super::profiles::PROFILES;
-
-/// What a value may be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// Any line of text.
-    Text,
-    /// Any line of text that only the user may set: a repository's is ignored.
-    OwnText,
-    /// Text with `{placeholders}`.
-    Template,
-    /// The same for the message of a landing; may be empty.
-    Message,
-    /// `true` or `false`.
-    Switch,
-    /// A whole number from the first to the second.
-    Number(i64, i64),
-    /// A duration above zero, as `15m` or `2h 30m`.
-    Duration,
-    /// `none` (or `0`), or a duration.
-    Interval,
-    /// One of these.
-    Choice(&'static [&'static str]),
-    /// One of these, loosest first: a repository may move it to the right of the default, not to the left.
-    Guarded(&'static [&'static str]),
-    /// A list of texts.
-    List,
-    /// A list of texts that only the user may set: a repository's is ignored.
-    OwnList,
-    /// A list of texts that only grows: everybody's count together, so nobody takes away what another one guards.
-    JoinedList,
-    /// `none`, or a size in bytes, as `512M` or `2G`.
-    Size,
-}
-
-/// One key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Key {
-    /// Dotted, as in TOML.
-    pub name: &'static str,
-    /// What its value may be.
-    pub kind: Kind,
-    /// What holds when nobody says anything; lists are comma separated.
-    pub default: &'static str,
-    /// One line for people.
-    pub about: &'static str,
-}
 
 const fn key(name: &'static str, kind: Kind, default: &'static str, about: &'static str) -> Key {
     Key {
@@ -228,6 +183,36 @@ pub const KEYS: &[Key] = &[
         Kind::Switch,
         "true",
         "finished work lands by itself",
+    ),
+    key(
+        "agent.driver",
+        Kind::OwnText,
+        "claude",
+        "what works on tasks: claude, codex, command, or a name of agent.drivers",
+    ),
+    key(
+        "agent.command",
+        Kind::OwnText,
+        "",
+        "the command line of driver `command`, as a shell would split it",
+    ),
+    key(
+        "agent.drivers",
+        Kind::OwnList,
+        "",
+        "further drivers, each as `name: command line`",
+    ),
+    key(
+        "agent.prompt",
+        Kind::OwnChoice(&["argument", "file", "stdin"]),
+        "argument",
+        "how a command line without {prompt} or {prompt_file} gets the prompt",
+    ),
+    key(
+        "agent.model",
+        Kind::OwnText,
+        "",
+        "which model agents use; empty: their own choice",
     ),
     key(
         "landing.strategy",

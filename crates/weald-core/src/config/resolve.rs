@@ -6,7 +6,8 @@ use std::fmt;
 use jiff::SignedDuration;
 use serde::Serialize;
 
-use super::keys::{KEYS, Key, Kind, find_key};
+use super::keys::{KEYS, find_key};
+use super::kinds::{Key, Kind};
 use super::profiles::profile_text;
 use super::values::{Value, check_value, from_text, parse_duration};
 
@@ -253,7 +254,8 @@ impl Config {
     /// Checks a value; one that the repository brings must not loosen a guarded key.
     fn admit(&self, key: &'static Key, raw: &toml::Value, trust: Trust) -> Result<Value, Rejected> {
         let value = check_value(key, raw).map_err(Rejected::Invalid)?;
-        if matches!(key.kind, Kind::OwnList | Kind::OwnText) && trust == Trust::Repository {
+        let is_own = matches!(key.kind, Kind::OwnList | Kind::OwnText | Kind::OwnChoice(_));
+        if is_own && trust == Trust::Repository {
             return Err(Rejected::NotTheirs);
         }
         if let (Kind::Guarded(order), Trust::Repository, Value::Text(text)) =
@@ -402,7 +404,9 @@ mod tests {
     /// Values of a key, from the loosest to the strictest as far as that can be said.
     fn values_of(key: &Key) -> Vec<String> {
         match key.kind {
-            Kind::Guarded(order) => order.iter().map(|name| format!("'{name}'")).collect(),
+            Kind::Guarded(order) | Kind::OwnChoice(order) => {
+                order.iter().map(|name| format!("'{name}'")).collect()
+            }
             Kind::OwnList | Kind::JoinedList => vec!["[]".to_owned(), "['/x']".to_owned()],
             _ => vec!["''".to_owned(), "'x'".to_owned()],
         }
@@ -414,7 +418,11 @@ mod tests {
         for key in KEYS {
             let is_guarding = matches!(
                 key.kind,
-                Kind::Guarded(_) | Kind::OwnList | Kind::OwnText | Kind::JoinedList
+                Kind::Guarded(_)
+                    | Kind::OwnList
+                    | Kind::OwnText
+                    | Kind::OwnChoice(_)
+                    | Kind::JoinedList
             );
             if !is_guarding {
                 continue;

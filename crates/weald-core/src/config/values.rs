@@ -5,7 +5,7 @@ use std::fmt;
 use jiff::SignedDuration;
 use serde::Serialize;
 
-use super::keys::{Key, Kind};
+use super::kinds::{Key, Kind};
 use crate::landing_message::check_message;
 use crate::naming::check_template;
 
@@ -92,7 +92,7 @@ pub fn check_value(key: &Key, raw: &toml::Value) -> Result<Value, String> {
             "none" | "0" => Ok(Value::Text("none".to_owned())),
             given => parse_duration(given).map(|_| Value::Text(given.to_owned())),
         },
-        Kind::Choice(known) | Kind::Guarded(known) => match text()? {
+        Kind::Choice(known) | Kind::OwnChoice(known) | Kind::Guarded(known) => match text()? {
             given if known.contains(&given) => Ok(Value::Text(given.to_owned())),
             given => Err(format!("`{given}` is none of {}", known.join(", "))),
         },

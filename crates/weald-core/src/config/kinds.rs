@@ -1,0 +1,49 @@
+//! What a key is, and what its value may be.
+
+/// What a value may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Any line of text.
+    Text,
+    /// Any line of text that only the user may set: a repository's is ignored.
+    OwnText,
+    /// Text with `{placeholders}`.
+    Template,
+    /// The same for the message of a landing; may be empty.
+    Message,
+    /// `true` or `false`.
+    Switch,
+    /// A whole number from the first to the second.
+    Number(i64, i64),
+    /// A duration above zero, as `15m` or `2h 30m`.
+    Duration,
+    /// `none` (or `0`), or a duration.
+    Interval,
+    /// One of these.
+    Choice(&'static [&'static str]),
+    /// One of these, chosen by the user alone: a repository's is ignored.
+    OwnChoice(&'static [&'static str]),
+    /// One of these, loosest first: a repository may move it to the right of the default, not to the left.
+    Guarded(&'static [&'static str]),
+    /// A list of texts.
+    List,
+    /// A list of texts that only the user may set: a repository's is ignored.
+    OwnList,
+    /// A list of texts that only grows: everybody's count together, so nobody takes away what another one guards.
+    JoinedList,
+    /// `none`, or a size in bytes, as `512M` or `2G`.
+    Size,
+}
+
+/// One key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Key {
+    /// Dotted, as in TOML.
+    pub name: &'static str,
+    /// What its value may be.
+    pub kind: Kind,
+    /// What holds when nobody says anything; lists are comma separated.
+    pub default: &'static str,
+    /// One line for people.
+    pub about: &'static str,
+}
