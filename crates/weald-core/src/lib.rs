@@ -26,6 +26,7 @@ pub mod message;
 pub mod name;
 pub mod naming;
 pub mod ports;
+pub mod prompt;
 pub mod queue;
 pub mod radar;
 pub mod session;

@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, Mutex};
 
-use weald_core::SignedDuration;
 use weald_core::file_view::ViewKind;
 use weald_core::name::SessionName;
 use weald_core::session::ProcessTable;
 use weald_core::store::{Durability, Read, Store, StoreError, Write};
+use weald_core::{SignedDuration, Timestamp};
 
 use crate::journal::Journal;
 use crate::place::Place;
@@ -106,6 +106,11 @@ impl Engine {
             .lock()
             .expect("nobody panics with the notices")
             .push(notice);
+    }
+
+    /// The store's time.
+    pub fn now(&self) -> Result<Timestamp, StoreError> {
+        self.look(|tx| Ok(tx.now()))
     }
 
     /// Looks at a snapshot.

@@ -8,6 +8,7 @@
 //! `views` are the files of other systems;
 //! [`Trees`] makes, watches and removes trees; [`SystemClock`] and [`SystemProcesses`] are the machine.
 
+pub mod agents;
 mod board;
 mod configuration;
 mod confinement;
@@ -30,6 +31,7 @@ mod tasks;
 mod trees;
 mod views;
 
+pub use agents::{Activity, AgentError, AgentRequest, LOG_FILE, Prepared, Watched, agent_folder};
 pub use board::Board;
 pub use configuration::{
     ConfigFileError, LoadedConfig, PRIVATE_FILE, SHARED_FILE, Sources, edit_file, load_config,

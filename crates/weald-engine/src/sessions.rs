@@ -3,8 +3,12 @@
 use serde::Serialize;
 use weald_core::id::TaskId;
 use weald_core::name::{SessionName, TreeName};
-use weald_core::session::{self, Evidence, LeaseEvidence, Liveness, Session, SessionTaken};
-use weald_core::store::{Durability, Read, SessionSet, StoreError, TaskClass, TaskFilter};
+use weald_core::session::{
+    self, Evidence, LeaseEvidence, Liveness, ProcessState, Session, SessionTaken,
+};
+use weald_core::store::{
+    AgentFilter, Durability, Read, SessionSet, StoreError, TaskClass, TaskFilter,
+};
 use weald_core::task::{Task, TaskStatus};
 use weald_core::task_rules::{self, TaskInput};
 
@@ -248,10 +252,7 @@ impl Engine {
             (false, true) => LeaseEvidence::Expired,
             (false, false) => LeaseEvidence::Current,
         };
-        let process = session
-            .process
-            .as_ref()
-            .map(|process| self.processes.state(process));
+        let process = self.process_state(tx, &session)?;
         let liveness = session::liveness(
             &session,
             Evidence { process, leases },
@@ -265,6 +266,47 @@ impl Engine {
             stale,
             holds: tasks.into_iter().map(|task| task.id).collect(),
         })
+    }
+}
+
+impl Engine {
+    /// Whether a session lives; one that never registered is known by its leases alone.
+    pub(crate) fn liveness_of(
+        &self,
+        tx: &(impl Read + ?Sized),
+        name: &SessionName,
+    ) -> Result<Liveness, StoreError> {
+        match tx.session(name)? {
+            Some(session) => Ok(self.view(tx, session)?.liveness),
+            None => Ok(Liveness::Unknown),
+        }
+    }
+
+    /// What the process table says of a session: of its own process, and of whoever watches over an agent of that name.
+    fn process_state(
+        &self,
+        tx: &(impl Read + ?Sized),
+        session: &Session,
+    ) -> Result<Option<ProcessState>, StoreError> {
+        let open = tx.agents(&AgentFilter {
+            open: true,
+            task: None,
+        })?;
+        let supervisors = open
+            .iter()
+            .filter(|agent| agent.session == session.name)
+            .filter_map(|agent| agent.supervisor.as_ref());
+        let mut states: Vec<_> = supervisors
+            .chain(&session.process)
+            .map(|process| self.processes.state(process))
+            .collect();
+        let certainty = |state: &ProcessState| match state {
+            ProcessState::Running => 0,
+            ProcessState::Unknown => 1,
+            ProcessState::Gone => 2,
+        };
+        states.sort_by_key(certainty);
+        Ok(states.first().copied())
     }
 }
 

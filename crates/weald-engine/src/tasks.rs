@@ -185,22 +185,7 @@ impl Engine {
     ) -> Result<Claimed, TaskError> {
         let ttl = ttl.unwrap_or(self.settings.lease_ttl);
         self.change(Some(session), Durability::Process, |tx| {
-            let task = match id {
-                Some(id) => require_task(tx, id)?,
-                None => match tx.next_claimable()? {
-                    Some(task) => task,
-                    None => return Err(nothing_ready(tx)?),
-                },
-            };
-            let input = TaskInput::Claim {
-                session: session.clone(),
-                ttl,
-                blockers: blockers(tx, &task)?,
-            };
-            let (task, change) = task_rules::decide(&task, input, tx.now())?;
-            tx.record(Some(session), change)?;
-            let lease = task.lease.clone().expect("a claim makes a lease");
-            Ok(Claimed { task, lease })
+            claim_in(tx, session, id, ttl)
         })
     }
 
@@ -287,6 +272,31 @@ impl Engine {
             Ok(task)
         })
     }
+}
+
+/// Claims `id`, or the next task that is ready (or abandoned).
+pub(crate) fn claim_in(
+    tx: &mut dyn Write,
+    session: &SessionName,
+    id: Option<&TaskId>,
+    ttl: SignedDuration,
+) -> Result<Claimed, TaskError> {
+    let task = match id {
+        Some(id) => require_task(tx, id)?,
+        None => match tx.next_claimable()? {
+            Some(task) => task,
+            None => return Err(nothing_ready(tx)?),
+        },
+    };
+    let input = TaskInput::Claim {
+        session: session.clone(),
+        ttl,
+        blockers: blockers(tx, &task)?,
+    };
+    let (task, change) = task_rules::decide(&task, input, tx.now())?;
+    tx.record(Some(session), change)?;
+    let lease = task.lease.clone().expect("a claim makes a lease");
+    Ok(Claimed { task, lease })
 }
 
 pub(crate) fn require_task(tx: &(impl Read + ?Sized), id: &TaskId) -> Result<Task, TaskError> {

@@ -145,6 +145,11 @@ impl<'a> Trees<'a> {
         }
     }
 
+    /// This process, as others can look it up; fails where /proc can't be read.
+    pub fn identity(&self) -> Result<ProcessIdentity, crate::agents::AgentError> {
+        self.me().ok_or(crate::agents::AgentError::NoIdentity)
+    }
+
     /// This process, as others can look it up.
     pub(crate) fn me(&self) -> Option<ProcessIdentity> {
         self.engine.processes.identify(std::process::id())

@@ -9,8 +9,8 @@ use weald_core::name::SessionName;
 use crate::commands::{
     adopt, approve, board, completions, config, conflicts, demo, diff, doctor, ensure, enter,
     events, habits, init, keep, land, list, man, msg, new, path, pool, ports, queue, revert, rm,
-    run, sandbox, session, setup, shell_init, snapshot, status, sync, task, trash, trust, vault,
-    verify,
+    run, sandbox, session, setup, shell_init, snapshot, status, supervise_agent, sync, task, trash,
+    trust, vault, verify, work,
 };
 use crate::completion;
 use crate::context::Context;
@@ -78,6 +78,9 @@ enum Command {
     Exit(enter::Exit),
     Diff(diff::Diff),
     Sync(sync::Sync),
+    Work(work::Work),
+    #[command(hide = true)]
+    SuperviseAgent(supervise_agent::SuperviseAgent),
     Land(land::Land),
     /// See what waits to land; pause, drop or retry it
     Queue(queue::QueueArgs),
@@ -147,6 +150,8 @@ impl Cli {
             Some(Command::Exit(command)) => command.run(context),
             Some(Command::Diff(command)) => command.run(context),
             Some(Command::Sync(command)) => command.run(context),
+            Some(Command::Work(command)) => command.run(context),
+            Some(Command::SuperviseAgent(command)) => command.run(context),
             Some(Command::Land(command)) => command.run(context),
             Some(Command::Queue(command)) => command.run(context),
             Some(Command::Revert(command)) => command.run(context),

@@ -47,6 +47,14 @@ impl<'a> Context<'a> {
         })
     }
 
+    /// The flags with which another weald has the same settings.
+    pub fn settings(&self) -> Vec<String> {
+        let pairs = self.overrides.iter();
+        pairs
+            .flat_map(|(key, value)| ["--set".to_owned(), format!("{key}={value}")])
+            .collect()
+    }
+
     /// The directory the command works in.
     pub fn directory(&self) -> &PathBuf {
         &self.directory
@@ -208,6 +216,20 @@ impl<'a> Context<'a> {
         let store = SqliteStore::open(place.private(), Arc::new(SystemClock))?;
         let engine = Engine::new(Box::new(store), Arc::new(SystemProcesses), settings);
         let engine = engine.with_journal(place);
+        // Whoever comes next notices that a supervisor is gone.
+        match engine.reap_agents() {
+            Ok(crashed) => {
+                for agent in crashed {
+                    self.ui.warn(&format!(
+                        "agent {} crashed; its tree is kept: weald resume {}",
+                        agent.id, agent.task
+                    ));
+                }
+            }
+            Err(error) => self
+                .ui
+                .warn(&format!("agents could not be looked at: {error}")),
+        }
         Ok(match ViewKind::of(loaded.config.text("views")) {
             Some(kind) => engine.with_views(place, kind),
             None => engine,

@@ -2,6 +2,7 @@
 //!
 //! Codes are stable. A hint is a command that can be run, or what to do if no command helps.
 
+mod agents;
 pub mod landing;
 mod trees;
 

@@ -211,6 +211,16 @@ impl Trees<'_> {
         self.commit_changes(tree, &request).map(drop)
     }
 
+    /// Commits what a tree holds; a failing hook leaves it as it was.
+    pub fn commit_work(
+        &self,
+        name: &str,
+        scope: CommitScope,
+        message: &str,
+    ) -> Result<(), LandError> {
+        self.commit_first(&self.named(Some(name))?, scope, message)
+    }
+
     /// The head that would land: imported, and all of the tree's own work.
     pub(crate) fn ready_head(&self, tree: &Tree) -> Result<(Tree, String), LandError> {
         let site = self.site(tree)?;

@@ -1,0 +1,24 @@
+//! Agents: a task is claimed, a tree is there, a driver's command runs in it under a supervisor.
+//!
+//! `starting` claims and records, `placing` finds the tree, `supervising` watches the command (with `output`, `activity`),
+//! `reaping` notices supervisors that are gone, `records` is the rest. `drivers` know how agents are started and understood.
+
+mod activity;
+mod briefing;
+pub mod drivers;
+mod error;
+mod orders;
+mod output;
+mod placing;
+mod reaping;
+mod records;
+mod starting;
+mod supervising;
+
+pub use activity::Activity;
+pub use briefing::Prepared;
+pub use error::AgentError;
+pub use output::LOG_FILE;
+pub use records::agent_folder;
+pub use starting::AgentRequest;
+pub use supervising::Watched;

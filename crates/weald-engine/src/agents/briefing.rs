@@ -1,0 +1,145 @@
+//! What an agent needs before it starts: prompt, home, environment, policy.
+
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use weald_core::agent::Agent;
+use weald_core::prompt::{Briefing, prompt};
+use weald_core::tree::Tree;
+use weald_sandbox::Revealed;
+
+use super::AgentError;
+use super::drivers::{Brief, Driver, Start};
+use super::error::at;
+use crate::trees::{RunRequest, RunSandbox, Trees};
+
+/// The prompt's name in the folder of a run.
+const PROMPT_FILE: &str = "prompt.md";
+
+/// An agent that is ready to start.
+pub struct Prepared {
+    /// The run in its tree.
+    pub request: RunRequest,
+    /// How its driver starts it.
+    pub start: Start,
+    /// Its driver.
+    pub driver: Box<dyn Driver>,
+    /// What is open for it besides its streams.
+    pub passed: Option<std::os::fd::OwnedFd>,
+}
+
+impl Trees<'_> {
+    /// Prepares an agent's run. `folder` is the run's own, seen inside and not written there.
+    pub fn prepare_agent(
+        &self,
+        agent: &Agent,
+        driver: Box<dyn Driver>,
+        folder: &Path,
+        sandbox: Option<RunSandbox>,
+    ) -> Result<Prepared, AgentError> {
+        let name = agent.tree.as_ref().ok_or_else(|| AgentError::NoTree {
+            agent: agent.id.to_string(),
+        })?;
+        let mut request = self.prepare_run(Some(name.as_str()), sandbox)?;
+        let text = self.prompt_for(agent, &request.tree)?;
+        let prompt_file = folder.join(PROMPT_FILE);
+        fs::write(&prompt_file, &text).map_err(at(&prompt_file))?;
+        let home = self.home_of(&request.tree, driver.name())?;
+        if let Some(policy) = &mut request.policy {
+            policy.reveal.push(Revealed {
+                path: home.clone(),
+                writable: true,
+            });
+        }
+        let arguments: Vec<OsString> = agent.command.iter().map(OsString::from).collect();
+        let environment = self.host.environment.clone();
+        let variable = |wanted: &str| {
+            let found = environment.iter().find(|(name, _)| name == wanted);
+            found.map(|(_, value)| value.clone())
+        };
+        let start = driver.start(&Brief {
+            prompt: &text,
+            prompt_file: &prompt_file,
+            tree: &request.tree.path,
+            home: &home,
+            user_home: self.host.home.as_deref(),
+            model: agent.model.as_deref(),
+            conversation: agent.conversation.as_deref(),
+            arguments: &arguments,
+            variable: &variable,
+        })?;
+        request.notes.extend(start.notes.iter().cloned());
+        self.add_environment(agent, &prompt_file, &start, &mut request)?;
+        Ok(Prepared {
+            request,
+            start,
+            driver,
+            passed: None,
+        })
+    }
+
+    /// What a command of an agent sees of its task.
+    fn add_environment(
+        &self,
+        agent: &Agent,
+        prompt_file: &Path,
+        start: &Start,
+        request: &mut RunRequest,
+    ) -> Result<(), AgentError> {
+        let task = self.engine.task(&agent.task)?.task;
+        let own: [(OsString, OsString); 6] = [
+            ("WEALD_TASK".into(), agent.task.to_string().into()),
+            ("WEALD_TASK_SUBJECT".into(), task.subject.into()),
+            ("WEALD_PROMPT_FILE".into(), prompt_file.into()),
+            ("WEALD_TOKEN".into(), agent.token.to_string().into()),
+            ("WEALD_SESSION".into(), agent.session.as_str().into()),
+            ("WEALD_AGENT".into(), agent.id.to_string().into()),
+        ];
+        let given: Vec<_> = own.into_iter().chain(start.environment.clone()).collect();
+        let all = &mut request.environment;
+        all.retain(|(name, _)| given.iter().all(|(own, _)| own != name));
+        all.extend(given);
+        Ok(())
+    }
+
+    fn prompt_for(&self, agent: &Agent, tree: &Tree) -> Result<String, AgentError> {
+        let task = self.engine.task(&agent.task)?.task;
+        let mut dependencies = Vec::new();
+        for id in &task.blocked_by {
+            dependencies.extend(self.engine.look(|tx| tx.task(id))?);
+        }
+        let before = match agent.resumes {
+            Some(id) => Some(self.engine.agent(id)?),
+            None => None,
+        };
+        let before = before.map(|before| match &before.end {
+            Some(end) => format!(
+                "Agent {} worked on it before ({}). {}",
+                before.id,
+                end.outcome.as_str(),
+                end.why
+            ),
+            None => format!("Agent {} worked on it before.", before.id),
+        });
+        Ok(prompt(&Briefing {
+            task: &task,
+            dependencies: &dependencies,
+            tree: &tree.path.display().to_string(),
+            branch: &tree.branch,
+            target: &tree.target,
+            part: agent.role.as_deref(),
+            before: before.as_deref(),
+        }))
+    }
+
+    /// The private state of a tree's agent: nobody else's sandbox shows it, and it is there for the next run.
+    fn home_of(&self, tree: &Tree, driver: &str) -> Result<PathBuf, AgentError> {
+        let home = self.place.homes().join(tree.id.to_string()).join(driver);
+        let mut builder = DirBuilder::new();
+        builder.recursive(true).mode(0o700);
+        builder.create(&home).map_err(at(&home))?;
+        Ok(home)
+    }
+}

@@ -1,0 +1,108 @@
+//! Why something did not happen to an agent.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use weald_core::agent_rules::AgentRefusal;
+use weald_core::id::TaskId;
+use weald_core::name::TreeName;
+use weald_core::session::SessionTaken;
+use weald_core::store::StoreError;
+use weald_core::task_rules::TaskRefusal;
+use weald_sandbox::SandboxError;
+
+use super::drivers::DriverError;
+use crate::landing::LandError;
+use crate::sessions::SessionError;
+use crate::tasks::TaskError;
+use crate::trees::TreeError;
+
+/// Why something did not happen to an agent.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// The store did not answer.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The rules say no.
+    #[error(transparent)]
+    Refused(#[from] AgentRefusal),
+    /// Its task says no.
+    #[error(transparent)]
+    Task(#[from] TaskError),
+    /// Its session says no.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// Its tree says no.
+    #[error(transparent)]
+    Tree(#[from] TreeError),
+    /// Its landing says no.
+    #[error(transparent)]
+    Land(#[from] LandError),
+    /// Its driver says no.
+    #[error(transparent)]
+    Driver(#[from] DriverError),
+    /// The sandbox says no.
+    #[error(transparent)]
+    Sandbox(#[from] SandboxError),
+    /// Nobody knows it.
+    #[error("there is no agent {name}")]
+    NotFound {
+        /// As given.
+        name: String,
+    },
+    /// Somebody works in the tree.
+    #[error("{program} runs in tree {tree} (process {pid})")]
+    TreeBusy {
+        /// Which tree.
+        tree: TreeName,
+        /// What runs.
+        program: String,
+        /// Its number.
+        pid: u32,
+    },
+    /// It has no tree yet, or no more.
+    #[error("agent {agent} has no tree")]
+    NoTree {
+        /// Which.
+        agent: String,
+    },
+    /// An agent works on the task.
+    #[error("agent {agent} works on task {task} already")]
+    Working {
+        /// On what.
+        task: TaskId,
+        /// Which.
+        agent: String,
+    },
+    /// A file of the agent can't be used.
+    #[error("{}: {source}", .path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// This process can't be identified.
+    #[error("this process can't be identified: /proc can't be read")]
+    NoIdentity,
+}
+
+impl From<TaskRefusal> for AgentError {
+    fn from(refusal: TaskRefusal) -> Self {
+        Self::Task(refusal.into())
+    }
+}
+
+impl From<SessionTaken> for AgentError {
+    fn from(taken: SessionTaken) -> Self {
+        Self::Session(taken.into())
+    }
+}
+
+/// Joins a path with what went wrong there.
+pub(crate) fn at(path: &Path) -> impl FnOnce(io::Error) -> AgentError + '_ {
+    move |source| AgentError::File {
+        path: path.to_owned(),
+        source,
+    }
+}

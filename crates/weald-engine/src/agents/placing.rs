@@ -1,0 +1,101 @@
+//! Where an agent works: the tree of its task, with nobody else in it.
+//!
+//! A takeover never puts a second agent into a tree where a process of the first may live: that process tree is ended
+//! first, and where it can't be (another machine, another namespace) the work goes on in a new tree.
+
+use weald_core::agent::Agent;
+use weald_core::agent_rules::AgentInput;
+use weald_core::session::ProcessIdentity;
+use weald_core::store::{AgentFilter, Durability};
+use weald_core::tree::{Run, Tree};
+use weald_core::tree_rules::TreeInput;
+
+use super::AgentError;
+use crate::landing::end_process;
+use crate::trees::{Binding, Created, NewTree, Trees};
+
+impl Trees<'_> {
+    /// Finds or makes the tree of an agent's task, and clears it of whoever was there before.
+    pub fn place_agent(&self, agent: &Agent, new: NewTree) -> Result<(Agent, Created), AgentError> {
+        let task = self.engine.task(&agent.task)?.task;
+        let new = NewTree {
+            name: new.name.or(task.worktree.map(|name| name.to_string())),
+            task: new.task.or(Some(agent.task.clone())),
+            ..new
+        };
+        let mut created = self.ensure(&new)?;
+        if !self.clear_for(agent, &created.tree)? {
+            created = self.beside(agent, &created.tree)?;
+        }
+        let placed = AgentInput::Placed {
+            tree: created.tree.name.clone(),
+            tree_id: created.tree.id,
+            branch: created.tree.branch.clone(),
+        };
+        Ok((self.engine.decide_agent(agent.id, placed)?, created))
+    }
+
+    /// Ends what earlier agents of the task left running in a tree; false where that can't be proven. Whatever else
+    /// runs there is somebody's, and is left alone.
+    fn clear_for(&self, agent: &Agent, tree: &Tree) -> Result<bool, AgentError> {
+        let tree = self.engine.look(|tx| tx.tree_by_id(tree.id))?;
+        let runs = tree.iter().flat_map(|tree| &tree.runs);
+        let before = self.engine.agents(&AgentFilter {
+            open: false,
+            task: Some(agent.task.clone()),
+        })?;
+        for run in runs.filter(|run| self.may_live(&run.process)) {
+            let tree = tree.as_ref().expect("it has a run");
+            let of_agent = before.iter().find(|known| {
+                known.id != agent.id && known.supervisor.as_ref() == Some(&run.process)
+            });
+            let Some(earlier) = of_agent.filter(|known| known.token < agent.token) else {
+                return Err(busy(tree, run));
+            };
+            let processes = earlier.process.iter().chain([&run.process]);
+            if !processes.fold(true, |gone, process| self.end_proven(process) && gone) {
+                return Ok(false);
+            }
+            let ended = TreeInput::RunEnds {
+                process: run.process.clone(),
+                timed_out: false,
+                code: None,
+            };
+            self.decide(tree, Durability::Process, ended)?;
+        }
+        Ok(true)
+    }
+
+    fn end_proven(&self, process: &ProcessIdentity) -> bool {
+        end_process(self, process)
+    }
+
+    /// A new tree for the task, from what was taken in of the old one. The old one stays as it is.
+    fn beside(&self, agent: &Agent, old: &Tree) -> Result<Created, AgentError> {
+        let base = old.head.clone().unwrap_or_else(|| old.branch.clone());
+        let created = self.ensure(&NewTree {
+            name: Some(format!("{}-{}", old.name, agent.token)),
+            base: Some(base),
+            target: Some(old.target.clone()).filter(|target| !target.is_empty()),
+            ..NewTree::default()
+        })?;
+        let binding = Binding {
+            rebind: true,
+            ..Binding::default()
+        };
+        self.bind(&agent.task, created.tree.name.as_str(), binding)?;
+        self.engine.notice(format!(
+            "{} may still be used by the agent before, so this one works in {}",
+            old.name, created.tree.name
+        ));
+        Ok(created)
+    }
+}
+
+fn busy(tree: &Tree, run: &Run) -> AgentError {
+    AgentError::TreeBusy {
+        tree: tree.name.clone(),
+        program: run.program.clone(),
+        pid: run.process.pid,
+    }
+}

@@ -1,0 +1,98 @@
+//! Supervisors that are gone: the next command notices, says so in the record, and gives the task back.
+
+use weald_core::agent::{Agent, Stage};
+use weald_core::agent_rules::{self, AgentInput};
+use weald_core::session::ProcessState;
+use weald_core::store::{AgentFilter, Durability, Write};
+use weald_core::task::{Task, TaskStatus};
+use weald_core::task_rules::{self, TaskInput};
+
+use super::AgentError;
+use super::records::require_agent;
+use crate::engine::Engine;
+
+/// After so many crashes in a row a task waits for a person.
+const CRASHES: usize = 3;
+
+impl Engine {
+    /// Marks agents as crashed whose supervisor is proven gone, and gives their tasks back. Whatever they wrote stays in
+    /// their trees. Answers those that it marked.
+    pub fn reap_agents(&self) -> Result<Vec<Agent>, AgentError> {
+        let open = self.agents(&AgentFilter {
+            open: true,
+            task: None,
+        })?;
+        let mut reaped = Vec::new();
+        for agent in open.iter().filter(|agent| self.is_orphaned(agent)) {
+            let done = self.change(None, Durability::Process, |tx| {
+                let current = require_agent(tx, agent.id)?;
+                // Somebody else may have been faster.
+                match !current.status.is_over() && self.is_orphaned(&current) {
+                    true => crash(tx, &current).map(Some),
+                    false => Ok::<_, AgentError>(None),
+                }
+            })?;
+            reaped.extend(done);
+        }
+        Ok(reaped)
+    }
+
+    fn is_orphaned(&self, agent: &Agent) -> bool {
+        let supervisor = agent.supervisor.as_ref();
+        supervisor.is_some_and(|process| self.processes.state(process) == ProcessState::Gone)
+    }
+}
+
+fn crash(tx: &mut dyn Write, agent: &Agent) -> Result<Agent, AgentError> {
+    let why = match agent.supervised {
+        true => format!("its supervisor is gone while it was {}", agent.status),
+        false => "whoever started it is gone".to_owned(),
+    };
+    let (crashed, change) = agent_rules::decide(agent, AgentInput::Crash { why }, tx.now())?;
+    tx.record(Some(&agent.session), change)?;
+    let Some(task) = tx.task(&agent.task)? else {
+        return Ok(crashed);
+    };
+    let is_held = task
+        .lease
+        .as_ref()
+        .is_some_and(|lease| lease.token == agent.token);
+    // The others of a race, or the next phase, work under the same claim.
+    let siblings = tx.agents(&AgentFilter {
+        open: true,
+        task: Some(task.id.clone()),
+    })?;
+    if !is_held || task.status != TaskStatus::InProgress || !siblings.is_empty() {
+        return Ok(crashed);
+    }
+    give_back(tx, &task, agent)?;
+    Ok(crashed)
+}
+
+fn give_back(tx: &mut dyn Write, task: &Task, agent: &Agent) -> Result<(), AgentError> {
+    let release = TaskInput::Release {
+        token: Some(agent.token),
+    };
+    let (released, change) = task_rules::decide(task, release, tx.now())?;
+    tx.record(Some(&agent.session), change)?;
+    let all = tx.agents(&AgentFilter {
+        open: false,
+        task: Some(task.id.clone()),
+    })?;
+    let in_a_row = all.iter().rev().take_while(|known| {
+        let outcome = known.end.as_ref().map(|end| end.outcome);
+        outcome == Some(weald_core::agent::Outcome::Crashed) && known.begin_at == Stage::Run
+    });
+    if in_a_row.count() < CRASHES {
+        return Ok(());
+    }
+    let block = TaskInput::Block {
+        reason: format!(
+            "{CRASHES} agents in a row crashed on it, the last one was {}; look at weald agent logs {}, go on with weald resume {}",
+            agent.id, agent.id, task.id
+        ),
+    };
+    let (_, change) = task_rules::decide(&released, block, tx.now())?;
+    tx.record(Some(&agent.session), change)?;
+    Ok(())
+}

@@ -1,0 +1,113 @@
+//! Agents' records: look them up, change them.
+
+use std::path::PathBuf;
+
+use weald_core::agent::{Agent, AgentId, FinalReport};
+use weald_core::agent_rules::{self, AgentInput};
+use weald_core::id::{TaskId, Token};
+use weald_core::store::{AgentFilter, Durability, Read, StoreError};
+
+use super::AgentError;
+use crate::engine::Engine;
+use crate::place::Place;
+
+impl Engine {
+    /// One agent.
+    pub fn agent(&self, id: AgentId) -> Result<Agent, AgentError> {
+        self.look(|tx| require_agent(tx, id))
+    }
+
+    /// Agents by filter, by number.
+    pub fn agents(&self, filter: &AgentFilter) -> Result<Vec<Agent>, AgentError> {
+        Ok(self.look(|tx| tx.agents(filter))?)
+    }
+
+    /// The agent of this id; or the newest one on this task, under this name, or in this tree.
+    pub fn find_agent(&self, name: &str) -> Result<Agent, AgentError> {
+        let not_found = || AgentError::NotFound {
+            name: name.to_owned(),
+        };
+        self.look(|tx| {
+            if let Ok(id) = name.parse::<AgentId>()
+                && let Some(agent) = tx.agent(id)?
+            {
+                return Ok(agent);
+            }
+            let all = tx.agents(&AgentFilter::default())?;
+            let task = name.parse::<TaskId>().ok();
+            let is_meant = |agent: &Agent| {
+                Some(&agent.task) == task.as_ref()
+                    || agent.session.as_str() == name
+                    || agent
+                        .tree
+                        .as_ref()
+                        .is_some_and(|tree| tree.as_str() == name)
+            };
+            let newest = all.into_iter().rev().find(is_meant);
+            newest.ok_or_else(not_found)
+        })
+    }
+
+    /// Decides one input on an agent, and records it.
+    pub fn decide_agent(&self, id: AgentId, input: AgentInput) -> Result<Agent, AgentError> {
+        let durability = match input {
+            AgentInput::End(_) | AgentInput::Report { .. } => Durability::Power,
+            _ => Durability::Process,
+        };
+        self.change(None, durability, |tx| {
+            let agent = require_agent(tx, id)?;
+            let (next, change) = agent_rules::decide(&agent, input, tx.now())?;
+            tx.record(Some(&next.session), change)?;
+            Ok(next)
+        })
+    }
+
+    /// What an agent says at its end. Twice, or under an old claim, it is refused.
+    pub fn report_agent(
+        &self,
+        id: AgentId,
+        token: Token,
+        report: FinalReport,
+    ) -> Result<Agent, AgentError> {
+        self.change(None, Durability::Power, |tx| {
+            let agent = require_agent(tx, id)?;
+            let task = crate::tasks::require_task(tx, &agent.task)?;
+            // Whoever took the task over speaks for it now.
+            let newest = if task.token == agent.token {
+                token
+            } else {
+                task.token
+            };
+            let input = AgentInput::Report {
+                token: newest,
+                report,
+            };
+            let (next, change) = agent_rules::decide(&agent, input, tx.now())?;
+            tx.record(Some(&next.session), change)?;
+            Ok(next)
+        })
+    }
+}
+
+pub(crate) fn require_agent(tx: &(impl Read + ?Sized), id: AgentId) -> Result<Agent, AgentError> {
+    tx.agent(id)?.ok_or_else(|| AgentError::NotFound {
+        name: id.to_string(),
+    })
+}
+
+/// The newest agent on a task.
+pub(crate) fn newest_on(
+    tx: &(impl Read + ?Sized),
+    task: &TaskId,
+) -> Result<Option<Agent>, StoreError> {
+    let filter = AgentFilter {
+        open: false,
+        task: Some(task.clone()),
+    };
+    Ok(tx.agents(&filter)?.pop())
+}
+
+/// Where an agent's output and activity are.
+pub fn agent_folder(place: &Place, id: AgentId) -> PathBuf {
+    place.private().join("agents").join(id.to_string())
+}

@@ -1,0 +1,207 @@
+//! Starting an agent: the claim and the record are one step, so that a kill leaves both or none.
+
+use weald_core::agent::{Agent, AgentId, Goal, Post, Stage};
+use weald_core::event::{Change, EventKind};
+use weald_core::id::{TaskId, Token};
+use weald_core::name::SessionName;
+use weald_core::session::{self, Liveness};
+use weald_core::store::{AgentFilter, Counter, Durability, Write};
+use weald_core::task::{Task, TaskStatus};
+use weald_core::task_rules::{self, TaskInput};
+
+use super::AgentError;
+use crate::engine::Engine;
+use crate::tasks::{claim_in, require_task};
+use crate::trees::Trees;
+
+/// An agent to be started.
+#[derive(Debug, Clone)]
+pub struct AgentRequest {
+    /// Its name; without one, its id.
+    pub session: Option<SessionName>,
+    /// What starts it.
+    pub driver: String,
+    /// The words after `--`.
+    pub command: Vec<String>,
+    /// Which model.
+    pub model: Option<String>,
+    /// The part it plays.
+    pub role: Option<String>,
+    /// What follows.
+    pub goal: Goal,
+    /// Where its work begins.
+    pub begin_at: Stage,
+    /// The agent whose work it goes on with.
+    pub resumes: Option<AgentId>,
+    /// Its conversation to go on with.
+    pub conversation: Option<String>,
+    /// The claim that it works under; without one it makes its own.
+    pub token: Option<Token>,
+    /// A task that failed, was blocked or completed is opened again.
+    pub reopen: bool,
+}
+
+impl AgentRequest {
+    /// A driver's agent whose work follows the goal.
+    pub fn new(driver: impl Into<String>, goal: Goal) -> Self {
+        Self {
+            session: None,
+            driver: driver.into(),
+            command: Vec::new(),
+            model: None,
+            role: None,
+            goal,
+            begin_at: Stage::Run,
+            resumes: None,
+            conversation: None,
+            token: None,
+            reopen: false,
+        }
+    }
+}
+
+impl Trees<'_> {
+    /// Claims a task, or the next one that is ready, and records an agent for it. This process answers for the agent
+    /// until a supervisor does.
+    pub fn start_agent(
+        &self,
+        task: Option<&TaskId>,
+        request: &AgentRequest,
+    ) -> Result<Agent, AgentError> {
+        let me = self.me().ok_or(AgentError::NoIdentity)?;
+        let engine = self.engine;
+        engine.change(None, Durability::Process, |tx| {
+            let id = AgentId(tx.next_number(Counter::Agent)?);
+            let session = match &request.session {
+                Some(session) => session.clone(),
+                None => id.to_string().parse().expect("an id is a name"),
+            };
+            let task = match (request.token, task) {
+                (Some(token), Some(task)) => under_claim(tx, task, token)?,
+                _ => engine.claim_for_agent(tx, &session, task, request.reopen)?,
+            };
+            join(tx, &session)?;
+            let agent = Agent {
+                spawned_by: self.actor().cloned(),
+                supervisor: Some(me),
+                ..described(tx, id, session, task, request)?
+            };
+            let change = Change::agent(EventKind::AGENT_SPAWNED, agent.clone());
+            tx.record(self.actor().or(Some(&agent.session)), change)?;
+            Ok(agent)
+        })
+    }
+}
+
+fn described(
+    tx: &dyn Write,
+    id: AgentId,
+    session: SessionName,
+    task: Task,
+    request: &AgentRequest,
+) -> Result<Agent, AgentError> {
+    let before = tx.agents(&AgentFilter {
+        open: false,
+        task: Some(task.id.clone()),
+    })?;
+    let post = Post {
+        session,
+        token: task.token,
+        task: task.id,
+    };
+    Ok(Agent {
+        command: request.command.clone(),
+        model: request.model.clone(),
+        role: request.role.clone(),
+        goal: request.goal,
+        begin_at: request.begin_at,
+        resumes: request.resumes,
+        conversation: request.conversation.clone(),
+        attempt: before.len() as u32 + 1,
+        ..Agent::new(id, post, &request.driver, tx.now())
+    })
+}
+
+/// A task whose claim is there already: an entry of a race, a phase.
+fn under_claim(tx: &dyn Write, id: &TaskId, token: Token) -> Result<Task, AgentError> {
+    let task = require_task(tx, id)?;
+    let input = TaskInput::Renew {
+        token: Some(token),
+        ttl: weald_core::SignedDuration::from_secs(1),
+    };
+    task_rules::decide(&task, input, tx.now())?;
+    Ok(task)
+}
+
+/// The session of an agent is there from the beginning; one that somebody registered stays as it is.
+fn join(tx: &mut dyn Write, name: &SessionName) -> Result<(), AgentError> {
+    let known = tx.session(name)?.filter(|known| known.ended_at.is_none());
+    if known.is_none() {
+        let (_, change) = session::register(None, name.clone(), None, tx.now())?;
+        tx.record(Some(name), change)?;
+    }
+    Ok(())
+}
+
+impl Engine {
+    /// Claims for an agent. A claim whose holder is proven dead is given back first.
+    fn claim_for_agent(
+        &self,
+        tx: &mut dyn Write,
+        session: &SessionName,
+        id: Option<&TaskId>,
+        reopen: bool,
+    ) -> Result<Task, AgentError> {
+        if let Some(id) = id {
+            let task = require_task(tx, id)?;
+            if self.is_left_behind(tx, &task, session, reopen)? {
+                let token = task.lease.as_ref().map(|lease| lease.token);
+                let (_, change) =
+                    task_rules::decide(&task, TaskInput::Release { token }, tx.now())?;
+                tx.record(Some(session), change)?;
+            }
+            let is_closed = matches!(
+                task.status,
+                TaskStatus::Failed
+                    | TaskStatus::Blocked
+                    | TaskStatus::Cancelled
+                    | TaskStatus::Completed
+            );
+            if reopen && is_closed {
+                let (_, change) = task_rules::decide(&task, TaskInput::Reopen, tx.now())?;
+                tx.record(Some(session), change)?;
+            }
+        }
+        Ok(claim_in(tx, session, id, self.settings.lease_ttl)?.task)
+    }
+
+    /// Whether nobody works on a task any more though its record says so.
+    fn is_left_behind(
+        &self,
+        tx: &dyn Write,
+        task: &Task,
+        me: &SessionName,
+        reopen: bool,
+    ) -> Result<bool, AgentError> {
+        if task.status != TaskStatus::InProgress {
+            return Ok(false);
+        }
+        let open = AgentFilter {
+            open: true,
+            task: Some(task.id.clone()),
+        };
+        if let Some(agent) = tx.agents(&open)?.pop() {
+            return Err(AgentError::Working {
+                task: task.id.clone(),
+                agent: agent.id.to_string(),
+            });
+        }
+        match (&task.lease, &task.owner) {
+            (Some(lease), _) if lease.is_expired(tx.now()) => Ok(false),
+            (Some(lease), _) => Ok(self.liveness_of(tx, &lease.session)? == Liveness::Dead),
+            // Parked, or started by hand: whoever resumes it may have it.
+            (None, Some(owner)) => Ok(reopen && owner != me),
+            (None, None) => Ok(false),
+        }
+    }
+}

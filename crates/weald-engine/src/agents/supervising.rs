@@ -1,0 +1,410 @@
+//! The supervisor's watch: from the start of an agent's command to its end.
+//!
+//! One thread decides, and everything comes to it: the end of the command, orders in the record, the agent's stream,
+//! time. Trouble with the store or a disk never ends the agent; what can't be done now is tried again.
+
+use std::io::Write;
+use std::process::{ChildStdin, Stdio};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use weald_core::Timestamp;
+use weald_core::agent::{Agent, Usage, Wanted};
+use weald_core::agent_rules::AgentInput;
+use weald_core::config::parse_size;
+use weald_core::id::Seq;
+use weald_core::store::Clock;
+use weald_core::task_rules::TaskRefusal;
+use weald_core::tree::Tree;
+use weald_sandbox::{Ended, Invocation, Running, interrupted, launch, launch_unconfined};
+
+use super::AgentError;
+use super::activity::Activity;
+use super::briefing::Prepared;
+use super::drivers::{Driver, Input};
+use super::error::at;
+use super::output::{Log, News, Output};
+use super::records::agent_folder;
+use crate::machine::SystemClock;
+use crate::tasks::TaskError;
+use crate::trees::Trees;
+
+/// How often orders and messages are looked for.
+const TICK: Duration = Duration::from_millis(500);
+
+/// How often the activity is written down, and silence thought about.
+const NOTE: Duration = Duration::from_secs(2);
+
+/// How an agent's command ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Watched {
+    /// By itself; `ok` is what its stream said, if it did.
+    Code {
+        /// Its exit code.
+        code: i32,
+        /// What its stream said of success.
+        ok: Option<bool>,
+        /// Its last words.
+        words: String,
+    },
+    /// It ran out of time.
+    TimedOut,
+    /// Somebody stopped it.
+    Stopped {
+        /// In whose words.
+        why: String,
+        /// The task is given back.
+        release: bool,
+    },
+    /// Somebody else holds the task.
+    Superseded,
+}
+
+impl Trees<'_> {
+    /// Runs an agent's command and watches over it until it ends. What it committed is taken in then.
+    pub fn watch_agent(
+        &self,
+        agent: &Agent,
+        prepared: Prepared,
+    ) -> Result<(Watched, Tree), AgentError> {
+        let folder = agent_folder(self.place, agent.id);
+        let limit = parse_size(self.config.text("agent.log_limit")).unwrap_or(u64::MAX);
+        let log = Log::open(&folder, limit).map_err(at(&folder))?;
+        let program = prepared.start.command.first().cloned().unwrap_or_default();
+        let tree = self.begin_run(&prepared.request, &program.to_string_lossy())?;
+        let Prepared {
+            request,
+            start,
+            driver,
+            passed,
+        } = prepared;
+        let input = match start.input {
+            Input::Nothing => Stdio::null(),
+            _ => Stdio::piped(),
+        };
+        let invocation = Invocation {
+            helper: self.host.helper.clone(),
+            command: start.command,
+            directory: request.directory,
+            environment: request.environment,
+            streams: [input, Stdio::piped(), Stdio::piped()],
+            passed,
+        };
+        let launched = match &request.policy {
+            Some(policy) => launch(policy, invocation),
+            None => launch_unconfined(invocation),
+        };
+        let running = match launched {
+            Ok(running) => running,
+            Err(error) => {
+                self.end_run(&tree, None)?;
+                return Err(error.into());
+            }
+        };
+        let (watched, failed) = self.with_snapshots(&tree, || {
+            self.watch(agent, running, driver.as_ref(), start.input, log)
+        });
+        if let Some(failed) = failed {
+            self.engine.notice(failed);
+        }
+        let ended = match &watched {
+            Ok(Watched::Code { code, .. }) => Some(Ended::Code(*code)),
+            Ok(Watched::TimedOut) => Some(Ended::TimedOut),
+            _ => None,
+        };
+        let tree = self.end_run(&tree, ended)?;
+        Ok((watched?, tree))
+    }
+
+    fn watch(
+        &self,
+        agent: &Agent,
+        mut running: Running,
+        driver: &dyn Driver,
+        input: Input,
+        log: Log,
+    ) -> Result<Watched, AgentError> {
+        if let Some(process) = self.engine.processes.identify(running.id()) {
+            self.engine
+                .decide_agent(agent.id, AgentInput::Began(process))?;
+        }
+        let (news_in, news) = mpsc::channel();
+        let now = || SystemClock.now();
+        let output = Output::new(log, driver, news_in, &now);
+        let (stdin, stdout, stderr) = running.streams();
+        thread::scope(|scope| {
+            let output = &output;
+            let line = stdin.map(|stdin| speak(stdin, input));
+            let out = stdout.map(|stream| scope.spawn(move || output.drain(stream, true)));
+            let err = stderr.map(|stream| scope.spawn(move || output.drain(stream, false)));
+            let mut watch = Watch::new(self, agent, driver, output, news, line.flatten());
+            let ended = watch.run(&mut running);
+            // Everything in the run is gone now, and with it whoever could hold the streams open.
+            drop(running);
+            for reader in [out, err].into_iter().flatten() {
+                let _ = reader.join();
+            }
+            watch.close(ended)
+        })
+    }
+}
+
+/// Writes to an agent's input in a thread of its own, so that one that does not read holds nobody up. Answers where
+/// later messages go, if the input stays open.
+fn speak(mut stdin: ChildStdin, input: Input) -> Option<Sender<Vec<u8>>> {
+    let (first, stays) = match input {
+        Input::Nothing => return None,
+        Input::Text(text) => (text, false),
+        Input::Open(text) => (text, true),
+    };
+    let (lines, spoken) = mpsc::channel::<Vec<u8>>();
+    thread::spawn(move || {
+        // An agent that does not listen is its own business.
+        let mut said = stdin.write_all(&first);
+        while said.is_ok()
+            && let Ok(line) = spoken.recv()
+        {
+            said = stdin.write_all(&line).and_then(|()| stdin.flush());
+        }
+    });
+    stays.then_some(lines)
+}
+
+/// A point in time that comes again and again.
+struct Every {
+    interval: Duration,
+    next: Instant,
+}
+
+impl Every {
+    fn new(interval: Duration) -> Self {
+        Self {
+            interval,
+            next: Instant::now() + interval,
+        }
+    }
+
+    fn is_due(&mut self) -> bool {
+        let now = Instant::now();
+        let due = now >= self.next;
+        if due {
+            self.next = now + self.interval;
+        }
+        due
+    }
+}
+
+/// One watch.
+pub(super) struct Watch<'w, 't> {
+    pub(super) trees: &'w Trees<'t>,
+    pub(super) agent: Agent,
+    pub(super) driver: &'w dyn Driver,
+    pub(super) output: &'w Output<'w>,
+    news: Receiver<News>,
+    pub(super) line: Option<Sender<Vec<u8>>>,
+    finished: Option<(bool, String)>,
+    noted: Activity,
+    seen: Seq,
+    renew: Every,
+    heartbeat: Every,
+    note: Every,
+    deadline: Option<Instant>,
+    pub(super) started: Timestamp,
+    /// What the times and sizes in its tree came to when somebody last looked.
+    pub(super) looked: Option<u64>,
+}
+
+impl<'w, 't> Watch<'w, 't> {
+    fn new(
+        trees: &'w Trees<'t>,
+        agent: &Agent,
+        driver: &'w dyn Driver,
+        output: &'w Output<'w>,
+        news: Receiver<News>,
+        line: Option<Sender<Vec<u8>>>,
+    ) -> Self {
+        let settings = trees.engine.settings;
+        let limit = trees.config.interval("agent.timeout");
+        Self {
+            trees,
+            agent: agent.clone(),
+            driver,
+            output,
+            news,
+            line,
+            finished: None,
+            noted: Activity::default(),
+            seen: Seq(0),
+            renew: Every::new(settings.lease_ttl.unsigned_abs() / 3),
+            heartbeat: Every::new(settings.stale_after.unsigned_abs() / 4),
+            note: Every::new(NOTE),
+            deadline: limit.map(|limit| Instant::now() + limit.unsigned_abs()),
+            started: SystemClock.now(),
+            looked: None,
+        }
+    }
+
+    fn run(&mut self, running: &mut Running) -> Result<Watched, AgentError> {
+        loop {
+            match running.ended_within(Some(TICK)) {
+                Ok(Some(code)) => {
+                    return Ok(Watched::Code {
+                        code,
+                        ok: None,
+                        words: String::new(),
+                    });
+                }
+                Ok(None) => {}
+                Err(source) => return Err(AgentError::Sandbox(source.into())),
+            }
+            if let Some(end) = self.step(running) {
+                let _ = running.stop();
+                return Ok(end);
+            }
+        }
+    }
+
+    /// What is due now; an answer ends the run.
+    fn step(&mut self, running: &mut Running) -> Option<Watched> {
+        self.hear();
+        if let Some(signal) = interrupted() {
+            return Some(Watched::Stopped {
+                why: format!("its supervisor was ended by signal {signal}"),
+                release: true,
+            });
+        }
+        if self
+            .deadline
+            .is_some_and(|deadline| Instant::now() >= deadline)
+        {
+            return Some(Watched::TimedOut);
+        }
+        if self.renew.is_due() && self.renewed() == Renewed::Lost {
+            return Some(Watched::Superseded);
+        }
+        if self.heartbeat.is_due() {
+            let (task, tree) = (Some(self.agent.task.clone()), self.agent.tree.clone());
+            let beat = self.trees.engine.heartbeat(&self.agent.session, task, tree);
+            self.tolerate(beat);
+        }
+        if self.note.is_due() {
+            self.write_down();
+            if let Some(end) = self.think_about_silence() {
+                return Some(end);
+            }
+        }
+        match self.orders() {
+            Some(Wanted::Stop { why, release }) => Some(Watched::Stopped { why, release }),
+            Some(wanted) => {
+                self.obey(running, &wanted);
+                None
+            }
+            None => None,
+        }
+    }
+
+    /// What its stream told.
+    fn hear(&mut self) {
+        let (mut conversation, mut usage): (Option<String>, Option<Usage>) = (None, None);
+        for news in self.news.try_iter() {
+            match news {
+                News::Conversation(id) => conversation = Some(id),
+                News::Usage(used) => usage = Some(used),
+                News::Finished { ok, text } => {
+                    self.finished = Some((ok, text));
+                    // Without input to wait for it ends.
+                    self.line = None;
+                }
+            }
+        }
+        conversation = conversation.filter(|id| self.agent.conversation.as_ref() != Some(id));
+        usage = usage.filter(|used| self.agent.usage.as_ref() != Some(used));
+        if conversation.is_some() || usage.is_some() {
+            self.decide(AgentInput::Observed {
+                conversation,
+                usage,
+            });
+        }
+    }
+
+    /// Holds the claim for longer.
+    fn renewed(&mut self) -> Renewed {
+        let (agent, engine) = (&self.agent, self.trees.engine);
+        let renewed = engine.renew(Some(&agent.session), &agent.task, Some(agent.token), None);
+        match renewed {
+            Err(TaskError::Refused(TaskRefusal::StaleToken { .. })) => Renewed::Lost,
+            other => {
+                self.tolerate(other);
+                Renewed::Held
+            }
+        }
+    }
+
+    /// What somebody wants of it. Looked up only when something was written at all.
+    fn orders(&mut self) -> Option<Wanted> {
+        let engine = self.trees.engine;
+        let newest = engine.look(|tx| tx.last_seq());
+        let newest = self.tolerate(newest)?;
+        if newest == self.seen {
+            return None;
+        }
+        let current = engine.agent(self.agent.id);
+        self.agent = self.tolerate(current)?;
+        self.seen = newest;
+        if let Some(asked) = self.read_inbox() {
+            return Some(asked);
+        }
+        self.agent.wanted.clone()
+    }
+
+    fn write_down(&mut self) {
+        let activity = self.output.activity();
+        if activity != self.noted {
+            // It is written again in a moment.
+            let _ = activity.write(&agent_folder(self.trees.place, self.agent.id));
+            self.noted = activity;
+        }
+    }
+
+    pub(super) fn decide(&mut self, input: AgentInput) {
+        let decided = self.trees.engine.decide_agent(self.agent.id, input);
+        if let Some(agent) = self.tolerate(decided) {
+            self.agent = agent;
+        }
+    }
+
+    /// What goes wrong beside the run is told at its end, and does not end it.
+    pub(super) fn tolerate<T, E: std::fmt::Display>(&self, result: Result<T, E>) -> Option<T> {
+        result
+            .map_err(|error| {
+                self.trees
+                    .engine
+                    .notice(format!("{}: {error}", self.agent.id))
+            })
+            .ok()
+    }
+
+    fn close(&mut self, ended: Result<Watched, AgentError>) -> Result<Watched, AgentError> {
+        self.hear();
+        self.write_down();
+        Ok(match ended? {
+            Watched::Code { code, .. } => Watched::Code {
+                code,
+                ok: self.finished.as_ref().map(|(ok, _)| *ok),
+                words: self
+                    .finished
+                    .take()
+                    .map(|(_, words)| words)
+                    .unwrap_or_default(),
+            },
+            other => other,
+        })
+    }
+}
+
+#[derive(PartialEq, Eq)]
+enum Renewed {
+    Held,
+    Lost,
+}

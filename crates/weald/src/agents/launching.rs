@@ -1,0 +1,141 @@
+//! Starting an agent: claimed, placed in its tree, and handed to a supervisor that outlives this process.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use weald_core::agent::{Agent, End, Outcome};
+use weald_core::agent_rules::AgentInput;
+use weald_core::id::TaskId;
+use weald_core::task_rules::TaskInput;
+use weald_engine::{AgentRequest, Created, NewTree, agent_folder};
+
+use crate::commands::pool;
+use crate::context::{Context, Ground};
+use crate::errors::Failure;
+use crate::exit;
+
+/// How long a supervisor has to say that it is there.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// An agent that has begun.
+pub struct Launched {
+    /// Its record.
+    pub agent: Agent,
+    /// Its tree, and how it came about.
+    pub created: Created,
+}
+
+/// Starts an agent on a task, or on the next one that is ready. When this returns without an error its supervisor is at
+/// work. `placed` is called between: the tree is there.
+pub fn launch(
+    context: &Context<'_>,
+    ground: &Ground,
+    task: Option<&TaskId>,
+    request: &AgentRequest,
+    new: NewTree,
+    placed: impl FnOnce(&Agent, &Created),
+) -> Result<Launched, Failure> {
+    let trees = ground.trees(context)?;
+    let agent = trees.start_agent(task, request)?;
+    let begun = trees.place_agent(&agent, new).map_err(Failure::from);
+    let begun = begun.and_then(|(agent, created)| {
+        placed(&agent, &created);
+        supervise(context, ground, &agent)?;
+        Ok(Launched { agent, created })
+    });
+    pool::refill(context, &trees, &ground.place.root());
+    begun.inspect_err(|failure| give_back(ground, &agent, &failure.message))
+}
+
+/// An agent that did not begin: its record says why, and its task is free again.
+fn give_back(ground: &Ground, agent: &Agent, why: &str) {
+    let engine = &ground.engine;
+    let Ok(current) = engine.agent(agent.id) else {
+        return;
+    };
+    if current.status.is_over() {
+        return;
+    }
+    let at = current.updated_at;
+    let end = AgentInput::End(End {
+        outcome: Outcome::NotStarted,
+        code: None,
+        why: why.to_owned(),
+        landing: None,
+        at,
+    });
+    // What can't be recorded now is noticed by the next command: this process is gone by then.
+    if engine.decide_agent(agent.id, end).is_ok() {
+        let release = TaskInput::Release {
+            token: Some(agent.token),
+        };
+        let _ = engine.move_task(Some(&agent.session), &agent.task, release);
+    }
+}
+
+/// Starts the supervisor, and waits until it says that it is there.
+fn supervise(context: &Context<'_>, ground: &Ground, agent: &Agent) -> Result<(), Failure> {
+    let folder = agent_folder(&ground.place, agent.id);
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true).mode(0o700).create(&folder)?;
+    let mut child = spawn(context, ground, agent, &folder)?;
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let current = ground.engine.agent(agent.id)?;
+        if current.supervised {
+            return Ok(());
+        }
+        if let Some(status) = child.try_wait()? {
+            let said = std::fs::read_to_string(folder.join("supervisor.log")).unwrap_or_default();
+            let said = said.trim().lines().last().unwrap_or_default().to_owned();
+            return Err(Failure::new(
+                "agent_not_started",
+                exit::REFUSED,
+                format!(
+                    "the supervisor of {} ended at once ({status}): {said}",
+                    agent.id
+                ),
+            ));
+        }
+        if Instant::now() >= deadline {
+            let _ = child.kill();
+            return Err(Failure::new(
+                "agent_not_started",
+                exit::REFUSED,
+                format!("the supervisor of {} did not answer", agent.id),
+            ));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn spawn(
+    context: &Context<'_>,
+    ground: &Ground,
+    agent: &Agent,
+    folder: &Path,
+) -> Result<Child, Failure> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "weald itself, to go on as the agent's supervisor"
+    )]
+    let mut command = std::process::Command::new(context.helper()?);
+    let said = log(&folder.join("supervisor.log"))?;
+    command
+        .args(context.settings())
+        .args(["supervise-agent", &agent.id.to_string()])
+        .current_dir(ground.place.root())
+        .env("WEALD_SESSION", agent.session.as_str())
+        .stdin(Stdio::null())
+        .stdout(said.try_clone()?)
+        .stderr(said);
+    Ok(command.spawn()?)
+}
+
+fn log(path: &Path) -> std::io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.create(true).append(true).mode(0o600).open(path)
+}

@@ -1,0 +1,306 @@
+//! A supervisor's life: watch the command, then do what follows from its end.
+
+use weald_core::agent::{Agent, AgentId, End, FinalReport, Goal, Outcome, Stage, Verification};
+use weald_core::agent_rules::AgentInput;
+use weald_core::landing::{Landing, LandingStatus};
+use weald_core::task_rules::TaskInput;
+use weald_engine::agents::drivers::driver_for;
+use weald_engine::{CommitScope, LandRequest, RemoveRequest, Watched};
+
+use crate::commands::land;
+use crate::context::{Context, Ground};
+use crate::errors::Failure;
+
+/// Supervises an agent from its beginning to its end. Whatever goes wrong is in its record.
+pub fn live(context: &Context<'_>, id: AgentId) -> Result<u8, Failure> {
+    let ground = context.landing_ground()?;
+    let me = ground.trees(context)?.identity()?;
+    let agent = ground.engine.decide_agent(id, AgentInput::Supervised(me))?;
+    let ended = work(context, &ground, &agent);
+    let end = match ended {
+        Ok(end) => end,
+        Err(failure) => {
+            context.ui.warn(&failure.message);
+            let hint = failure.hint.map(|hint| format!(" ({hint})"));
+            let why = format!("{}{}", failure.message, hint.unwrap_or_default());
+            release(&ground, &agent);
+            ended_as(&ground, Outcome::NotStarted, why)?
+        }
+    };
+    ground.engine.decide_agent(id, AgentInput::End(end))?;
+    context.tell(&ground.engine);
+    if agent.session.as_str() == agent.id.to_string() {
+        // It was this agent's own, and holds nothing any more.
+        let _ = ground.engine.end(&agent.session);
+    }
+    Ok(0)
+}
+
+fn work(context: &Context<'_>, ground: &Ground, agent: &Agent) -> Result<End, Failure> {
+    let (watched, code) = match agent.begin_at {
+        Stage::Run => watch(context, ground, agent)?,
+        Stage::Finish => (None, agent.code.or(Some(0))),
+    };
+    let finishing = AgentInput::Finishing { code };
+    let agent = ground.engine.decide_agent(agent.id, finishing)?;
+    match watched {
+        None => succeeded(context, ground, &agent),
+        Some((outcome, why)) => unsuccessful(ground, &agent, outcome, why),
+    }
+}
+
+/// How it went wrong, if it did.
+type Trouble = Option<(Outcome, String)>;
+
+fn watch(
+    context: &Context<'_>,
+    ground: &Ground,
+    agent: &Agent,
+) -> Result<(Trouble, Option<i32>), Failure> {
+    let trees = ground.trees(context)?;
+    let arguments: Vec<_> = agent.command.iter().map(Into::into).collect();
+    let driver = driver_for(ground.config(), Some(&agent.driver), &arguments)?;
+    let folder = ground.place.runs().join(agent.id.to_string());
+    std::fs::create_dir_all(&folder)?;
+    let mut prepared = trees.prepare_agent(agent, driver, &folder, None)?;
+    if let Some(policy) = &mut prepared.request.policy {
+        policy.reveal.push(weald_sandbox::Revealed {
+            path: folder.clone(),
+            writable: false,
+        });
+    }
+    for note in &prepared.request.notes {
+        context.ui.note(note);
+    }
+    let (watched, _) = trees.watch_agent(agent, prepared)?;
+    let _ = std::fs::remove_dir_all(&folder);
+    let current = ground.engine.agent(agent.id)?;
+    Ok(match watched {
+        Watched::Code { code, ok, words } => {
+            report(ground, &current, code, ok, words)?;
+            let reported = ground.engine.agent(agent.id)?.report;
+            let said_no = reported.is_some_and(|report| !report.success);
+            let trouble = match (code, said_no) {
+                (0, false) => None,
+                (0, true) => Some((Outcome::Failed, "it reported a failure".to_owned())),
+                (code, _) if code > 128 => {
+                    let why = format!("its command was ended by signal {}", code - 128);
+                    Some((Outcome::Crashed, why))
+                }
+                (code, _) => Some((Outcome::Failed, format!("its command ended with {code}"))),
+            };
+            (trouble, Some(code))
+        }
+        Watched::TimedOut => (Some((Outcome::TimedOut, "agent.timeout".to_owned())), None),
+        Watched::Stopped { why, .. } => (Some((Outcome::Stopped, why)), None),
+        Watched::Superseded => (
+            Some((
+                Outcome::Superseded,
+                "somebody else holds the task".to_owned(),
+            )),
+            None,
+        ),
+    })
+}
+
+/// An agent that did not report itself is reported by what its stream and its exit code say.
+fn report(
+    ground: &Ground,
+    agent: &Agent,
+    code: i32,
+    ok: Option<bool>,
+    words: String,
+) -> Result<(), Failure> {
+    if agent.report.is_some() || (ok.is_none() && words.is_empty()) {
+        return Ok(());
+    }
+    let report = FinalReport {
+        success: code == 0 && ok != Some(false),
+        report: words,
+        files_changed: Vec::new(),
+        verification: Verification::None,
+        verified_by: String::new(),
+        at: ground.engine.now()?,
+    };
+    ground.engine.report_agent(agent.id, agent.token, report)?;
+    Ok(())
+}
+
+/// The command is done: its work lands, or its task is completed, or nothing follows.
+fn succeeded(context: &Context<'_>, ground: &Ground, agent: &Agent) -> Result<End, Failure> {
+    match agent.goal {
+        Goal::Stay => {
+            commit(context, ground, agent)?;
+            ended_as(ground, Outcome::Done, String::new())
+        }
+        Goal::Finish => {
+            commit(context, ground, agent)?;
+            complete(ground, agent)?;
+            ended_as(ground, Outcome::Done, String::new())
+        }
+        Goal::Land => land(context, ground, agent),
+    }
+}
+
+fn scope(ground: &Ground) -> Option<CommitScope> {
+    match ground.config().text("work.commit") {
+        "all" => Some(CommitScope::All),
+        "tracked" => Some(CommitScope::Tracked),
+        _ => None,
+    }
+}
+
+fn message(ground: &Ground, agent: &Agent) -> Result<String, Failure> {
+    let task = ground.engine.task(&agent.task)?.task;
+    Ok(task.subject)
+}
+
+fn commit(context: &Context<'_>, ground: &Ground, agent: &Agent) -> Result<(), Failure> {
+    let Some(tree) = &agent.tree else {
+        return Ok(());
+    };
+    if let Some(scope) = scope(ground) {
+        let message = message(ground, agent)?;
+        let trees = ground.trees(context)?;
+        trees.commit_work(tree.as_str(), scope, &message)?;
+        // What was committed is taken in.
+        trees.look(Some(tree.as_str()))?;
+    }
+    Ok(())
+}
+
+fn land(context: &Context<'_>, ground: &Ground, agent: &Agent) -> Result<End, Failure> {
+    let Some(tree) = &agent.tree else {
+        return ended_as(ground, Outcome::Failed, "it has no tree".to_owned());
+    };
+    let request = LandRequest {
+        names: vec![tree.to_string()],
+        token: Some((agent.task.clone(), agent.token)),
+        commit: match scope(ground) {
+            Some(scope) => Some((scope, message(ground, agent)?)),
+            None => None,
+        },
+        ..LandRequest::default()
+    };
+    let queued = ground.trees(context)?.queue_landings(&request)?;
+    let ids: Vec<_> = queued.iter().map(|landing| landing.id).collect();
+    let again = context.landing_ground()?;
+    let worked = land::work(context, again, &ids, &request, land::Mode::Work)?;
+    let Some(landing) = worked.landings.first() else {
+        return ended_as(ground, Outcome::Failed, "nothing was queued".to_owned());
+    };
+    let (outcome, why) = judged(context, ground, agent, landing)?;
+    Ok(End {
+        landing: Some(landing.id),
+        ..ended_as(ground, outcome, why)?
+    })
+}
+
+/// What a landing means for the agent and its task.
+fn judged(
+    context: &Context<'_>,
+    ground: &Ground,
+    agent: &Agent,
+    landing: &Landing,
+) -> Result<(Outcome, String), Failure> {
+    let park = |reason: String| -> Result<(Outcome, String), Failure> {
+        let input = TaskInput::Park {
+            token: Some(agent.token),
+            reason: reason.clone(),
+        };
+        let parked = ground
+            .engine
+            .move_task(Some(&agent.session), &agent.task, input);
+        if let Err(error) = parked {
+            context.ui.warn(&format!("task {}: {error}", agent.task));
+        }
+        Ok((Outcome::NotLanded, reason))
+    };
+    match landing.status {
+        LandingStatus::Landed => Ok((Outcome::Done, String::new())),
+        LandingStatus::NothingToLand => {
+            complete(ground, agent)?;
+            if let Some(tree) = &agent.tree {
+                // An unchanged tree is not missed; anything else refuses to go.
+                let trees = ground.trees(context)?;
+                let _ = trees.remove(Some(tree.as_str()), &RemoveRequest::default());
+            }
+            Ok((Outcome::Done, "nothing to land".to_owned()))
+        }
+        LandingStatus::Conflict => {
+            let paths = landing.conflicts.join(", ");
+            Ok((Outcome::NotLanded, format!("it conflicts in {paths}")))
+        }
+        LandingStatus::Red => park(format!("the gate is red (landing {})", landing.id)),
+        _ => {
+            let reason = landing.reason.as_ref().map(|reason| reason.message.clone());
+            park(reason.unwrap_or_else(|| {
+                format!("landing {} is {}", landing.id, landing.status.as_str())
+            }))
+        }
+    }
+}
+
+fn complete(ground: &Ground, agent: &Agent) -> Result<(), Failure> {
+    let report = agent.report.as_ref().map(|report| report.report.clone());
+    let input = TaskInput::Complete {
+        token: Some(agent.token),
+        report,
+    };
+    ground
+        .engine
+        .move_task(Some(&agent.session), &agent.task, input)?;
+    Ok(())
+}
+
+/// The command is not done: its tree stays, its task says why.
+fn unsuccessful(
+    ground: &Ground,
+    agent: &Agent,
+    outcome: Outcome,
+    why: String,
+) -> Result<End, Failure> {
+    let is_released = match &agent.wanted {
+        Some(weald_core::agent::Wanted::Stop { release, .. }) => *release,
+        _ => matches!(outcome, Outcome::Crashed | Outcome::Stopped),
+    };
+    if agent.goal != Goal::Stay && outcome != Outcome::Superseded {
+        let report = agent.report.as_ref().map(|report| report.report.clone());
+        let input = match is_released {
+            true => TaskInput::Release {
+                token: Some(agent.token),
+            },
+            false => TaskInput::Fail {
+                token: Some(agent.token),
+                report: Some(report.unwrap_or_else(|| why.clone())),
+            },
+        };
+        let moved = ground
+            .engine
+            .move_task(Some(&agent.session), &agent.task, input);
+        if let Err(error) = moved {
+            return ended_as(ground, outcome, format!("{why}; its task: {error}"));
+        }
+    }
+    ended_as(ground, outcome, why)
+}
+
+fn release(ground: &Ground, agent: &Agent) {
+    let input = TaskInput::Release {
+        token: Some(agent.token),
+    };
+    // It may be finished, or somebody else's.
+    let _ = ground
+        .engine
+        .move_task(Some(&agent.session), &agent.task, input);
+}
+
+fn ended_as(ground: &Ground, outcome: Outcome, why: String) -> Result<End, Failure> {
+    Ok(End {
+        outcome,
+        code: None,
+        why,
+        landing: None,
+        at: ground.engine.now()?,
+    })
+}

@@ -1,0 +1,27 @@
+//! `weald supervise-agent`: the process that watches over one agent. Started by weald itself.
+
+use clap::Args;
+use rustix::process::setsid;
+use weald_core::agent::AgentId;
+use weald_sandbox::catch_interrupts;
+
+use crate::agents::life;
+use crate::context::Context;
+use crate::errors::Failure;
+
+/// Watch over an agent (weald starts this itself)
+#[derive(Args)]
+pub struct SuperviseAgent {
+    /// Which
+    id: AgentId,
+}
+
+impl SuperviseAgent {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        // Out of the terminal's session: closing it changes nothing here. Whoever leads one already is out of it.
+        let _ = setsid();
+        catch_interrupts();
+        life::live(context, self.id)
+    }
+}

@@ -1,0 +1,233 @@
+//! `weald work`
+
+use clap::Args;
+use weald_core::agent::{Agent, Goal, Outcome};
+use weald_core::id::TaskId;
+use weald_core::name::SessionName;
+use weald_engine::{AgentRequest, Created, NewTask, NewTree, Outcome as Made};
+use weald_sandbox::{catch_interrupts, interrupted};
+
+use crate::agents::following::follow;
+use crate::agents::launching::launch;
+use crate::completion;
+use crate::context::{Context, Ground};
+use crate::errors::Failure;
+use crate::exit;
+use crate::ui::Fields;
+
+/// Do a task: a tree, an agent in it, and its work lands
+///
+/// TASK is a task's id, or the subject of a new one (with a space in it, or with --new). Without a command after `--` the
+/// configured driver works on it. On success what is left is committed and lands; on failure the tree stays, and
+/// `weald resume` goes on. Ctrl-C stops the agent; closing the terminal does not.
+#[derive(Args)]
+pub struct Work {
+    /// Which task, or what is to be done
+    #[arg(value_name = "TASK", add = completion::tasks())]
+    task: String,
+    /// TASK is the subject of a new task
+    #[arg(long)]
+    new: bool,
+    #[command(flatten)]
+    how: How,
+    /// Don't wait: the agent works in the background
+    #[arg(long)]
+    detach: bool,
+    /// Ask nothing (nothing is asked; for scripts of other tools)
+    #[arg(long, short, visible_alias = "auto-confirm")]
+    yes: bool,
+}
+
+/// How an agent works.
+#[derive(Args, Clone)]
+pub struct How {
+    /// Land what comes out (default: work.land)
+    #[arg(long, overrides_with = "no_land")]
+    land: bool,
+    /// Keep what comes out in its tree
+    #[arg(long, overrides_with = "land")]
+    no_land: bool,
+    /// Which model
+    #[arg(long, value_name = "MODEL")]
+    pub model: Option<String>,
+    /// What works on it: claude, codex, command, … (default: agent.driver; with a command after `--`: command)
+    #[arg(long, value_name = "DRIVER")]
+    pub driver: Option<String>,
+    /// The name it works under (default: its id)
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<SessionName>,
+    /// The command, or further arguments of the driver
+    #[arg(last = true, value_name = "CMD")]
+    pub command: Vec<String>,
+}
+
+impl How {
+    /// What is asked for, by flags and configuration.
+    pub fn request(&self, ground: &Ground) -> AgentRequest {
+        let config = ground.config();
+        let lands = match (self.land, self.no_land) {
+            (true, _) => true,
+            (_, true) => false,
+            _ => config.switch("work.land"),
+        };
+        let goal = if lands { Goal::Land } else { Goal::Finish };
+        let driver = match (&self.driver, self.command.is_empty()) {
+            (Some(driver), _) => driver.clone(),
+            (None, false) => "command".to_owned(),
+            (None, true) => config.text("agent.driver").to_owned(),
+        };
+        let model = config.text("agent.model").to_owned();
+        AgentRequest {
+            session: self.name.clone(),
+            command: self.command.clone(),
+            model: self
+                .model
+                .clone()
+                .or(Some(model).filter(|model| !model.is_empty())),
+            ..AgentRequest::new(driver, goal)
+        }
+    }
+}
+
+impl Work {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let ground = context.ground()?;
+        ground.warn_of_settings(context);
+        let task = find_or_add(context, &ground, &self.task, self.new)?;
+        let request = self.how.request(&ground);
+        let _ = self.yes;
+        begin(context, &ground, &task, &request, self.detach)
+    }
+}
+
+/// Starts an agent on a task, follows it and tells what came out.
+pub fn begin(
+    context: &Context<'_>,
+    ground: &Ground,
+    task: &TaskId,
+    request: &AgentRequest,
+    detach: bool,
+) -> Result<u8, Failure> {
+    if !detach {
+        catch_interrupts();
+    }
+    let told = |agent: &Agent, created: &Created| tell_placed(context, agent, created);
+    let launched = launch(
+        context,
+        ground,
+        Some(task),
+        request,
+        NewTree::default(),
+        told,
+    )?;
+    context.tell(&ground.engine);
+    let id = launched.agent.id;
+    if detach {
+        context.ui.note(&format!(
+            "{id} works on it; follow it with: weald agent attach {id}"
+        ));
+        return answer(context, ground, &launched.agent);
+    }
+    let agent = follow(context, ground, id)?;
+    answer(context, ground, &agent)
+}
+
+/// The task that is meant: an id that is known, or a subject of a new one.
+pub fn find_or_add(
+    context: &Context<'_>,
+    ground: &Ground,
+    text: &str,
+    new: bool,
+) -> Result<TaskId, Failure> {
+    let engine = &ground.engine;
+    let add = || -> Result<TaskId, Failure> {
+        let actor = context.actor(engine, None)?;
+        let task = engine.add_task(
+            actor.as_ref(),
+            NewTask {
+                subject: text.trim().to_owned(),
+                ..NewTask::default()
+            },
+        )?;
+        context
+            .ui
+            .note(&format!("Task {}: {}", task.id, task.subject));
+        Ok(task.id)
+    };
+    if new {
+        return add();
+    }
+    match text.parse::<TaskId>() {
+        Ok(id) => match engine.task(&id) {
+            Ok(_) => Ok(id),
+            Err(error) => Err(Failure::from(error).hint(format!(
+                "to make a task of these words: weald work --new {text:?}"
+            ))),
+        },
+        Err(_) if is_subject(text) => add(),
+        Err(error) => Err(Failure::new("bad_id", exit::USAGE, error.to_string())
+            .hint("a new task's subject has a space in it; with --new it may be anything")),
+    }
+}
+
+/// Words with a space between them, and nothing that a shell or a path is made of.
+fn is_subject(text: &str) -> bool {
+    let odd = |c: char| ";|&`$<>\\".contains(c) || c.is_control();
+    text.trim().contains(' ') && !text.contains(odd) && !text.starts_with(['-', '.', '/'])
+}
+
+fn tell_placed(context: &Context<'_>, agent: &Agent, created: &Created) {
+    let tree = &created.tree;
+    let how = match created.outcome {
+        Made::Created => "Worktree created",
+        Made::Recreated => "Worktree made again",
+        _ => "Worktree",
+    };
+    let ui = context.ui;
+    for note in &created.notes {
+        ui.warn(note);
+    }
+    ui.note(&format!("✓ {how}: {}", tree.path.display()));
+    ui.note(&format!("  Branch: {}", tree.branch));
+    ui.note(&format!(
+        "  Agent {} ({}) works on task {}",
+        agent.id, agent.driver, agent.task
+    ));
+}
+
+/// Tells what came out of an agent, and what to do next.
+pub fn answer(context: &Context<'_>, ground: &Ground, agent: &Agent) -> Result<u8, Failure> {
+    let task = ground.engine.task(&agent.task)?.task;
+    let trees = ground.trees(context)?;
+    let landing = match agent.end.as_ref().and_then(|end| end.landing) {
+        Some(id) => Some(trees.landing(id)?),
+        None => None,
+    };
+    let tree = match &agent.tree {
+        Some(name) => trees.named(Some(name.as_str())).ok(),
+        None => None,
+    };
+    let view = tree.map(|tree| trees.view(tree));
+    context.tell(&ground.engine);
+    context.ui.answer(
+        || {
+            Fields::new()
+                .with("task", &task)
+                .with("tree", &view)
+                .with("agent", agent)
+                .with("exit", &agent.code)
+                .with("landing", &landing)
+        },
+        |out| super::work_told::tell(out, agent, &task, landing.as_ref()),
+    )?;
+    Ok(match agent.end.as_ref().map(|end| end.outcome) {
+        None | Some(Outcome::Done) => exit::DONE,
+        Some(Outcome::Stopped) => interrupted().map_or(exit::REFUSED, |signal| 128 + signal),
+        Some(Outcome::NotLanded) => match landing.as_ref().map(|landing| landing.status) {
+            Some(weald_core::landing::LandingStatus::Conflict) => exit::CONFLICT,
+            _ => exit::REFUSED,
+        },
+        Some(_) => exit::REFUSED,
+    })
+}

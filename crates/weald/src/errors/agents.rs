@@ -1,0 +1,58 @@
+//! Errors about agents.
+
+use serde_json::json;
+use weald_core::agent_rules::AgentRefusal;
+use weald_engine::AgentError;
+use weald_engine::agents::drivers::DriverError;
+
+use super::Failure;
+use crate::exit;
+
+impl From<AgentError> for Failure {
+    fn from(error: AgentError) -> Self {
+        let message = error.to_string();
+        match error {
+            AgentError::Store(error) => error.into(),
+            AgentError::Task(error) => error.into(),
+            AgentError::Session(error) => error.into(),
+            AgentError::Tree(error) => error.into(),
+            AgentError::Land(error) => error.into(),
+            AgentError::Sandbox(error) => error.into(),
+            AgentError::Driver(error) => error.into(),
+            AgentError::Refused(refusal) => from_refusal(&refusal, message),
+            AgentError::NotFound { .. } => Self::new("agent_not_found", exit::NOT_FOUND, message)
+                .hint("weald agent list --all"),
+            AgentError::TreeBusy { tree, .. } => Self::new("tree_busy", exit::BUSY, message)
+                .hint(format!("wait until it ends; weald show {tree} tells more")),
+            AgentError::NoTree { agent } => Self::new("no_tree", exit::REFUSED, message)
+                .hint(format!("weald agent list --all; {agent} never got one")),
+            AgentError::Working { task, agent } => Self::new("task_held", exit::BUSY, message)
+                .hint(format!(
+                    "weald agent attach {agent}, or weald agent stop {agent}"
+                ))
+                .details(json!({"task": task, "agent": agent})),
+            AgentError::File { .. } | AgentError::NoIdentity => {
+                Self::new("agent_failed", exit::REFUSED, message)
+            }
+        }
+    }
+}
+
+fn from_refusal(refusal: &AgentRefusal, message: String) -> Failure {
+    match refusal {
+        AgentRefusal::Over { agent, .. } => Failure::new("agent_over", exit::REFUSED, message)
+            .hint(format!("weald agent restart {agent}")),
+        AgentRefusal::Supervised { .. } => Failure::new("agent_supervised", exit::BUSY, message),
+        AgentRefusal::Reported { .. } => Failure::new("already_reported", exit::REFUSED, message),
+        AgentRefusal::StaleToken { .. } => Failure::new("stale_token", exit::REFUSED, message),
+        AgentRefusal::NotNow { agent, .. } => Failure::new("agent_not_now", exit::REFUSED, message)
+            .hint(format!("weald agent pulse {agent}")),
+    }
+}
+
+impl From<DriverError> for Failure {
+    fn from(error: DriverError) -> Self {
+        Self::new("no_driver", exit::USAGE, error.to_string())
+            .hint("weald config show agent.driver; or give a command: weald work TASK -- CMD")
+    }
+}
