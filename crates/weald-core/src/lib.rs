@@ -29,6 +29,7 @@ pub mod ports;
 pub mod prompt;
 pub mod queue;
 pub mod radar;
+pub mod resuming;
 pub mod session;
 pub mod setup;
 pub mod store;

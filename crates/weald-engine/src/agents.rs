@@ -12,6 +12,7 @@ mod output;
 mod placing;
 mod reaping;
 mod records;
+mod resuming;
 mod starting;
 mod supervising;
 
@@ -20,5 +21,6 @@ pub use briefing::Prepared;
 pub use error::AgentError;
 pub use output::LOG_FILE;
 pub use records::agent_folder;
+pub use resuming::Resumption;
 pub use starting::AgentRequest;
 pub use supervising::Watched;

@@ -35,6 +35,11 @@ impl Engine {
         self.look(|tx| tx.events(filter))
     }
 
+    /// How long the log is.
+    pub fn last_seq(&self) -> Result<Seq, StoreError> {
+        self.look(|tx| tx.last_seq())
+    }
+
     /// Waits until the log is longer than `after`, at most `timeout`.
     pub fn wait_for_events(&self, after: Seq, timeout: Duration) -> Result<Seq, StoreError> {
         self.store().wait(after, timeout)

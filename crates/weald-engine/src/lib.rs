@@ -31,7 +31,9 @@ mod tasks;
 mod trees;
 mod views;
 
-pub use agents::{Activity, AgentError, AgentRequest, LOG_FILE, Prepared, Watched, agent_folder};
+pub use agents::{
+    Activity, AgentError, AgentRequest, LOG_FILE, Prepared, Resumption, Watched, agent_folder,
+};
 pub use board::Board;
 pub use configuration::{
     ConfigFileError, LoadedConfig, PRIVATE_FILE, SHARED_FILE, Sources, edit_file, load_config,

@@ -189,6 +189,16 @@ impl Engine {
         })
     }
 
+    /// Whether a task is ready.
+    pub fn has_ready(&self) -> Result<bool, TaskError> {
+        let filter = TaskFilter {
+            classes: vec![TaskClass::Ready],
+            limit: Some(1),
+            ..TaskFilter::default()
+        };
+        Ok(self.look(|tx| tx.tasks(&filter).map(|found| !found.is_empty()))?)
+    }
+
     /// Holds a claim for longer.
     pub fn renew(
         &self,

@@ -3,9 +3,11 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use weald_core::Timestamp;
+use weald_core::agent::AgentId;
 use weald_core::agent_rules::AgentRefusal;
 use weald_core::id::TaskId;
-use weald_core::name::TreeName;
+use weald_core::name::{SessionName, TreeName};
 use weald_core::session::SessionTaken;
 use weald_core::store::StoreError;
 use weald_core::task_rules::TaskRefusal;
@@ -66,13 +68,17 @@ pub enum AgentError {
         /// Which.
         agent: String,
     },
-    /// An agent works on the task.
-    #[error("agent {agent} works on task {task} already")]
+    /// Somebody works on the task.
+    #[error("task {task} is worked on by {owner} since {}{}", .since.strftime("%Y-%m-%d %H:%M:%SZ"), as_agent(.agent))]
     Working {
         /// On what.
         task: TaskId,
-        /// Which.
-        agent: String,
+        /// Who.
+        owner: SessionName,
+        /// Since when.
+        since: Timestamp,
+        /// As which agent.
+        agent: Option<AgentId>,
     },
     /// A file of the agent can't be used.
     #[error("{}: {source}", .path.display())]
@@ -85,6 +91,10 @@ pub enum AgentError {
     /// This process can't be identified.
     #[error("this process can't be identified: /proc can't be read")]
     NoIdentity,
+}
+
+fn as_agent(agent: &Option<AgentId>) -> String {
+    agent.map_or(String::new(), |id| format!(" (agent {id})"))
 }
 
 impl From<TaskRefusal> for AgentError {

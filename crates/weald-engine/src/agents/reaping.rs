@@ -1,6 +1,6 @@
 //! Supervisors that are gone: the next command notices, says so in the record, and gives the task back.
 
-use weald_core::agent::{Agent, Stage};
+use weald_core::agent::{Agent, Outcome};
 use weald_core::agent_rules::{self, AgentInput};
 use weald_core::session::ProcessState;
 use weald_core::store::{AgentFilter, Durability, Write};
@@ -69,6 +69,18 @@ fn crash(tx: &mut dyn Write, agent: &Agent) -> Result<Agent, AgentError> {
     Ok(crashed)
 }
 
+impl Engine {
+    /// Gives the task of an agent back that crashed under its supervisor's eyes.
+    pub fn give_back_crashed(&self, agent: &Agent) -> Result<(), AgentError> {
+        self.change(None, Durability::Process, |tx| {
+            let Some(task) = tx.task(&agent.task)? else {
+                return Ok(());
+            };
+            give_back(tx, &task, agent)
+        })
+    }
+}
+
 fn give_back(tx: &mut dyn Write, task: &Task, agent: &Agent) -> Result<(), AgentError> {
     let release = TaskInput::Release {
         token: Some(agent.token),
@@ -79,11 +91,12 @@ fn give_back(tx: &mut dyn Write, task: &Task, agent: &Agent) -> Result<(), Agent
         open: false,
         task: Some(task.id.clone()),
     })?;
-    let in_a_row = all.iter().rev().take_while(|known| {
+    let before = all.iter().rev().filter(|known| known.id != agent.id);
+    let in_a_row = before.take_while(|known| {
         let outcome = known.end.as_ref().map(|end| end.outcome);
-        outcome == Some(weald_core::agent::Outcome::Crashed) && known.begin_at == Stage::Run
+        outcome == Some(Outcome::Crashed)
     });
-    if in_a_row.count() < CRASHES {
+    if in_a_row.count() + 1 < CRASHES {
         return Ok(());
     }
     let block = TaskInput::Block {

@@ -6,7 +6,7 @@ use weald_core::id::{TaskId, Token};
 use weald_core::name::SessionName;
 use weald_core::session::{self, Liveness};
 use weald_core::store::{AgentFilter, Counter, Durability, Write};
-use weald_core::task::{Task, TaskStatus};
+use weald_core::task::{Lease, Task, TaskStatus};
 use weald_core::task_rules::{self, TaskInput};
 
 use super::AgentError;
@@ -191,14 +191,29 @@ impl Engine {
             task: Some(task.id.clone()),
         };
         if let Some(agent) = tx.agents(&open)?.pop() {
+            // Takeovers are for those whose lease ran out.
+            let is_expired = |lease: &Lease| lease.is_expired(tx.now());
+            if task.lease.as_ref().is_some_and(is_expired) {
+                return Ok(false);
+            }
             return Err(AgentError::Working {
                 task: task.id.clone(),
-                agent: agent.id.to_string(),
+                owner: agent.session,
+                since: agent.started_at,
+                agent: Some(agent.id),
             });
         }
         match (&task.lease, &task.owner) {
             (Some(lease), _) if lease.is_expired(tx.now()) => Ok(false),
-            (Some(lease), _) => Ok(self.liveness_of(tx, &lease.session)? == Liveness::Dead),
+            (Some(lease), _) => match self.liveness_of(tx, &lease.session)? {
+                Liveness::Dead => Ok(true),
+                _ => Err(AgentError::Working {
+                    task: task.id.clone(),
+                    owner: lease.session.clone(),
+                    since: lease.acquired_at,
+                    agent: None,
+                }),
+            },
             // Parked, or started by hand: whoever resumes it may have it.
             (None, Some(owner)) => Ok(reopen && owner != me),
             (None, None) => Ok(false),

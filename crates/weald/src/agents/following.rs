@@ -20,15 +20,33 @@ use crate::ui::clean;
 /// How often the log is looked at.
 const POLL: Duration = Duration::from_millis(100);
 
+/// What is shown of an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Show {
+    /// Its output.
+    Output,
+    /// Nothing: it is waited for.
+    Nothing,
+}
+
 /// Shows an agent's output until it is over; answers how it stands then.
-pub fn follow(context: &Context<'_>, ground: &Ground, id: AgentId) -> Result<Agent, Failure> {
+pub fn follow(
+    context: &Context<'_>,
+    ground: &Ground,
+    id: AgentId,
+    show: Show,
+) -> Result<Agent, Failure> {
     let mut is_asked = false;
-    let mut tail = Tail::new(context, ground, id)?;
+    let mut tail = match show {
+        Show::Output => Some(Tail::new(context, ground, id)?),
+        Show::Nothing => None,
+    };
+    let mut show = || tail.as_mut().map_or(Ok(()), Tail::show);
     loop {
         let agent = ground.engine.agent(id)?;
-        tail.show()?;
+        show()?;
         if agent.status.is_over() {
-            tail.show()?;
+            show()?;
             return Ok(agent);
         }
         if let Some(signal) = interrupted().filter(|_| !is_asked) {
@@ -45,7 +63,7 @@ pub fn follow(context: &Context<'_>, ground: &Ground, id: AgentId) -> Result<Age
         }
         for crashed in ground.engine.reap_agents()? {
             if crashed.id == id {
-                tail.show()?;
+                show()?;
                 return Ok(crashed);
             }
         }

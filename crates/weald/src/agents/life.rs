@@ -262,9 +262,11 @@ fn unsuccessful(
 ) -> Result<End, Failure> {
     let is_released = match &agent.wanted {
         Some(weald_core::agent::Wanted::Stop { release, .. }) => *release,
-        _ => matches!(outcome, Outcome::Crashed | Outcome::Stopped),
+        _ => outcome == Outcome::Stopped,
     };
-    if agent.goal != Goal::Stay && outcome != Outcome::Superseded {
+    if agent.goal != Goal::Stay && outcome == Outcome::Crashed {
+        ground.engine.give_back_crashed(agent)?;
+    } else if agent.goal != Goal::Stay && outcome != Outcome::Superseded {
         let report = agent.report.as_ref().map(|report| report.report.clone());
         let input = match is_released {
             true => TaskInput::Release {

@@ -7,7 +7,7 @@ use weald_core::name::SessionName;
 use weald_engine::{AgentRequest, Created, NewTask, NewTree, Outcome as Made};
 use weald_sandbox::{catch_interrupts, interrupted};
 
-use crate::agents::following::follow;
+use crate::agents::following::{Show, follow};
 use crate::agents::launching::launch;
 use crate::completion;
 use crate::context::{Context, Ground};
@@ -129,7 +129,7 @@ pub fn begin(
         ));
         return answer(context, ground, &launched.agent);
     }
-    let agent = follow(context, ground, id)?;
+    let agent = follow(context, ground, id, Show::Output)?;
     answer(context, ground, &agent)
 }
 

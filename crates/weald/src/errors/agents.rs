@@ -26,11 +26,21 @@ impl From<AgentError> for Failure {
                 .hint(format!("wait until it ends; weald show {tree} tells more")),
             AgentError::NoTree { agent } => Self::new("no_tree", exit::REFUSED, message)
                 .hint(format!("weald agent list --all; {agent} never got one")),
-            AgentError::Working { task, agent } => Self::new("task_held", exit::BUSY, message)
-                .hint(format!(
-                    "weald agent attach {agent}, or weald agent stop {agent}"
-                ))
-                .details(json!({"task": task, "agent": agent})),
+            AgentError::Working {
+                task,
+                owner,
+                since,
+                agent,
+            } => Self::new("task_held", exit::BUSY, message)
+                .hint(match agent {
+                    Some(agent) => {
+                        format!("weald agent attach {agent}, or weald agent stop {agent}")
+                    }
+                    None => {
+                        format!("weald session check --task {task}; weald msg send {owner} TEXT")
+                    }
+                })
+                .details(json!({"task": task, "owner": owner, "since": since, "agent": agent})),
             AgentError::File { .. } | AgentError::NoIdentity => {
                 Self::new("agent_failed", exit::REFUSED, message)
             }

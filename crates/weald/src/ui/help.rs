@@ -7,7 +7,10 @@ use super::{HEADING, paint};
 /// The groups, in the order a newcomer needs them. A test checks that every visible command is in one.
 const GROUPS: &[(&str, &[&str])] = &[
     ("Start here", &["demo", "init"]),
-    ("Plan and hand out work", &["task", "work"]),
+    (
+        "Plan and hand out work",
+        &["task", "work", "resume", "worker"],
+    ),
     (
         "Work in trees",
         &[

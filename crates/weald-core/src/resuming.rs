@@ -1,0 +1,193 @@
+//! What became of a task so far, and how to go on with it.
+
+use serde::Serialize;
+
+use crate::agent::{Agent, AgentStatus, Outcome, Stage};
+use crate::landing::LandingStatus;
+use crate::task::{Task, TaskStatus};
+
+/// What became of a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Diagnosis {
+    /// It is done.
+    Completed,
+    /// An agent works on it.
+    Running,
+    /// It waits for a person.
+    Blocked,
+    /// The last agent crashed.
+    Crash,
+    /// Somebody stopped the last agent.
+    Stopped,
+    /// The last agent failed.
+    Fail,
+    /// The last agent was done, but its work did not land.
+    NotLanded,
+    /// No agent worked on it yet.
+    Fresh,
+}
+
+impl Diagnosis {
+    /// The name in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Running => "running",
+            Self::Blocked => "blocked",
+            Self::Crash => "crash",
+            Self::Stopped => "stopped",
+            Self::Fail => "fail",
+            Self::NotLanded => "not_landed",
+            Self::Fresh => "fresh",
+        }
+    }
+}
+
+/// Diagnoses a task by its status and the newest agent that worked on it.
+pub fn diagnose(task: &Task, newest: Option<&Agent>) -> Diagnosis {
+    if let Some(agent) = newest
+        && !agent.status.is_over()
+    {
+        return Diagnosis::Running;
+    }
+    match task.status {
+        TaskStatus::Completed => return Diagnosis::Completed,
+        TaskStatus::Blocked => return Diagnosis::Blocked,
+        _ => {}
+    }
+    let Some(agent) = newest else {
+        return Diagnosis::Fresh;
+    };
+    let outcome = agent.end.as_ref().map(|end| end.outcome);
+    match (agent.status, outcome) {
+        (AgentStatus::Crashed, _) | (_, Some(Outcome::Crashed)) => Diagnosis::Crash,
+        (_, Some(Outcome::Stopped | Outcome::Superseded)) => Diagnosis::Stopped,
+        (_, Some(Outcome::NotLanded)) => Diagnosis::NotLanded,
+        (_, Some(Outcome::NotStarted) | None) => Diagnosis::Fresh,
+        // It was opened again after it had been done.
+        (_, Some(Outcome::Done)) => Diagnosis::Fresh,
+        (_, Some(Outcome::Failed | Outcome::TimedOut)) => Diagnosis::Fail,
+    }
+}
+
+/// Where the next agent begins: behind what the last one completed. `landing` is how that one's landing ended, if it had
+/// one.
+pub fn begin_at(newest: Option<&Agent>, landing: Option<LandingStatus>) -> Stage {
+    let Some(agent) = newest else {
+        return Stage::Run;
+    };
+    let outcome = agent.end.as_ref().map(|end| end.outcome);
+    let was_successful =
+        agent.code == Some(0) && agent.report.as_ref().is_none_or(|report| report.success);
+    match outcome {
+        // Its command was done; what had to follow was cut short.
+        Some(Outcome::Crashed) if was_successful => Stage::Finish,
+        // Whoever was in the way may have agreed by now. Red tests and conflicts need work.
+        Some(Outcome::NotLanded) if landing == Some(LandingStatus::Refused) => Stage::Finish,
+        _ => Stage::Run,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::agent::{AgentId, End, Post};
+    use crate::id::{TaskId, Token};
+
+    fn agent(status: AgentStatus, outcome: Option<Outcome>, code: Option<i32>) -> Agent {
+        let now = Timestamp::UNIX_EPOCH;
+        let post = Post {
+            session: "a1".parse().unwrap(),
+            task: TaskId::Number(1),
+            token: Token(1),
+        };
+        Agent {
+            status,
+            code,
+            end: outcome.map(|outcome| End {
+                outcome,
+                code: None,
+                why: String::new(),
+                landing: None,
+                at: now,
+            }),
+            ..Agent::new(AgentId(1), post, "command", now)
+        }
+    }
+
+    #[test]
+    fn p2_every_end_has_its_diagnosis() {
+        let task = |status| Task {
+            status,
+            ..Task::new(TaskId::Number(1), "x", Timestamp::UNIX_EPOCH)
+        };
+        let over = |outcome| Some(agent(AgentStatus::Exited, Some(outcome), None));
+        let cases = [
+            (TaskStatus::Pending, None, Diagnosis::Fresh),
+            (
+                TaskStatus::Completed,
+                over(Outcome::Done),
+                Diagnosis::Completed,
+            ),
+            (
+                TaskStatus::InProgress,
+                Some(agent(AgentStatus::Running, None, None)),
+                Diagnosis::Running,
+            ),
+            (
+                TaskStatus::Blocked,
+                over(Outcome::Failed),
+                Diagnosis::Blocked,
+            ),
+            (
+                TaskStatus::Pending,
+                Some(agent(AgentStatus::Crashed, Some(Outcome::Crashed), None)),
+                Diagnosis::Crash,
+            ),
+            (
+                TaskStatus::Pending,
+                over(Outcome::Stopped),
+                Diagnosis::Stopped,
+            ),
+            (TaskStatus::Failed, over(Outcome::Failed), Diagnosis::Fail),
+            (TaskStatus::Failed, over(Outcome::TimedOut), Diagnosis::Fail),
+            (
+                TaskStatus::InProgress,
+                over(Outcome::NotLanded),
+                Diagnosis::NotLanded,
+            ),
+            (TaskStatus::Pending, over(Outcome::Done), Diagnosis::Fresh),
+        ];
+        for (status, newest, expected) in cases {
+            let found = diagnose(&task(status), newest.as_ref());
+            assert_eq!(
+                found,
+                expected,
+                "{status} {:?}",
+                newest.map(|agent| agent.end)
+            );
+        }
+    }
+
+    #[test]
+    fn w9_work_goes_on_behind_the_last_stage_that_was_completed() {
+        let crashed = |code| agent(AgentStatus::Crashed, Some(Outcome::Crashed), code);
+        assert_eq!(begin_at(Some(&crashed(Some(0))), None), Stage::Finish);
+        assert_eq!(begin_at(Some(&crashed(Some(1))), None), Stage::Run);
+        assert_eq!(begin_at(Some(&crashed(None)), None), Stage::Run);
+        let kept = agent(AgentStatus::Exited, Some(Outcome::NotLanded), Some(0));
+        assert_eq!(
+            begin_at(Some(&kept), Some(LandingStatus::Refused)),
+            Stage::Finish
+        );
+        assert_eq!(begin_at(Some(&kept), Some(LandingStatus::Red)), Stage::Run);
+        assert_eq!(
+            begin_at(Some(&kept), Some(LandingStatus::Conflict)),
+            Stage::Run
+        );
+        assert_eq!(begin_at(None, None), Stage::Run);
+    }
+}

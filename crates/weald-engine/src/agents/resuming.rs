@@ -1,0 +1,70 @@
+//! Going on with a task: what became of it, and the agent that continues.
+
+use weald_core::agent::{Agent, Goal};
+use weald_core::id::TaskId;
+use weald_core::resuming::{self, Diagnosis};
+use weald_core::task::Task;
+
+use super::records::newest_on;
+use super::{AgentError, AgentRequest};
+use crate::trees::Trees;
+
+/// What became of a task.
+pub struct Resumption {
+    /// The task.
+    pub task: Task,
+    /// In one word.
+    pub diagnosis: Diagnosis,
+    /// The newest agent that worked on it.
+    pub newest: Option<Agent>,
+}
+
+impl Trees<'_> {
+    /// Finds out what became of a task.
+    pub fn diagnose(&self, id: &TaskId) -> Result<Resumption, AgentError> {
+        let task = self.engine.task(id)?.task;
+        let newest = self.engine.look(|tx| newest_on(tx, id))?;
+        let diagnosis = resuming::diagnose(&task, newest.as_ref());
+        Ok(Resumption {
+            task,
+            diagnosis,
+            newest,
+        })
+    }
+
+    /// The agent that goes on with a task: as the last one, in its own conversation, where `request` says nothing else.
+    pub fn continuing(
+        &self,
+        found: &Resumption,
+        request: AgentRequest,
+    ) -> Result<AgentRequest, AgentError> {
+        let Some(last) = &found.newest else {
+            return Ok(AgentRequest {
+                reopen: true,
+                ..request
+            });
+        };
+        let landing = match last.end.as_ref().and_then(|end| end.landing) {
+            Some(id) => self.engine.look(|tx| tx.landing(id))?,
+            None => None,
+        };
+        let is_same = request.driver == last.driver;
+        Ok(AgentRequest {
+            command: match request.command.is_empty() && is_same {
+                true => last.command.clone(),
+                false => request.command,
+            },
+            conversation: last.conversation.clone().filter(|_| is_same),
+            model: request
+                .model
+                .or_else(|| last.model.clone().filter(|_| is_same)),
+            begin_at: match request.goal {
+                Goal::Stay => request.begin_at,
+                _ => resuming::begin_at(Some(last), landing.map(|landing| landing.status)),
+            },
+            resumes: Some(last.id),
+            reopen: true,
+            ..request
+        })
+    }
+}

@@ -1,0 +1,116 @@
+//! `weald resume`
+
+use clap::Args;
+use weald_core::resuming::Diagnosis;
+use weald_engine::Resumption;
+
+use super::work::{self, How, find_or_add};
+use crate::completion;
+use crate::context::{Context, Ground};
+use crate::errors::Failure;
+use crate::exit;
+use crate::ui::Fields;
+
+/// Go on with a task where its last agent ended
+///
+/// In the same tree (made again if it is gone), with the same command and, where the driver can, in the agent's own
+/// conversation. If the work was done and only had to land, it lands.
+#[derive(Args)]
+pub struct Resume {
+    /// Which task
+    #[arg(value_name = "TASK", add = completion::tasks())]
+    task: String,
+    /// Begin a new conversation
+    #[arg(long)]
+    fresh: bool,
+    #[command(flatten)]
+    how: How,
+    /// Don't wait: the agent works in the background
+    #[arg(long)]
+    detach: bool,
+}
+
+impl Resume {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let ground = context.ground()?;
+        ground.warn_of_settings(context);
+        let task = find_or_add(context, &ground, &self.task, false)?;
+        let found = ground.trees(context)?.diagnose(&task)?;
+        match found.diagnosis {
+            Diagnosis::Completed => return completed(context, &found),
+            Diagnosis::Running => return self.running(context, &ground, &found),
+            _ => tell(context, &found),
+        }
+        let mut how = self.how.clone();
+        if how.driver.is_none() && how.command.is_empty() {
+            how.driver = found.newest.as_ref().map(|agent| agent.driver.clone());
+        }
+        let request = how.request(&ground);
+        let mut request = ground.trees(context)?.continuing(&found, request)?;
+        if self.fresh {
+            request.conversation = None;
+        }
+        work::begin(context, &ground, &task, &request, self.detach)
+    }
+
+    /// An agent works on it: there is nothing to resume, but something to see.
+    fn running(
+        &self,
+        context: &Context<'_>,
+        ground: &Ground,
+        found: &Resumption,
+    ) -> Result<u8, Failure> {
+        let Some(agent) = &found.newest else {
+            return Err(Failure::bug());
+        };
+        if self.detach {
+            return work::answer(context, ground, agent);
+        }
+        let since = agent.started_at.strftime("%H:%M:%SZ");
+        let message = format!(
+            "agent {} works on task {} since {since}",
+            agent.id, found.task.id
+        );
+        Err(Failure::new("task_held", exit::BUSY, message).hint(format!(
+            "weald agent attach {id}, or weald agent stop {id}",
+            id = agent.id
+        )))
+    }
+}
+
+fn completed(context: &Context<'_>, found: &Resumption) -> Result<u8, Failure> {
+    let task = &found.task;
+    context.ui.answer(
+        || {
+            Fields::new()
+                .with("task", task)
+                .with("diagnosis", &found.diagnosis)
+        },
+        |out| {
+            use std::io::Write;
+            writeln!(
+                out,
+                "task {} is completed; to open it again: weald task reopen {}",
+                task.id, task.id
+            )
+        },
+    )
+}
+
+fn tell(context: &Context<'_>, found: &Resumption) {
+    let task = &found.task.id;
+    let text = match (found.diagnosis, &found.newest) {
+        (Diagnosis::Fresh, _) | (_, None) => format!("no agent worked on task {task} yet"),
+        (diagnosis, Some(agent)) => {
+            let why = agent.end.as_ref().map(|end| end.why.clone());
+            let word = diagnosis.as_str().replace('_', " ");
+            format!(
+                "the last agent, {} ({word}): {}",
+                agent.id,
+                why.unwrap_or_default()
+            )
+        }
+    };
+    context.ui.note(&text);
+}

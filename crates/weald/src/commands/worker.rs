@@ -1,0 +1,242 @@
+//! `weald worker`
+
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use weald_core::SignedDuration;
+use weald_core::agent::{Agent, Outcome};
+use weald_core::message::{MessageType, ReplyDraft, RequestState};
+use weald_core::name::SessionName;
+use weald_core::task_rules::TaskInput;
+use weald_engine::{AgentRequest, InboxQuery, NewTree};
+use weald_sandbox::{catch_interrupts, interrupted};
+
+use super::work::How;
+use crate::agents::following::{Show, follow};
+use crate::agents::launching::launch;
+use crate::cli::duration;
+use crate::context::{Context, Ground};
+use crate::errors::Failure;
+use crate::exit;
+use crate::ui::Fields;
+
+/// Failures that the next task would meet, too.
+const FATAL: [&str; 5] = [
+    "sandbox_unavailable",
+    "not_executable",
+    "no_driver",
+    "driver_unavailable",
+    "session_taken",
+];
+
+/// Do ready tasks, one after the other, until none is left
+///
+/// Each in a tree of its own, by the command after `--` or the configured driver. Prints one line a finished task. Without
+/// work it waits, and ends after --idle-timeout; a `shutdown` message ends it politely, Ctrl-C at once (the task goes back).
+#[derive(Args)]
+pub struct Worker {
+    /// End after so many tasks
+    #[arg(long, value_name = "N")]
+    max: Option<u64>,
+    /// End when there was no work for so long (default: worker.idle_timeout)
+    #[arg(long, value_name = "60s", value_parser = duration)]
+    idle_timeout: Option<SignedDuration>,
+    #[command(flatten)]
+    how: How,
+}
+
+impl Worker {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        catch_interrupts();
+        let ground = context.ground()?;
+        ground.warn_of_settings(context);
+        let name = match &self.how.name {
+            Some(name) => name.clone(),
+            None => format!("worker-{}", std::process::id())
+                .parse()
+                .map_err(|_| Failure::bug())?,
+        };
+        ground.engine.register(&name, Some(std::process::id()))?;
+        let mut shift = Shift {
+            context,
+            request: AgentRequest {
+                session: Some(name.clone()),
+                ..self.how.request(&ground)
+            },
+            ground,
+            name,
+            finished: 0,
+        };
+        let ended = shift.work(&self);
+        // Its tasks are given back by their supervisors; what is left is the name.
+        let _ = shift.ground.engine.end(&shift.name);
+        context.tell(&shift.ground.engine);
+        ended
+    }
+}
+
+/// A worker at work.
+struct Shift<'c> {
+    context: &'c Context<'c>,
+    ground: Ground,
+    name: SessionName,
+    request: AgentRequest,
+    finished: u64,
+}
+
+impl Shift<'_> {
+    fn work(&mut self, worker: &Worker) -> Result<u8, Failure> {
+        let config = self.ground.config();
+        let poll = config.duration("worker.poll").unsigned_abs();
+        let limit = worker
+            .idle_timeout
+            .unwrap_or_else(|| config.duration("worker.idle_timeout"))
+            .unsigned_abs();
+        let mut idle_since = Instant::now();
+        loop {
+            if let Some(signal) = interrupted() {
+                return Ok(128 + signal);
+            }
+            if self.is_shut_down()? || worker.max.is_some_and(|max| self.finished >= max) {
+                return Ok(exit::DONE);
+            }
+            match self.next()? {
+                Some(agent) => {
+                    idle_since = Instant::now();
+                    if agent.end.as_ref().map(|end| end.outcome) == Some(Outcome::Stopped) {
+                        return Ok(interrupted().map_or(exit::DONE, |signal| 128 + signal));
+                    }
+                }
+                None if idle_since.elapsed() >= limit => return Ok(exit::DONE),
+                None => self.rest(poll.min(limit.saturating_sub(idle_since.elapsed())))?,
+            }
+        }
+    }
+
+    /// Does the next task that is ready; `None` if there is none.
+    fn next(&mut self) -> Result<Option<Agent>, Failure> {
+        self.ground.engine.reap_agents()?;
+        let (context, ground) = (self.context, &self.ground);
+        let launched = launch(
+            context,
+            ground,
+            None,
+            &self.request,
+            NewTree::default(),
+            |_, _| (),
+        );
+        let agent = match launched {
+            Ok(launched) => follow(context, ground, launched.agent.id, Show::Nothing)?,
+            Err(failure) if failure.code == "nothing_ready" => return Ok(None),
+            Err(failure) if FATAL.contains(&failure.code.as_ref()) => return Err(failure),
+            Err(failure) => return self.put_aside(&failure).map(Some),
+        };
+        if agent.end.as_ref().map(|end| end.outcome) == Some(Outcome::NotStarted) {
+            let why = agent.end.as_ref().map(|end| end.why.clone());
+            return Err(Failure::new(
+                "agent_not_started",
+                exit::REFUSED,
+                why.unwrap_or_default(),
+            ));
+        }
+        self.finished += 1;
+        self.print(&agent)?;
+        Ok(Some(agent))
+    }
+
+    /// A task that no agent can begin waits for a person, so that nobody takes it again and again.
+    fn put_aside(&mut self, failure: &Failure) -> Result<Agent, Failure> {
+        let agent = self.ground.engine.find_agent(self.name.as_str())?;
+        let hint = failure.hint.clone().map(|hint| format!(" ({hint})"));
+        let block = TaskInput::Block {
+            reason: format!("{}{}", failure.message, hint.unwrap_or_default()),
+        };
+        self.ground
+            .engine
+            .move_task(Some(&self.name), &agent.task, block)?;
+        self.context.ui.warn(&format!(
+            "task {} is blocked: {}",
+            agent.task, failure.message
+        ));
+        Ok(agent)
+    }
+
+    /// Waits until something happens anywhere, at most `time`.
+    fn rest(&self, time: Duration) -> Result<(), Failure> {
+        let engine = &self.ground.engine;
+        let deadline = Instant::now() + time;
+        let mut seen = engine.last_seq()?;
+        while Instant::now() < deadline && interrupted().is_none() {
+            let slice =
+                Duration::from_millis(250).min(deadline.saturating_duration_since(Instant::now()));
+            let now = engine.wait_for_events(seen, slice)?;
+            if now != seen && self.is_worth_a_look()? {
+                return Ok(());
+            }
+            seen = now;
+        }
+        Ok(())
+    }
+
+    fn is_worth_a_look(&self) -> Result<bool, Failure> {
+        let ready = self.ground.engine.has_ready()?;
+        Ok(ready || !self.inbox()?.is_empty())
+    }
+
+    fn inbox(&self) -> Result<Vec<weald_core::message::Message>, Failure> {
+        let query = InboxQuery::default();
+        let mut found = self.ground.engine.inbox(&self.name, query)?;
+        found.retain(|message| {
+            message.kind == MessageType::Shutdown
+                && message
+                    .state
+                    .is_none_or(|state| state == RequestState::Pending)
+        });
+        Ok(found)
+    }
+
+    /// Whether somebody asked it to go home. It says yes.
+    fn is_shut_down(&self) -> Result<bool, Failure> {
+        let asked = self.inbox()?;
+        for request in &asked {
+            let reply = ReplyDraft {
+                from: self.name.clone(),
+                text: "done for today".to_owned(),
+                kind: Some(MessageType::ShutdownReply),
+                verdict: Some(RequestState::Approved),
+            };
+            self.ground.engine.reply(request.id, reply)?;
+        }
+        Ok(!asked.is_empty())
+    }
+
+    /// One line a finished task.
+    fn print(&self, agent: &Agent) -> Result<(), Failure> {
+        let task = self.ground.engine.task(&agent.task)?.task;
+        let outcome = agent
+            .end
+            .as_ref()
+            .map_or("unknown", |end| end.outcome.as_str());
+        let mut out = self.context.ui.out();
+        if self.context.ui.is_json() {
+            let fields = Fields::new()
+                .with("task", &task)
+                .with("outcome", &outcome)
+                .with("agent", agent);
+            writeln!(out, "{}", fields.finish())?;
+        } else {
+            let tree = agent
+                .tree
+                .as_ref()
+                .map_or(String::new(), ToString::to_string);
+            writeln!(
+                out,
+                "{}: task {} {} ({}) in {tree}: {}",
+                self.name, task.id, outcome, task.status, task.subject
+            )?;
+        }
+        Ok(out.flush()?)
+    }
+}
