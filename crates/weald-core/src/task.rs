@@ -212,6 +212,9 @@ pub struct Task {
     /// The report of whoever finished, failed, cancelled or blocked it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<String>,
+    /// What its work waits for before it can land; nobody takes it meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parked: Option<String>,
     /// How its tree ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub closeout: Option<Closeout>,
@@ -248,6 +251,7 @@ impl Task {
             plan_approval: None,
             plan_message: None,
             report: None,
+            parked: None,
             closeout: None,
             token: Token(0),
             lease: None,

@@ -170,7 +170,7 @@ pub fn decide(
                 return Err(illegal(task, TaskStatus::InProgress));
             }
             next.lease = None;
-            next.report = Some(reason);
+            next.parked = Some(reason);
             EventKind::TASK_PARKED
         }
         TaskInput::NeedMerge => {
@@ -246,6 +246,7 @@ fn claim(
         });
     }
     task.status = TaskStatus::InProgress;
+    task.parked = None;
     task.token = task.token.next();
     task.owner = Some(session.clone());
     task.lease = Some(Lease {
@@ -285,7 +286,7 @@ fn release(task: &mut Task, token: Option<Token>) -> Result<EventKind, TaskRefus
         });
     }
     task.status = TaskStatus::Pending;
-    task.owner = None;
+    (task.owner, task.parked) = (None, None);
     Ok(EventKind::TASK_RELEASED)
 }
 
@@ -356,7 +357,7 @@ fn move_to(task: &mut Task, to: TaskStatus, now: Timestamp) -> Result<(), TaskRe
     check_move(task, to)?;
     task.status = to;
     task.closed_at = to.is_closed().then_some(now);
-    task.lease = None;
+    (task.lease, task.parked) = (None, None);
     Ok(())
 }
 

@@ -1,6 +1,7 @@
 //! Sessions: who is there, who lives, who owns what.
 
 use serde::Serialize;
+use weald_core::Timestamp;
 use weald_core::id::TaskId;
 use weald_core::name::{SessionName, TreeName};
 use weald_core::session::{
@@ -71,6 +72,9 @@ pub struct Contest {
     /// Whether the owner lives; absent without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub liveness: Option<Liveness>,
+    /// Since when it is held.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
     /// True when somebody else holds it and is not proven dead.
     pub contested: bool,
 }
@@ -185,6 +189,7 @@ impl Engine {
                     task: id.clone(),
                     owner: None,
                     liveness: None,
+                    since: None,
                     contested: false,
                 });
             };
@@ -199,6 +204,7 @@ impl Engine {
                 task: id.clone(),
                 owner: Some(owner),
                 liveness: Some(liveness),
+                since: lease.map(|lease| lease.acquired_at),
                 contested,
             })
         })
@@ -222,7 +228,8 @@ impl Engine {
         self.change(None, Durability::Process, |tx| {
             let session = require_session(tx, name)?;
             let mut released = Vec::new();
-            for task in held(tx, name)? {
+            let at_work = held(tx, name)?.into_iter();
+            for task in at_work.filter(|task| task.parked.is_none()) {
                 let input = TaskInput::Release {
                     token: task.lease.as_ref().map(|lease| lease.token),
                 };

@@ -180,10 +180,12 @@ impl TestEnv {
     /// Runs the binary with `--json` and expects success.
     #[track_caller]
     pub fn ok(&self, args: &[&str]) -> Value {
-        let args = [args, &["--json"]].concat();
-        let answer = match args[0] {
-            "config" => self.weald_alone(&args),
-            _ => self.weald(&args),
+        let is_config = args.first() == Some(&"config");
+        // In front: what follows `--` is not ours.
+        let args = [&["--json"], args].concat();
+        let answer = match is_config {
+            true => self.weald_alone(&args),
+            false => self.weald(&args),
         };
         assert_eq!(answer.code, 0, "weald {args:?}: {answer:#?}");
         answer.json()
@@ -192,7 +194,7 @@ impl TestEnv {
     /// Runs the binary with `--json` and expects this exit code and this error code.
     #[track_caller]
     pub fn refused(&self, args: &[&str], exit: i32, code: &str) -> Value {
-        let answer = self.weald(&[args, &["--json"]].concat());
+        let answer = self.weald(&[&["--json"], args].concat());
         assert_eq!(
             (answer.code, answer.error_code().as_str()),
             (exit, code),

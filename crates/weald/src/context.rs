@@ -252,6 +252,11 @@ impl<'a> Context<'a> {
         Ok(identity.name)
     }
 
+    /// Who calls, by any name; nothing is said about it.
+    pub fn quiet_session(&self, engine: &Engine) -> Result<SessionName, Failure> {
+        Ok(self.identity(engine, None)?.name)
+    }
+
     /// Who calls, for the log: nobody rather than an invented name.
     pub fn actor(
         &self,

@@ -3,7 +3,7 @@
 //! A takeover never puts a second agent into a tree where a process of the first may live: that process tree is ended
 //! first, and where it can't be (another machine, another namespace) the work goes on in a new tree.
 
-use weald_core::agent::Agent;
+use weald_core::agent::{Agent, Goal};
 use weald_core::agent_rules::AgentInput;
 use weald_core::session::ProcessIdentity;
 use weald_core::store::{AgentFilter, Durability};
@@ -26,6 +26,11 @@ impl Trees<'_> {
         let mut created = self.ensure(&new)?;
         if !self.clear_for(agent, &created.tree)? {
             created = self.beside(agent, &created.tree)?;
+        }
+        if created.tree.task.is_none() && agent.goal != Goal::Stay {
+            let name = created.tree.name.to_string();
+            self.bind(&agent.task, &name, Binding::default())?;
+            created.tree = self.named(Some(&name))?;
         }
         let placed = AgentInput::Placed {
             tree: created.tree.name.clone(),

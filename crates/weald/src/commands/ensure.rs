@@ -4,9 +4,11 @@ use clap::Args;
 use serde_json::Value;
 use weald_engine::{Created, Outcome};
 
+use weald_core::id::TaskId;
+
 use super::new::{NewOptions, print};
 use crate::commands::pool;
-use crate::context::Context;
+use crate::context::{Context, Ground};
 use crate::errors::Failure;
 use crate::ui::Fields;
 
@@ -45,6 +47,9 @@ impl Ensure {
                 return skipped(context);
             }
         }
+        if let Some(task) = &self.options.task {
+            refuse_contest(context, &ground, task)?;
+        }
         let progress = context.ui.progress("making the tree");
         let created = trees.ensure(&self.options.request(self.name, None))?;
         drop(progress);
@@ -55,8 +60,18 @@ impl Ensure {
     }
 }
 
+/// Stops where somebody else who may live works on the task.
+fn refuse_contest(context: &Context<'_>, ground: &Ground, task: &TaskId) -> Result<(), Failure> {
+    let me = context.quiet_session(&ground.engine)?;
+    let contest = ground.engine.contest(&me, task)?;
+    match (contest.contested, contest.owner) {
+        (true, Some(owner)) => Err(Failure::contested(task, &owner, contest.since)),
+        _ => Ok(()),
+    }
+}
+
 /// A worktree that another system made for its own agents.
-fn is_foreign_tree(context: &Context<'_>) -> bool {
+pub fn is_foreign_tree(context: &Context<'_>) -> bool {
     let path = context.directory().display().to_string();
     path.contains("/.claude/worktrees/")
         || context.directory().ancestors().any(|ancestor| {

@@ -7,6 +7,7 @@ use weald_core::name::SessionName;
 use weald_engine::{AgentRequest, Created, NewTask, NewTree, Outcome as Made};
 use weald_sandbox::{catch_interrupts, interrupted};
 
+use super::ensure::is_foreign_tree;
 use crate::agents::following::{Show, follow};
 use crate::agents::launching::launch;
 use crate::completion;
@@ -112,15 +113,10 @@ pub fn begin(
     if !detach {
         catch_interrupts();
     }
+    let new = place_of(context, ground)?;
+    context.ui.note("Creating isolated worktree...");
     let told = |agent: &Agent, created: &Created| tell_placed(context, agent, created);
-    let launched = launch(
-        context,
-        ground,
-        Some(task),
-        request,
-        NewTree::default(),
-        told,
-    )?;
+    let launched = launch(context, ground, Some(task), request, new, told)?;
     context.tell(&ground.engine);
     let id = launched.agent.id;
     if detach {
@@ -131,6 +127,30 @@ pub fn begin(
     }
     let agent = follow(context, ground, id, Show::Output)?;
     answer(context, ground, &agent)
+}
+
+/// Where the work is done: in the tree of the task, or in the tree that the caller is in.
+fn place_of(context: &Context<'_>, ground: &Ground) -> Result<NewTree, Failure> {
+    if context.environment.get("WEALD_DEFER_CLAUDE").as_deref() == Some("0") {
+        return Ok(NewTree::default());
+    }
+    if ground.place.inside().is_some() {
+        let tree = ground.trees(context)?.named(None)?;
+        context.ui.note(&format!("in this tree, {}", tree.name));
+        return Ok(NewTree {
+            name: Some(tree.name.to_string()),
+            ..NewTree::default()
+        });
+    }
+    match is_foreign_tree(context) {
+        false => Ok(NewTree::default()),
+        true => Err(Failure::new(
+            "foreign_tree",
+            exit::REFUSED,
+            "this is a worktree of another tool, so no tree is made in it",
+        )
+        .hint("weald adopt . takes it over; WEALD_DEFER_CLAUDE=0 makes a tree beside the main repository")),
+    }
 }
 
 /// The task that is meant: an id that is known, or a subject of a new one.

@@ -1,7 +1,10 @@
 //! Errors about agents.
 
 use serde_json::json;
+use weald_core::Timestamp;
 use weald_core::agent_rules::AgentRefusal;
+use weald_core::id::TaskId;
+use weald_core::name::SessionName;
 use weald_engine::AgentError;
 use weald_engine::agents::drivers::DriverError;
 
@@ -45,6 +48,23 @@ impl From<AgentError> for Failure {
                 Self::new("agent_failed", exit::REFUSED, message)
             }
         }
+    }
+}
+
+impl Failure {
+    /// Somebody else who may live works on the task.
+    pub fn contested(task: &TaskId, owner: &SessionName, since: Option<Timestamp>) -> Self {
+        let since_when =
+            since.map(|since| format!(" since {}", since.strftime("%Y-%m-%d %H:%M:%SZ")));
+        let message = format!(
+            "task {task} is worked on by {owner}{}",
+            since_when.unwrap_or_default()
+        );
+        Self::new("task_held", exit::BUSY, message)
+            .hint(format!(
+                "weald session check --task {task}; weald msg send {owner} TEXT"
+            ))
+            .details(json!({"task": task, "owner": owner, "since": since}))
     }
 }
 

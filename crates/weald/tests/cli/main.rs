@@ -75,6 +75,7 @@ mod trees_vectors;
 mod trees_work;
 mod views;
 mod views_mended;
+mod work;
 
 use weald_testkit::TestEnv;
 
