@@ -128,11 +128,16 @@ impl Door {
 
     /// Writes a file: beside its place, then renamed there. Folders on the way are made; a link in the way is refused.
     pub fn write(&self, path: &str, bytes: &[u8]) -> io::Result<()> {
+        self.write_as(path, bytes, 0o666)
+    }
+
+    /// The same, with the permissions that it gets at most.
+    pub fn write_as(&self, path: &str, bytes: &[u8], mode: u32) -> io::Result<()> {
         let (folder, name) = self.folder_of(path)?;
         let building = format!("{name}.{}.new", std::process::id());
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         let _ = unlinkat(&folder, &building, AtFlags::empty());
-        let mode = Mode::from_bits_retain(0o666);
+        let mode = Mode::from_bits_retain(mode);
         let made = openat(&folder, &building, flags | OFlags::CLOEXEC, mode)?;
         let written = File::from(made)
             .write_all(bytes)

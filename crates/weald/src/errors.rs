@@ -3,6 +3,7 @@
 //! Codes are stable. A hint is a command that can be run, or what to do if no command helps.
 
 mod agents;
+mod drivers;
 pub mod landing;
 mod trees;
 

@@ -1,12 +1,25 @@
-//! Drivers: how an agent is started, what its output means, how it is spoken to. One file each.
+//! Drivers: how one kind of agent is started, and what its output says.
+//!
+//! A driver decides on a command, its environment and its input; the supervisor starts it in the tree's sandbox. What
+//! comes back is untrusted: lines are bounded, checked and never acted on. A new kind of agent is a file here, its
+//! `mod` and its line in [`BUILT_IN`].
 
+mod claude;
+mod codex;
 mod command;
+mod program;
+mod seeding;
+mod text;
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use weald_core::agent::Usage;
 use weald_core::config::Config;
+
+use self::claude::Claude;
+use self::codex::Codex;
+use self::command::{Command, Prompt};
 
 /// What a driver is told.
 pub struct Brief<'a> {
@@ -16,11 +29,11 @@ pub struct Brief<'a> {
     pub prompt_file: &'a Path,
     /// Where it works.
     pub tree: &'a Path,
-    /// Its private state, kept for the next time.
+    /// Private state of this tree for this driver: there, written by the agent, kept for the next start.
     pub home: &'a Path,
     /// Whose settings and credentials are copied.
     pub user_home: Option<&'a Path>,
-    /// Which model.
+    /// Which model, if somebody said.
     pub model: Option<&'a str>,
     /// The conversation to go on with.
     pub conversation: Option<&'a str>,
@@ -30,81 +43,197 @@ pub struct Brief<'a> {
     pub variable: &'a dyn Fn(&str) -> Option<OsString>,
 }
 
-/// What an agent reads.
+/// What an agent gets on its standard input.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Input {
-    /// Nothing.
+    /// It is closed.
     Nothing,
-    /// This, and then the end.
+    /// This, then it is closed.
     Text(Vec<u8>),
-    /// This, and what is said to it later.
+    /// This; it stays open for messages until the agent has finished.
     Open(Vec<u8>),
 }
 
-/// How to start it.
+/// How an agent is started.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Start {
-    /// The program and its arguments.
+    /// Program and arguments.
     pub command: Vec<OsString>,
-    /// Further variables.
+    /// Variables on top of those of a run.
     pub environment: Vec<(OsString, OsString)>,
-    /// What it reads.
+    /// Its input.
     pub input: Input,
-    /// What its user should know.
+    /// What the user should know.
     pub notes: Vec<String>,
 }
 
-/// What a line of output means.
+/// What a line of output says.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Observed {
-    /// The agent's own conversation.
+    /// Which conversation it is. Checked: it can stand in an argv.
     Conversation(String),
-    /// It uses a tool.
+    /// What it does, in one line: `Bash: cargo test`.
     Action(String),
-    /// It says something.
+    /// What it says to its user.
     Said(String),
-    /// What it used so far.
+    /// What it used so far, in all.
     Usage(Usage),
-    /// It is done.
+    /// It is done with what it was asked.
     Finished {
-        /// Whether it says so.
+        /// Whether it says that it went well.
         ok: bool,
-        /// Its last words.
+        /// Its last words, or why it did not go well.
         text: String,
     },
-    /// Something that the driver does not know.
+    /// Nothing that is known; kept in the log.
     Raw,
 }
 
-/// Why a driver can't start its agent.
-#[derive(Debug, thiserror::Error)]
-pub enum DriverError {
-    /// Nobody knows it.
-    #[error("there is no driver {0}")]
-    Unknown(String),
-    /// It has nothing to run.
-    #[error("driver {0} has no command")]
-    NoCommand(String),
-}
-
-/// One kind of agent.
+/// One kind of agent. An instance serves one run.
 pub trait Driver: Send + Sync {
-    /// Its name.
+    /// What it is called.
     fn name(&self) -> &str;
-    /// How to start it.
+    /// How it is started, in a sandbox and nowhere else: its own guards are switched off. Its private state is prepared.
     fn start(&self, brief: &Brief<'_>) -> Result<Start, DriverError>;
-    /// What a line of its output means. The line is untrusted.
+    /// What one line of its standard output says; never panics.
     fn read(&self, line: &[u8]) -> Vec<Observed>;
-    /// A message as a line of its input, if that stays open.
+    /// A message as it goes to the input, if that stays open.
     fn say(&self, text: &str) -> Option<Vec<u8>>;
 }
 
-/// The driver of this name; a command of its own without one.
-pub fn driver_for(
-    _config: &Config,
-    name: Option<&str>,
-    _command: &[OsString],
-) -> Result<Box<dyn Driver>, DriverError> {
-    match name {
-        None | Some("command") => Ok(Box::new(command::Command)),
-        Some(name) => Err(DriverError::Unknown(name.to_owned())),
-    }
+/// Why no agent can be started.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DriverError {
+    /// No driver is called so.
+    #[error("there is no driver `{name}`: known are {}", known.join(", "))]
+    Unknown {
+        /// The name.
+        name: String,
+        /// Those that there are.
+        known: Vec<String>,
+    },
+    /// The driver `command` has no command.
+    #[error("driver `command` needs a command: after `--`, or in agent.command")]
+    NoCommand,
+    /// A line of the configuration is no command.
+    #[error("{key}: `{line}` {why}")]
+    BadCommandLine {
+        /// Which key.
+        key: &'static str,
+        /// What it says.
+        line: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// Its program is not there.
+    #[error("driver `{driver}` starts `{program}`, which is not on the search path")]
+    NotInstalled {
+        /// The driver.
+        driver: String,
+        /// Its program.
+        program: String,
+    },
+    /// The prompt can't be an argument.
+    #[error("the prompt {why}, so it can't be an argument of `{driver}`")]
+    BadPrompt {
+        /// The driver.
+        driver: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// What was recorded is no conversation.
+    #[error("`{conversation}` can't be a conversation of `{driver}`")]
+    BadConversation {
+        /// The driver.
+        driver: String,
+        /// What was recorded.
+        conversation: String,
+    },
+    /// Its private state can't be prepared.
+    #[error("the private state of `{driver}` can't be prepared: {}: {why}", path.display())]
+    Seeding {
+        /// The driver.
+        driver: String,
+        /// Where it failed.
+        path: PathBuf,
+        /// What failed.
+        why: String,
+    },
 }
+
+/// The drivers that weald has.
+const BUILT_IN: &[fn() -> Box<dyn Driver>] = &[|| Box::new(Claude), || Box::<Codex>::default()];
+
+/// The name of the driver that runs any command.
+const COMMAND: &str = "command";
+
+/// The driver of this name, or, without one, of the command after `--`, or what the configuration says.
+pub fn driver_for(
+    config: &Config,
+    name: Option<&str>,
+    command: &[OsString],
+) -> Result<Box<dyn Driver>, DriverError> {
+    let name = match name {
+        None if !command.is_empty() => COMMAND,
+        None => config.text("agent.driver"),
+        Some(name) => name,
+    };
+    if name == COMMAND && !command.is_empty() {
+        return Ok(Box::new(Command::typed(command)));
+    }
+    if let Some(built_in) = BUILT_IN
+        .iter()
+        .map(|make| make())
+        .find(|one| one.name() == name)
+    {
+        return Ok(built_in);
+    }
+    let prompt = Prompt::of(config.text("agent.prompt"));
+    if name == COMMAND {
+        return match config.text("agent.command") {
+            "" => Err(DriverError::NoCommand),
+            line => Command::configured("agent.command", COMMAND, line, prompt),
+        };
+    }
+    let mut known: Vec<String> = BUILT_IN
+        .iter()
+        .map(|make| make().name().to_owned())
+        .collect();
+    known.push(COMMAND.to_owned());
+    for entry in config.list("agent.drivers") {
+        let Some((called, line)) = entry.split_once(':') else {
+            return Err(DriverError::BadCommandLine {
+                key: "agent.drivers",
+                line: entry.clone(),
+                why: "has no name: write it as `name: command line`",
+            });
+        };
+        let called = called.trim();
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        if called.is_empty() || !called.chars().all(is_plain) {
+            return Err(DriverError::BadCommandLine {
+                key: "agent.drivers",
+                line: entry.clone(),
+                why: "has a name of other things than letters, digits, `-` and `_`",
+            });
+        }
+        if called == name {
+            return Command::configured("agent.drivers", name, line, prompt);
+        }
+        known.push(called.to_owned());
+    }
+    Err(DriverError::Unknown {
+        name: name.to_owned(),
+        known,
+    })
+}
+
+/// The model to tell a driver: the one asked for, else the configured one.
+pub fn model_for<'a>(config: &'a Config, asked: Option<&'a str>) -> Option<&'a str> {
+    asked
+        .or(Some(config.text("agent.model")))
+        .filter(|model| !model.is_empty())
+}
+
+#[cfg(test)]
+mod tests;

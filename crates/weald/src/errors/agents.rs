@@ -6,7 +6,6 @@ use weald_core::agent_rules::AgentRefusal;
 use weald_core::id::TaskId;
 use weald_core::name::SessionName;
 use weald_engine::AgentError;
-use weald_engine::agents::drivers::DriverError;
 
 use super::Failure;
 use crate::exit;
@@ -77,12 +76,5 @@ fn from_refusal(refusal: &AgentRefusal, message: String) -> Failure {
         AgentRefusal::StaleToken { .. } => Failure::new("stale_token", exit::REFUSED, message),
         AgentRefusal::NotNow { agent, .. } => Failure::new("agent_not_now", exit::REFUSED, message)
             .hint(format!("weald agent pulse {agent}")),
-    }
-}
-
-impl From<DriverError> for Failure {
-    fn from(error: DriverError) -> Self {
-        Self::new("no_driver", exit::USAGE, error.to_string())
-            .hint("weald config show agent.driver; or give a command: weald work TASK -- CMD")
     }
 }
