@@ -1,12 +1,16 @@
 //! What tests share: a hermetic environment around the binary, a clock and a process table that tests turn by hand,
-//! and the conformance suite that every store has to pass.
+//! the conformance suite that every store has to pass, real agents and a model that is none.
 
 mod conformance;
 mod environment;
 mod forged;
+mod real_agents;
 mod replay;
+mod scripted_model;
 
 pub use conformance::{CASES, Case};
 pub use environment::{Answer, TestEnv, full_scale};
 pub use forged::{FakeClock, FakeProcesses};
+pub use real_agents::RealAgents;
 pub use replay::assert_log_explains_state;
+pub use scripted_model::{Gate, Request, Scenario, ScriptedModel, Turn};

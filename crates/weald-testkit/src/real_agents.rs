@@ -1,0 +1,139 @@
+//! Real agents for tests: Claude Code and Codex, installed once below the target directory.
+//!
+//! They come by npm, as the user has set it up, in versions that are written here and nowhere else. Their install scripts
+//! are not run; the programs inside the packages are used as they are. Where they can't be had, the reason comes back for
+//! the test to say aloud.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const CLAUDE: &str = "@anthropic-ai/claude-code@2.1.325";
+const CODEX: &str = "@openai/codex@0.166.0";
+
+/// How long an installation may take.
+const LIMIT: Duration = Duration::from_secs(240);
+
+/// Both agents.
+pub struct RealAgents {
+    claude: PathBuf,
+    codex: PathBuf,
+}
+
+impl RealAgents {
+    /// Finds or installs both below `target`; the error says why they can't be had.
+    pub fn find(target: &Path) -> Result<Self, String> {
+        let folder = target.join("agents");
+        let at = |error: std::io::Error| format!("{}: {error}", folder.display());
+        fs::create_dir_all(&folder).map_err(at)?;
+        let lock = File::create(folder.join("lock")).map_err(at)?;
+        lock.lock().map_err(at)?;
+        let place = folder.join(format!("{CLAUDE}+{CODEX}").replace('/', "-"));
+        if !place.is_dir() {
+            let building = folder.join("building");
+            let _ = fs::remove_dir_all(&building);
+            install(&building)?;
+            Self::inside(&building)?;
+            fs::rename(&building, &place).map_err(at)?;
+        }
+        Self::inside(&place)
+    }
+
+    /// Makes both reachable in a folder of a search path, by hard links if that can be: a sandbox may hide where they are.
+    pub fn link_into(&self, folder: &Path) {
+        fs::create_dir_all(folder).expect("a folder for programs");
+        for (name, program) in [("claude", &self.claude), ("codex", &self.codex)] {
+            let place = folder.join(name);
+            fs::hard_link(program, &place)
+                .or_else(|_| std::os::unix::fs::symlink(program, &place))
+                .expect("a link to a program");
+        }
+    }
+
+    fn inside(place: &Path) -> Result<Self, String> {
+        let modules = place.join("node_modules");
+        let one = |scope: &str, name: &str| {
+            let mut found = Vec::new();
+            programs(&modules.join(scope), name, 5, &mut found);
+            found.sort();
+            let mut found = found.into_iter();
+            found
+                .find(|program| runs(program))
+                .ok_or_else(|| format!("the package of {name} has no program for this machine"))
+        };
+        Ok(Self {
+            claude: one("@anthropic-ai", "claude")?,
+            codex: one("@openai", "codex")?,
+        })
+    }
+}
+
+/// Files of this name that can be executed.
+fn programs(folder: &Path, name: &str, depth: usize, found: &mut Vec<PathBuf>) {
+    use std::os::unix::fs::PermissionsExt;
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let (path, Ok(known)) = (entry.path(), entry.metadata()) else {
+            continue;
+        };
+        if known.is_dir() && depth > 0 {
+            programs(&path, name, depth - 1, found);
+        } else if entry.file_name() == name && known.permissions().mode() & 0o100 != 0 {
+            found.push(path);
+        }
+    }
+}
+
+fn runs(program: &Path) -> bool {
+    let home = tempfile::tempdir().expect("a temporary folder");
+    let mut command = quiet(program);
+    command.arg("--version").env("HOME", home.path());
+    let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    child.is_ok_and(|child| wait(child, Duration::from_secs(30)).is_ok())
+}
+
+fn install(place: &Path) -> Result<(), String> {
+    let log = place.with_extension("log");
+    let output = File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
+    let errors = output.try_clone().map_err(|error| error.to_string())?;
+    let mut npm = quiet(Path::new("npm"));
+    npm.args(["install", "--no-audit", "--no-fund", "--ignore-scripts"])
+        .args(["--fetch-retries=1", "--prefix"])
+        .arg(place)
+        .args([CLAUDE, CODEX])
+        .stdout(output)
+        .stderr(errors);
+    let started = npm.spawn().map_err(|error| format!("npm: {error}"))?;
+    wait(started, LIMIT).map_err(|why| {
+        let told = fs::read_to_string(&log).unwrap_or_default();
+        let errors = told.lines().filter(|line| line.contains("error"));
+        let told: Vec<_> = errors.take(3).collect();
+        format!("npm install {CLAUDE} {CODEX} {why}: {}", told.join("; "))
+    })
+}
+
+fn quiet(program: &Path) -> Command {
+    #[expect(clippy::disallowed_methods, reason = "tests start real processes")]
+    let mut command = Command::new(program);
+    command.stdin(Stdio::null());
+    command
+}
+
+/// Waits for success; says what else happened.
+fn wait(mut child: Child, limit: Duration) -> Result<(), String> {
+    let begun = Instant::now();
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) if status.success() => return Ok(()),
+            Ok(Some(status)) => return Err(format!("failed ({status})")),
+            Ok(None) if begun.elapsed() < limit => thread::sleep(Duration::from_millis(50)),
+            Ok(None) => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(format!("took longer than {} s", limit.as_secs()));
+            }
+            Err(error) => return Err(error.to_string()),
+        }
+    }
+}
