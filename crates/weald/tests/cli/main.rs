@@ -33,6 +33,7 @@ mod landing_verify;
 mod malformed;
 mod messages;
 mod profiles;
+mod real_agents;
 mod sandbox;
 mod sandbox_hardening;
 mod sandbox_tools;

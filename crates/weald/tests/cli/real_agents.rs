@@ -1,0 +1,169 @@
+//! Claude Code and Codex as they are, on a model that says what a test wants.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use serde_json::Value;
+use weald_testkit::{Answer, Gate, RealAgents, Scenario, ScriptedModel, TestEnv, Turn};
+
+use crate::sandbox::say;
+use crate::trees_remove::{git_in, repository};
+use crate::trees_trash::manifest;
+
+/// What both agents are told by, and which of them.
+const AGENTS: [&str; 2] = ["claude", "codex"];
+
+/// A repository with a file of many lines, and both agents on the search path; `None` (said aloud) where they can't be had.
+fn with_agents(model: &ScriptedModel) -> Option<TestEnv> {
+    let target = Path::new(env!("CARGO_BIN_EXE_weald")).ancestors().nth(2)?;
+    let agents = match RealAgents::find(target) {
+        Ok(agents) => agents,
+        Err(why) => {
+            say(&format!("SKIPPED: tests with real agents: {why}"));
+            return None;
+        }
+    };
+    let env = repository();
+    agents.link_into(&env.home().join("bin"));
+    let lines: String = (1..=40).map(|line| format!("line {line}\n")).collect();
+    fs::write(env.repo().join("notes.txt"), lines).unwrap();
+    env.git(&["add", "-A"]);
+    env.git(&["commit", "-q", "-m", "notes"]);
+    for folder in [".claude", ".codex", ".cache"] {
+        fs::create_dir(env.home().join(folder)).unwrap();
+    }
+    fs::write(env.home().join(".claude/settings.json"), "{}\n").unwrap();
+    let url = model.url();
+    let codex = format!(
+        "model = 'scripted'\nmodel_provider = 'local'\n[model_providers.local]\nname = 'local'\nbase_url = '{url}/v1'\nwire_api = 'responses'\n"
+    );
+    fs::write(env.home().join(".codex/config.toml"), codex).unwrap();
+    Some(env)
+}
+
+/// weald with the agents on its search path and the model as theirs.
+fn weald(env: &TestEnv, model: &ScriptedModel, args: &[&str]) -> Command {
+    let mut command = env.weald_command(args);
+    let own = command.get_envs().find(|(name, _)| *name == "PATH");
+    let path = own.and_then(|(_, path)| path).unwrap().to_str().unwrap();
+    let path = format!("{}:{path}", env.home().join("bin").display());
+    command
+        .env("PATH", path)
+        .env("ANTHROPIC_BASE_URL", model.url())
+        .env("ANTHROPIC_API_KEY", "scripted")
+        .env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+fn add_task(env: &TestEnv, subject: &str) -> String {
+    let task = &env.ok(&["task", "add", subject])["task"]["id"];
+    task.as_str()
+        .map_or_else(|| task.to_string(), str::to_owned)
+}
+
+/// Everything that no agent may write: the home, and a tree of somebody else's. Without what weald itself keeps there, and
+/// the programs.
+fn outside(env: &TestEnv, sibling: &Path) -> BTreeMap<PathBuf, (u32, String)> {
+    let names = fs::read_dir(env.home()).unwrap();
+    let names = names.map(|entry| entry.unwrap().path());
+    let roots = names.filter(|path| !path.ends_with("bin"));
+    let mut all = BTreeMap::new();
+    for root in roots.chain([sibling.to_owned()]) {
+        let found = manifest(&root).into_iter();
+        all.extend(found.map(|(path, what)| (root.join(path), what)));
+    }
+    let own = [".cache/weald", ".local/state/weald"].map(|name| env.home().join(name));
+    all.retain(|path, _| own.iter().all(|own| !path.starts_with(own)));
+    all
+}
+
+/// Paths that are not the same in both.
+fn differing<'a>(
+    before: &'a BTreeMap<PathBuf, (u32, String)>,
+    after: &'a BTreeMap<PathBuf, (u32, String)>,
+) -> Vec<&'a PathBuf> {
+    let all = before.keys().chain(after.keys());
+    all.filter(|path| before.get(*path) != after.get(*path))
+        .collect()
+}
+
+/// The agent's record as `weald work --json` answers it.
+fn agent(answer: &Answer) -> Value {
+    answer.json()["agent"].clone()
+}
+
+#[test]
+fn s5_real_agents_at_once_stay_in_their_trees_and_land() {
+    let gates = [Gate::new(), Gate::new()];
+    let script = |name: &str, line: &str| format!("sed -i '{line}s/.*/{name} was here/' notes.txt");
+    // Where main is becomes known with the environment; the shell asks for it.
+    let escape = "echo mine > \"$WEALD_MAIN/stolen.txt\"; echo \"code $?\"";
+    let commit = "git add -A && git commit -q -m 'from an agent'";
+    let scenario = |name: &str, line: &str, gate: &Gate| {
+        let turns = [
+            Turn::shell(script(name, line)),
+            Turn::shell(escape).behind(gate),
+            Turn::shell(commit),
+            Turn::say(format!("{name} is done")),
+        ];
+        Scenario::new(&format!("work of {name}"), turns)
+    };
+    let model = ScriptedModel::start([
+        scenario("claude", "1", &gates[0]),
+        scenario("codex", "$", &gates[1]),
+    ]);
+    let Some(env) = with_agents(&model) else {
+        return;
+    };
+    env.ok(&["new", "sibling"]);
+    let sibling = env.root().join("app.weald/sibling");
+    let before = outside(&env, &sibling);
+    let begun = Instant::now();
+    let started = AGENTS.map(|name| {
+        let task = add_task(&env, &format!("work of {name}"));
+        let args = ["work", &task, "--driver", name, "--json"];
+        weald(&env, &model, &args).spawn().unwrap()
+    });
+    // Both are at work at the same time.
+    for gate in &gates {
+        gate.wait_for_arrival();
+    }
+    for gate in &gates {
+        gate.open();
+    }
+    let answers = started.map(|child| Answer::of(child.wait_with_output().unwrap()));
+    for (name, answer) in AGENTS.iter().zip(&answers) {
+        assert_eq!(answer.code, 0, "{name}: {answer:#?}");
+        assert_eq!(
+            answer.json()["landing"]["status"],
+            "landed",
+            "{name}: {answer:#?}"
+        );
+        // The agent saw why its write failed.
+        let results = model.results(&format!("work of {name}"));
+        assert_eq!(results.len(), 3, "{results:#?}");
+        assert!(
+            results[1].contains("stolen.txt: Read-only file system"),
+            "{results:#?}"
+        );
+        assert!(results[1].contains("code 1"), "{results:#?}");
+        assert!(agent(answer)["conversation"].is_string(), "{answer:#?}");
+        assert!(
+            agent(answer)["usage"]["output_tokens"].as_u64() > Some(0),
+            "{answer:#?}"
+        );
+    }
+    let notes = fs::read_to_string(env.repo().join("notes.txt")).unwrap();
+    let lines: Vec<_> = notes.lines().collect();
+    assert_eq!((lines[0], lines[39]), ("claude was here", "codex was here"));
+    assert_eq!(git_in(&env, &env.repo(), &["status", "--porcelain"]), "");
+    assert!(!env.repo().join("stolen.txt").exists());
+    let after = outside(&env, &sibling);
+    assert_eq!(differing(&before, &after), Vec::<&PathBuf>::new());
+    say(&format!("both took {:.1} s", begun.elapsed().as_secs_f64()));
+}
