@@ -4,6 +4,7 @@
 
 mod broker_view;
 mod claims;
+mod classroom;
 mod config;
 mod crash;
 mod events;
