@@ -128,6 +128,8 @@ impl Stage {
         if self.trees(out)? {
             title(out, "Both land, through a queue that tests what it lands")?;
             self.landing(out)?;
+            title(out, "alice and bob take tasks by themselves")?;
+            self.workers(out)?;
         }
 
         title(out, "Agents talk")?;
@@ -265,6 +267,60 @@ impl Stage {
         for line in text.lines() {
             writeln!(out, "  {line}")?;
         }
+        Ok(())
+    }
+
+    /// Two workers, two tasks, one file: each in a tree of its own, and main has both.
+    fn workers(&self, out: &mut Out) -> Result<(), Failure> {
+        let notes = self.repo().join("notes.txt");
+        let lines: String = (1..=20).map(|line| format!("line {line}\n")).collect();
+        std::fs::write(&notes, lines)?;
+        Git::outside(&self.repo(), "add")
+            .args(["notes.txt"])
+            .run()?;
+        let identity = ["GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"];
+        let identity = identity
+            .iter()
+            .chain(&["GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"]);
+        let commit = Git::outside(&self.repo(), "commit").args(["-q", "-m", "notes"]);
+        identity
+            .fold(commit, |commit, name| commit.env(name, "demo@example.com"))
+            .run()?;
+        self.show(out, &["task", "add", "Write the first line", "-p", "P0"])?;
+        self.show(out, &["task", "add", "Write the last line", "-p", "P0"])?;
+        let script = "case $WEALD_TASK_SUBJECT in *first*) n=1;; *) n=20;; esac; \
+                      sed -i \"${n}s/.*/by $WEALD_SESSION in $WEALD_TREE/\" notes.txt";
+        say(out, "Both at once, each with this command for an agent:")?;
+        say(out, &format!("  {script}"))?;
+        let mut workers = Vec::new();
+        for name in ["alice", "bob"] {
+            let shown = format!("weald worker --name {name} --max 1 -- sh -c …");
+            writeln!(out, "{} {}", paint(DIM, "$"), paint(ACCENT, shown))?;
+            let args = [
+                "worker", "--name", name, "--max", "1", "--", "sh", "-c", script,
+            ];
+            let mut command = self.command(&args);
+            command.stdout(Stdio::piped()).stderr(Stdio::piped());
+            workers.push(command.spawn()?);
+        }
+        for worker in workers {
+            let output = worker.wait_with_output()?;
+            for line in String::from_utf8_lossy(&output.stdout).lines() {
+                writeln!(out, "  {line}")?;
+            }
+            if !output.status.success() {
+                return Err(unexpected(&["worker"]));
+            }
+        }
+        say(out, "notes.txt in main, first and last line:")?;
+        let text = std::fs::read_to_string(&notes)?;
+        for line in text.lines().take(1).chain(text.lines().last()) {
+            writeln!(out, "  {line}")?;
+        }
+        say(out, "Failed work is kept, and goes on where it ended:")?;
+        let half = "test -e half || { echo begun > half; exit 1; }; echo done > whole";
+        self.show_refusal(out, &["work", "Finish it", "--new", "--", "sh", "-c", half])?;
+        self.show(out, &["resume", "7"])?;
         Ok(())
     }
 

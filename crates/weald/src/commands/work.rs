@@ -39,6 +39,9 @@ pub struct Work {
     yes: bool,
 }
 
+/// Agents that have a driver of their own.
+const KNOWN: [&str; 2] = ["claude", "codex"];
+
 /// How an agent works.
 #[derive(Args, Clone)]
 pub struct How {
@@ -72,15 +75,18 @@ impl How {
             _ => config.switch("work.land"),
         };
         let goal = if lands { Goal::Land } else { Goal::Finish };
-        let driver = match (&self.driver, self.command.is_empty()) {
+        let mut command = self.command.clone();
+        let driver = match (&self.driver, &command[..]) {
             (Some(driver), _) => driver.clone(),
-            (None, false) => "command".to_owned(),
-            (None, true) => config.text("agent.driver").to_owned(),
+            (None, []) => config.text("agent.driver").to_owned(),
+            // Such a word alone means the agent, not its program without a prompt.
+            (None, [agent]) if KNOWN.contains(&agent.as_str()) => command.remove(0),
+            (None, _) => "command".to_owned(),
         };
         let model = config.text("agent.model").to_owned();
         AgentRequest {
             session: self.name.clone(),
-            command: self.command.clone(),
+            command,
             model: self
                 .model
                 .clone()
@@ -114,7 +120,9 @@ pub fn begin(
         catch_interrupts();
     }
     let new = place_of(context, ground)?;
-    context.ui.note("Creating isolated worktree...");
+    if new.name.is_none() && ground.engine.task(task)?.task.worktree.is_none() {
+        context.ui.note("Creating isolated worktree...");
+    }
     let told = |agent: &Agent, created: &Created| tell_placed(context, agent, created);
     let launched = launch(context, ground, Some(task), request, new, told)?;
     context.tell(&ground.engine);

@@ -181,7 +181,11 @@ fn the_demo_runs_and_leaves_nothing_behind() {
             && text.contains("server landed on main")
             && text.contains("client conflicts with main")
             && text.contains("client landed on main")
-            && text.contains("VIEW = 'client'"),
+            && text.contains("VIEW = 'client'")
+            && text.contains("in write-the-first-line\n")
+            && text.contains("in write-the-last-line\n")
+            && text.contains("kept: worktree finish-it")
+            && text.contains("Merged into main as"),
         "{text}"
     );
     assert_eq!(std::fs::read_dir(&scratch).unwrap().count(), 0);
