@@ -7,6 +7,7 @@
 mod answers;
 mod http;
 
+use std::fmt;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
@@ -120,10 +121,20 @@ impl Gate {
 }
 
 /// One request of an agent for what comes next.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Request {
     /// The whole conversation, as the agent's API has it.
     pub body: Value,
+}
+
+/// Without the pages of instructions that agents send along.
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Request")
+            .field("said", &self.said())
+            .field("results", &self.results())
+            .finish_non_exhaustive()
+    }
 }
 
 impl Request {

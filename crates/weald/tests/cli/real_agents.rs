@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use weald_testkit::{Answer, Gate, RealAgents, Scenario, ScriptedModel, TestEnv, Turn};
@@ -12,6 +13,9 @@ use weald_testkit::{Answer, Gate, RealAgents, Scenario, ScriptedModel, TestEnv, 
 use crate::sandbox::say;
 use crate::trees_remove::{git_in, repository};
 use crate::trees_trash::manifest;
+
+/// How long an agent may take to write something down.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What both agents are told by, and which of them.
 const AGENTS: [&str; 2] = ["claude", "codex"];
@@ -166,4 +170,99 @@ fn s5_real_agents_at_once_stay_in_their_trees_and_land() {
     let after = outside(&env, &sibling);
     assert_eq!(differing(&before, &after), Vec::<&PathBuf>::new());
     say(&format!("both took {:.1} s", begun.elapsed().as_secs_f64()));
+}
+
+/// Whether a file below a folder holds a text. Files may come and go.
+fn holds(folder: &Path, text: &str) -> bool {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries
+        .map(|entry| entry.path())
+        .any(|path| match path.is_dir() {
+            true => holds(&path, text),
+            false => fs::read_to_string(&path).is_ok_and(|content| content.contains(text)),
+        })
+}
+
+/// Waits until an agent has written this down in its private state, which it does a moment later than it goes on.
+fn wait_for_note(env: &TestEnv, text: &str) {
+    let homes = env.private().with_file_name("homes");
+    let begun = Instant::now();
+    while !holds(&homes, text) {
+        assert!(begun.elapsed() < PATIENCE, "no {text} in {homes:?}");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Ends the agent's own processes, as an out-of-memory killer would. Its supervisor is left alone.
+fn kill_agent(env: &TestEnv, program: &str) {
+    let root = env.root().to_str().unwrap().as_bytes();
+    let mut killed = 0;
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        let Some(pid) = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse().ok())
+        else {
+            continue;
+        };
+        let read = |name: &str| fs::read(entry.path().join(name)).unwrap_or_default();
+        let (line, variables) = (read("cmdline"), read("environ"));
+        let is_ours = variables.windows(root.len()).any(|part| part == root);
+        let first = line.split(|byte| *byte == 0).next().unwrap_or_default();
+        if is_ours && first.ends_with(program.as_bytes()) {
+            let pid = rustix::process::Pid::from_raw(pid).unwrap();
+            killed += usize::from(
+                rustix::process::kill_process(pid, rustix::process::Signal::KILL).is_ok(),
+            );
+        }
+    }
+    assert!(killed > 0, "no {program} runs");
+}
+
+#[test]
+fn p3_a_real_agent_killed_half_way_goes_on_in_its_own_conversation() {
+    for name in AGENTS {
+        let gate = Gate::new();
+        let about = format!("long work of {name}");
+        let turns = [
+            Turn::shell("echo half > half.txt; printf 'first-%s-done' half"),
+            Turn::shell("cat half.txt; echo whole > whole.txt").behind(&gate),
+            Turn::say("now it is done"),
+        ];
+        let model = ScriptedModel::start([Scenario::new(&about, turns)]);
+        let Some(env) = with_agents(&model) else {
+            return;
+        };
+        let task = add_task(&env, &about);
+        let args = ["work", &task, "--driver", name, "--json"];
+        let working = weald(&env, &model, &args).spawn().unwrap();
+        gate.wait_for_arrival();
+        wait_for_note(&env, "first-half-done");
+        kill_agent(&env, name);
+        let killed = Answer::of(working.wait_with_output().unwrap());
+        assert_eq!(killed.code, 1, "{name}: {killed:#?}");
+        let before = agent(&killed);
+        assert_eq!(before["end"]["outcome"], "crashed", "{name}: {killed:#?}");
+        let tree = PathBuf::from(killed.json()["tree"]["path"].as_str().unwrap());
+        assert_eq!(fs::read_to_string(tree.join("half.txt")).unwrap(), "half\n");
+        let asked = model.requests(&about).len();
+        gate.open();
+
+        let resume = ["resume", &task, "--json"];
+        let resumed = Answer::of(weald(&env, &model, &resume).output().unwrap());
+        assert_eq!(resumed.code, 0, "{name}: {resumed:#?}");
+        let after = agent(&resumed);
+        assert_eq!(after["resumes"], before["id"], "{resumed:#?}");
+        assert_eq!(
+            after["conversation"], before["conversation"],
+            "{resumed:#?}"
+        );
+        assert_eq!(after["tree"], before["tree"], "{resumed:#?}");
+        // The model was told what went before, by the agent itself.
+        let first = &model.requests(&about)[asked];
+        assert!(first.results()[0].contains("first-half-done"), "{first:#?}");
+        let whole = fs::read_to_string(env.repo().join("whole.txt")).unwrap();
+        assert_eq!(whole, "whole\n");
+        assert!(env.repo().join("half.txt").exists());
+    }
 }
