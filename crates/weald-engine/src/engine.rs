@@ -102,10 +102,11 @@ impl Engine {
     }
 
     pub(crate) fn notice(&self, notice: String) {
-        self.notices
-            .lock()
-            .expect("nobody panics with the notices")
-            .push(notice);
+        let mut notices = self.notices.lock().expect("nobody panics with the notices");
+        // A process that lives for days says a thing once.
+        if !notices.contains(&notice) {
+            notices.push(notice);
+        }
     }
 
     /// The store's time.

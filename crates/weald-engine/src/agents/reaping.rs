@@ -37,7 +37,8 @@ impl Engine {
         Ok(reaped)
     }
 
-    fn is_orphaned(&self, agent: &Agent) -> bool {
+    /// Whether nobody watches over an agent any more though it is not over: its supervisor is proven gone.
+    pub fn is_orphaned(&self, agent: &Agent) -> bool {
         let supervisor = agent.supervisor.as_ref();
         supervisor.is_some_and(|process| self.processes.state(process) == ProcessState::Gone)
     }

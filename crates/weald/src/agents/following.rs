@@ -61,11 +61,9 @@ pub fn follow(
             // It may be over by now.
             let _ = ground.engine.decide_agent(id, AgentInput::Want(stop));
         }
-        for crashed in ground.engine.reap_agents()? {
-            if crashed.id == id {
-                show()?;
-                return Ok(crashed);
-            }
+        if ground.engine.is_orphaned(&agent) {
+            ground.engine.reap_agents()?;
+            continue;
         }
         thread::sleep(POLL);
     }

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use weald_core::id::TaskId;
 use weald_core::name::TreeName;
 
-use super::{land, list, new, rm};
+use super::{land, list, new, resume, rm};
 use crate::context::{Context, Ground};
 use crate::errors::Failure;
 use crate::exit;
@@ -21,6 +21,9 @@ pub enum Habit {
     /// Bring trees' commits to their target: `weald land`
     #[command(hide = true)]
     Merge(land::Land),
+    /// Go on with a task: `weald resume`
+    #[command(hide = true)]
+    Implement(resume::Resume),
     /// See trees: `weald list`; clean up: `weald rm`
     #[command(hide = true, subcommand)]
     Worktrees(Worktrees),
@@ -58,6 +61,10 @@ impl Habit {
             }
             Self::Merge(command) => {
                 context.ui.note("weald merge is weald land");
+                command.run(context)
+            }
+            Self::Implement(command) => {
+                context.ui.note("weald implement is weald resume");
                 command.run(context)
             }
             Self::Worktrees(Worktrees::List(command)) => {
