@@ -1,7 +1,8 @@
 //! The helper: this binary, started again, on its way to becoming the command.
 //!
 //! Level full: helper, then the first process of the pid namespace (it builds the view, confines itself, and reaps), then the
-//! command. Level landlock: helper (it reaps, as subreaper), then the command. A step that fails is reported and nothing runs.
+//! command. Level landlock, and without a sandbox: helper (it reaps, as subreaper), then the command. A step that fails is
+//! reported and nothing runs.
 
 use std::ffi::{CString, OsString};
 use std::fs::{self, File};
@@ -14,6 +15,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use crate::launcher::PASSED;
+use crate::orders::Crowd;
 use crate::policy::{Level, Limits, Network, Policy};
 use crate::seccomp::{self, UnixSockets};
 use crate::sys::{self, Forked};
@@ -37,8 +39,8 @@ const FAILED: i32 = 126;
 /// What the launcher hands to the helper.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Plan {
-    /// What the run may do.
-    pub policy: Policy,
+    /// What the run may do; anything without one.
+    pub policy: Option<Policy>,
     /// The command's environment, as bytes.
     pub environment: Vec<(Vec<u8>, Vec<u8>)>,
     /// Whether a descriptor is passed on to the command.
@@ -66,7 +68,7 @@ pub fn run_if_init() {
 }
 
 struct Helper {
-    policy: Policy,
+    policy: Option<Policy>,
     environment: Vec<(Vec<u8>, Vec<u8>)>,
     directory: PathBuf,
     status: OwnedFd,
@@ -112,14 +114,14 @@ impl Helper {
         for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP] {
             sys::set_signal(signal, libc::SIG_IGN);
         }
-        match self.policy.level {
-            Level::Full => self.full(&arguments),
-            Level::Landlock => self.landlock(&arguments),
+        match self.policy.clone() {
+            Some(policy) if policy.level == Level::Full => self.full(&policy, &arguments),
+            policy => self.reaped(policy.as_ref(), &arguments),
         }
     }
 
-    fn full(self, arguments: &[CString]) -> ! {
-        self.check("user namespaces", namespaces::enter(&self.policy));
+    fn full(self, policy: &Policy, arguments: &[CString]) -> ! {
+        self.check("user namespaces", namespaces::enter(policy));
         match self.check("the first process", sys::fork()) {
             Forked::Parent(first) => {
                 drop((self.status, self.lifeline, self.listener, self.passed));
@@ -131,26 +133,26 @@ impl Helper {
                         .map_or(FAILED, |(_, status)| sys::code_of(status)),
                 )
             }
-            Forked::Child => self.first_process(arguments),
+            Forked::Child => self.first_process(policy, arguments),
         }
     }
 
     /// The first process of the pid namespace: when it ends, the kernel ends everything else in it.
-    fn first_process(self, arguments: &[CString]) -> ! {
+    fn first_process(self, policy: &Policy, arguments: &[CString]) -> ! {
         self.check(
             "the first process",
             sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong),
         );
-        let writable = view::build(&self.policy)
-            .unwrap_or_else(|(step, error)| fail(&self.status, step, &error));
-        if self.policy.network == Network::Off {
+        let writable =
+            view::build(policy).unwrap_or_else(|(step, error)| fail(&self.status, step, &error));
+        if policy.network == Network::Off {
             self.check("the loopback interface", sys::loopback_up());
         }
         // The old directory is on the old mount, which is read-only now.
         self.check("the directory", std::env::set_current_dir(&self.directory));
         let signals = self.check("signals", sys::child_signals());
         let writable: Vec<_> = writable.iter().map(PathBuf::as_path).collect();
-        let listener = self.confine(&writable, UnixSockets::Ask);
+        let listener = self.confine(policy, &writable, UnixSockets::Ask);
         if let Some(listener) = listener {
             self.check(
                 "the socket listener",
@@ -161,7 +163,7 @@ impl Helper {
             Forked::Child => self.become_command(arguments),
             Forked::Parent(main) => {
                 drop((self.status, self.listener, self.passed));
-                let code = namespaces::reap(main, &signals, &self.lifeline)
+                let code = namespaces::reap(main, &signals, &self.lifeline, Crowd::Namespace)
                     .ok()
                     .flatten();
                 sys::exit_now(code.unwrap_or(128 + libc::SIGKILL))
@@ -169,22 +171,25 @@ impl Helper {
         }
     }
 
-    fn landlock(self, arguments: &[CString]) -> ! {
+    /// Level landlock, and no level at all: what comes from the command stays this process's.
+    fn reaped(self, policy: Option<&Policy>, arguments: &[CString]) -> ! {
         self.check("the reaper", sys::prctl(libc::PR_SET_CHILD_SUBREAPER, 1));
         let signals = self.check("signals", sys::child_signals());
         match self.check("the command", sys::fork()) {
             Forked::Child => {
-                let tmp: Vec<&Path> = self.policy.tmp.iter().map(PathBuf::as_path).collect();
-                let sockets = match self.policy.network {
-                    Network::On => UnixSockets::Deny,
-                    Network::Off => UnixSockets::DenyAll,
-                };
-                self.confine(&tmp, sockets);
+                if let Some(policy) = policy {
+                    let tmp: Vec<&Path> = policy.tmp.iter().map(PathBuf::as_path).collect();
+                    let sockets = match policy.network {
+                        Network::On => UnixSockets::Deny,
+                        Network::Off => UnixSockets::DenyAll,
+                    };
+                    self.confine(policy, &tmp, sockets);
+                }
                 self.become_command(arguments)
             }
             Forked::Parent(main) => {
                 drop((self.status, self.listener, self.passed));
-                let code = namespaces::reap(main, &signals, &self.lifeline)
+                let code = namespaces::reap(main, &signals, &self.lifeline, Crowd::Descendants)
                     .ok()
                     .flatten();
                 end_descendants();
@@ -194,8 +199,13 @@ impl Helper {
     }
 
     /// Gives up everything that is not allowed, for this process and all that come from it.
-    fn confine(&self, writable: &[&Path], sockets: UnixSockets) -> Option<OwnedFd> {
-        self.check("limits", set_limits(&self.policy.limits));
+    fn confine(
+        &self,
+        policy: &Policy,
+        writable: &[&Path],
+        sockets: UnixSockets,
+    ) -> Option<OwnedFd> {
+        self.check("limits", set_limits(&policy.limits));
         self.check(
             "no new privileges",
             sys::prctl(libc::PR_SET_NO_NEW_PRIVS, 1),
@@ -203,7 +213,7 @@ impl Helper {
         self.check("capabilities", sys::drop_capabilities());
         // Nobody of the same user looks into this process, or changes it.
         self.check("privacy", sys::prctl(libc::PR_SET_DUMPABLE, 0));
-        self.check("Landlock", landlock::confine(&self.policy, writable));
+        self.check("Landlock", landlock::confine(policy, writable));
         let program = seccomp::program(sockets);
         self.check(
             "seccomp",

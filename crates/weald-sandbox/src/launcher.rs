@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
@@ -81,7 +82,7 @@ const GRACE: libc::c_int = 1_500;
 /// A run that goes on. Dropping it ends everything in it.
 pub struct Running {
     child: Child,
-    lifeline: Option<OwnedFd>,
+    pub(crate) lifeline: Option<UnixStream>,
     /// `None` without a sandbox.
     level: Option<Level>,
 }
@@ -90,11 +91,27 @@ pub struct Running {
 pub fn launch(policy: &Policy, invocation: Invocation) -> Result<Running, SandboxError> {
     let policy = &resolved(policy)?;
     let environment = environment_of(policy, &invocation)?;
+    start(Some(policy), environment, invocation)
+}
+
+/// Starts a command without any confinement, because somebody asked for exactly that. It is ended with all that came
+/// from it.
+pub fn launch_unconfined(invocation: Invocation) -> Result<Running, SandboxError> {
+    let mut environment = invocation.environment.clone();
+    environment.push(("WEALD_SANDBOX".into(), "off".into()));
+    start(None, environment, invocation)
+}
+
+fn start(
+    policy: Option<&Policy>,
+    environment: Vec<(OsString, OsString)>,
+    invocation: Invocation,
+) -> Result<Running, SandboxError> {
     let mut command = command_of(&invocation);
     let [stdin, stdout, stderr] = invocation.streams;
     command.stdin(stdin).stdout(stdout).stderr(stderr);
     let (status, status_end) = pipe()?;
-    let (lifeline_end, lifeline) = pipe()?;
+    let (lifeline, lifeline_end) = sys::socket_pair()?;
     let (listener, listener_end) = sys::socket_pair()?;
     let passes = invocation.passed.is_some();
     let text = plan_file(policy, environment, passes)?;
@@ -130,12 +147,13 @@ pub fn launch(policy: &Policy, invocation: Invocation) -> Result<Running, Sandbo
         listener_end,
         invocation.passed,
     ));
+    let level = policy.map(|policy| policy.level);
     let running = Running {
         child,
-        lifeline: Some(lifeline),
-        level: Some(policy.level),
+        lifeline: Some(lifeline.into()),
+        level,
     };
-    if policy.level == Level::Full
+    if let Some(policy) = policy.filter(|policy| policy.level == Level::Full)
         && let Ok(Some(listener)) = sys::receive_descriptor(&listener)
     {
         sockets::serve(listener, policy)?;
@@ -144,39 +162,8 @@ pub fn launch(policy: &Policy, invocation: Invocation) -> Result<Running, Sandbo
     File::from(status).read_to_string(&mut report)?;
     match report.is_empty() {
         true => Ok(running),
-        false => Err(failure(policy.level, &report, &invocation.command)),
+        false => Err(failure(level, &report, &invocation.command)),
     }
-}
-
-/// Starts a command without any confinement, because somebody asked for exactly that. It is ended as a process group.
-pub fn launch_unconfined(invocation: Invocation) -> Result<Running, SandboxError> {
-    let program = invocation.command.first().cloned().unwrap_or_default();
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the launcher starts processes, this one on explicit demand without a sandbox"
-    )]
-    let mut command = Command::new(&program);
-    let [stdin, stdout, stderr] = invocation.streams;
-    command
-        .args(invocation.command.iter().skip(1))
-        .current_dir(&invocation.directory)
-        .env_clear()
-        .envs(invocation.environment)
-        .env("WEALD_SANDBOX", "off")
-        .stdin(stdin)
-        .stdout(stdout)
-        .stderr(stderr);
-    let child = command
-        .spawn()
-        .map_err(|source| SandboxError::NotExecutable {
-            program: program.to_string_lossy().into_owned(),
-            source,
-        })?;
-    Ok(Running {
-        child,
-        lifeline: None,
-        level: None,
-    })
 }
 
 impl Running {
@@ -232,11 +219,6 @@ impl Running {
 
     /// Ends everything in the run, and waits until it is gone.
     pub fn stop(&mut self) -> io::Result<()> {
-        if self.level.is_none() {
-            end_descendants_of(self.child.id());
-            let _ = self.child.kill();
-            return self.child.wait().map(drop);
-        }
         // The first process inside (or the reaper) notices, and takes everything with it.
         self.lifeline = None;
         // The helper ends after the last process inside. If that takes too long, its end is theirs, by the kernel.
@@ -248,18 +230,6 @@ impl Running {
             let _ = self.child.kill();
         }
         self.child.wait().map(drop)
-    }
-}
-
-/// Ends what came from a process that no sandbox holds, as far as its descendants can still be found.
-fn end_descendants_of(pid: u32) {
-    let children = format!("/proc/{pid}/task/{pid}/children");
-    let found = std::fs::read_to_string(children).unwrap_or_default();
-    for child in found.split_ascii_whitespace() {
-        if let Ok(child) = child.parse::<u32>() {
-            end_descendants_of(child);
-            let _ = sys::kill(child as libc::pid_t, libc::SIGKILL);
-        }
     }
 }
 
@@ -429,7 +399,7 @@ fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
 }
 
 fn plan_file(
-    policy: &Policy,
+    policy: Option<&Policy>,
     environment: Vec<(OsString, OsString)>,
     passes: bool,
 ) -> io::Result<OwnedFd> {
@@ -440,7 +410,7 @@ fn plan_file(
         .collect();
     let mut file = File::from(sys::memory_file(c"weald-plan")?);
     let plan = Plan {
-        policy: policy.clone(),
+        policy: policy.cloned(),
         environment,
         passes,
     };
@@ -455,7 +425,7 @@ fn plan_file(
     Ok(file.into())
 }
 
-fn failure(level: Level, report: &str, command: &[OsString]) -> SandboxError {
+fn failure(level: Option<Level>, report: &str, command: &[OsString]) -> SandboxError {
     let unreadable = || Report {
         step: "the helper".into(),
         errno: None,
@@ -470,10 +440,13 @@ fn failure(level: Level, report: &str, command: &[OsString]) -> SandboxError {
                 .unwrap_or_default(),
             source: io::Error::from_raw_os_error(errno),
         },
-        _ => SandboxError::Unavailable {
-            level,
-            step: report.step,
-            message: report.message,
+        _ => match level {
+            Some(level) => SandboxError::Unavailable {
+                level,
+                step: report.step,
+                message: report.message,
+            },
+            None => io::Error::other(format!("{}: {}", report.step, report.message)).into(),
         },
     }
 }

@@ -5,7 +5,7 @@
 //! confine itself before it becomes the command. Whatever can't be enforced as asked is an error before anything runs.
 //!
 //! Code map: `launcher` is the outside; `init` the helper, with `namespaces`, `view` (mounts), `landlock`, `seccomp`;
-//! `interrupts` the signals for it; `sockets` the connections the launcher makes for the inside; `caches` the folders of package managers; `escape` the suite that tries to get out; `sys` the
+//! `interrupts` the signals for it; `orders` what everybody in a run is told; `sockets` the connections the launcher makes for the inside; `caches` the folders of package managers; `escape` the suite that tries to get out; `sys` the
 //! system calls, and the only place with `unsafe`.
 
 mod caches;
@@ -15,6 +15,7 @@ mod interrupts;
 mod landlock;
 mod launcher;
 mod namespaces;
+mod orders;
 mod output;
 mod policy;
 mod seccomp;
@@ -26,6 +27,7 @@ pub use caches::{CACHES, Cache};
 pub use init::{INIT_ARGUMENT, run_if_init};
 pub use interrupts::{catch_interrupts, interrupted};
 pub use launcher::{Ended, Invocation, PASSED, Running, SandboxError, launch, launch_unconfined};
+pub use orders::Order;
 pub use output::{Budget, pass_on};
 pub use policy::{Level, Limits, Network, Policy, Revealed, Simulated};
 pub use sys::landlock_abi;

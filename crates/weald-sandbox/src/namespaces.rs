@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
+use crate::orders::Crowd;
 use crate::policy::{Network, Policy};
 use crate::sys;
 
@@ -26,11 +27,17 @@ pub fn enter(policy: &Policy) -> io::Result<()> {
     fs::write("/proc/self/gid_map", format!("{group} {group} 1"))
 }
 
-/// Waits for `main` and takes away whatever else dies; returns main's code, or `None` when the launcher is gone.
-pub fn reap(main: libc::pid_t, signals: &OwnedFd, lifeline: &OwnedFd) -> io::Result<Option<i32>> {
+/// Waits for `main`, takes away whatever else dies and has the `crowd` obey what comes down the lifeline; returns main's
+/// code, or `None` when the launcher is gone.
+pub fn reap(
+    main: libc::pid_t,
+    signals: &OwnedFd,
+    lifeline: &OwnedFd,
+    crowd: Crowd,
+) -> io::Result<Option<i32>> {
     loop {
         // The launcher first, and only so many dead at a time: a flood of short-lived processes must not keep it waiting.
-        if sys::poll(&[lifeline.as_raw_fd()], 0)?[0] {
+        if sys::poll(&[lifeline.as_raw_fd()], 0)?[0] && crowd.obey(lifeline).is_none() {
             return Ok(None);
         }
         let mut left = 64;

@@ -35,6 +35,7 @@ mod malformed;
 mod messages;
 mod profiles;
 mod real_agents;
+mod run_ends;
 mod sandbox;
 mod sandbox_hardening;
 mod sandbox_tools;
