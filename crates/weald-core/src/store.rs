@@ -132,6 +132,8 @@ pub struct MessageFilter {
     pub to: Option<SessionName>,
     /// Only those that nobody took yet.
     pub unread: bool,
+    /// Only requests that nobody answered yet.
+    pub pending: bool,
     /// Replies to this request.
     pub reply_to: Option<MessageId>,
     /// At most so many.

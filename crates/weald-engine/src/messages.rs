@@ -131,7 +131,7 @@ impl Engine {
             to: Some(owner.clone()),
             unread: query.consume || !query.all,
             limit: query.limit,
-            reply_to: None,
+            ..MessageFilter::default()
         };
         self.wait_until(
             query.wait,
@@ -146,6 +146,24 @@ impl Engine {
             },
             |found| !found.is_empty(),
         )
+    }
+
+    /// Takes one message out of an inbox; `None` if somebody was faster.
+    pub fn take_message(
+        &self,
+        owner: &SessionName,
+        id: MessageId,
+    ) -> Result<Option<Message>, MessageError> {
+        self.change(Some(owner), Durability::Process, |tx| {
+            let found = tx.message(id)?.filter(|found| found.to == *owner);
+            let Some((message, change)) =
+                found.and_then(|found| message::consume(&found, tx.now()))
+            else {
+                return Ok(None);
+            };
+            tx.record(Some(owner), change)?;
+            Ok(Some(message))
+        })
     }
 
     /// Waits for the reply to a request.

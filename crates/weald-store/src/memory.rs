@@ -13,7 +13,7 @@ use weald_core::agent::{Agent, AgentId};
 use weald_core::event::{Change, Event};
 use weald_core::id::{LandingId, MessageId, Seq, TaskId, TreeId};
 use weald_core::landing::Landing;
-use weald_core::message::Message;
+use weald_core::message::{Message, RequestState};
 use weald_core::name::{SessionName, TreeName};
 use weald_core::queue::Queue;
 use weald_core::session::Session;
@@ -210,6 +210,7 @@ impl SessionReader for Transaction<'_> {
         let matches = |message: &&Message| {
             filter.to.as_ref().is_none_or(|to| message.to == *to)
                 && (!filter.unread || message.read_at.is_none())
+                && (!filter.pending || message.state == Some(RequestState::Pending))
                 && (filter.reply_to.is_none() || message.reply_to == filter.reply_to)
         };
         let mut found: Vec<_> = self

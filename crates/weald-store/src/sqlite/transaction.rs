@@ -174,6 +174,9 @@ impl SessionReader for Transaction<'_> {
         if filter.unread {
             conditions.push("unread = 1");
         }
+        if filter.pending {
+            conditions.push("doc ->> '$.state' = 'pending'");
+        }
         if let Some(request) = filter.reply_to {
             conditions.push("reply_to = ?");
             values.push(Box::new(request.0 as i64));

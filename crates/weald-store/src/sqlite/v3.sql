@@ -7,3 +7,6 @@ CREATE TABLE agents (
 ) STRICT;
 CREATE INDEX agents_open ON agents (id) WHERE open = 1;
 CREATE INDEX agents_task ON agents (task, id);
+
+-- Questions that nobody answered are looked for whenever somebody looks at agents.
+CREATE INDEX messages_pending ON messages (id) WHERE doc ->> '$.state' = 'pending';

@@ -112,7 +112,47 @@ pub fn messages_come_by_urgency_then_age(store: &dyn Store, clock: &FakeClock) {
         }),
         [0u64; 0]
     );
+    requests_are_pending_until_somebody_answers(store, clock);
     read(store, |tx| assert_log_explains_state(tx));
+}
+
+fn requests_are_pending_until_somebody_answers(store: &dyn Store, clock: &FakeClock) {
+    let pending = || {
+        let filter = MessageFilter {
+            pending: true,
+            ..MessageFilter::default()
+        };
+        read(store, |tx| tx.messages(&filter).expect("read"))
+    };
+    assert_eq!(pending(), []);
+    let draft = Draft {
+        from: "bob".parse().expect("a name"),
+        to: alice(),
+        kind: MessageType::Question,
+        priority: Urgency::Info,
+        text: "which one?".into(),
+        task: None,
+    };
+    let (question, change) = message::send(draft, MessageId(9), clock.now()).expect("sent");
+    write(store, |tx| {
+        tx.record(None, change).expect("recorded");
+    });
+    assert_eq!(pending(), [question.clone()]);
+    let draft = message::ReplyDraft {
+        from: alice(),
+        text: "that one".into(),
+        kind: None,
+        verdict: None,
+    };
+    let replied = message::reply(&question, draft, MessageId(10), clock.now()).expect("answered");
+    let message::Replied::Answered { request, reply } = replied else {
+        panic!("it was pending");
+    };
+    write(store, |tx| {
+        tx.record(None, request.1).expect("recorded");
+        tx.record(None, reply.1).expect("recorded");
+    });
+    assert_eq!(pending(), []);
 }
 
 pub fn events_come_in_order_from_either_end(store: &dyn Store, clock: &FakeClock) {
