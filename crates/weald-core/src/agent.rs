@@ -315,6 +315,9 @@ pub struct Agent {
     /// How often its owner was told that it is silent.
     #[serde(default)]
     pub told: u32,
+    /// What was found when it stalled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stalled: Option<String>,
     /// What it used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
@@ -369,6 +372,7 @@ impl Agent {
             resumes: None,
             wanted: None,
             told: 0,
+            stalled: None,
             usage: None,
             report: None,
             end: None,

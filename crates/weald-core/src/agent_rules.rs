@@ -40,7 +40,10 @@ pub enum AgentInput {
     /// Its owner was told that it is silent.
     Told,
     /// It is silent for too long.
-    Stalled,
+    Stalled {
+        /// What is known of it, with what its tree holds.
+        found: String,
+    },
     /// It did something again.
     Active,
     /// It says what came out, under this claim.
@@ -187,12 +190,14 @@ fn apply(next: &mut Agent, input: AgentInput, now: Timestamp) -> Result<EventKin
             next.told += 1;
             EventKind::AGENT_SILENT
         }
-        AgentInput::Stalled => {
+        AgentInput::Stalled { found } => {
             next.status = Stalled;
+            next.stalled = Some(found);
             EventKind::AGENT_STALLED
         }
         AgentInput::Active => {
             next.told = 0;
+            next.stalled = None;
             if next.status == Stalled {
                 next.status = Running;
             }

@@ -10,6 +10,7 @@
 
 pub mod agent;
 pub mod agent_rules;
+pub mod agent_view;
 pub mod approval;
 pub mod binding;
 pub mod cloud_event;

@@ -1,7 +1,7 @@
 //! Agents: a task is claimed, a tree is there, a driver's command runs in it under a supervisor.
 //!
-//! `starting` claims and records, `placing` finds the tree, `supervising` watches the command (with `output`, `activity`),
-//! `reaping` notices supervisors that are gone, `records` is the rest. `drivers` know how agents are started and understood.
+//! `starting` claims and records, `placing` finds the tree, `supervising` watches the command (with `output`, `activity`, `orders`, `silence`),
+//! `reaping` notices supervisors that are gone, `views` is what people see, `records` is the rest. `drivers` know how agents are started and understood.
 
 mod activity;
 mod briefing;
@@ -13,8 +13,10 @@ mod placing;
 mod reaping;
 mod records;
 mod resuming;
+mod silence;
 mod starting;
 mod supervising;
+mod views;
 
 pub use activity::Activity;
 pub use briefing::Prepared;
@@ -24,3 +26,4 @@ pub use records::agent_folder;
 pub use resuming::Resumption;
 pub use starting::AgentRequest;
 pub use supervising::Watched;
+pub use views::{AgentList, AgentQuery, AgentSort, AgentView};

@@ -32,7 +32,8 @@ mod trees;
 mod views;
 
 pub use agents::{
-    Activity, AgentError, AgentRequest, LOG_FILE, Prepared, Resumption, Watched, agent_folder,
+    Activity, AgentError, AgentList, AgentQuery, AgentRequest, AgentSort, AgentView, LOG_FILE,
+    Prepared, Resumption, Watched, agent_folder,
 };
 pub use board::Board;
 pub use configuration::{

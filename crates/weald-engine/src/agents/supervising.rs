@@ -26,12 +26,16 @@ use super::drivers::{Driver, Input};
 use super::error::at;
 use super::output::{Log, News, Output};
 use super::records::agent_folder;
+use super::silence::Quiet;
 use crate::machine::SystemClock;
 use crate::tasks::TaskError;
 use crate::trees::Trees;
 
 /// How often orders and messages are looked for.
 const TICK: Duration = Duration::from_millis(500);
+
+/// How long an agent that is stopped has to put its things in order.
+const FAREWELL: Duration = Duration::from_secs(1);
 
 /// How often the activity is written down, and silence thought about.
 const NOTE: Duration = Duration::from_secs(2);
@@ -205,14 +209,14 @@ pub(super) struct Watch<'w, 't> {
     pub(super) line: Option<Sender<Vec<u8>>>,
     finished: Option<(bool, String)>,
     noted: Activity,
-    seen: Seq,
+    pub(super) seen: Seq,
     renew: Every,
     heartbeat: Every,
     note: Every,
-    deadline: Option<Instant>,
+    pub(super) deadline: Option<Instant>,
     pub(super) started: Timestamp,
-    /// What the times and sizes in its tree came to when somebody last looked.
-    pub(super) looked: Option<u64>,
+    pub(super) paused_at: Option<Instant>,
+    pub(super) quiet: Quiet,
 }
 
 impl<'w, 't> Watch<'w, 't> {
@@ -241,7 +245,8 @@ impl<'w, 't> Watch<'w, 't> {
             note: Every::new(NOTE),
             deadline: limit.map(|limit| Instant::now() + limit.unsigned_abs()),
             started: SystemClock.now(),
-            looked: None,
+            paused_at: None,
+            quiet: Quiet::default(),
         }
     }
 
@@ -259,7 +264,7 @@ impl<'w, 't> Watch<'w, 't> {
                 Err(source) => return Err(AgentError::Sandbox(source.into())),
             }
             if let Some(end) = self.step(running) {
-                let _ = running.stop();
+                let _ = running.end(FAREWELL);
                 return Ok(end);
             }
         }
@@ -274,9 +279,10 @@ impl<'w, 't> Watch<'w, 't> {
                 release: true,
             });
         }
-        if self
-            .deadline
-            .is_some_and(|deadline| Instant::now() >= deadline)
+        if self.paused_at.is_none()
+            && self
+                .deadline
+                .is_some_and(|deadline| Instant::now() >= deadline)
         {
             return Some(Watched::TimedOut);
         }

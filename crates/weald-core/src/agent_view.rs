@@ -1,0 +1,311 @@
+//! How an agent stands for whoever looks: its record, its supervisor's process and its open questions together.
+//!
+//! The record alone is not enough: a supervisor that can't be looked up, or a question that nobody answered, is nowhere
+//! in it.
+
+use jiff::SignedDuration;
+use serde::Serialize;
+
+use crate::agent::{Agent, AgentId, AgentStatus, Outcome};
+use crate::id::TaskId;
+use crate::message::Message;
+use crate::session::ProcessState;
+use crate::task::{Task, TaskStatus};
+
+/// How an agent stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentState {
+    /// Its supervisor can't be looked up: another machine, another namespace.
+    Unknown,
+    /// It asked a question that nobody answered.
+    Waiting,
+    /// It does nothing for too long.
+    Stalled,
+    /// Its processes are stopped.
+    Paused,
+    /// It is being started.
+    Starting,
+    /// It works.
+    Running,
+    /// Its command ended; what it left is committed and landed.
+    Finishing,
+    /// Its supervisor is gone.
+    Crashed,
+    /// All of it is over.
+    Exited,
+}
+
+impl AgentState {
+    /// The name in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Unknown => "unknown",
+            Self::Waiting => "waiting",
+            Self::Stalled => "stalled",
+            Self::Paused => "paused",
+            Self::Starting => "starting",
+            Self::Running => "running",
+            Self::Finishing => "finishing",
+            Self::Crashed => "crashed",
+            Self::Exited => "exited",
+        }
+    }
+}
+
+/// The same in the words of a foreman.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Condition {
+    /// It goes on by itself.
+    Running,
+    /// Somebody has to look.
+    Stuck,
+    /// Somebody stopped it for now.
+    Paused,
+    /// It did what was asked.
+    Done,
+    /// It did not.
+    Failed,
+}
+
+impl Condition {
+    /// The name in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Stuck => "stuck",
+            Self::Paused => "paused",
+            Self::Done => "done",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// How an agent stands, from its record, its supervisor's process and whether it waits for an answer.
+pub fn state_of(agent: &Agent, supervisor: Option<ProcessState>, waits: bool) -> AgentState {
+    match agent.status {
+        AgentStatus::Exited => AgentState::Exited,
+        AgentStatus::Crashed => AgentState::Crashed,
+        _ if supervisor == Some(ProcessState::Unknown) => AgentState::Unknown,
+        AgentStatus::Paused => AgentState::Paused,
+        AgentStatus::Running | AgentStatus::Stalled if waits => AgentState::Waiting,
+        AgentStatus::Stalled => AgentState::Stalled,
+        AgentStatus::Starting => AgentState::Starting,
+        AgentStatus::Running => AgentState::Running,
+        AgentStatus::Finishing => AgentState::Finishing,
+    }
+}
+
+/// The same in the words of a foreman.
+pub fn condition_of(state: AgentState, outcome: Option<Outcome>) -> Condition {
+    match state {
+        AgentState::Starting | AgentState::Running | AgentState::Finishing => Condition::Running,
+        AgentState::Waiting | AgentState::Stalled | AgentState::Unknown => Condition::Stuck,
+        AgentState::Paused => Condition::Paused,
+        AgentState::Exited if outcome == Some(Outcome::Done) => Condition::Done,
+        AgentState::Exited | AgentState::Crashed => Condition::Failed,
+    }
+}
+
+/// Something that somebody should look at, with the command for it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Alert {
+    /// Which agent.
+    pub agent: AgentId,
+    /// On which task.
+    pub task: TaskId,
+    /// `waiting`, `stalled`, `paused`, `failed` or `unknown`.
+    pub kind: &'static str,
+    /// In words.
+    pub text: String,
+    /// What to do.
+    pub command: String,
+}
+
+/// What an alert is made from.
+pub struct Seen<'a> {
+    /// The agent.
+    pub agent: &'a Agent,
+    /// How it stands.
+    pub state: AgentState,
+    /// How long it did nothing.
+    pub idle: SignedDuration,
+    /// The oldest question that nobody answered.
+    pub question: Option<&'a Message>,
+    /// Its task.
+    pub task: Option<&'a Task>,
+    /// Whether nobody tried the task after it.
+    pub is_newest: bool,
+}
+
+/// What somebody should do about an agent, if anything.
+pub fn alert_for(seen: &Seen<'_>) -> Option<Alert> {
+    let Seen { agent, state, .. } = seen;
+    let id = agent.id;
+    let (kind, text, command) = match (state, seen.question) {
+        (AgentState::Waiting, Some(question)) => (
+            "waiting",
+            format!(
+                "asks {}: {}",
+                question.to,
+                question.text.lines().next().unwrap_or_default()
+            ),
+            format!("weald msg reply {} \"…\"", question.id),
+        ),
+        (AgentState::Stalled, _) => (
+            "stalled",
+            format!("did nothing for {} minutes", seen.idle.as_mins()),
+            format!("weald agent pulse {id}"),
+        ),
+        (AgentState::Unknown, _) => (
+            "unknown",
+            "its supervisor can't be looked up from here".to_owned(),
+            format!("weald agent pulse {id}"),
+        ),
+        (AgentState::Paused, _) => (
+            "paused",
+            "is paused".to_owned(),
+            format!("weald agent resume {id}"),
+        ),
+        (AgentState::Exited | AgentState::Crashed, _) if is_unfinished(seen) => {
+            let end = agent.end.as_ref();
+            let how = end.map_or("crashed", |end| end.outcome.as_str());
+            let why = end
+                .and_then(|end| end.why.lines().next())
+                .unwrap_or_default();
+            let text = match why {
+                "" => how.replace('_', " "),
+                why => format!("{}: {why}", how.replace('_', " ")),
+            };
+            ("failed", text, format!("weald resume {}", agent.task))
+        }
+        _ => return None,
+    };
+    Some(Alert {
+        agent: id,
+        task: agent.task.clone(),
+        kind,
+        text,
+        command,
+    })
+}
+
+/// Whether an agent that is over left a task that somebody has to decide on.
+fn is_unfinished(seen: &Seen<'_>) -> bool {
+    let outcome = seen.agent.end.as_ref().map(|end| end.outcome);
+    let status = seen.task.map(|task| task.status);
+    let is_given_back = outcome == Some(Outcome::Stopped) && status == Some(TaskStatus::Pending);
+    let is_settled = matches!(
+        status,
+        None | Some(TaskStatus::Completed | TaskStatus::Cancelled)
+    );
+    let is_fine = matches!(outcome, Some(Outcome::Done | Outcome::Superseded));
+    seen.is_newest && !is_settled && !is_given_back && !is_fine
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::{End, Post};
+    use crate::id::Token;
+    use jiff::Timestamp;
+
+    fn agent(status: AgentStatus) -> Agent {
+        let post = Post {
+            session: "alice".parse().unwrap(),
+            task: TaskId::Number(1),
+            token: Token(3),
+        };
+        Agent {
+            status,
+            ..Agent::new(AgentId(1), post, "command", Timestamp::UNIX_EPOCH)
+        }
+    }
+
+    #[test]
+    fn s10_a_state_comes_from_record_process_and_questions() {
+        use AgentStatus::*;
+        use ProcessState as P;
+        let cases = [
+            (Starting, None, false, AgentState::Starting),
+            (Running, Some(P::Running), false, AgentState::Running),
+            (Running, Some(P::Running), true, AgentState::Waiting),
+            (Stalled, Some(P::Running), true, AgentState::Waiting),
+            (Stalled, Some(P::Running), false, AgentState::Stalled),
+            (Running, Some(P::Unknown), true, AgentState::Unknown),
+            (Paused, Some(P::Running), true, AgentState::Paused),
+            (Finishing, Some(P::Running), true, AgentState::Finishing),
+            (Exited, Some(P::Unknown), true, AgentState::Exited),
+            (Crashed, Some(P::Gone), false, AgentState::Crashed),
+        ];
+        for (status, process, waits, expected) in cases {
+            let found = state_of(&agent(status), process, waits);
+            assert_eq!(found, expected, "{status} {process:?} {waits}");
+        }
+    }
+
+    #[test]
+    fn s10_conditions_are_five() {
+        use AgentState::*;
+        let cases = [
+            (Running, None, "running"),
+            (Finishing, None, "running"),
+            (Waiting, None, "stuck"),
+            (Stalled, None, "stuck"),
+            (Paused, None, "paused"),
+            (Exited, Some(Outcome::Done), "done"),
+            (Exited, Some(Outcome::NotLanded), "failed"),
+            (Exited, Some(Outcome::Stopped), "failed"),
+            (Crashed, Some(Outcome::Crashed), "failed"),
+        ];
+        for (state, outcome, expected) in cases {
+            assert_eq!(condition_of(state, outcome).as_str(), expected, "{state:?}");
+        }
+    }
+
+    #[test]
+    fn s10_alerts_are_for_what_somebody_has_to_decide() {
+        let alert = |agent: &Agent, state, status, is_newest| {
+            let task = Task {
+                status,
+                ..Task::new(TaskId::Number(1), "x", Timestamp::UNIX_EPOCH)
+            };
+            let seen = Seen {
+                agent,
+                state,
+                idle: SignedDuration::from_mins(25),
+                question: None,
+                task: Some(&task),
+                is_newest,
+            };
+            alert_for(&seen).map(|alert| alert.kind)
+        };
+        let ended = |outcome| Agent {
+            end: Some(End {
+                outcome,
+                code: None,
+                why: String::new(),
+                landing: None,
+                at: Timestamp::UNIX_EPOCH,
+            }),
+            ..agent(AgentStatus::Exited)
+        };
+        use TaskStatus::*;
+        let running = agent(AgentStatus::Running);
+        let open = |state| alert(&running, state, InProgress, true);
+        assert_eq!(open(AgentState::Running), None);
+        assert_eq!(open(AgentState::Stalled), Some("stalled"));
+        assert_eq!(open(AgentState::Paused), Some("paused"));
+        let over = |outcome, status, is_newest| {
+            alert(&ended(outcome), AgentState::Exited, status, is_newest)
+        };
+        assert_eq!(over(Outcome::Failed, Failed, true), Some("failed"));
+        assert_eq!(over(Outcome::Failed, Failed, false), None);
+        assert_eq!(over(Outcome::Failed, Completed, true), None);
+        assert_eq!(over(Outcome::Stopped, Pending, true), None);
+        assert_eq!(over(Outcome::Stopped, Failed, true), Some("failed"));
+        assert_eq!(over(Outcome::Crashed, Pending, true), Some("failed"));
+        assert_eq!(over(Outcome::Done, Completed, true), None);
+    }
+}
