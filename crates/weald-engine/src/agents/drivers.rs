@@ -40,8 +40,11 @@ pub struct Brief<'a> {
     /// The user's words after `--`.
     pub arguments: &'a [OsString],
     /// The caller's environment.
-    pub variable: &'a dyn Fn(&str) -> Option<OsString>,
+    pub variable: &'a Variable<'a>,
 }
+
+/// Looks a variable up.
+pub type Variable<'a> = dyn Fn(&str) -> Option<OsString> + 'a;
 
 /// What an agent gets on its standard input.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,6 +96,15 @@ pub enum Observed {
 pub trait Driver: Send + Sync {
     /// What it is called.
     fn name(&self) -> &str;
+    /// Errors when it can't be started here: before anything is claimed or made.
+    fn require(&self, variable: &Variable<'_>) -> Result<(), DriverError> {
+        let _ = variable;
+        Ok(())
+    }
+    /// Whether its lines are for programs: people are told what they say, and don't see them.
+    fn has_stream(&self) -> bool {
+        true
+    }
     /// How it is started, in a sandbox and nowhere else: its own guards are switched off. Its private state is prepared.
     fn start(&self, brief: &Brief<'_>) -> Result<Start, DriverError>;
     /// What one line of its standard output says; never panics.

@@ -1,5 +1,7 @@
 //! Starting an agent: the claim and the record are one step, so that a kill leaves both or none.
 
+use std::ffi::OsString;
+
 use weald_core::agent::{Agent, AgentId, Goal, Post, Stage};
 use weald_core::event::{Change, EventKind};
 use weald_core::id::{TaskId, Token};
@@ -10,6 +12,7 @@ use weald_core::task::{Lease, Task, TaskStatus};
 use weald_core::task_rules::{self, TaskInput};
 
 use super::AgentError;
+use super::drivers::driver_for;
 use crate::engine::Engine;
 use crate::tasks::{claim_in, require_task};
 use crate::trees::Trees;
@@ -61,6 +64,18 @@ impl AgentRequest {
 }
 
 impl Trees<'_> {
+    /// Errors when an agent can't be started as asked, before anything is claimed or made.
+    pub fn require_driver(&self, request: &AgentRequest) -> Result<(), AgentError> {
+        let command: Vec<OsString> = request.command.iter().map(OsString::from).collect();
+        let driver = driver_for(self.config, Some(&request.driver), &command)?;
+        let known = &self.host.environment;
+        let variable = |wanted: &str| {
+            let found = known.iter().find(|(name, _)| name == wanted);
+            found.map(|(_, value)| value.clone())
+        };
+        Ok(driver.require(&variable)?)
+    }
+
     /// Claims a task, or the next one that is ready, and records an agent for it. This process answers for the agent
     /// until a supervisor does.
     pub fn start_agent(

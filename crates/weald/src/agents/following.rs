@@ -82,11 +82,8 @@ impl Tail {
     /// The log of an agent, from its beginning.
     pub fn new(context: &Context<'_>, ground: &Ground, id: AgentId) -> Result<Self, Failure> {
         let agent = ground.engine.agent(id)?;
-        let speaks = agent.driver != "command";
-        let driver = match speaks {
-            true => driver_for(ground.config(), Some(&agent.driver), &[]).ok(),
-            false => None,
-        };
+        let driver = driver_for(ground.config(), Some(&agent.driver), &[]).ok();
+        let driver = driver.filter(|driver| driver.has_stream());
         Ok(Self {
             path: agent_folder(&ground.place, id).join(LOG_FILE),
             file: None,
@@ -145,6 +142,11 @@ impl Tail {
             match one {
                 Observed::Said(said) => text.push_str(&format!("{}\n", clean(&said))),
                 Observed::Action(action) => text.push_str(&format!("  > {}\n", clean(&action))),
+                // Not of the stream: what it says beside it, of errors mostly.
+                Observed::Raw if !line.starts_with(b"{") => {
+                    let line = String::from_utf8_lossy(line);
+                    text.push_str(&format!("{}\n", clean(line.trim_end())));
+                }
                 _ => {}
             }
         }

@@ -39,6 +39,7 @@ pub fn launch(
     placed: impl FnOnce(&Agent, &Created),
 ) -> Result<Launched, Failure> {
     let trees = ground.trees(context)?;
+    trees.require_driver(request)?;
     let agent = trees.start_agent(task, request)?;
     let begun = trees.place_agent(&agent, new).map_err(Failure::from);
     let begun = begun.and_then(|(agent, created)| {

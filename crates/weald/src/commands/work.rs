@@ -101,8 +101,9 @@ impl Work {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         ground.warn_of_settings(context);
-        let task = find_or_add(context, &ground, &self.task, self.new)?;
         let request = self.how.request(&ground);
+        ground.trees(context)?.require_driver(&request)?;
+        let task = find_or_add(context, &ground, &self.task, self.new)?;
         let _ = self.yes;
         begin(context, &ground, &task, &request, self.detach)
     }

@@ -7,6 +7,7 @@ mod claims;
 mod classroom;
 mod config;
 mod crash;
+mod drivers;
 mod events;
 mod faces;
 mod landing;

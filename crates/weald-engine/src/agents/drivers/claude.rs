@@ -10,7 +10,7 @@ use weald_core::agent::Usage;
 
 use super::seeding::Seed;
 use super::text::word;
-use super::{Brief, Driver, DriverError, Input, Observed, Start, program, text};
+use super::{Brief, Driver, DriverError, Input, Observed, Start, Variable, program, text};
 
 const NAME: &str = "claude";
 
@@ -58,8 +58,11 @@ impl Driver for Claude {
         NAME
     }
 
+    fn require(&self, variable: &Variable<'_>) -> Result<(), DriverError> {
+        program::require(NAME, NAME, variable)
+    }
+
     fn start(&self, brief: &Brief<'_>) -> Result<Start, DriverError> {
-        program::require(NAME, NAME, brief)?;
         let mut command: Vec<OsString> = [
             NAME,
             "-p",

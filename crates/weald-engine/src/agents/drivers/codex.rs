@@ -11,7 +11,7 @@ use weald_core::agent::Usage;
 
 use super::seeding::Seed;
 use super::text::word;
-use super::{Brief, Driver, DriverError, Input, Observed, Start, program, text};
+use super::{Brief, Driver, DriverError, Input, Observed, Start, Variable, program, text};
 
 const NAME: &str = "codex";
 
@@ -38,8 +38,11 @@ impl Driver for Codex {
         NAME
     }
 
+    fn require(&self, variable: &Variable<'_>) -> Result<(), DriverError> {
+        program::require(NAME, NAME, variable)
+    }
+
     fn start(&self, brief: &Brief<'_>) -> Result<Start, DriverError> {
-        program::require(NAME, NAME, brief)?;
         let mut command: Vec<OsString> = [NAME, "exec", "--json", "-C"].map(OsString::from).into();
         command.push(brief.tree.into());
         command.push("--skip-git-repo-check".into());

@@ -140,6 +140,10 @@ impl Driver for Command {
         &self.name
     }
 
+    fn has_stream(&self) -> bool {
+        false
+    }
+
     fn start(&self, brief: &Brief<'_>) -> Result<Start, DriverError> {
         let mut words = self.words.clone();
         let is_typed = self.prompt == Prompt::Variable;

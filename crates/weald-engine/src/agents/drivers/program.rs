@@ -3,11 +3,15 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use super::{Brief, DriverError};
+use super::{DriverError, Variable};
 
 /// Errors when no folder of the search path has the program.
-pub(super) fn require(driver: &str, program: &str, brief: &Brief<'_>) -> Result<(), DriverError> {
-    let path = (brief.variable)("PATH").unwrap_or_default();
+pub(super) fn require(
+    driver: &str,
+    program: &str,
+    variable: &Variable<'_>,
+) -> Result<(), DriverError> {
+    let path = variable("PATH").unwrap_or_default();
     let is_there = |folder: &Path| {
         folder
             .join(program)

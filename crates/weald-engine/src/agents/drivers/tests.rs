@@ -24,11 +24,6 @@ impl Ground {
         for name in ["user/.claude", "user/.codex", "private", "tree", "bin"] {
             fs::create_dir_all(folder.path().join(name)).unwrap();
         }
-        for program in ["claude", "codex"] {
-            let program = folder.path().join("bin").join(program);
-            fs::write(&program, "").unwrap();
-            fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-        }
         Self {
             folder,
             prompt: "fix {tree} it".to_owned(),
@@ -58,7 +53,6 @@ impl Ground {
 
     fn start(&self, driver: &dyn Driver) -> Result<Start, DriverError> {
         let (tree, home, user) = (self.at("tree"), self.at("private"), self.at("user"));
-        let path = self.at("bin").into_os_string();
         driver.start(&Brief {
             prompt: &self.prompt,
             prompt_file: Path::new("/p/prompt.md"),
@@ -68,7 +62,7 @@ impl Ground {
             model: self.model,
             conversation: self.conversation,
             arguments: &self.arguments,
-            variable: &|name| (name == "PATH").then(|| path.clone()),
+            variable: &|_| None,
         })
     }
 
@@ -256,11 +250,31 @@ fn claude_is_started_with_lines_both_ways() {
         ground.start(&*claude),
         Err(DriverError::BadConversation { .. })
     ));
-    fs::remove_file(ground.at("bin/claude")).unwrap();
-    assert!(matches!(
-        ground.start(&*claude),
-        Err(DriverError::NotInstalled { .. })
-    ));
+}
+
+#[test]
+fn a_program_that_is_not_there_is_told_before_anything_begins() {
+    let ground = Ground::new();
+    let path = format!("/nowhere:{}", ground.at("bin").display());
+    let variable = |name: &str| (name == "PATH").then(|| OsString::from(&path));
+    for name in ["claude", "codex"] {
+        let driver = driver("", Some(name), &[]);
+        let program = ground.at("bin").join(name);
+        let missing = DriverError::NotInstalled {
+            driver: name.to_owned(),
+            program: name.to_owned(),
+        };
+        assert_eq!(driver.require(&variable), Err(missing.clone()));
+        ground.put(&format!("bin/{name}"), "");
+        assert_eq!(
+            driver.require(&variable),
+            Err(missing.clone()),
+            "no program"
+        );
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        assert_eq!(driver.require(&variable), Ok(()));
+        assert_eq!(driver.require(&|_| None), Err(missing));
+    }
 }
 
 #[test]
