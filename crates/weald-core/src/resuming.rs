@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::agent::{Agent, AgentStatus, Outcome, Stage};
-use crate::landing::LandingStatus;
+use crate::landing::{Landing, LandingStatus, Reason};
 use crate::task::{Task, TaskStatus};
 
 /// What became of a task.
@@ -71,9 +71,19 @@ pub fn diagnose(task: &Task, newest: Option<&Agent>) -> Diagnosis {
     }
 }
 
+/// Why a tree itself was not ready to land: these are the agent's to mend.
+const OF_THE_TREE: [&str; 6] = [
+    "not_committed",
+    "tree_dirty",
+    "tree_in_operation",
+    "rebase_differs",
+    "not_fast_forward",
+    "path_reserved",
+];
+
 /// Where the next agent begins: behind what the last one completed. `landing` is how that one's landing ended, if it had
 /// one.
-pub fn begin_at(newest: Option<&Agent>, landing: Option<LandingStatus>) -> Stage {
+pub fn begin_at(newest: Option<&Agent>, landing: Option<&Landing>) -> Stage {
     let Some(agent) = newest else {
         return Stage::Run;
     };
@@ -83,9 +93,18 @@ pub fn begin_at(newest: Option<&Agent>, landing: Option<LandingStatus>) -> Stage
     match outcome {
         // Its command was done; what had to follow was cut short.
         Some(Outcome::Crashed) if was_successful => Stage::Finish,
-        // Whoever was in the way may have agreed by now. Red tests and conflicts need work.
-        Some(Outcome::NotLanded) if landing == Some(LandingStatus::Refused) => Stage::Finish,
+        Some(Outcome::NotLanded) if landing.is_none_or(may_land_as_it_is) => Stage::Finish,
         _ => Stage::Run,
+    }
+}
+
+/// Whoever was in the way may have agreed by now. Red tests, conflicts and what is wrong in the tree need work.
+fn may_land_as_it_is(landing: &Landing) -> bool {
+    let is_of_tree = |reason: &Reason| OF_THE_TREE.contains(&reason.code.as_str());
+    match landing.status {
+        LandingStatus::Conflict | LandingStatus::Red => false,
+        LandingStatus::Refused => !landing.reason.as_ref().is_some_and(is_of_tree),
+        _ => true,
     }
 }
 
@@ -95,7 +114,8 @@ mod tests {
 
     use super::*;
     use crate::agent::{AgentId, End, Post};
-    use crate::id::{TaskId, Token};
+    use crate::id::{LandingId, TaskId, Token, TreeId};
+    use crate::tree::{Base, Tree};
 
     fn agent(status: AgentStatus, outcome: Option<Outcome>, code: Option<i32>) -> Agent {
         let now = Timestamp::UNIX_EPOCH;
@@ -179,15 +199,30 @@ mod tests {
         assert_eq!(begin_at(Some(&crashed(Some(1))), None), Stage::Run);
         assert_eq!(begin_at(Some(&crashed(None)), None), Stage::Run);
         let kept = agent(AgentStatus::Exited, Some(Outcome::NotLanded), Some(0));
-        assert_eq!(
-            begin_at(Some(&kept), Some(LandingStatus::Refused)),
-            Stage::Finish
-        );
-        assert_eq!(begin_at(Some(&kept), Some(LandingStatus::Red)), Stage::Run);
-        assert_eq!(
-            begin_at(Some(&kept), Some(LandingStatus::Conflict)),
-            Stage::Run
-        );
+        assert_eq!(begin_at(Some(&kept), None), Stage::Finish);
+        let base = Base {
+            reference: "main".into(),
+            commit: "0".repeat(40),
+        };
+        let now = Timestamp::UNIX_EPOCH;
+        let tree = Tree::new(TreeId(1), "a".parse().unwrap(), "/a".into(), base, now);
+        let landing = |status, code: &str| Landing {
+            status,
+            reason: Some(Reason {
+                code: code.to_owned(),
+                message: String::new(),
+                hint: None,
+                paths: Vec::new(),
+            }),
+            ..Landing::new(LandingId(1), &tree, "1".repeat(40), now)
+        };
+        let begins = |status, code| begin_at(Some(&kept), Some(&landing(status, code)));
+        use LandingStatus::{Conflict, Red, Refused};
+        assert_eq!(begins(Refused, "needs_approval"), Stage::Finish);
+        assert_eq!(begins(Refused, "target_dirty"), Stage::Finish);
+        assert_eq!(begins(Refused, "not_committed"), Stage::Run);
+        assert_eq!(begins(Red, ""), Stage::Run);
+        assert_eq!(begins(Conflict, ""), Stage::Run);
         assert_eq!(begin_at(None, None), Stage::Run);
     }
 }

@@ -60,7 +60,7 @@ impl Trees<'_> {
                 .or_else(|| last.model.clone().filter(|_| is_same)),
             begin_at: match request.goal {
                 Goal::Stay => request.begin_at,
-                _ => resuming::begin_at(Some(last), landing.map(|landing| landing.status)),
+                _ => resuming::begin_at(Some(last), landing.as_ref()),
             },
             resumes: Some(last.id),
             reopen: true,

@@ -44,7 +44,8 @@ fn work(context: &Context<'_>, ground: &Ground, agent: &Agent) -> Result<End, Fa
     let finishing = AgentInput::Finishing { code };
     let agent = ground.engine.decide_agent(agent.id, finishing)?;
     match watched {
-        None => succeeded(context, ground, &agent),
+        None => succeeded(context, ground, &agent)
+            .or_else(|failure| not_landed(context, ground, &agent, &failure)),
         Some((outcome, why)) => unsuccessful(ground, &agent, outcome, why),
     }
 }
@@ -142,6 +143,35 @@ fn succeeded(context: &Context<'_>, ground: &Ground, agent: &Agent) -> Result<En
     }
 }
 
+/// The work is done, and what had to follow failed: nobody has to do it again.
+fn not_landed(
+    context: &Context<'_>,
+    ground: &Ground,
+    agent: &Agent,
+    failure: &Failure,
+) -> Result<End, Failure> {
+    let hint = failure.hint.as_ref().map(|hint| format!(" ({hint})"));
+    let why = format!("{}{}", failure.message, hint.unwrap_or_default());
+    if agent.goal != Goal::Stay {
+        park(context, ground, agent, &why);
+    }
+    ended_as(ground, Outcome::NotLanded, why)
+}
+
+/// The task waits, and nobody takes it. It may be finished, or somebody else's, by now.
+fn park(context: &Context<'_>, ground: &Ground, agent: &Agent, reason: &str) {
+    let input = TaskInput::Park {
+        token: Some(agent.token),
+        reason: reason.to_owned(),
+    };
+    let moved = ground
+        .engine
+        .move_task(Some(&agent.session), &agent.task, input);
+    if let Err(error) = moved {
+        context.ui.warn(&format!("task {}: {error}", agent.task));
+    }
+}
+
 fn scope(ground: &Ground) -> Option<CommitScope> {
     match ground.config().text("work.commit") {
         "all" => Some(CommitScope::All),
@@ -204,16 +234,7 @@ fn judged(
     landing: &Landing,
 ) -> Result<(Outcome, String), Failure> {
     let park = |reason: String| -> Result<(Outcome, String), Failure> {
-        let input = TaskInput::Park {
-            token: Some(agent.token),
-            reason: reason.clone(),
-        };
-        let parked = ground
-            .engine
-            .move_task(Some(&agent.session), &agent.task, input);
-        if let Err(error) = parked {
-            context.ui.warn(&format!("task {}: {error}", agent.task));
-        }
+        park(context, ground, agent, &reason);
         Ok((Outcome::NotLanded, reason))
     };
     match landing.status {
