@@ -87,6 +87,8 @@ fn supervise(context: &Context<'_>, ground: &Ground, agent: &Agent) -> Result<()
     loop {
         let current = ground.engine.agent(agent.id)?;
         if current.supervised {
+            // A worker lives on, and leaves no dead children about.
+            std::thread::spawn(move || child.wait());
             return Ok(());
         }
         if let Some(status) = child.try_wait()? {
