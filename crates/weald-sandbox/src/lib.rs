@@ -30,4 +30,4 @@ pub use launcher::{Ended, Invocation, PASSED, Running, SandboxError, launch, lau
 pub use orders::Order;
 pub use output::{Budget, pass_on};
 pub use policy::{Level, Limits, Network, Policy, Revealed, Simulated};
-pub use sys::landlock_abi;
+pub use sys::{keep_descriptors, landlock_abi};

@@ -96,6 +96,12 @@ pub enum Observed {
 pub trait Driver: Send + Sync {
     /// What it is called.
     fn name(&self) -> &str;
+    /// How it is started, in a sandbox and nowhere else: its own guards are switched off. Its private state is prepared.
+    fn start(&self, brief: &Brief<'_>) -> Result<Start, DriverError>;
+    /// What one line of its standard output says; never panics.
+    fn read(&self, line: &[u8]) -> Vec<Observed>;
+    /// A message as it goes to the input, if that stays open.
+    fn say(&self, text: &str) -> Option<Vec<u8>>;
     /// Errors when it can't be started here: before anything is claimed or made.
     fn require(&self, variable: &Variable<'_>) -> Result<(), DriverError> {
         let _ = variable;
@@ -105,12 +111,6 @@ pub trait Driver: Send + Sync {
     fn has_stream(&self) -> bool {
         true
     }
-    /// How it is started, in a sandbox and nowhere else: its own guards are switched off. Its private state is prepared.
-    fn start(&self, brief: &Brief<'_>) -> Result<Start, DriverError>;
-    /// What one line of its standard output says; never panics.
-    fn read(&self, line: &[u8]) -> Vec<Observed>;
-    /// A message as it goes to the input, if that stays open.
-    fn say(&self, text: &str) -> Option<Vec<u8>>;
 }
 
 /// Why no agent can be started.

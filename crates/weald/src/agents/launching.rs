@@ -135,6 +135,7 @@ fn spawn(
         .stdin(Stdio::null())
         .stdout(said.try_clone()?)
         .stderr(said);
+    weald_sandbox::keep_descriptors()?;
     Ok(command.spawn()?)
 }
 

@@ -1,6 +1,10 @@
-//! Which driver works on a task, and how a command gets its prompt.
+//! Which driver works on a task, how a command gets its prompt, and what a supervisor inherits.
 
+use std::fs;
+use std::path::Path;
 use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 use weald_testkit::{Answer, TestEnv};
@@ -13,7 +17,7 @@ fn without_agents(env: &TestEnv, args: &[&str]) -> Command {
     let own = command.get_envs().find(|(name, _)| *name == "PATH");
     let path = own.and_then(|(_, path)| path).unwrap().to_str().unwrap();
     let has_agent = |folder: &&str| {
-        let has = |name| std::path::Path::new(folder).join(name).exists();
+        let has = |name| Path::new(folder).join(name).exists();
         has("claude") || has("codex")
     };
     let folders: Vec<_> = path
@@ -92,4 +96,49 @@ fn p1_placeholders_are_filled_and_no_shell_looks_at_them() {
     assert!(answer.stdout.contains("|m 1|# Task"), "{answer:#?}");
     assert!(answer.stdout.contains(subject), "{answer:#?}");
     assert!(!answer.stdout.contains("ran\n"), "{answer:#?}");
+}
+
+/// Which processes have a file open.
+fn holders(path: &Path) -> Vec<String> {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let holds = |entry: &fs::DirEntry| {
+        let open = fs::read_dir(entry.path().join("fd")).into_iter().flatten();
+        let mut open = open.flatten().map(|fd| fs::read_link(fd.path()));
+        open.any(|found| found.is_ok_and(|found| found == path))
+    };
+    let holding = processes.filter(holds);
+    holding
+        .map(|entry| fs::read_to_string(entry.path().join("cmdline")).unwrap_or_default())
+        .collect()
+}
+
+#[test]
+fn s5_an_agent_in_the_background_holds_nothing_of_its_callers() {
+    let env = repository();
+    let held = env.root().join("held");
+    // As `flock held weald work …` does.
+    let script = "exec 9>\"$1\"; shift; exec \"$@\"";
+    let agent = "until test -e go; do sleep 0.02; done";
+    let weald = env!("CARGO_BIN_EXE_weald");
+    let mut command = env.command("sh");
+    command.args(["-c", script, "sh"]).arg(&held).arg(weald);
+    command.args([
+        "work",
+        "wait for it",
+        "--detach",
+        "--json",
+        "--",
+        "sh",
+        "-c",
+        agent,
+    ]);
+    let answer = answered(&mut command);
+    assert_eq!(answer.code, 0, "{answer:#?}");
+    assert_eq!(holders(&held), Vec::<String>::new());
+    fs::write(env.root().join("app.weald/wait-for-it/go"), "").unwrap();
+    let begun = Instant::now();
+    while env.ok(&["task", "show", "1"])["task"]["status"] != "completed" {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it does not end");
+        thread::sleep(Duration::from_millis(20));
+    }
 }
