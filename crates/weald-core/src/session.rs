@@ -229,6 +229,26 @@ pub fn moved(
     ))
 }
 
+/// Where a claim, or its end, leads the session: into the task's tree, or back to the main checkout.
+pub fn led(
+    session: &Session,
+    task: Option<TaskId>,
+    tree: Option<TreeName>,
+    now: Timestamp,
+) -> Option<(Session, Change)> {
+    if (&task, &tree) == (&session.task, &session.tree) {
+        return None;
+    }
+    let next = Session {
+        task,
+        tree,
+        last_seen: now,
+        ..session.clone()
+    };
+    let change = Change::session(EventKind::SESSION_MOVED, next.clone());
+    Some((next, change))
+}
+
 /// Saves a note with the session.
 pub fn noted(session: &Session, text: String, now: Timestamp) -> (Session, Change) {
     let next = Session {

@@ -8,6 +8,7 @@ use weald_core::dependencies::{Blockers, find_cycle};
 use weald_core::event::{Change, EventKind};
 use weald_core::id::{TaskId, Token};
 use weald_core::name::SessionName;
+use weald_core::session;
 use weald_core::store::{Counter, Durability, Read, StoreError, TaskClass, TaskFilter, Write};
 use weald_core::task::{Lease, PlanApproval, Priority, Task, TaskStatus};
 use weald_core::task_rules::{self, TaskEdit, TaskInput, TaskRefusal};
@@ -225,8 +226,12 @@ impl Engine {
         self.change(actor, durability, |tx| {
             let task = require_task(tx, id)?;
             let waiting = waiting_for(tx, id)?;
+            let holder = task.lease.as_ref().map(|lease| lease.session.clone());
             let (task, change) = task_rules::decide(&task, input, tx.now())?;
             tx.record(actor, change)?;
+            if let Some(holder) = holder.filter(|_| task.lease.is_none()) {
+                lead_back(tx, &holder, id)?;
+            }
             let still = waiting_for(tx, id)?;
             let unblocked = waiting
                 .into_iter()
@@ -305,8 +310,31 @@ pub(crate) fn claim_in(
     };
     let (task, change) = task_rules::decide(&task, input, tx.now())?;
     tx.record(Some(session), change)?;
+    lead(tx, session, Some(&task))?;
     let lease = task.lease.clone().expect("a claim makes a lease");
     Ok(Claimed { task, lease })
+}
+
+/// A session works where its newest claim is: in the tree of the task, or in the main checkout.
+fn lead(tx: &mut dyn Write, name: &SessionName, task: Option<&Task>) -> Result<(), StoreError> {
+    let Some(session) = tx.session(name)?.filter(|known| known.ended_at.is_none()) else {
+        return Ok(());
+    };
+    let id = task.map(|task| task.id.clone());
+    let tree = task.and_then(|task| task.worktree.clone());
+    if let Some((_, change)) = session::led(&session, id, tree, tx.now()) {
+        tx.record(Some(name), change)?;
+    }
+    Ok(())
+}
+
+/// A claim that ended leads its session back, unless it works on something else by now.
+fn lead_back(tx: &mut dyn Write, name: &SessionName, task: &TaskId) -> Result<(), StoreError> {
+    let session = tx.session(name)?;
+    match session.is_some_and(|session| session.task.as_ref() == Some(task)) {
+        true => lead(tx, name, None),
+        false => Ok(()),
+    }
 }
 
 pub(crate) fn require_task(tx: &(impl Read + ?Sized), id: &TaskId) -> Result<Task, TaskError> {

@@ -1,6 +1,9 @@
 //! Going into a tree with a shell, and leaving it.
 
+use std::path::PathBuf;
+
 use serde::Serialize;
+use weald_core::session::Session;
 use weald_core::store::Durability;
 use weald_core::tree::Tree;
 use weald_core::tree_rules::TreeInput;
@@ -29,6 +32,17 @@ impl Trees<'_> {
         let view = self.look_at(tree)?;
         let tree = self.decide(&view.tree, Durability::Process, TreeInput::Entered)?;
         Ok(TreeView { tree, ..view })
+    }
+
+    /// Where a session works: in its tree, or in the main checkout. A tree that is gone is refused, never replaced.
+    pub fn directory_of(&self, session: &Session) -> Result<PathBuf, TreeError> {
+        match &session.tree {
+            Some(name) => {
+                let tree = self.named(Some(name.as_str()))?;
+                Ok(self.site(&tree)?.path)
+            }
+            None => Ok(self.place.root()),
+        }
     }
 
     /// Leaves a tree and keeps it; a short-lived one without changes goes.

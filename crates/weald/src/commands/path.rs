@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
+use weald_core::name::SessionName;
 
 use crate::completion;
 use crate::context::Context;
@@ -18,6 +19,9 @@ pub struct Path {
     /// Which tree (default: the one you are in)
     #[arg(value_name = "NAME", add = completion::trees())]
     name: Option<String>,
+    /// Say where a session works (default: you): in the tree of the task it claimed last, else in the main checkout
+    #[arg(long, value_name = "SESSION", num_args = 0..=1, conflicts_with_all = ["name", "check"])]
+    session: Option<Option<SessionName>>,
     /// Say where this path is in the tree, or refuse
     #[arg(long, value_name = "PATH")]
     check: Option<PathBuf>,
@@ -28,9 +32,13 @@ impl Path {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         let trees = ground.trees(context)?;
-        let path = match &self.check {
-            Some(path) => trees.scoped(self.name.as_deref(), path)?,
-            None => trees.scoped(self.name.as_deref(), std::path::Path::new(""))?,
+        let path = match (&self.session, &self.check) {
+            (Some(session), _) => {
+                let name = context.session(&ground.engine, session.as_ref())?;
+                trees.directory_of(&ground.engine.session(&name)?.session)?
+            }
+            (None, Some(path)) => trees.scoped(self.name.as_deref(), path)?,
+            (None, None) => trees.scoped(self.name.as_deref(), std::path::Path::new(""))?,
         };
         let text = path.display().to_string();
         let text = text.strip_suffix('/').unwrap_or(&text).to_owned();

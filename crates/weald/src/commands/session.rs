@@ -6,6 +6,7 @@ mod heartbeat;
 mod list;
 mod note;
 mod register;
+mod show;
 
 use std::io::{self, Write};
 
@@ -28,6 +29,7 @@ pub enum Session {
     #[command(alias = "is-active")]
     Check(check::Check),
     List(list::List),
+    Show(show::Show),
     Note(note::Note),
     #[command(alias = "deregister")]
     End(end::End),
@@ -41,6 +43,7 @@ impl Session {
             Self::Heartbeat(command) => command.run(context),
             Self::Check(command) => command.run(context),
             Self::List(command) => command.run(context),
+            Self::Show(command) => command.run(context),
             Self::Note(command) => command.run(context),
             Self::End(command) => command.run(context),
         }

@@ -40,6 +40,7 @@ mod run_ends;
 mod sandbox;
 mod sandbox_hardening;
 mod sandbox_tools;
+mod session_place;
 mod sessions;
 mod tasks;
 mod trees_adopt;

@@ -1,0 +1,60 @@
+//! Where a session works: it follows its claims.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::trees_remove::{grow, repository};
+
+#[test]
+fn w4_a_session_works_where_its_claim_is() {
+    let env = repository();
+    for subject in ["bound", "unbound"] {
+        env.ok(&["task", "add", subject]);
+    }
+    let tree = grow(&env, "a", "sealed");
+    env.ok(&["task", "bind", "1", "a"]);
+    env.ok(&["session", "register", "alice"]);
+    // A scripted worker: its tools run where weald says that its session works.
+    let script = r#"
+        here() { (cd "$(weald path --session)" && pwd); }
+        claim() { weald task claim "$1" --json | sed 's/.*"token":\([0-9]*\),"session.*/\1/'; }
+        here
+        token=$(claim 1); here
+        weald task done 1 --token "$token" >/dev/null; here
+        weald task reopen 1 >/dev/null; token=$(claim 1); here
+        other=$(claim 2); here
+        weald task release 2 --token "$other" >/dev/null; here"#;
+    let binary = std::path::Path::new(env!("CARGO_BIN_EXE_weald"));
+    let output = env
+        .command("bash")
+        .env("WEALD_SESSION", "alice")
+        .args(["--norc", "-ec", r#"PATH="$1:$PATH"; eval "$2""#, "bash"])
+        .arg(binary.parent().unwrap())
+        .arg(script)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let (main, tree) = (env.repo().display().to_string(), tree.display().to_string());
+    let lines: Vec<_> = said.lines().collect();
+    assert_eq!(
+        lines,
+        [&main, &tree, &main, &tree, &main, &main],
+        "{errors}"
+    );
+}
+
+#[test]
+fn w4_a_session_whose_tree_is_gone_is_led_nowhere() {
+    let env = repository();
+    env.ok(&["task", "add", "bound"]);
+    let tree = grow(&env, "a", "sealed");
+    env.ok(&["task", "bind", "1", "a"]);
+    env.ok(&["session", "register", "alice"]);
+    env.ok(&["task", "claim", "1", "--session", "alice"]);
+    let shown = env.ok(&["session", "show", "alice"]);
+    assert_eq!(shown["directory"], json!(tree));
+    fs::remove_dir_all(&tree).unwrap();
+    env.refused(&["path", "--session", "alice"], 4, "tree_missing");
+}
