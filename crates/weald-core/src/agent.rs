@@ -11,7 +11,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{LandingId, TaskId, Token, TreeId};
 use crate::name::{SessionName, TreeName};
+use crate::phases::Verdict;
 use crate::session::ProcessIdentity;
+
+/// How the role of an entry of a race begins; its letter follows.
+pub const RACE: &str = "race:";
 
 /// What an agent is called: `a12`. Written so that it can't be taken for a task's number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -279,6 +283,9 @@ pub struct Agent {
     /// The part it plays: a phase, an entry of a race.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
+    /// True for one that works in the main checkout, without a tree.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_main: bool,
     /// What follows.
     pub goal: Goal,
     /// Where its work begins.
@@ -324,6 +331,9 @@ pub struct Agent {
     /// What it said at its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<FinalReport>,
+    /// What it said as a phase.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Verdict>,
     /// How it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<End>,
@@ -359,6 +369,7 @@ impl Agent {
             command: Vec::new(),
             model: None,
             role: None,
+            in_main: false,
             goal: Goal::Land,
             begin_at: Stage::Run,
             status: AgentStatus::Starting,
@@ -375,9 +386,26 @@ impl Agent {
             stalled: None,
             usage: None,
             report: None,
+            verdict: None,
             end: None,
             started_at: now,
             updated_at: now,
         }
+    }
+
+    /// The phase it is, if it is one.
+    pub fn phase(&self) -> Option<&str> {
+        self.role.as_deref().filter(|role| !role.starts_with(RACE))
+    }
+
+    /// Its letter, if it is an entry of a race.
+    pub fn entry(&self) -> Option<&str> {
+        self.role.as_deref()?.strip_prefix(RACE)
+    }
+
+    /// Whether its command was successful, and it is over.
+    pub fn is_done(&self) -> bool {
+        let outcome = self.end.as_ref().map(|end| end.outcome);
+        outcome == Some(Outcome::Done)
     }
 }

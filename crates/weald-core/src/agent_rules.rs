@@ -6,6 +6,7 @@ use crate::agent::{Agent, AgentId, AgentStatus, End, FinalReport, Outcome, Usage
 use crate::event::{Change, EventKind};
 use crate::id::{Token, TreeId};
 use crate::name::TreeName;
+use crate::phases::Verdict;
 use crate::session::ProcessIdentity;
 
 /// Something that happens to an agent.
@@ -53,6 +54,13 @@ pub enum AgentInput {
         /// What it says.
         report: FinalReport,
     },
+    /// What git says it changed.
+    Changed {
+        /// Which files.
+        files: Vec<String>,
+    },
+    /// What it said as a phase.
+    Judged(Verdict),
     /// Its command ended.
     Finishing {
         /// How, if it had a code.
@@ -149,19 +157,7 @@ fn apply(next: &mut Agent, input: AgentInput, now: Timestamp) -> Result<EventKin
             next.branch = Some(branch);
             EventKind::AGENT_PLACED
         }
-        AgentInput::Supervised(process) => {
-            // Only the first one takes over from whoever started it.
-            let known = next.supervisor.as_ref().filter(|known| **known != process);
-            if let Some(known) = known.filter(|_| next.supervised) {
-                return Err(AgentRefusal::Supervised {
-                    agent: next.id,
-                    pid: known.pid,
-                });
-            }
-            next.supervisor = Some(process);
-            next.supervised = true;
-            EventKind::AGENT_SUPERVISED
-        }
+        AgentInput::Supervised(process) => supervised(next, process)?,
         AgentInput::Began(process) => {
             next.process = Some(process);
             next.status = Running;
@@ -203,19 +199,16 @@ fn apply(next: &mut Agent, input: AgentInput, now: Timestamp) -> Result<EventKin
             }
             EventKind::AGENT_ACTIVE
         }
-        AgentInput::Report { token, report } => {
-            if token != next.token {
-                return Err(AgentRefusal::StaleToken {
-                    agent: next.id,
-                    own: next.token,
-                    given: token,
-                });
+        AgentInput::Report { token, report } => reported(next, token, report)?,
+        AgentInput::Changed { files } => {
+            if let Some(report) = &mut next.report {
+                report.files_changed = files;
             }
-            if next.report.is_some() {
-                return Err(AgentRefusal::Reported { agent: next.id });
-            }
-            next.report = Some(report);
-            EventKind::AGENT_REPORTED
+            EventKind::AGENT_OBSERVED
+        }
+        AgentInput::Judged(verdict) => {
+            next.verdict = Some(verdict);
+            EventKind::AGENT_JUDGED
         }
         AgentInput::Finishing { code } => {
             next.code = code;
@@ -228,19 +221,54 @@ fn apply(next: &mut Agent, input: AgentInput, now: Timestamp) -> Result<EventKin
             next.end = Some(end);
             EventKind::AGENT_EXITED
         }
-        AgentInput::Crash { why } => {
-            next.status = Crashed;
-            next.wanted = None;
-            next.end = Some(End {
-                outcome: Outcome::Crashed,
-                code: None,
-                why,
-                landing: None,
-                at: now,
-            });
-            EventKind::AGENT_CRASHED
-        }
+        AgentInput::Crash { why } => crashed(next, why, now),
     })
+}
+
+/// Only the first one takes over from whoever started it.
+fn supervised(next: &mut Agent, process: ProcessIdentity) -> Result<EventKind, AgentRefusal> {
+    let known = next.supervisor.as_ref().filter(|known| **known != process);
+    if let Some(known) = known.filter(|_| next.supervised) {
+        return Err(AgentRefusal::Supervised {
+            agent: next.id,
+            pid: known.pid,
+        });
+    }
+    next.supervisor = Some(process);
+    next.supervised = true;
+    Ok(EventKind::AGENT_SUPERVISED)
+}
+
+fn reported(
+    next: &mut Agent,
+    token: Token,
+    report: FinalReport,
+) -> Result<EventKind, AgentRefusal> {
+    if token != next.token {
+        return Err(AgentRefusal::StaleToken {
+            agent: next.id,
+            own: next.token,
+            given: token,
+        });
+    }
+    if next.report.is_some() {
+        return Err(AgentRefusal::Reported { agent: next.id });
+    }
+    next.report = Some(report);
+    Ok(EventKind::AGENT_REPORTED)
+}
+
+fn crashed(next: &mut Agent, why: String, now: Timestamp) -> EventKind {
+    next.status = AgentStatus::Crashed;
+    next.wanted = None;
+    next.end = Some(End {
+        outcome: Outcome::Crashed,
+        code: None,
+        why,
+        landing: None,
+        at: now,
+    });
+    EventKind::AGENT_CRASHED
 }
 
 fn want(next: &mut Agent, wanted: Wanted) -> Result<EventKind, AgentRefusal> {

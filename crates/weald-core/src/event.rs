@@ -113,6 +113,7 @@ event_kinds! {
     AGENT_STALLED = "agent.stalled",
     AGENT_ACTIVE = "agent.active",
     AGENT_REPORTED = "agent.reported",
+    AGENT_JUDGED = "agent.judged",
     AGENT_FINISHING = "agent.finishing",
     AGENT_EXITED = "agent.exited",
     AGENT_CRASHED = "agent.crashed",

@@ -34,6 +34,6 @@ pub(crate) use moving::LeftoverKind;
 pub use moving::{LANDING_STEPS, LeftConflict};
 pub use queue::QueueView;
 pub(crate) use queue::{Lease, end_process};
-pub use radar::{Clash, Hunk, Observed, PathConflict, Radar, Told, Unknown};
+pub use radar::{Clash, Hunk, Observed, PathConflict, Radar, Told, Unknown, WorkPatch};
 pub use source::{LandRequest, OnConflict};
 pub use verify::{Unrecorded, Verification};

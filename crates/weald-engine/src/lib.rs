@@ -32,8 +32,8 @@ mod trees;
 mod views;
 
 pub use agents::{
-    Activity, AgentError, AgentList, AgentQuery, AgentRequest, AgentSort, AgentView, LOG_FILE,
-    Prepared, Resumption, Watched, agent_folder,
+    Activity, AgentError, AgentList, AgentQuery, AgentRequest, AgentSort, AgentView, EntryView,
+    LOG_FILE, Prepared, Resumption, StageView, Watched, agent_folder, holder, stages_in_words,
 };
 pub use board::Board;
 pub use configuration::{
@@ -48,7 +48,7 @@ pub use journal::JOURNAL_FILE;
 pub use landing::{
     ApprovedCommit, ApprovedFile, Clash, CommitScope, Hunk, LANDING_STEPS, LandError, LandRequest,
     LeftConflict, Observed, OnConflict, PathConflict, Progress, QueueView, Radar, Review, Told,
-    Unknown, Unrecorded, Verification, approval_folder,
+    Unknown, Unrecorded, Verification, WorkPatch, approval_folder,
 };
 pub use loosening::{Loosening, loosening};
 pub use machine::{SystemClock, SystemProcesses};

@@ -3,3 +3,4 @@
 pub mod following;
 pub mod launching;
 pub mod life;
+pub mod reporting;

@@ -8,9 +8,9 @@ use weald_core::name::SessionName;
 
 use crate::commands::{
     adopt, approve, board, completions, config, conflicts, demo, diff, doctor, ensure, enter,
-    events, habits, init, keep, land, list, man, msg, new, path, pool, ports, queue, resume,
-    revert, rm, run, sandbox, session, setup, shell_init, snapshot, status, supervise_agent, sync,
-    task, trash, trust, vault, verify, work, worker,
+    events, habits, init, keep, land, list, man, msg, new, path, phase, pool, ports, queue, race,
+    rescue, resume, revert, rm, run, sandbox, session, setup, shell_init, snapshot, status,
+    supervise_agent, sync, task, trash, trust, vault, verify, work, worker,
 };
 use crate::completion;
 use crate::context::Context;
@@ -79,6 +79,9 @@ enum Command {
     Diff(diff::Diff),
     Sync(sync::Sync),
     Work(work::Work),
+    Phase(phase::Phase),
+    Race(race::Race),
+    Rescue(rescue::Rescue),
     Resume(resume::Resume),
     Worker(worker::Worker),
     #[command(hide = true)]
@@ -153,6 +156,9 @@ impl Cli {
             Some(Command::Diff(command)) => command.run(context),
             Some(Command::Sync(command)) => command.run(context),
             Some(Command::Work(command)) => command.run(context),
+            Some(Command::Phase(command)) => command.run(context),
+            Some(Command::Race(command)) => command.run(context),
+            Some(Command::Rescue(command)) => command.run(context),
             Some(Command::Resume(command)) => command.run(context),
             Some(Command::Worker(command)) => command.run(context),
             Some(Command::SuperviseAgent(command)) => command.run(context),

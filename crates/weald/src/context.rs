@@ -188,6 +188,14 @@ impl<'a> Context<'a> {
         }
     }
 
+    /// Refuses an agent what only a person may ask for.
+    pub fn refuse_agent(&self, what: &str) -> Result<(), Failure> {
+        match agent_above(&self.engine()?, |name| self.environment.get(name))? {
+            None => Ok(()),
+            Some(why) => Err(Failure::agent_asks(what, &why)),
+        }
+    }
+
     /// The same for another directory.
     pub fn ground_at(&self, directory: &Path) -> Result<Ground, Failure> {
         let (home, state) = (self.environment.home(), self.environment.state());

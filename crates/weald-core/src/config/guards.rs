@@ -12,11 +12,11 @@ use super::{KEYS, find_key};
 const SECTIONS: [&str; 4] = ["gate.", "policy.", "sandbox.", "setup."];
 
 /// What works on a task is held by the sandbox whatever it is, so these guard nothing though only the user sets them.
-const AGENTS: &str = "agent.";
+const AGENTS: [&str; 2] = ["agent.", "phase."];
 
 /// Whether a key takes part in guarding what lands. A profile sets others that do.
 pub fn is_guard(key: &Key) -> bool {
-    if key.name.starts_with(AGENTS) {
+    if AGENTS.iter().any(|section| key.name.starts_with(section)) {
         return false;
     }
     matches!(

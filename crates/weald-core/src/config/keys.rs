@@ -264,6 +264,30 @@ pub const KEYS: &[Key] = &[
         "which model agents use; empty: their own choice",
     ),
     key(
+        "phase.list",
+        Kind::List,
+        "plan, build, review, qa",
+        "the phases of a task, in their order",
+    ),
+    key(
+        "phase.commands",
+        Kind::OwnList,
+        "",
+        "what does a phase, each as `phase: shell command`",
+    ),
+    key(
+        "phase.drivers",
+        Kind::OwnList,
+        "",
+        "which driver does a phase, each as `phase: driver`",
+    ),
+    key(
+        "phase.prompts",
+        Kind::OwnList,
+        "",
+        "what a phase is about, each as `phase: text`",
+    ),
+    key(
         "landing.strategy",
         Kind::Choice(&["squash", "merge", "rebase", "ff"]),
         "squash",

@@ -39,10 +39,15 @@ impl Trees<'_> {
         folder: &Path,
         sandbox: Option<RunSandbox>,
     ) -> Result<Prepared, AgentError> {
-        let name = agent.tree.as_ref().ok_or_else(|| AgentError::NoTree {
-            agent: agent.id.to_string(),
-        })?;
-        let mut request = self.prepare_run(Some(name.as_str()), sandbox)?;
+        let mut request = match (agent.in_main, &agent.tree) {
+            (true, _) => self.prepare_main()?,
+            (false, Some(name)) => self.prepare_run(Some(name.as_str()), sandbox)?,
+            (false, None) => {
+                return Err(AgentError::NoTree {
+                    agent: agent.id.to_string(),
+                });
+            }
+        };
         let text = self.prompt_for(agent, &request.tree)?;
         let prompt_file = folder.join(PROMPT_FILE);
         fs::write(&prompt_file, &text).map_err(at(&prompt_file))?;
@@ -72,6 +77,7 @@ impl Trees<'_> {
         })?;
         request.notes.extend(start.notes.iter().cloned());
         self.add_environment(agent, &prompt_file, &start, &mut request)?;
+        self.expect_verdict(agent, &mut request)?;
         Ok(Prepared {
             request,
             start,
@@ -129,7 +135,7 @@ impl Trees<'_> {
             tree: &tree.path.display().to_string(),
             branch: &tree.branch,
             target: &tree.target,
-            part: agent.role.as_deref(),
+            part: self.part_of(agent)?.as_deref(),
             before: before.as_deref(),
         }))
     }

@@ -8,6 +8,7 @@ use weald_core::agent::AgentId;
 use weald_core::agent_rules::AgentRefusal;
 use weald_core::id::TaskId;
 use weald_core::name::{SessionName, TreeName};
+use weald_core::races::RaceRefusal;
 use weald_core::session::SessionTaken;
 use weald_core::store::StoreError;
 use weald_core::task_rules::TaskRefusal;
@@ -46,6 +47,9 @@ pub enum AgentError {
     /// The sandbox says no.
     #[error(transparent)]
     Sandbox(#[from] SandboxError),
+    /// A race says no.
+    #[error(transparent)]
+    Race(#[from] RaceRefusal),
     /// Nobody knows it.
     #[error("there is no agent {name}")]
     NotFound {
@@ -79,6 +83,12 @@ pub enum AgentError {
         since: Timestamp,
         /// As which agent.
         agent: Option<AgentId>,
+    },
+    /// There is no main checkout to work in.
+    #[error("{} is no main checkout with a .git of its own", .path.display())]
+    NoCheckout {
+        /// What was looked at.
+        path: PathBuf,
     },
     /// A file of the agent can't be used.
     #[error("{}: {source}", .path.display())]

@@ -2,6 +2,7 @@
 
 use weald_core::agent::{Agent, Outcome};
 use weald_core::agent_rules::{self, AgentInput};
+use weald_core::id::Token;
 use weald_core::session::ProcessState;
 use weald_core::store::{AgentFilter, Durability, Write};
 use weald_core::task::{Task, TaskStatus};
@@ -66,8 +67,37 @@ fn crash(tx: &mut dyn Write, agent: &Agent) -> Result<Agent, AgentError> {
     if !is_held || task.status != TaskStatus::InProgress || !siblings.is_empty() {
         return Ok(crashed);
     }
-    give_back(tx, &task, agent)?;
+    match agent.entry() {
+        // Others of the race may be done: somebody picks, or drops it.
+        Some(_) => park_race(tx, &task, agent.token)?,
+        None => give_back(tx, &task, agent)?,
+    }
     Ok(crashed)
+}
+
+/// Lets the task of a race wait for somebody to pick, once nobody is at work on it and nobody has picked.
+pub(super) fn park_race(tx: &mut dyn Write, task: &Task, token: Token) -> Result<(), AgentError> {
+    let is_held = task
+        .lease
+        .as_ref()
+        .is_some_and(|lease| lease.token == token);
+    let open = tx.agents(&AgentFilter {
+        open: true,
+        task: Some(task.id.clone()),
+    })?;
+    if !is_held || !open.is_empty() || task.worktree.is_some() {
+        return Ok(());
+    }
+    let park = TaskInput::Park {
+        token: Some(token),
+        reason: format!(
+            "its race is over; see it and pick: weald race show {}",
+            task.id
+        ),
+    };
+    let (_, change) = task_rules::decide(task, park, tx.now())?;
+    tx.record(task.owner.as_ref(), change)?;
+    Ok(())
 }
 
 impl Engine {

@@ -30,6 +30,8 @@ pub struct AgentRequest {
     pub model: Option<String>,
     /// The part it plays.
     pub role: Option<String>,
+    /// Whether it works in the main checkout.
+    pub in_main: bool,
     /// What follows.
     pub goal: Goal,
     /// Where its work begins.
@@ -53,6 +55,7 @@ impl AgentRequest {
             command: Vec::new(),
             model: None,
             role: None,
+            in_main: false,
             goal,
             begin_at: Stage::Run,
             resumes: None,
@@ -128,6 +131,7 @@ fn described(
         command: request.command.clone(),
         model: request.model.clone(),
         role: request.role.clone(),
+        in_main: request.in_main,
         goal: request.goal,
         begin_at: request.begin_at,
         resumes: request.resumes,
@@ -160,7 +164,7 @@ fn join(tx: &mut dyn Write, name: &SessionName) -> Result<(), AgentError> {
 
 impl Engine {
     /// Claims for an agent. A claim whose holder is proven dead is given back first.
-    fn claim_for_agent(
+    pub(super) fn claim_for_agent(
         &self,
         tx: &mut dyn Write,
         session: &SessionName,

@@ -76,7 +76,7 @@ impl Trees<'_> {
         let limit = parse_size(self.config.text("agent.log_limit")).unwrap_or(u64::MAX);
         let log = Log::open(&folder, limit).map_err(at(&folder))?;
         let program = prepared.start.command.first().cloned().unwrap_or_default();
-        let tree = self.begin_run(&prepared.request, &program.to_string_lossy())?;
+        let tree = self.run_begins(agent, &prepared.request, &program.to_string_lossy())?;
         let Prepared {
             request,
             start,
@@ -102,11 +102,11 @@ impl Trees<'_> {
         let running = match launched {
             Ok(running) => running,
             Err(error) => {
-                self.end_run(&tree, None)?;
+                self.run_ends(agent, &tree, None)?;
                 return Err(error.into());
             }
         };
-        let (watched, failed) = self.with_snapshots(&tree, || {
+        let (watched, failed) = self.kept_while(agent, &tree, || {
             self.watch(agent, running, driver.as_ref(), start.input, log)
         });
         if let Some(failed) = failed {
@@ -117,7 +117,7 @@ impl Trees<'_> {
             Ok(Watched::TimedOut) => Some(Ended::TimedOut),
             _ => None,
         };
-        let tree = self.end_run(&tree, ended)?;
+        let tree = self.run_ends(agent, &tree, ended)?;
         Ok((watched?, tree))
     }
 

@@ -8,6 +8,7 @@ mod landed;
 mod looking;
 mod memory;
 mod pairs;
+mod patch;
 mod repository;
 mod telling;
 #[cfg(test)]
@@ -21,6 +22,8 @@ use serde::{Deserialize, Serialize};
 use weald_core::id::TreeId;
 use weald_core::name::TreeName;
 use weald_core::tree::Tree;
+
+pub use self::patch::WorkPatch;
 
 use self::memory::{Memory, State};
 use self::pairs::{Outcome, Pair, Side};

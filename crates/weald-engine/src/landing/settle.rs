@@ -6,7 +6,7 @@ use weald_core::id::TaskId;
 use weald_core::landing::{Cleanup, Landing, LandingInput, LandingStatus};
 use weald_core::message::{Draft, MessageType, Urgency};
 use weald_core::name::SessionName;
-use weald_core::store::Durability;
+use weald_core::store::{AgentFilter, Durability};
 use weald_core::task::{Task, TaskStatus};
 use weald_core::task_rules::TaskInput;
 use weald_core::tree::{Tree, TreeStatus};
@@ -127,9 +127,13 @@ impl Trees<'_> {
         if landing.status == LandingStatus::NothingToLand {
             return Ok("kept".to_owned());
         }
+        let landed = format!("landing {}", landing.id);
         let complete = TaskInput::Complete {
             token: landing.task_token,
-            report: Some(format!("landing {}", landing.id)),
+            report: Some(match self.reported(landing, id)? {
+                Some(words) => format!("{words}\n({landed})"),
+                None => landed,
+            }),
         };
         match self.move_started(&task, complete) {
             Ok(()) => Ok("completed".to_owned()),
@@ -139,6 +143,23 @@ impl Trees<'_> {
                 Ok("kept".to_owned())
             }
         }
+    }
+
+    /// What the newest agent in a landing's tree that said something said.
+    fn reported(&self, landing: &Landing, task: &TaskId) -> Result<Option<String>, LandError> {
+        let agents = self.engine.look(|tx| {
+            tx.agents(&AgentFilter {
+                open: false,
+                task: Some(task.clone()),
+            })
+        })?;
+        let here = agents
+            .iter()
+            .rev()
+            .filter(|agent| agent.tree_id == Some(landing.tree_id));
+        let mut words = here.filter_map(|agent| agent.report.as_ref());
+        let words = words.find(|report| !report.report.trim().is_empty());
+        Ok(words.map(|report| report.report.trim().to_owned()))
     }
 
     /// Moves a task; one that nobody started is started first.

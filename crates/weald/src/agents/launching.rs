@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use weald_core::agent::{Agent, End, Outcome};
+use weald_core::agent::{Agent, End, Goal, Outcome};
 use weald_core::agent_rules::AgentInput;
 use weald_core::id::TaskId;
 use weald_core::task_rules::TaskInput;
@@ -51,7 +51,35 @@ pub fn launch(
     begun.inspect_err(|failure| give_back(ground, &agent, &failure.message))
 }
 
-/// An agent that did not begin: its record says why, and its task is free again.
+/// Starts an agent in the main checkout.
+pub fn start_in_main(
+    context: &Context<'_>,
+    ground: &Ground,
+    task: &TaskId,
+    request: &AgentRequest,
+) -> Result<Agent, Failure> {
+    let agent = ground.trees(context)?.start_agent(Some(task), request)?;
+    let begun = supervise(context, ground, &agent);
+    begun.inspect_err(|failure| give_back(ground, &agent, &failure.message))?;
+    Ok(agent)
+}
+
+/// Starts an entry of a race in its tree, under the race's claim.
+pub fn enter(
+    context: &Context<'_>,
+    ground: &Ground,
+    task: &TaskId,
+    request: &AgentRequest,
+    created: &Created,
+) -> Result<Agent, Failure> {
+    let trees = ground.trees(context)?;
+    let agent = trees.start_agent(Some(task), request)?;
+    let begun = trees.place_entry(&agent, created).map_err(Failure::from);
+    let begun = begun.and_then(|agent| supervise(context, ground, &agent).map(|()| agent));
+    begun.inspect_err(|failure| give_back(ground, &agent, &failure.message))
+}
+
+/// An agent that did not begin: its record says why, and its task is free again, unless it is one of several on it.
 fn give_back(ground: &Ground, agent: &Agent, why: &str) {
     let engine = &ground.engine;
     let Ok(current) = engine.agent(agent.id) else {
@@ -69,7 +97,7 @@ fn give_back(ground: &Ground, agent: &Agent, why: &str) {
         at,
     });
     // What can't be recorded now is noticed by the next command: this process is gone by then.
-    if engine.decide_agent(agent.id, end).is_ok() {
+    if engine.decide_agent(agent.id, end).is_ok() && agent.goal != Goal::Stay {
         let release = TaskInput::Release {
             token: Some(agent.token),
         };

@@ -1,12 +1,13 @@
 //! A supervisor's life: watch the command, then do what follows from its end.
 
-use weald_core::agent::{Agent, AgentId, End, FinalReport, Goal, Outcome, Stage, Verification};
+use weald_core::agent::{Agent, AgentId, End, Goal, Outcome, Stage};
 use weald_core::agent_rules::AgentInput;
 use weald_core::landing::{Landing, LandingStatus};
 use weald_core::task_rules::TaskInput;
 use weald_engine::agents::drivers::driver_for;
 use weald_engine::{CommitScope, LandRequest, RemoveRequest, Watched};
 
+use super::reporting::{Ending, write_down};
 use crate::commands::land;
 use crate::context::{Context, Ground};
 use crate::errors::Failure;
@@ -23,11 +24,16 @@ pub fn live(context: &Context<'_>, id: AgentId) -> Result<u8, Failure> {
             context.ui.warn(&failure.message);
             let hint = failure.hint.map(|hint| format!(" ({hint})"));
             let why = format!("{}{}", failure.message, hint.unwrap_or_default());
-            release(&ground, &agent);
+            if agent.goal != Goal::Stay {
+                release(&ground, &agent);
+            }
             ended_as(&ground, Outcome::NotStarted, why)?
         }
     };
     ground.engine.decide_agent(id, AgentInput::End(end))?;
+    if agent.entry().is_some() {
+        ground.engine.await_pick(&agent.task, agent.token)?;
+    }
     context.tell(&ground.engine);
     if agent.session.as_str() == agent.id.to_string() {
         // It was this agent's own, and holds nothing any more.
@@ -78,8 +84,8 @@ fn watch(
     let current = ground.engine.agent(agent.id)?;
     Ok(match watched {
         Watched::Code { code, ok, words } => {
-            report(ground, &current, code, ok, words)?;
-            let reported = ground.engine.agent(agent.id)?.report;
+            let ending = Ending { code, ok, words };
+            let reported = write_down(context, ground, &current, ending)?.report;
             let said_no = reported.is_some_and(|report| !report.success);
             let trouble = match (code, said_no) {
                 (0, false) => None,
@@ -102,29 +108,6 @@ fn watch(
             None,
         ),
     })
-}
-
-/// An agent that did not report itself is reported by what its stream and its exit code say.
-fn report(
-    ground: &Ground,
-    agent: &Agent,
-    code: i32,
-    ok: Option<bool>,
-    words: String,
-) -> Result<(), Failure> {
-    if agent.report.is_some() || (ok.is_none() && words.is_empty()) {
-        return Ok(());
-    }
-    let report = FinalReport {
-        success: code == 0 && ok != Some(false),
-        report: words,
-        files_changed: Vec::new(),
-        verification: Verification::None,
-        verified_by: String::new(),
-        at: ground.engine.now()?,
-    };
-    ground.engine.report_agent(agent.id, agent.token, report)?;
-    Ok(())
 }
 
 /// The command is done: its work lands, or its task is completed, or nothing follows.
@@ -181,8 +164,11 @@ fn scope(ground: &Ground) -> Option<CommitScope> {
 }
 
 fn message(ground: &Ground, agent: &Agent) -> Result<String, Failure> {
-    let task = ground.engine.task(&agent.task)?.task;
-    Ok(task.subject)
+    let subject = ground.engine.task(&agent.task)?.task.subject;
+    Ok(match agent.phase() {
+        Some(phase) => format!("{subject} ({phase})"),
+        None => subject,
+    })
 }
 
 fn commit(context: &Context<'_>, ground: &Ground, agent: &Agent) -> Result<(), Failure> {
@@ -262,11 +248,16 @@ fn judged(
     }
 }
 
+/// What an agent said at its end, if it said anything.
+fn words(agent: &Agent) -> Option<String> {
+    let report = agent.report.as_ref()?;
+    Some(report.report.clone()).filter(|text| !text.trim().is_empty())
+}
+
 fn complete(ground: &Ground, agent: &Agent) -> Result<(), Failure> {
-    let report = agent.report.as_ref().map(|report| report.report.clone());
     let input = TaskInput::Complete {
         token: Some(agent.token),
-        report,
+        report: words(agent),
     };
     ground
         .engine
@@ -288,14 +279,13 @@ fn unsuccessful(
     if agent.goal != Goal::Stay && outcome == Outcome::Crashed {
         ground.engine.give_back_crashed(agent)?;
     } else if agent.goal != Goal::Stay && outcome != Outcome::Superseded {
-        let report = agent.report.as_ref().map(|report| report.report.clone());
         let input = match is_released {
             true => TaskInput::Release {
                 token: Some(agent.token),
             },
             false => TaskInput::Fail {
                 token: Some(agent.token),
-                report: Some(report.unwrap_or_else(|| why.clone())),
+                report: Some(words(agent).unwrap_or_else(|| why.clone())),
             },
         };
         let moved = ground

@@ -2,8 +2,10 @@
 
 use clap::Args;
 use weald_core::resuming::Diagnosis;
+use weald_core::task::TaskStatus;
 use weald_engine::Resumption;
 
+use super::phase;
 use super::work::{self, How, find_or_add};
 use crate::completion;
 use crate::context::{Context, Ground};
@@ -31,6 +33,16 @@ pub struct Resume {
 }
 
 impl Resume {
+    /// The same as the command with these words.
+    pub fn of(task: String, how: How) -> Self {
+        Self {
+            task,
+            fresh: false,
+            how,
+            detach: false,
+        }
+    }
+
     /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
@@ -41,6 +53,18 @@ impl Resume {
             Diagnosis::Completed => return completed(context, &found),
             Diagnosis::Running => return self.running(context, &ground, &found),
             _ => tell(context, &found),
+        }
+        let entry = found
+            .newest
+            .as_ref()
+            .is_some_and(|agent| agent.entry().is_some());
+        if entry && found.task.status == TaskStatus::InProgress {
+            let message = format!("the race of task {task} waits for a pick");
+            return Err(Failure::new("race_undecided", exit::REFUSED, message)
+                .hint(format!("weald race show {task}; weald race pick {task} a")));
+        }
+        if !ground.engine.stages(&task)?.is_empty() {
+            return phase::go_on(context, &ground, &task, &self.how, None, false);
         }
         let mut how = self.how.clone();
         if how.driver.is_none() && how.command.is_empty() {

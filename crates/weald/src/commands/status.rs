@@ -5,11 +5,11 @@ use std::io::{self, Write};
 use clap::Args;
 use weald_core::Timestamp;
 use weald_core::setup::SetupOutcome;
-use weald_engine::{Dirty, TreeView};
+use weald_engine::{Dirty, StageView, TreeView, stages_in_words};
 
 use super::list;
 use crate::completion;
-use crate::context::Context;
+use crate::context::{Context, Ground};
 use crate::errors::Failure;
 use crate::ui::{ACCENT, DIM, Fields, Out, ago, clean, paint};
 
@@ -47,8 +47,16 @@ impl Status {
         }
         let view = trees.look(self.name.as_deref())?;
         drop(progress);
+        let stages = stages_of(&ground, &view)?;
         context.tell(&ground.engine);
-        print(context, &view)
+        let now = context.now();
+        context.ui.answer(
+            || fields(&view, &stages),
+            |out| {
+                told(out, &view, now)?;
+                tell_stages(out, &stages)
+            },
+        )
     }
 }
 
@@ -60,12 +68,14 @@ impl Show {
         let progress = context.ui.progress("looking");
         let view = trees.look(self.name.as_deref())?;
         drop(progress);
+        let stages = stages_of(&ground, &view)?;
         context.tell(&ground.engine);
         let now = context.now();
         context.ui.answer(
-            || Fields::new().with("tree", &view),
+            || fields(&view, &stages),
             |out| {
                 told(out, &view, now)?;
+                tell_stages(out, &stages)?;
                 details(out, &view, now)
             },
         )
@@ -79,6 +89,26 @@ pub fn print(context: &Context<'_>, view: &TreeView) -> Result<u8, Failure> {
         || Fields::new().with("tree", view),
         |out| told(out, view, now),
     )
+}
+
+/// The phases of the task that a tree belongs to.
+fn stages_of(ground: &Ground, view: &TreeView) -> Result<Vec<StageView>, Failure> {
+    match &view.tree.task {
+        Some(task) => Ok(ground.engine.stages(task)?),
+        None => Ok(Vec::new()),
+    }
+}
+
+fn fields(view: &TreeView, stages: &[StageView]) -> Fields {
+    let stages = Some(stages).filter(|stages| !stages.is_empty());
+    Fields::new().with("tree", view).with_some("stages", stages)
+}
+
+fn tell_stages(out: &mut Out, stages: &[StageView]) -> io::Result<()> {
+    match stages.is_empty() {
+        true => Ok(()),
+        false => writeln!(out, "  phases: {}", stages_in_words(stages)),
+    }
 }
 
 fn told(out: &mut Out, view: &TreeView, now: Timestamp) -> io::Result<()> {

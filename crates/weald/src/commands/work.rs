@@ -8,6 +8,7 @@ use weald_engine::{AgentRequest, Created, NewTask, NewTree, Outcome as Made};
 use weald_sandbox::{catch_interrupts, interrupted};
 
 use super::ensure::is_foreign_tree;
+use super::work_in_main;
 use crate::agents::following::{Show, follow};
 use crate::agents::launching::launch;
 use crate::completion;
@@ -31,6 +32,9 @@ pub struct Work {
     new: bool,
     #[command(flatten)]
     how: How,
+    /// Work in the main checkout itself: no tree, nothing lands
+    #[arg(long, conflicts_with = "land")]
+    no_worktree: bool,
     /// Don't wait: the agent works in the background
     #[arg(long)]
     detach: bool,
@@ -105,6 +109,9 @@ impl Work {
         ground.trees(context)?.require_driver(&request)?;
         let task = find_or_add(context, &ground, &self.task, self.new)?;
         let _ = self.yes;
+        if self.no_worktree {
+            return work_in_main::begin(context, &ground, &task, &request, self.detach);
+        }
         begin(context, &ground, &task, &request, self.detach)
     }
 }
@@ -206,7 +213,8 @@ fn is_subject(text: &str) -> bool {
     text.trim().contains(' ') && !text.contains(odd) && !text.starts_with(['-', '.', '/'])
 }
 
-fn tell_placed(context: &Context<'_>, agent: &Agent, created: &Created) {
+/// Says where an agent works.
+pub fn tell_placed(context: &Context<'_>, agent: &Agent, created: &Created) {
     let tree = &created.tree;
     let how = match created.outcome {
         Made::Created => "Worktree created",

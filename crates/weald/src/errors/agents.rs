@@ -5,6 +5,7 @@ use weald_core::Timestamp;
 use weald_core::agent_rules::AgentRefusal;
 use weald_core::id::TaskId;
 use weald_core::name::SessionName;
+use weald_core::races::RaceRefusal;
 use weald_engine::AgentError;
 
 use super::Failure;
@@ -21,6 +22,7 @@ impl From<AgentError> for Failure {
             AgentError::Land(error) => error.into(),
             AgentError::Sandbox(error) => error.into(),
             AgentError::Driver(error) => error.into(),
+            AgentError::Race(refusal) => from_race(&refusal, message),
             AgentError::Refused(refusal) => from_refusal(&refusal, message),
             AgentError::NotFound { .. } => Self::new("agent_not_found", exit::NOT_FOUND, message)
                 .hint("weald agent list --all"),
@@ -43,6 +45,8 @@ impl From<AgentError> for Failure {
                     }
                 })
                 .details(json!({"task": task, "owner": owner, "since": since, "agent": agent})),
+            AgentError::NoCheckout { .. } => Self::new("no_checkout", exit::REFUSED, message)
+                .hint("leave out --no-worktree: the agent gets a tree"),
             AgentError::File { .. } | AgentError::NoIdentity => {
                 Self::new("agent_failed", exit::REFUSED, message)
             }
@@ -64,6 +68,26 @@ impl Failure {
                 "weald session check --task {task}; weald msg send {owner} TEXT"
             ))
             .details(json!({"task": task, "owner": owner, "since": since}))
+    }
+}
+
+fn from_race(refusal: &RaceRefusal, message: String) -> Failure {
+    match refusal {
+        RaceRefusal::NoRace { task } => Failure::new("no_race", exit::NOT_FOUND, message)
+            .hint(format!("weald race {task} -n 2")),
+        RaceRefusal::NoEntry { task, .. } => Failure::new("no_entry", exit::NOT_FOUND, message)
+            .hint(format!("weald race show {task}")),
+        RaceRefusal::NotDone { agent, .. } => {
+            Failure::new("entry_not_done", exit::REFUSED, message)
+                .hint(format!("weald agent logs {agent}"))
+        }
+        RaceRefusal::Picked { tree, landed, .. } => {
+            let failure = Failure::new("picked_already", exit::REFUSED, message);
+            match landed {
+                true => failure.hint("weald queue status --all tells what landed"),
+                false => failure.hint(format!("if it has not landed: weald land {tree}")),
+            }
+        }
     }
 }
 

@@ -65,6 +65,13 @@ impl Failure {
         .details(json!({"key": key}))
     }
 
+    /// An agent asks for what only a person may.
+    pub fn agent_asks(what: &str, why: &str) -> Self {
+        let message = format!("{what} is for persons, and this is an agent's session: {why}");
+        Self::new("agent_session", exit::REFUSED, message)
+            .hint("run it yourself, in a terminal of your own")
+    }
+
     /// A refusal as the landing itself would say it.
     pub fn refusal(reason: Reason) -> Self {
         let exit = refusal_exit(&reason);

@@ -9,7 +9,9 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Start here", &["demo", "init"]),
     (
         "Plan and hand out work",
-        &["task", "work", "resume", "worker"],
+        &[
+            "task", "work", "phase", "race", "resume", "rescue", "worker",
+        ],
     ),
     (
         "Work in trees",

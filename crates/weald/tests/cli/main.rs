@@ -34,8 +34,12 @@ mod landing_undone;
 mod landing_verify;
 mod malformed;
 mod messages;
+mod no_worktree;
+mod phases;
 mod profiles;
+mod race;
 mod real_agents;
+mod rescue;
 mod run_ends;
 mod sandbox;
 mod sandbox_hardening;
@@ -81,6 +85,7 @@ mod trees_work;
 mod views;
 mod views_mended;
 mod work;
+mod work_report;
 
 use weald_testkit::TestEnv;
 

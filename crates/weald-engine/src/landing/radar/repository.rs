@@ -39,6 +39,15 @@ impl Trees<'_> {
         if path.exists() {
             fs::remove_dir_all(&path).map_err(at(&path))?;
         }
+        self.lay_out(&path)?;
+        memory.stamp = self.now()?.to_string();
+        let file = path.join(STAMP);
+        fs::write(&file, &memory.stamp).map_err(at(&file))?;
+        Ok(path)
+    }
+
+    /// An empty repository that borrows from the vault and from main.
+    pub(super) fn lay_out(&self, path: &Path) -> Result<(), LandError> {
         for folder in ["objects/info", "objects/pack", "refs"] {
             let folder = path.join(folder);
             fs::create_dir_all(&folder).map_err(at(&folder))?;
@@ -58,9 +67,7 @@ impl Trees<'_> {
             lines.push(b'\n');
         }
         write("objects/info/alternates", &lines)?;
-        memory.stamp = self.now()?.to_string();
-        write(STAMP, memory.stamp.as_bytes())?;
-        Ok(path)
+        Ok(())
     }
 }
 

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use clap::Args;
 use weald_core::Timestamp;
 use weald_core::id::TaskId;
-use weald_engine::TaskDetail;
+use weald_engine::{StageView, TaskDetail, stages_in_words};
 
 use super::print_line;
 use crate::completion;
@@ -26,15 +26,25 @@ impl Show {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let engine = context.engine()?;
         let detail = engine.task(&self.id)?;
+        let stages = engine.stages(&self.id)?;
         let now = context.now();
         context.ui.answer(
-            || Fields::new().with("task", &detail),
-            |out| print_detail(out, &detail, now),
+            || {
+                Fields::new()
+                    .with("task", &detail)
+                    .with_some("stages", Some(&stages).filter(|stages| !stages.is_empty()))
+            },
+            |out| print_detail(out, &detail, &stages, now),
         )
     }
 }
 
-fn print_detail(out: &mut Out, detail: &TaskDetail, now: Timestamp) -> io::Result<()> {
+fn print_detail(
+    out: &mut Out,
+    detail: &TaskDetail,
+    stages: &[StageView],
+    now: Timestamp,
+) -> io::Result<()> {
     let task = &detail.task;
     print_line(out, task)?;
     let mut line = |name: &str, value: String| match value.is_empty() {
@@ -80,6 +90,7 @@ fn print_detail(out: &mut Out, detail: &TaskDetail, now: Timestamp) -> io::Resul
             .as_ref()
             .map_or_else(String::new, ToString::to_string),
     )?;
+    line("phases", stages_in_words(stages))?;
     line("acceptance", task.acceptance.clone())?;
     line("report", text(&task.report))?;
     line("created", format!("{} ago", ago(task.created_at, now)))?;

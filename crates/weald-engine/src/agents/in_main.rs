@@ -1,0 +1,112 @@
+//! An agent in the main checkout, because somebody said so: no tree, no run on a tree's record, no landing.
+//!
+//! The checkout is the one directory it can write, its `.git` included, so that it can commit. weald's own folder in there
+//! and trees that lie inside the checkout are not seen.
+
+use std::path::Path;
+
+use weald_core::agent::Agent;
+use weald_core::id::TreeId;
+use weald_core::tree::{Base, Tree};
+use weald_sandbox::Ended;
+
+use super::AgentError;
+use crate::confinement::{SandboxRequest, sandbox_policy};
+use crate::trees::{RunRequest, Trees};
+
+/// What the place is called where a tree's name is wanted.
+const NAME: &str = "main-checkout";
+
+impl Trees<'_> {
+    /// Prepares a run in the main checkout.
+    pub(super) fn prepare_main(&self) -> Result<RunRequest, AgentError> {
+        let root = self.place.root();
+        let common = self.place.repository().common_dir().to_owned();
+        if common != root.join(".git") {
+            return Err(AgentError::NoCheckout { path: root });
+        }
+        let mut hidden = self.control_plane();
+        hidden.push(common.join("weald"));
+        for tree in self
+            .records()?
+            .iter()
+            .filter(|tree| tree.path.starts_with(&root))
+        {
+            let inside = [tree.path.clone(), self.trash_directory(&tree.path)?];
+            hidden.extend(inside.into_iter().filter(|path| path.is_dir()));
+        }
+        hidden.dedup();
+        let mut policy = sandbox_policy(
+            self.config,
+            SandboxRequest {
+                home: self.host.home.clone(),
+                write: vec![root.clone()],
+                hidden,
+            },
+        );
+        policy.show.extend(self.shown(&root));
+        let mut environment = self.host.environment.clone();
+        environment.retain(|(name, _)| !name.to_string_lossy().starts_with("WEALD_TREE"));
+        environment.push(("WEALD_MAIN".into(), root.clone().into()));
+        Ok(RunRequest {
+            tree: self.as_tree(&root)?,
+            policy: Some(policy),
+            directory: root,
+            environment,
+            notes: Vec::new(),
+        })
+    }
+
+    /// The checkout where a prompt speaks of a tree; it is on no record.
+    fn as_tree(&self, root: &Path) -> Result<Tree, AgentError> {
+        let (target, commit) = self.target.clone().unwrap_or_default();
+        let base = Base {
+            reference: target.clone(),
+            commit,
+        };
+        let name = NAME.parse().expect("a name");
+        Ok(Tree {
+            branch: target,
+            ..Tree::new(TreeId(0), name, root.to_owned(), base, self.now()?)
+        })
+    }
+
+    /// Records that an agent's run begins, if it is in a tree.
+    pub(super) fn run_begins(
+        &self,
+        agent: &Agent,
+        request: &RunRequest,
+        program: &str,
+    ) -> Result<Tree, AgentError> {
+        match agent.in_main {
+            true => Ok(request.tree.clone()),
+            false => Ok(self.begin_run(request, program)?),
+        }
+    }
+
+    /// Records that it ended.
+    pub(super) fn run_ends(
+        &self,
+        agent: &Agent,
+        tree: &Tree,
+        ended: Option<Ended>,
+    ) -> Result<Tree, AgentError> {
+        match agent.in_main {
+            true => Ok(tree.clone()),
+            false => Ok(self.end_run(tree, ended)?),
+        }
+    }
+
+    /// Does something while the tree is kept every now and then; the user's own checkout is theirs to keep.
+    pub(super) fn kept_while<T>(
+        &self,
+        agent: &Agent,
+        tree: &Tree,
+        work: impl FnOnce() -> T,
+    ) -> (T, Option<String>) {
+        match agent.in_main {
+            true => (work(), None),
+            false => self.with_snapshots(tree, work),
+        }
+    }
+}

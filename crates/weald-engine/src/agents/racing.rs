@@ -1,0 +1,175 @@
+//! Races: the trees of their entries, what the entries came to, and the pick.
+
+use serde::Serialize;
+use weald_core::agent::{Agent, AgentId};
+use weald_core::agent_rules::AgentInput;
+use weald_core::id::TaskId;
+use weald_core::name::TreeName;
+use weald_core::races;
+use weald_core::task::Task;
+use weald_core::tree::TreeStatus;
+
+use super::AgentError;
+use crate::trees::inside::DiffStyle;
+use crate::trees::{
+    Against, Binding, BranchExists, Created, NewTree, RemoveRequest, Removed, Trees,
+};
+
+/// An entry of a race, with what it came to.
+#[derive(Debug, Clone, Serialize)]
+pub struct EntryView {
+    /// Its letter.
+    pub entry: String,
+    /// Its agent.
+    pub agent: AgentId,
+    /// Its tree.
+    pub tree: Option<TreeName>,
+    /// Its branch.
+    pub branch: Option<String>,
+    /// What did it.
+    pub driver: String,
+    /// How its agent ended, or stands.
+    pub state: String,
+    /// What its command said at its end.
+    pub exit: Option<i32>,
+    /// How long it took, or takes.
+    pub seconds: i64,
+    /// How many files it changed.
+    pub files: usize,
+    /// Lines, where its tree is there to be looked at.
+    pub added: Option<u64>,
+    /// Lines, where its tree is there to be looked at.
+    pub deleted: Option<u64>,
+    /// Whether it checked its work.
+    pub verification: &'static str,
+    /// What it cost, where that is known.
+    pub cost_usd: Option<f64>,
+    /// The first line of its report.
+    pub report: String,
+    /// Whether it was picked.
+    pub picked: bool,
+}
+
+impl Trees<'_> {
+    /// Makes the trees of a race. If one can't be made, none is left.
+    pub fn make_race(&self, task: &Task, count: usize) -> Result<Vec<Created>, AgentError> {
+        let base = self.name_for(task)?;
+        let mut made: Vec<Created> = Vec::new();
+        for index in 0..count {
+            let name = format!("{base}-{}", races::letter(index));
+            let before = self.record(&self.name(&name)?)?;
+            let new = NewTree {
+                name: Some(name),
+                // What an earlier race left of its branch is in the vault, and in the trash.
+                branch_exists: match before.is_some_and(|tree| tree.status == TreeStatus::Trashed) {
+                    true => BranchExists::Recreate,
+                    false => BranchExists::Error,
+                },
+                ..NewTree::default()
+            };
+            match self.create(&new) {
+                Ok(created) => made.push(created),
+                Err(error) => {
+                    let names = made.iter().map(|created| &created.tree.name);
+                    self.take_away(names.cloned());
+                    return Err(error.into());
+                }
+            }
+        }
+        Ok(made)
+    }
+
+    /// Puts trees of a race into the trash; what can't go is told, and stays.
+    pub fn take_away(&self, names: impl IntoIterator<Item = TreeName>) -> Vec<Removed> {
+        let request = RemoveRequest {
+            discard: true,
+            reason: Some("its race is over".to_owned()),
+            ..RemoveRequest::default()
+        };
+        let mut removed = Vec::new();
+        for name in names {
+            match self.remove(Some(name.as_str()), &request) {
+                Ok(one) => removed.push(one),
+                Err(error) => self.engine.notice(format!("{name} stays: {error}")),
+            }
+        }
+        removed
+    }
+
+    /// Records where an entry works.
+    pub fn place_entry(&self, agent: &Agent, created: &Created) -> Result<Agent, AgentError> {
+        let tree = &created.tree;
+        let placed = AgentInput::Placed {
+            tree: tree.name.clone(),
+            tree_id: tree.id,
+            branch: tree.branch.clone(),
+        };
+        self.engine.decide_agent(agent.id, placed)
+    }
+
+    /// The entries of a task's newest race, side by side.
+    pub fn race(&self, id: &TaskId) -> Result<(Task, Vec<EntryView>), AgentError> {
+        let task = self.engine.task(id)?.task;
+        let agents = self.engine.agents_on(id)?;
+        let entries = races::entries(&agents);
+        if entries.is_empty() {
+            return Err(races::RaceRefusal::NoRace { task: id.clone() }.into());
+        }
+        let picked = races::picked(&task, &entries).map(|agent| agent.id);
+        let views = entries.iter().map(|agent| self.entry_view(agent, picked));
+        let views = views.collect::<Result<_, _>>()?;
+        Ok((task, views))
+    }
+
+    fn entry_view(&self, agent: &Agent, picked: Option<AgentId>) -> Result<EntryView, AgentError> {
+        let ended = agent.end.as_ref().map(|end| end.at);
+        let until = ended.map_or_else(|| self.now(), Ok)?;
+        let report = agent.report.as_ref();
+        let (mut files, mut lines) = (report.map_or(0, |report| report.files_changed.len()), None);
+        let tree = agent.tree.as_ref().map(TreeName::as_str);
+        // A tree that is gone, or can't be looked at, is told by its agent's report alone.
+        if let Ok(diff) = self.diff(tree, Against::Base, DiffStyle::Files) {
+            let count = |part: fn(&crate::ChangedFile) -> Option<u64>| -> u64 {
+                diff.files.iter().filter_map(part).sum()
+            };
+            lines = Some((count(|file| file.added), count(|file| file.deleted)));
+            let mut names: Vec<_> = diff.files.iter().map(|file| &file.path).collect();
+            names.sort();
+            names.dedup();
+            files = names.len();
+        }
+        let first = report.and_then(|report| report.report.trim().lines().next());
+        Ok(EntryView {
+            entry: agent.entry().unwrap_or_default().to_owned(),
+            agent: agent.id,
+            tree: agent.tree.clone(),
+            branch: agent.branch.clone(),
+            driver: agent.driver.clone(),
+            state: match &agent.end {
+                Some(end) => end.outcome.as_str().to_owned(),
+                None => agent.status.to_string(),
+            },
+            exit: agent.code,
+            seconds: until.duration_since(agent.started_at).as_secs(),
+            files,
+            added: lines.map(|(added, _)| added),
+            deleted: lines.map(|(_, deleted)| deleted),
+            verification: report.map_or("none", |report| report.verification.as_str()),
+            cost_usd: agent.usage.and_then(|usage| usage.cost_usd),
+            report: first.unwrap_or_default().to_owned(),
+            picked: picked == Some(agent.id),
+        })
+    }
+
+    /// Gives the task the tree of an entry. Whoever comes second is refused.
+    pub fn bind_pick(&self, id: &TaskId, name: &str) -> Result<Agent, AgentError> {
+        let task = self.engine.task(id)?.task;
+        let agents = self.engine.agents_on(id)?;
+        let agent = races::pick(&task, &agents, name)?.clone();
+        let tree = agent.tree.clone().ok_or_else(|| AgentError::NoTree {
+            agent: agent.id.to_string(),
+        })?;
+        self.bind(id, tree.as_str(), Binding::default())?;
+        Ok(agent)
+    }
+}

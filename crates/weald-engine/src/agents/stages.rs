@@ -1,0 +1,67 @@
+//! The stage of a task that has phases: what each said last.
+
+use serde::Serialize;
+use weald_core::agent::{Agent, AgentId};
+use weald_core::id::TaskId;
+use weald_core::phases::since_landing;
+
+use super::AgentError;
+use crate::engine::Engine;
+
+/// One phase of a task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct StageView {
+    /// Its name.
+    pub phase: String,
+    /// Its newest agent.
+    pub agent: AgentId,
+    /// `PASS`, `FAIL`, or how its agent stands.
+    pub state: String,
+    /// What it wants fixed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub must_fix: Vec<String>,
+    /// How often it was done.
+    pub runs: u32,
+}
+
+impl Engine {
+    /// The phases of a task since it last landed, in the order in which they came; none for a task without any.
+    pub fn stages(&self, task: &TaskId) -> Result<Vec<StageView>, AgentError> {
+        let agents = self.agents_on(task)?;
+        let mut stages: Vec<StageView> = Vec::new();
+        for agent in since_landing(&agents) {
+            let Some(phase) = agent.phase() else {
+                continue;
+            };
+            let before = stages.iter().position(|stage| stage.phase == phase);
+            let runs = before.map_or(0, |before| stages.remove(before).runs);
+            stages.push(StageView {
+                runs: runs + 1,
+                ..stage(agent, phase)
+            });
+        }
+        Ok(stages)
+    }
+}
+
+fn stage(agent: &Agent, phase: &str) -> StageView {
+    let verdict = agent.verdict.as_ref();
+    StageView {
+        phase: phase.to_owned(),
+        agent: agent.id,
+        state: match verdict {
+            Some(verdict) => verdict.as_str().to_owned(),
+            None => agent.status.to_string(),
+        },
+        must_fix: verdict
+            .map(|verdict| verdict.must_fix.clone())
+            .unwrap_or_default(),
+        runs: 0,
+    }
+}
+
+/// The stages in one line: `plan PASS, build PASS, review running`.
+pub fn stages_in_words(stages: &[StageView]) -> String {
+    let word = |stage: &StageView| format!("{} {}", stage.phase, stage.state);
+    stages.iter().map(word).collect::<Vec<_>>().join(", ")
+}

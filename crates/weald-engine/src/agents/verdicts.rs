@@ -1,0 +1,128 @@
+//! What an agent's work comes to: the verdict of a phase, and the files that git says it changed.
+//!
+//! A verdict is a file in a folder of its own that only this agent's run sees and writes. The host reads it through the
+//! door: bounded, and without following anything.
+
+use std::ffi::OsString;
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
+
+use weald_core::agent::Agent;
+use weald_core::phases::{self, Verdict};
+use weald_core::store::AgentFilter;
+use weald_core::tree::Tree;
+use weald_git::{Door, DoorError};
+use weald_sandbox::Revealed;
+
+use super::AgentError;
+use super::error::at;
+use crate::trees::inside::{DiffStyle, Job};
+use crate::trees::visit::Access;
+use crate::trees::{RunRequest, Trees};
+
+/// The file's name.
+const FILE: &str = "verdict.json";
+
+/// The largest verdict that is read.
+const LIMIT: u64 = 256 * 1024;
+
+/// How many changed files a report names.
+const FILES: usize = 1000;
+
+/// How much a visit may tell.
+const TEXT: usize = 1 << 20;
+
+impl Trees<'_> {
+    /// The part that an agent plays, in words.
+    pub(super) fn part_of(&self, agent: &Agent) -> Result<Option<String>, AgentError> {
+        if agent.entry().is_some() {
+            let text = "Several agents do this task at the same time, each in a tree of its own. The best work lands.";
+            return Ok(Some(text.to_owned()));
+        }
+        let Some(phase) = agent.phase() else {
+            return Ok(None);
+        };
+        let before = self.engine.agents(&AgentFilter {
+            open: false,
+            task: Some(agent.task.clone()),
+        })?;
+        let must_fix = phases::course(self.config.list("phase.list"), &before).must_fix;
+        let own = phases::entry(self.config.list("phase.prompts"), phase);
+        let file = self.verdict_folder(agent).join(FILE);
+        Ok(Some(phases::part(
+            phase,
+            own,
+            &must_fix,
+            &file.display().to_string(),
+        )))
+    }
+
+    fn verdict_folder(&self, agent: &Agent) -> PathBuf {
+        let tree = agent.tree_id.unwrap_or_default().to_string();
+        let folder = self.place.homes().join(tree).join("verdicts");
+        folder.join(agent.id.to_string())
+    }
+
+    /// Gives a phase its place for a verdict, and tells its run about it.
+    pub(super) fn expect_verdict(
+        &self,
+        agent: &Agent,
+        request: &mut RunRequest,
+    ) -> Result<(), AgentError> {
+        let Some(role) = &agent.role else {
+            return Ok(());
+        };
+        let environment = &mut request.environment;
+        environment.push(("WEALD_ROLE".into(), role.into()));
+        if agent.phase().is_none() {
+            return Ok(());
+        }
+        let folder = self.verdict_folder(agent);
+        let mut builder = DirBuilder::new();
+        builder.recursive(true).mode(0o700);
+        builder.create(&folder).map_err(at(&folder))?;
+        environment.push((
+            OsString::from("WEALD_VERDICT_FILE"),
+            folder.join(FILE).into(),
+        ));
+        if let Some(policy) = &mut request.policy {
+            policy.reveal.push(Revealed {
+                path: folder,
+                writable: true,
+            });
+        }
+        Ok(())
+    }
+
+    /// What a phase wrote, if it wrote anything; it is taken away, so that nobody reads it twice.
+    pub fn written_verdict(&self, agent: &Agent) -> Option<Result<Verdict, String>> {
+        let folder = self.verdict_folder(agent);
+        let door = Door::open(&folder).ok()?;
+        let written = match door.read(FILE, LIMIT) {
+            Ok(bytes) => Verdict::parse(&bytes),
+            Err(DoorError::Absent { .. }) => return None,
+            Err(error) => Err(error.to_string()),
+        };
+        let _ = door.remove(FILE);
+        Some(written)
+    }
+
+    /// The files that differ from a tree's base, committed or not; at most so many that a record can hold them.
+    pub fn changed_files(&self, name: &str) -> Result<Vec<String>, AgentError> {
+        let tree: Tree = self.named(Some(name))?;
+        let site = self.site(&tree)?;
+        let job = Job::Diff {
+            base: tree.base.commit.clone(),
+            against: None,
+            style: DiffStyle::Files,
+            limit: TEXT,
+        };
+        let reply = self.do_inside(name, &site, Access::Read, job)?;
+        let mut files: Vec<String> = reply.files.into_iter().map(|file| file.path).collect();
+        files.sort();
+        files.dedup();
+        files.truncate(FILES);
+        Ok(files)
+    }
+}

@@ -1,0 +1,76 @@
+//! What is written down of an agent when its command has ended: its report, the files git says it changed, its verdict.
+
+use weald_core::agent::{Agent, FinalReport, Verification};
+use weald_core::agent_rules::AgentInput;
+use weald_core::phases::{Ruling, Verdict};
+use weald_engine::Trees;
+
+use crate::context::{Context, Ground};
+use crate::errors::Failure;
+
+/// How a command ended.
+pub struct Ending {
+    /// Its exit code.
+    pub code: i32,
+    /// What its stream said of success.
+    pub ok: Option<bool>,
+    /// Its last words.
+    pub words: String,
+}
+
+/// Writes it down. An agent that did not report itself is reported by what its stream and its exit code say.
+pub fn write_down(
+    context: &Context<'_>,
+    ground: &Ground,
+    agent: &Agent,
+    ending: Ending,
+) -> Result<Agent, Failure> {
+    let (engine, trees) = (&ground.engine, ground.trees(context)?);
+    let code = ending.code;
+    if agent.report.is_none() {
+        let report = FinalReport {
+            success: code == 0 && ending.ok != Some(false),
+            report: ending.words,
+            files_changed: Vec::new(),
+            verification: Verification::None,
+            verified_by: String::new(),
+            at: engine.now()?,
+        };
+        // Somebody who took the task over speaks for it now; what this one left is kept all the same.
+        if let Err(error) = engine.report_agent(agent.id, agent.token, report) {
+            context.ui.warn(&error.to_string());
+        }
+    }
+    if let Some(tree) = &agent.tree {
+        match trees.changed_files(tree.as_str()) {
+            Ok(files) => drop(engine.decide_agent(agent.id, AgentInput::Changed { files })?),
+            Err(error) => context
+                .ui
+                .warn(&format!("what {} changed can't be told: {error}", agent.id)),
+        }
+    }
+    let agent = engine.agent(agent.id)?;
+    match verdict(&trees, &agent, code) {
+        Some(verdict) => Ok(engine.decide_agent(agent.id, AgentInput::Judged(verdict))?),
+        None => Ok(agent),
+    }
+}
+
+/// The verdict of a phase. One that something killed has none: it is done again.
+fn verdict(trees: &Trees<'_>, agent: &Agent, code: i32) -> Option<Verdict> {
+    agent.phase()?;
+    let written = trees.written_verdict(agent);
+    if code > 128 {
+        return None;
+    }
+    let verdict = Verdict::of(written, code);
+    let refusal = agent.report.as_ref().filter(|report| !report.success);
+    match refusal.filter(|_| verdict.passes()) {
+        Some(report) => Some(Verdict {
+            ruling: Ruling::Fail,
+            must_fix: vec![format!("it reported a failure: {}", report.report)],
+            ..verdict
+        }),
+        None => Some(verdict),
+    }
+}

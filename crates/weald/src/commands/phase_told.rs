@@ -1,0 +1,120 @@
+//! What came out of a task's phases, for people and programs.
+
+use std::io::{self, Write};
+
+use serde_json::json;
+use weald_core::agent::Agent;
+use weald_core::landing::{Landing, LandingStatus};
+use weald_core::task::Task;
+use weald_engine::{StageView, stages_in_words};
+use weald_sandbox::interrupted;
+
+use super::work_told;
+use crate::context::{Context, Ground};
+use crate::errors::Failure;
+use crate::exit;
+use crate::ui::{Fields, Out, clean, clean_line};
+
+/// How it came out.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// All have passed; the agent is the one that landed the work.
+    Passed,
+    /// One failed too often.
+    Blocked,
+    /// One ended without a verdict.
+    Stopped,
+    /// The one that was asked for is done.
+    Only,
+}
+
+impl Outcome {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Passed => "passed",
+            Self::Blocked => "blocked",
+            Self::Stopped => "stopped",
+            Self::Only => "done",
+        }
+    }
+}
+
+/// Tells it.
+pub fn answer(
+    context: &Context<'_>,
+    ground: &Ground,
+    agent: &Agent,
+    outcome: Outcome,
+) -> Result<u8, Failure> {
+    let engine = &ground.engine;
+    let task = engine.task(&agent.task)?.task;
+    let trees = ground.trees(context)?;
+    let landing = match agent.end.as_ref().and_then(|end| end.landing) {
+        Some(id) => Some(trees.landing(id)?),
+        None => None,
+    };
+    let tree = agent.tree.as_ref();
+    let tree = tree.and_then(|name| trees.named(Some(name.as_str())).ok());
+    let view = tree.map(|tree| trees.view(tree));
+    let stages = engine.stages(&agent.task)?;
+    context.tell(engine);
+    context.ui.answer(
+        || {
+            let phase = json!({
+                "outcome": outcome.as_str(),
+                "stages": stages,
+                "must_fix": agent.verdict.as_ref().map(|verdict| &verdict.must_fix),
+            });
+            Fields::new()
+                .with("phase", &phase)
+                .with("task", &task)
+                .with("tree", &view)
+                .with("agent", agent)
+                .with("landing", &landing)
+        },
+        |out| tell(out, outcome, agent, &task, landing.as_ref(), &stages),
+    )?;
+    Ok(exit_of(outcome, agent, landing.as_ref()))
+}
+
+fn exit_of(outcome: Outcome, agent: &Agent, landing: Option<&Landing>) -> u8 {
+    let is_conflict = landing.is_some_and(|landing| landing.status == LandingStatus::Conflict);
+    match outcome {
+        Outcome::Stopped => interrupted().map_or(exit::REFUSED, |signal| 128 + signal),
+        Outcome::Only if agent.verdict.as_ref().is_some_and(|said| said.passes()) => exit::DONE,
+        Outcome::Passed if agent.is_done() => exit::DONE,
+        Outcome::Passed if is_conflict => exit::CONFLICT,
+        _ => exit::REFUSED,
+    }
+}
+
+fn tell(
+    out: &mut Out,
+    outcome: Outcome,
+    agent: &Agent,
+    task: &Task,
+    landing: Option<&Landing>,
+    stages: &[StageView],
+) -> io::Result<()> {
+    let (id, phase) = (&task.id, agent.phase().unwrap_or_default());
+    let words = stages_in_words(stages);
+    match outcome {
+        Outcome::Passed => return work_told::tell(out, agent, task, landing),
+        Outcome::Blocked => {
+            let report = task.report.as_deref().unwrap_or_default();
+            writeln!(out, "✗ task {id} is blocked: {}", clean(report))?;
+        }
+        Outcome::Stopped => {
+            let why = agent.end.as_ref().map(|end| clean_line(&end.why));
+            let why = why.unwrap_or_default();
+            writeln!(out, "✗ phase {phase} ended without a verdict: {why}")?;
+        }
+        Outcome::Only => writeln!(out, "phase {phase} is done")?,
+    }
+    writeln!(out, "  so far: {words}")?;
+    if let (Some(tree), Some(branch)) = (&agent.tree, &agent.branch) {
+        writeln!(out, "  kept: worktree {tree} (branch {branch})")?;
+    }
+    writeln!(out, "  output: weald agent logs {}", agent.id)?;
+    writeln!(out, "  go on: weald phase {id}")
+}

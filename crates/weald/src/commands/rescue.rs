@@ -1,0 +1,381 @@
+//! `weald rescue`
+
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::PathBuf;
+
+use clap::Args;
+use serde::Serialize;
+use weald_core::agent::{Agent, AgentStatus, Goal};
+use weald_core::id::TaskId;
+use weald_core::resuming::Diagnosis;
+use weald_engine::{
+    Against, AgentRequest, BranchExists, ChangedFile, CommitScope, Created, DiffStyle, LOG_FILE,
+    NewTree, RemoveRequest, Resumption, SnapshotView, TreeView, agent_folder,
+};
+use weald_sandbox::catch_interrupts;
+
+use super::resume::Resume;
+use super::work::{self, How, tell_placed};
+use crate::agents::following::{Show, follow};
+use crate::agents::launching::launch;
+use crate::completion;
+use crate::context::{Context, Ground};
+use crate::errors::Failure;
+use crate::exit;
+use crate::ui::{Fields, Out, clean_line};
+
+/// How much of the end of a log is looked at, and how many lines of it are shown.
+const TAIL: u64 = 8 * 1024;
+const LINES: usize = 8;
+
+/// How many uncommitted files are named.
+const FILES: usize = 20;
+
+/// See what an agent left that died or failed, save it, and choose how to go on
+///
+/// Whatever is not committed is kept as a snapshot first. Without a choice nothing else changes.
+#[derive(Args)]
+pub struct Rescue {
+    /// Which task
+    #[arg(value_name = "TASK", add = completion::tasks())]
+    task: TaskId,
+    /// Also commit what is not committed, on the tree's branch
+    #[arg(long)]
+    commit: bool,
+    #[command(flatten)]
+    choice: Choice,
+    #[command(flatten)]
+    how: How,
+}
+
+#[derive(Args)]
+#[group(multiple = false)]
+struct Choice {
+    /// Go on in the same tree (as weald resume)
+    #[arg(long = "continue")]
+    go_on: bool,
+    /// Begin anew in a fresh tree; the old one goes to the trash
+    #[arg(long)]
+    restart: bool,
+    /// Write everything since the base to a file that git apply takes
+    #[arg(long, value_name = "FILE")]
+    patch: Option<PathBuf>,
+    /// Put the tree into the trash
+    #[arg(long)]
+    trash: bool,
+}
+
+/// What is known of a task that went wrong.
+#[derive(Serialize)]
+struct Evidence {
+    task: TaskId,
+    diagnosis: Diagnosis,
+    agent: Option<Agent>,
+    last_output: Vec<String>,
+    tree: Option<TreeView>,
+    uncommitted: Vec<ChangedFile>,
+    snapshot: Option<SnapshotView>,
+    choices: Vec<String>,
+}
+
+impl Rescue {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let ground = context.ground()?;
+        let found = ground.trees(context)?.diagnose(&self.task)?;
+        self.refuse_running(&found)?;
+        let evidence = gather(context, &ground, &found)?;
+        let tree = evidence
+            .tree
+            .as_ref()
+            .map(|view| view.tree.name.to_string());
+        if self.commit {
+            let name = required(&tree, &self.task)?;
+            let message = format!("Rescued work of task {}", self.task);
+            let trees = ground.trees(context)?;
+            trees.commit_work(name, CommitScope::All, &message)?;
+            trees.look(Some(name))?;
+        }
+        context.tell(&ground.engine);
+        let choice = &self.choice;
+        if let Some(file) = &choice.patch {
+            return patch(
+                context,
+                &ground,
+                &evidence,
+                required(&tree, &self.task)?,
+                file,
+            );
+        }
+        if choice.go_on {
+            tell(context, &evidence);
+            return Resume::of(self.task.to_string(), self.how).run(context);
+        }
+        if choice.restart {
+            tell(context, &evidence);
+            return self.restart(context, &ground, &found, tree.as_deref());
+        }
+        if choice.trash {
+            return trash(context, &ground, &evidence, required(&tree, &self.task)?);
+        }
+        answer(context, &evidence, &[])
+    }
+
+    /// Whoever works is left alone; of one that stalled the tree can be seen and saved.
+    fn refuse_running(&self, found: &Resumption) -> Result<(), Failure> {
+        let Some(agent) = found
+            .newest
+            .as_ref()
+            .filter(|agent| !agent.status.is_over())
+        else {
+            return Ok(());
+        };
+        let changes = self.commit || self.choice.go_on || self.choice.restart || self.choice.trash;
+        if agent.status == AgentStatus::Stalled && !changes {
+            return Ok(());
+        }
+        let message = format!("agent {} is at work ({})", agent.id, agent.status);
+        Err(
+            Failure::new("agent_running", exit::BUSY, message).hint(format!(
+                "weald agent stop {id}, or weald agent pulse {id}",
+                id = agent.id
+            )),
+        )
+    }
+
+    fn restart(
+        &self,
+        context: &Context<'_>,
+        ground: &Ground,
+        found: &Resumption,
+        tree: Option<&str>,
+    ) -> Result<u8, Failure> {
+        catch_interrupts();
+        if let Some(tree) = tree {
+            to_trash(context, ground, tree)?;
+        }
+        let last = found.newest.as_ref();
+        let mut how = self.how.clone();
+        if how.driver.is_none() && how.command.is_empty() {
+            how.driver = last.map(|agent| agent.driver.clone());
+            how.command = last.map(|agent| agent.command.clone()).unwrap_or_default();
+        }
+        let request = how.request(ground);
+        let request = AgentRequest {
+            goal: match request.goal {
+                Goal::Stay => Goal::Land,
+                goal => goal,
+            },
+            reopen: true,
+            ..request
+        };
+        let new = NewTree {
+            branch_exists: BranchExists::Recreate,
+            ..NewTree::default()
+        };
+        let placed = |agent: &Agent, created: &Created| tell_placed(context, agent, created);
+        let launched = launch(context, ground, Some(&self.task), &request, new, placed)?;
+        let agent = follow(context, ground, launched.agent.id, Show::Output)?;
+        work::answer(context, ground, &agent)
+    }
+}
+
+fn required<'t>(tree: &'t Option<String>, task: &TaskId) -> Result<&'t str, Failure> {
+    tree.as_deref().ok_or_else(|| {
+        Failure::new(
+            "no_tree",
+            exit::REFUSED,
+            format!("task {task} has no tree to rescue"),
+        )
+        .hint(format!("weald resume {task}; weald trash list"))
+    })
+}
+
+/// Looks at everything, and saves what is not committed.
+fn gather(context: &Context<'_>, ground: &Ground, found: &Resumption) -> Result<Evidence, Failure> {
+    let trees = ground.trees(context)?;
+    let (task, newest) = (&found.task, &found.newest);
+    let of_agent = newest.as_ref().and_then(|agent| agent.tree.clone());
+    let name = task.worktree.clone().or(of_agent);
+    let tree = match &name {
+        Some(name) if trees.named(Some(name.as_str())).is_ok() => {
+            Some(trees.look(Some(name.as_str()))?)
+        }
+        _ => None,
+    };
+    let is_there = tree.as_ref().filter(|view| view.problem.is_none());
+    let name = is_there.map(|view| view.tree.name.to_string());
+    let (mut uncommitted, mut snapshot) = (Vec::new(), None);
+    if let Some(name) = &name {
+        snapshot = Some(trees.snapshot(Some(name))?);
+        let diff = trees.diff(Some(name), Against::Base, DiffStyle::Files)?;
+        let files = diff.files.into_iter();
+        uncommitted = files.filter(|file| file.state != "committed").collect();
+    }
+    let id = &task.id;
+    let words = |choice: &str| format!("weald rescue {id} {choice}");
+    let choices = ["--continue", "--restart", "--patch FILE", "--trash"];
+    Ok(Evidence {
+        task: id.clone(),
+        diagnosis: found.diagnosis,
+        last_output: newest
+            .as_ref()
+            .map_or(Vec::new(), |agent| last_lines(ground, agent)),
+        agent: newest.clone(),
+        tree,
+        uncommitted,
+        snapshot,
+        choices: choices.iter().map(|choice| words(choice)).collect(),
+    })
+}
+
+/// The last lines that an agent wrote.
+fn last_lines(ground: &Ground, agent: &Agent) -> Vec<String> {
+    let path = agent_folder(&ground.place, agent.id).join(LOG_FILE);
+    let read = || -> io::Result<Vec<u8>> {
+        let mut file = std::fs::File::open(path)?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    let bytes = read().unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    let lines: Vec<_> = text
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .collect();
+    let from = lines.len().saturating_sub(LINES);
+    let short = |line: &&str| line.chars().take(200).collect();
+    lines[from..].iter().map(short).collect()
+}
+
+fn patch(
+    context: &Context<'_>,
+    ground: &Ground,
+    evidence: &Evidence,
+    tree: &str,
+    file: &PathBuf,
+) -> Result<u8, Failure> {
+    let made = ground.trees(context)?.work_patch(tree)?;
+    std::fs::write(file, &made.text).map_err(|error| Failure::file(file, &error))?;
+    for path in &made.left_out {
+        context
+            .ui
+            .warn(&format!("{} is too large for it", clean_line(path)));
+    }
+    let base = made.base.chars().take(12).collect::<String>();
+    let done = format!("{} holds it; on {base}: git apply {0}", file.display());
+    answer(context, evidence, &[done])
+}
+
+fn to_trash(context: &Context<'_>, ground: &Ground, tree: &str) -> Result<String, Failure> {
+    let request = RemoveRequest {
+        discard: true,
+        reason: Some("rescued".to_owned()),
+        ..RemoveRequest::default()
+    };
+    let removed = ground.trees(context)?.remove(Some(tree), &request)?;
+    let restore = removed.restore.unwrap_or_default();
+    let told = format!("{tree} is in the trash: {restore}");
+    context.ui.note(&told);
+    Ok(told)
+}
+
+fn trash(
+    context: &Context<'_>,
+    ground: &Ground,
+    evidence: &Evidence,
+    tree: &str,
+) -> Result<u8, Failure> {
+    let told = to_trash(context, ground, tree)?;
+    answer(context, evidence, &[told])
+}
+
+fn answer(context: &Context<'_>, evidence: &Evidence, done: &[String]) -> Result<u8, Failure> {
+    context.ui.answer(
+        || Fields::new().with("rescue", evidence).with("done", done),
+        |out| {
+            print(out, evidence)?;
+            for line in done {
+                writeln!(out, "{line}")?;
+            }
+            if done.is_empty() {
+                writeln!(out, "go on with one of:")?;
+                for choice in &evidence.choices {
+                    writeln!(out, "  {choice}")?;
+                }
+            }
+            Ok(())
+        },
+    )
+}
+
+/// The evidence beside an answer of its own.
+fn tell(context: &Context<'_>, evidence: &Evidence) {
+    if let Some(snapshot) = &evidence.snapshot {
+        let note = format!("what is not committed is in snapshot {}", snapshot.id);
+        context.ui.note(&note);
+    }
+}
+
+fn print(out: &mut Out, evidence: &Evidence) -> io::Result<()> {
+    let task = &evidence.task;
+    match &evidence.agent {
+        None => writeln!(out, "no agent worked on task {task}")?,
+        Some(agent) => {
+            let end = agent.end.as_ref();
+            let how = end.map_or(agent.status.to_string(), |end| {
+                end.outcome.as_str().replace('_', " ")
+            });
+            let why = end.map(|end| clean_line(&end.why)).unwrap_or_default();
+            let code = agent
+                .code
+                .map_or(String::new(), |code| format!(", exit code {code}"));
+            writeln!(
+                out,
+                "task {task}: agent {} is over ({how}){code}: {why}",
+                agent.id
+            )?;
+        }
+    }
+    if !evidence.last_output.is_empty() {
+        writeln!(out, "its last output:")?;
+        for line in &evidence.last_output {
+            writeln!(out, "  | {}", clean_line(line))?;
+        }
+    }
+    let Some(view) = &evidence.tree else {
+        return writeln!(out, "it has no tree; see weald trash list");
+    };
+    let (name, branch) = (&view.tree.name, &view.tree.branch);
+    if let Some(problem) = &view.problem {
+        return writeln!(out, "tree {name}: {}", clean_line(problem));
+    }
+    let ahead = view.ahead.unwrap_or(0);
+    writeln!(
+        out,
+        "tree {name} (branch {branch}): {ahead} commits, {} files not committed",
+        evidence.uncommitted.len()
+    )?;
+    for file in evidence.uncommitted.iter().take(FILES) {
+        writeln!(out, "  {:<10} {}", file.state, clean_line(&file.path))?;
+    }
+    if let Some(more) = evidence
+        .uncommitted
+        .len()
+        .checked_sub(FILES)
+        .filter(|more| *more > 0)
+    {
+        writeln!(out, "  … and {more} more")?;
+    }
+    match &evidence.snapshot {
+        Some(snapshot) => writeln!(
+            out,
+            "saved as snapshot {id}: weald snapshot restore {name} {id}",
+            id = snapshot.id
+        ),
+        None => Ok(()),
+    }
+}
