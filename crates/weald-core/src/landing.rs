@@ -227,6 +227,9 @@ pub struct Landing {
     /// True when the tree shall stay whatever the configuration says.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub keep: bool,
+    /// What spoke against it when somebody landed it all the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forced: Option<String>,
     /// Set while the target is being moved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intent: Option<MoveIntent>,
@@ -270,6 +273,7 @@ impl Landing {
             waiter: None,
             task_token: None,
             keep: false,
+            forced: None,
             intent: None,
             gate: None,
             conflicts: Vec::new(),

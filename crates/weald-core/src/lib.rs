@@ -28,6 +28,7 @@ pub mod name;
 pub mod naming;
 pub mod phases;
 pub mod ports;
+pub mod preconditions;
 pub mod prompt;
 pub mod queue;
 pub mod races;

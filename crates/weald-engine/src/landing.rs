@@ -18,6 +18,7 @@ mod lander;
 mod moving;
 mod queue;
 mod radar;
+mod readiness;
 mod revert;
 mod settle;
 mod source;

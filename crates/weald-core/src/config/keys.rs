@@ -288,6 +288,12 @@ pub const KEYS: &[Key] = &[
         "what a phase is about, each as `phase: text`",
     ),
     key(
+        "landing.requires",
+        Kind::Guarded(&["nothing", "report"]),
+        "nothing",
+        "what a task's tree needs to land: report: a task that is done, with a report, and no failed verification",
+    ),
+    key(
         "landing.strategy",
         Kind::Choice(&["squash", "merge", "rebase", "ff"]),
         "squash",

@@ -41,6 +41,8 @@ pub struct LandRequest {
     pub on_conflict: OnConflict,
     /// The token of the claim, for the completion of its task.
     pub token: Option<(TaskId, Token)>,
+    /// Land it though its agents say that it is not ready; that is recorded.
+    pub force: bool,
     /// Commit what is not committed first, with these words.
     pub commit: Option<(CommitScope, String)>,
 }
@@ -123,6 +125,14 @@ impl Trees<'_> {
             Err(LandError::Refused(reason)) => (tree.clone(), Err(reason)),
             Err(error) => return Err(error),
         };
+        let (ready, forced) = match (ready, self.unready(&tree)?) {
+            (Ok(_), Some(reason)) if !request.force => (Err(Box::new(reason)), None),
+            (ready, reason) => (ready, reason.map(|reason| reason.message)),
+        };
+        if let Some(why) = &forced {
+            self.engine
+                .notice(format!("{} lands by force: {why}", tree.name));
+        }
         let strategy = self.strategy(request);
         let waiter = match request.no_wait {
             true => None,
@@ -149,6 +159,7 @@ impl Trees<'_> {
                 strategy,
                 waiter,
                 keep: request.keep,
+                forced,
                 queued_by: self.actor().cloned(),
                 task_token: self.claim_of(tx, &tree, request)?,
                 ..Landing::new(id, &tree, head, tx.now())
@@ -299,7 +310,7 @@ impl Trees<'_> {
                 strategy: self.strategy(request),
                 ..Landing::new(LandingId(0), &tree, String::new(), now)
             };
-            let input = match self.would_land(&mut landing, tree, tip, &ahead) {
+            let input = match self.would_land(&mut landing, tree, tip, &ahead, request.force) {
                 Ok(input) => input,
                 Err(LandError::Refused(reason)) => LandingInput::Refuse(*reason),
                 Err(error) => return Err(error),
@@ -323,8 +334,12 @@ impl Trees<'_> {
         tree: Tree,
         tip: Option<String>,
         ahead: &[Ahead],
+        force: bool,
     ) -> Result<LandingInput, LandError> {
         let (tree, head) = self.ready_head(&tree)?;
+        if let Some(reason) = self.unready(&tree)?.filter(|_| !force) {
+            return Err(LandError::Refused(Box::new(reason)));
+        }
         landing.head = head;
         let old_tip = self.landing_tip(&tree.target)?;
         let tip = tip.unwrap_or_else(|| old_tip.clone());

@@ -43,6 +43,9 @@ pub struct Land {
     /// Keep the tree, its branch and its record
     #[arg(long)]
     keep: bool,
+    /// Land it though its task, its report or a phase says that it is not ready; that is recorded
+    #[arg(long)]
+    force: bool,
     /// After a conflict, leave those behind it alone
     #[arg(long)]
     stop_on_conflict: bool,
@@ -85,6 +88,9 @@ impl Land {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.landing_ground()?;
         ground.warn_of_settings(context);
+        if self.force {
+            context.refuse_agent("--force")?;
+        }
         let request = self.request(context, &ground)?;
         if self.dry_run {
             let trees = ground.trees(context)?;
@@ -120,6 +126,7 @@ impl Land {
             }),
             no_wait: self.no_wait,
             keep: self.keep,
+            force: self.force,
             stop_on_conflict: self.stop_on_conflict,
             on_conflict: match self.on_conflict {
                 OnConflictArg::Abort => OnConflict::Abort,

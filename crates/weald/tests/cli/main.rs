@@ -27,6 +27,7 @@ mod landing_merged;
 mod landing_moving;
 mod landing_queue;
 mod landing_races;
+mod landing_ready;
 mod landing_source;
 mod landing_storm;
 mod landing_takeover;

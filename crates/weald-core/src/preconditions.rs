@@ -1,0 +1,233 @@
+//! What a task's tree needs before it lands: the word of whoever worked in it.
+
+use crate::agent::{Agent, Verification};
+use crate::id::TreeId;
+use crate::phases::{newest_verdicts, since_landing};
+use crate::task::{Task, TaskStatus};
+
+/// What is asked of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Requirement {
+    /// Nothing: a tree lands when somebody says so.
+    Nothing,
+    /// A task that is done, and what was done.
+    Report,
+}
+
+impl Requirement {
+    /// Reads the value of `landing.requires`; what is not known asks for more.
+    pub fn parse(text: &str) -> Self {
+        match text {
+            "nothing" => Self::Nothing,
+            _ => Self::Report,
+        }
+    }
+}
+
+/// What speaks against a landing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Missing {
+    /// Nobody said that it is done.
+    #[error("nobody reported that the task is done")]
+    Done,
+    /// Nobody said what was done.
+    #[error("there is no report of what was done")]
+    Report,
+    /// Its agent checked, and something was not well.
+    #[error("{agent} checked its work, and that failed")]
+    Verification {
+        /// Which.
+        agent: String,
+    },
+    /// A phase did not pass.
+    #[error("phase {phase} said FAIL: {items}")]
+    Verdict {
+        /// Which.
+        phase: String,
+        /// What it wants fixed.
+        items: String,
+    },
+}
+
+/// What speaks against landing a tree of a task, by the agents that worked on it, from the first to the last.
+pub fn missing(
+    requirement: Requirement,
+    task: &Task,
+    tree: TreeId,
+    agents: &[Agent],
+) -> Vec<Missing> {
+    let here: Vec<Agent> = since_landing(agents)
+        .iter()
+        .filter(|agent| agent.tree_id == Some(tree))
+        .cloned()
+        .collect();
+    let newest = here
+        .iter()
+        .rev()
+        .find_map(|agent| Some((agent, agent.report.as_ref()?)));
+    let mut missing = Vec::new();
+    if requirement == Requirement::Report {
+        let is_done = task.status == TaskStatus::Completed
+            || newest.is_some_and(|(_, report)| report.success);
+        let spoken = newest.map(|(_, report)| report.report.as_str());
+        let is_told = [spoken, task.report.as_deref()]
+            .into_iter()
+            .flatten()
+            .any(|text| !text.trim().is_empty());
+        missing.extend((!is_done).then_some(Missing::Done));
+        missing.extend((!is_told).then_some(Missing::Report));
+    }
+    if let Some((agent, report)) = newest
+        && report.verification == Verification::Failed
+    {
+        let agent = agent.id.to_string();
+        missing.push(Missing::Verification { agent });
+    }
+    let failing = newest_verdicts(&here)
+        .into_iter()
+        .filter(|(_, _, verdict)| !verdict.passes())
+        .map(|(_, phase, verdict)| Missing::Verdict {
+            phase: phase.to_owned(),
+            items: verdict.must_fix.join("; "),
+        })
+        .collect::<Vec<_>>();
+    missing.extend(failing);
+    missing
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::agent::{AgentId, FinalReport, Goal, Post};
+    use crate::id::{TaskId, Token};
+    use crate::phases::{Ruling, Verdict};
+
+    fn agent(id: u64, report: Option<(bool, &str, Verification)>) -> Agent {
+        let now = Timestamp::UNIX_EPOCH;
+        let post = Post {
+            session: "a1".parse().unwrap(),
+            task: TaskId::Number(1),
+            token: Token(1),
+        };
+        let report = report.map(|(success, text, verification)| FinalReport {
+            success,
+            report: text.to_owned(),
+            files_changed: Vec::new(),
+            verification,
+            verified_by: String::new(),
+            at: now,
+        });
+        Agent {
+            tree_id: Some(TreeId(1)),
+            goal: Goal::Stay,
+            report,
+            ..Agent::new(AgentId(id), post, "command", now)
+        }
+    }
+
+    #[test]
+    fn m15_a_landing_needs_what_is_configured_and_never_a_failed_check() {
+        use Verification::{Failed, None as Unsaid, Passed};
+        let task = |status, report: Option<&str>| Task {
+            status,
+            report: report.map(str::to_owned),
+            ..Task::new(TaskId::Number(1), "x", Timestamp::UNIX_EPOCH)
+        };
+        let open = || task(TaskStatus::InProgress, None);
+        let done = || task(TaskStatus::Completed, Some("all of it"));
+        let (nothing, report) = (Requirement::Nothing, Requirement::Report);
+        let cases = [
+            (nothing, open(), vec![], ""),
+            (report, open(), vec![], "Done Report"),
+            (report, done(), vec![], ""),
+            (
+                report,
+                open(),
+                vec![agent(1, Some((true, "did it", Unsaid)))],
+                "",
+            ),
+            (
+                report,
+                open(),
+                vec![agent(1, Some((true, "did it", Passed)))],
+                "",
+            ),
+            (
+                report,
+                open(),
+                vec![agent(1, Some((true, " ", Unsaid)))],
+                "Report",
+            ),
+            (
+                report,
+                open(),
+                vec![agent(1, Some((false, "no", Unsaid)))],
+                "Done",
+            ),
+            (
+                report,
+                done(),
+                vec![agent(1, Some((true, "x", Failed)))],
+                "Verification",
+            ),
+            (
+                nothing,
+                open(),
+                vec![agent(1, Some((true, "x", Failed)))],
+                "Verification",
+            ),
+            (
+                nothing,
+                open(),
+                vec![
+                    agent(1, Some((true, "x", Failed))),
+                    agent(2, Some((true, "x", Passed))),
+                ],
+                "",
+            ),
+        ];
+        for (requirement, task, agents, expected) in cases {
+            let found = missing(requirement, &task, TreeId(1), &agents);
+            assert_eq!(
+                words(&found),
+                expected,
+                "{requirement:?} {task:?} {agents:?}"
+            );
+        }
+        let elsewhere = [agent(1, Some((true, "x", Failed)))];
+        assert_eq!(missing(nothing, &open(), TreeId(2), &elsewhere), []);
+    }
+
+    #[test]
+    fn m15_a_phase_that_failed_has_to_pass() {
+        let judged = |id, phase: &str, ruling| Agent {
+            role: Some(phase.to_owned()),
+            verdict: Some(Verdict {
+                ruling,
+                must_fix: vec!["it".to_owned()],
+                notes: String::new(),
+            }),
+            ..agent(id, None)
+        };
+        let task = Task::new(TaskId::Number(1), "x", Timestamp::UNIX_EPOCH);
+        let check =
+            |agents: &[Agent]| words(&missing(Requirement::Nothing, &task, TreeId(1), agents));
+        let failed = judged(1, "review", Ruling::Fail);
+        let built = judged(2, "build", Ruling::Pass);
+        let passed = judged(3, "review", Ruling::Pass);
+        assert_eq!(check(&[failed.clone(), built.clone()]), "Verdict");
+        assert_eq!(check(&[failed, built, passed]), "");
+    }
+
+    fn words(found: &[Missing]) -> String {
+        let word = |one: &Missing| match one {
+            Missing::Done => "Done",
+            Missing::Report => "Report",
+            Missing::Verification { .. } => "Verification",
+            Missing::Verdict { .. } => "Verdict",
+        };
+        found.iter().map(word).collect::<Vec<_>>().join(" ")
+    }
+}
