@@ -216,6 +216,15 @@ impl TestEnv {
     }
 }
 
+impl Drop for TestEnv {
+    /// A test that failed leaves no agent behind: supervisors are nobody's children.
+    fn drop(&mut self) {
+        if self.has_agents() {
+            self.end_processes();
+        }
+    }
+}
+
 fn feed(child: &mut Child, input: &[u8]) {
     use std::io::Write;
     // A child that refuses early closes its end; what it said is what counts.

@@ -1,6 +1,7 @@
 //! What tests share: a hermetic environment around the binary, a clock and a process table that tests turn by hand,
-//! the conformance suite that every store has to pass, real agents and a model that is none.
+//! the conformance suite that every store has to pass, a scripted agent, real agents and a model that is none.
 
+mod agent;
 mod conformance;
 mod environment;
 mod forged;
