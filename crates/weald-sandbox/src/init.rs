@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use crate::launcher::PASSED;
+use crate::launcher::{CLOSE_ON_EXEC, PASSED};
 use crate::orders::Crowd;
 use crate::policy::{Level, Limits, Network, Policy};
 use crate::seccomp::{self, UnixSockets};
@@ -224,7 +224,6 @@ impl Helper {
     fn become_command(self, arguments: &[CString]) -> ! {
         sys::reset_signals();
         sys::set_environment(&self.environment);
-        const CLOSE_ON_EXEC: libc::c_uint = 4;
         self.check("descriptors", sys::close_from(3, CLOSE_ON_EXEC));
         if let Some(passed) = &self.passed {
             self.check("descriptors", sys::duplicate_to(passed.as_raw_fd(), PASSED));

@@ -64,6 +64,9 @@ pub struct Invocation {
     pub passed: Option<OwnedFd>,
 }
 
+/// `CLOSE_RANGE_CLOEXEC`: not now, but with the next exec.
+pub(crate) const CLOSE_ON_EXEC: libc::c_uint = 4;
+
 /// The number that a passed descriptor has inside.
 pub const PASSED: RawFd = 3;
 
@@ -166,10 +169,26 @@ fn start(
     }
 }
 
+/// From here on nothing that this process has open comes along to what it starts, but the three streams. For whoever starts
+/// something that outlives it: a lock or a pipe of the caller's would stay open as long.
+pub fn keep_descriptors() -> io::Result<()> {
+    sys::close_from(PASSED, CLOSE_ON_EXEC)
+}
+
 impl Running {
     /// The helper's number.
     pub fn id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// The number of the process whose end is the end of everything in the run: the first one of its namespace. Without
+    /// a namespace it is the helper, or the command itself.
+    pub fn keeper(&self) -> u32 {
+        let id = self.child.id();
+        let children = format!("/proc/{id}/task/{id}/children");
+        let first = || std::fs::read_to_string(children).ok()?.trim().parse().ok();
+        let is_full = self.level == Some(Level::Full);
+        is_full.then(first).flatten().unwrap_or(id)
     }
 
     /// The streams that were asked for as pipes.

@@ -26,7 +26,9 @@ mod view;
 pub use caches::{CACHES, Cache};
 pub use init::{INIT_ARGUMENT, run_if_init};
 pub use interrupts::{catch_interrupts, interrupted};
-pub use launcher::{Ended, Invocation, PASSED, Running, SandboxError, launch, launch_unconfined};
+pub use launcher::{
+    Ended, Invocation, PASSED, Running, SandboxError, keep_descriptors, launch, launch_unconfined,
+};
 pub use orders::Order;
 pub use output::{Budget, pass_on};
 pub use policy::{Level, Limits, Network, Policy, Revealed, Simulated};

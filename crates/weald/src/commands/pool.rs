@@ -116,6 +116,7 @@ pub fn refill(context: &Context<'_>, trees: &Trees<'_>, root: &Path) {
     )]
     let mut command = std::process::Command::new(helper);
     // A pool that stays empty costs time, nothing else.
+    let _ = weald_sandbox::keep_descriptors();
     let _ = command
         .args(["pool", "fill", "--background"])
         .current_dir(root)
