@@ -142,8 +142,14 @@ impl Trees<'_> {
             if let Ok(head) = &ready
                 && let Some(same) = waiting_for(tx, &tree, head, strategy)?
             {
-                // It waits already: asking twice lands it once, for both.
-                let same = Landing { waiter, ..same };
+                // It waits already: asking twice lands it once, for both. It lands under the newer claim: who asked first
+                // may have died, and somebody goes on.
+                let task_token = same.task_token.max(self.claim_of(tx, &tree, request)?);
+                let same = Landing {
+                    waiter,
+                    task_token,
+                    ..same
+                };
                 tx.record(self.actor(), landing::queue(same.clone()).1)?;
                 return Ok(same);
             }
