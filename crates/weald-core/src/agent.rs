@@ -307,7 +307,7 @@ pub struct Agent {
     /// Whether that process is a supervisor by now.
     #[serde(default)]
     pub supervised: bool,
-    /// The outermost process of its command.
+    /// The process whose end is the end of everything that its command started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<ProcessIdentity>,
     /// The conversation of its own that it can go on with.

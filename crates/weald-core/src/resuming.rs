@@ -1,5 +1,6 @@
 //! What became of a task so far, and how to go on with it.
 
+use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::agent::{Agent, AgentStatus, Outcome, Stage};
@@ -45,11 +46,16 @@ impl Diagnosis {
 }
 
 /// Diagnoses a task by its status and the newest agent that worked on it.
-pub fn diagnose(task: &Task, newest: Option<&Agent>) -> Diagnosis {
+pub fn diagnose(task: &Task, newest: Option<&Agent>, now: Timestamp) -> Diagnosis {
     if let Some(agent) = newest
         && !agent.status.is_over()
     {
-        return Diagnosis::Running;
+        // One that let its claim run out does not answer any more; whoever goes on ends it first.
+        let lease = task.lease.as_ref().filter(|lease| lease.is_expired(now));
+        return match lease.is_some_and(|lease| lease.token == agent.token) {
+            true => Diagnosis::Crash,
+            false => Diagnosis::Running,
+        };
     }
     match task.status {
         TaskStatus::Completed => return Diagnosis::Completed,
@@ -110,11 +116,10 @@ fn may_land_as_it_is(landing: &Landing) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use jiff::Timestamp;
-
     use super::*;
     use crate::agent::{AgentId, End, Post};
     use crate::id::{LandingId, TaskId, Token, TreeId};
+    use crate::task::Lease;
     use crate::tree::{Base, Tree};
 
     fn agent(status: AgentStatus, outcome: Option<Outcome>, code: Option<i32>) -> Agent {
@@ -182,13 +187,38 @@ mod tests {
             (TaskStatus::Pending, over(Outcome::Done), Diagnosis::Fresh),
         ];
         for (status, newest, expected) in cases {
-            let found = diagnose(&task(status), newest.as_ref());
+            let found = diagnose(&task(status), newest.as_ref(), Timestamp::UNIX_EPOCH);
             assert_eq!(
                 found,
                 expected,
                 "{status} {:?}",
                 newest.map(|agent| agent.end)
             );
+        }
+    }
+
+    #[test]
+    fn t14_an_agent_that_let_its_claim_run_out_does_not_run() {
+        let now = Timestamp::UNIX_EPOCH;
+        let running = agent(AgentStatus::Running, None, None);
+        let held_until = |expires_at, token| Task {
+            status: TaskStatus::InProgress,
+            lease: Some(Lease {
+                token,
+                session: "a1".parse().unwrap(),
+                acquired_at: now,
+                expires_at,
+            }),
+            ..Task::new(TaskId::Number(1), "x", now)
+        };
+        let later = Timestamp::from_second(60).unwrap();
+        for (expires_at, token, expected) in [
+            (later, Token(1), Diagnosis::Running),
+            (now, Token(1), Diagnosis::Crash),
+            (now, Token(2), Diagnosis::Running),
+        ] {
+            let task = held_until(expires_at, token);
+            assert_eq!(diagnose(&task, Some(&running), now), expected, "{token}");
         }
     }
 

@@ -1,11 +1,12 @@
 //! Agents: a task is claimed, a tree is there, a driver's command runs in it under a supervisor.
 //!
-//! `starting` claims and records, `placing` finds the tree, `supervising` watches the command (with `output`, `activity`, `orders`, `silence`),
+//! `starting` claims and records, `placing` finds the tree (`ending` ends who was there before), `supervising` watches the command (with `output`, `activity`, `orders`, `silence`),
 //! `reaping` notices supervisors that are gone, `views` is what people see, `records` is the rest. `drivers` know how agents are started and understood.
 
 mod activity;
 mod briefing;
 pub mod drivers;
+mod ending;
 mod error;
 mod holding;
 mod in_main;

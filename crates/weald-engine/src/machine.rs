@@ -108,6 +108,35 @@ fn absent(pid: u32) -> ProcessState {
     }
 }
 
+/// Everything that came from a process and runs, each with its parent; orphans only where that process gets them.
+pub(crate) fn descendants(pid: u32) -> Vec<(u32, u32)> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task"));
+    let mut found = Vec::new();
+    for thread in threads.into_iter().flatten().flatten() {
+        let text = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+        for child in text.split_ascii_whitespace().flat_map(str::parse) {
+            found.extend(descendants(child));
+            if stat(child).is_ok_and(|stat| !stat.is_zombie) {
+                found.push((child, pid));
+            }
+        }
+    }
+    found
+}
+
+/// Whether the kernel ends a whole namespace with this process.
+pub(crate) fn is_first_of_namespace(pid: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+    let inside = numbers.unwrap_or_default().split_ascii_whitespace().skip(1);
+    inside.last() == Some("1")
+}
+
+/// The parent of a process that is there.
+pub(crate) fn parent_of(pid: u32) -> Option<u32> {
+    stat(pid).ok().map(|stat| stat.parent)
+}
+
 struct Stat {
     parent: u32,
     start_time: u64,

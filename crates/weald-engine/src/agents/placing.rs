@@ -5,13 +5,11 @@
 
 use weald_core::agent::{Agent, Goal};
 use weald_core::agent_rules::AgentInput;
-use weald_core::session::ProcessIdentity;
 use weald_core::store::{AgentFilter, Durability};
 use weald_core::tree::{Run, Tree};
 use weald_core::tree_rules::TreeInput;
 
 use super::AgentError;
-use crate::landing::end_process;
 use crate::trees::{Binding, Created, NewTree, Trees};
 
 impl Trees<'_> {
@@ -43,36 +41,36 @@ impl Trees<'_> {
     /// Ends what earlier agents of the task left running in a tree; false where that can't be proven. Whatever else
     /// runs there is somebody's, and is left alone.
     fn clear_for(&self, agent: &Agent, tree: &Tree) -> Result<bool, AgentError> {
-        let tree = self.engine.look(|tx| tx.tree_by_id(tree.id))?;
-        let runs = tree.iter().flat_map(|tree| &tree.runs);
-        let before = self.engine.agents(&AgentFilter {
+        let mut earlier = self.engine.agents(&AgentFilter {
             open: false,
             task: Some(agent.task.clone()),
         })?;
-        for run in runs.filter(|run| self.may_live(&run.process)) {
-            let tree = tree.as_ref().expect("it has a run");
-            let of_agent = before.iter().find(|known| {
-                known.id != agent.id && known.supervisor.as_ref() == Some(&run.process)
-            });
-            let Some(earlier) = of_agent.filter(|known| known.token < agent.token) else {
-                return Err(busy(tree, run));
-            };
-            let processes = earlier.process.iter().chain([&run.process]);
-            if !processes.fold(true, |gone, process| self.end_proven(process) && gone) {
+        earlier.retain(|known| known.token < agent.token && known.tree_id == Some(tree.id));
+        for known in &earlier {
+            if !self.end_agent_of(known, agent)? {
                 return Ok(false);
             }
-            let ended = TreeInput::RunEnds {
-                process: run.process.clone(),
-                timed_out: false,
-                code: None,
-            };
-            self.decide(tree, Durability::Process, ended)?;
+        }
+        let Some(tree) = self.engine.look(|tx| tx.tree_by_id(tree.id))? else {
+            return Ok(true);
+        };
+        let is_earlier = |run: &Run| {
+            let mut supervisors = earlier.iter().filter_map(|known| known.supervisor.as_ref());
+            supervisors.any(|process| *process == run.process)
+        };
+        for run in &tree.runs {
+            if is_earlier(run) {
+                let ended = TreeInput::RunEnds {
+                    process: run.process.clone(),
+                    timed_out: false,
+                    code: None,
+                };
+                self.decide(&tree, Durability::Process, ended)?;
+            } else if self.may_live(&run.process) {
+                return Err(busy(&tree, run));
+            }
         }
         Ok(true)
-    }
-
-    fn end_proven(&self, process: &ProcessIdentity) -> bool {
-        end_process(self, process)
     }
 
     /// A new tree for the task, from what was taken in of the old one. The old one stays as it is.

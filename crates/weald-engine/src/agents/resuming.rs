@@ -24,7 +24,7 @@ impl Trees<'_> {
     pub fn diagnose(&self, id: &TaskId) -> Result<Resumption, AgentError> {
         let task = self.engine.task(id)?.task;
         let newest = self.engine.look(|tx| newest_on(tx, id))?;
-        let diagnosis = resuming::diagnose(&task, newest.as_ref());
+        let diagnosis = resuming::diagnose(&task, newest.as_ref(), self.now()?);
         Ok(Resumption {
             task,
             diagnosis,

@@ -129,7 +129,7 @@ impl Trees<'_> {
         input: Input,
         log: Log,
     ) -> Result<Watched, AgentError> {
-        if let Some(process) = self.engine.processes.identify(running.id()) {
+        if let Some(process) = self.engine.processes.identify(running.keeper()) {
             self.engine
                 .decide_agent(agent.id, AgentInput::Began(process))?;
         }
