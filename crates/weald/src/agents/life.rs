@@ -1,6 +1,9 @@
 //! A supervisor's life: watch the command, then do what follows from its end.
 
-use weald_core::agent::{Agent, AgentId, End, Goal, Outcome, Stage};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+
+use weald_core::agent::{Agent, AgentId, AgentStatus, End, Goal, Outcome, Stage};
 use weald_core::agent_rules::AgentInput;
 use weald_core::landing::{Landing, LandingStatus};
 use weald_core::task_rules::TaskInput;
@@ -22,14 +25,10 @@ pub fn live(context: &Context<'_>, id: AgentId) -> Result<u8, Failure> {
         Ok(end) => end,
         Err(failure) => {
             context.ui.warn(&failure.message);
-            let hint = failure.hint.map(|hint| format!(" ({hint})"));
-            let why = format!("{}{}", failure.message, hint.unwrap_or_default());
-            if agent.goal != Goal::Stay {
-                release(&ground, &agent);
-            }
-            ended_as(&ground, Outcome::NotStarted, why)?
+            broken_off(&ground, &agent, failure)?
         }
     };
+    let end = superseded(&ground, &agent, end)?;
     ground.engine.decide_agent(id, AgentInput::End(end))?;
     if agent.entry().is_some() {
         ground.engine.await_pick(&agent.task, agent.token)?;
@@ -50,10 +49,64 @@ fn work(context: &Context<'_>, ground: &Ground, agent: &Agent) -> Result<End, Fa
     let finishing = AgentInput::Finishing { code };
     let agent = ground.engine.decide_agent(agent.id, finishing)?;
     match watched {
-        None => succeeded(context, ground, &agent)
+        None => holding(ground, &agent, || succeeded(context, ground, &agent))
             .or_else(|failure| not_landed(context, ground, &agent, &failure)),
         Some((outcome, why)) => unsuccessful(ground, &agent, outcome, why),
     }
+}
+
+/// Holds an agent's claim while what follows takes its time: a gate may run for longer than a lease.
+fn holding<T>(ground: &Ground, agent: &Agent, work: impl FnOnce() -> T) -> T {
+    let (engine, config) = (&ground.engine, ground.config());
+    let every = config.duration("lease.ttl").unsigned_abs() / 3;
+    let (over, rest) = mpsc::channel::<()>();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            while rest.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
+                // Who lost it, or has completed it, is told by what follows.
+                let _ = engine.renew(Some(&agent.session), &agent.task, Some(agent.token), None);
+            }
+        });
+        let done = work();
+        drop(over);
+        done
+    })
+}
+
+/// What went wrong on weald's side. An agent that never began gives its task back; one that did counts as crashed, so
+/// that the next one goes on behind what it completed, and a task that breaks everybody waits for a person.
+fn broken_off(ground: &Ground, agent: &Agent, failure: Failure) -> Result<End, Failure> {
+    let hint = failure.hint.map(|hint| format!(" ({hint})"));
+    let why = format!("{}{}", failure.message, hint.unwrap_or_default());
+    let current = ground.engine.agent(agent.id)?;
+    if current.status == AgentStatus::Starting {
+        if agent.goal != Goal::Stay {
+            release(ground, agent);
+        }
+        return ended_as(ground, Outcome::NotStarted, why);
+    }
+    if agent.goal != Goal::Stay {
+        // It may be finished, or somebody else's.
+        let _ = ground.engine.give_back_crashed(&current);
+    }
+    ended_as(ground, Outcome::Crashed, why)
+}
+
+/// Whatever kept an agent from its end: if somebody else has its task, that is why.
+fn superseded(ground: &Ground, agent: &Agent, end: End) -> Result<End, Failure> {
+    let token = ground.engine.task(&agent.task)?.task.token;
+    Ok(match end.outcome {
+        Outcome::Failed | Outcome::NotLanded | Outcome::NotStarted | Outcome::Crashed
+            if token != agent.token =>
+        {
+            End {
+                outcome: Outcome::Superseded,
+                why: format!("somebody else holds the task; {}", end.why),
+                ..end
+            }
+        }
+        _ => end,
+    })
 }
 
 /// How it went wrong, if it did.
