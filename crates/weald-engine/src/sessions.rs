@@ -99,7 +99,15 @@ impl Engine {
                 Some(session) => Some(self.view(tx, session)?),
                 None => None,
             };
-            let before = before.as_ref().map(|view| (&view.session, view.liveness));
+            // An agent of that name may go on without whoever started it: the name is free for the next one.
+            let is_gone = |process| self.processes.state(process) == ProcessState::Gone;
+            let before = before.as_ref().map(|view| {
+                let life = match view.session.process.as_ref().is_some_and(is_gone) {
+                    true => Liveness::Dead,
+                    false => view.liveness,
+                };
+                (&view.session, life)
+            });
             let (session, change) = session::register(before, name.clone(), process, tx.now())?;
             tx.record(Some(name), change)?;
             self.view(tx, session).map_err(SessionError::from)
@@ -223,13 +231,21 @@ impl Engine {
         })
     }
 
-    /// Ends a session and gives back what it holds.
+    /// Ends a session and gives back what it holds, but for what an agent of its name still works on.
     pub fn end(&self, name: &SessionName) -> Result<(SessionView, Vec<TaskId>), SessionError> {
         self.change(None, Durability::Process, |tx| {
             let session = require_session(tx, name)?;
             let mut released = Vec::new();
-            let at_work = held(tx, name)?.into_iter();
-            for task in at_work.filter(|task| task.parked.is_none()) {
+            let open = tx.agents(&AgentFilter {
+                open: true,
+                task: None,
+            })?;
+            let is_worked_on = |task: &Task| {
+                open.iter()
+                    .any(|agent| agent.task == task.id && agent.token == task.token)
+            };
+            let held = held(tx, name)?.into_iter();
+            for task in held.filter(|task| task.parked.is_none() && !is_worked_on(task)) {
                 let input = TaskInput::Release {
                     token: task.lease.as_ref().map(|lease| lease.token),
                 };

@@ -6,6 +6,7 @@ use weald_core::agent::{Agent, AgentId, Goal, Post, Stage};
 use weald_core::event::{Change, EventKind};
 use weald_core::id::{TaskId, Token};
 use weald_core::name::SessionName;
+use weald_core::resuming;
 use weald_core::session::{self, Liveness};
 use weald_core::store::{AgentFilter, Counter, Durability, Write};
 use weald_core::task::{Lease, Task, TaskStatus};
@@ -13,6 +14,7 @@ use weald_core::task_rules::{self, TaskInput};
 
 use super::AgentError;
 use super::drivers::driver_for;
+use super::records::newest_on;
 use crate::engine::Engine;
 use crate::tasks::{claim_in, require_task};
 use crate::trees::Trees;
@@ -94,9 +96,14 @@ impl Trees<'_> {
                 Some(session) => session.clone(),
                 None => id.to_string().parse().expect("an id is a name"),
             };
+            let is_next = task.is_none();
             let task = match (request.token, task) {
                 (Some(token), Some(task)) => under_claim(tx, task, token)?,
                 _ => engine.claim_for_agent(tx, &session, task, request.reopen)?,
+            };
+            let request = &match is_next {
+                true => going_on(tx, &task, request)?,
+                false => request.clone(),
             };
             join(tx, &session)?;
             let agent = Agent {
@@ -138,6 +145,28 @@ fn described(
         conversation: request.conversation.clone(),
         attempt: before.len() as u32 + 1,
         ..Agent::new(id, post, &request.driver, tx.now())
+    })
+}
+
+/// Whoever takes what comes next takes what others began, too: behind what they completed, in their conversation.
+fn going_on(
+    tx: &dyn Write,
+    task: &Task,
+    request: &AgentRequest,
+) -> Result<AgentRequest, AgentError> {
+    let Some(last) = newest_on(tx, &task.id)? else {
+        return Ok(request.clone());
+    };
+    let landing = match last.end.as_ref().and_then(|end| end.landing) {
+        Some(id) => tx.landing(id)?,
+        None => None,
+    };
+    let is_same = request.driver == last.driver;
+    Ok(AgentRequest {
+        begin_at: resuming::begin_at(Some(&last), landing.as_ref()),
+        resumes: Some(last.id),
+        conversation: last.conversation.filter(|_| is_same),
+        ..request.clone()
     })
 }
 

@@ -8,6 +8,7 @@ use weald_core::SignedDuration;
 use weald_core::agent::{Agent, Outcome};
 use weald_core::message::{MessageType, ReplyDraft, RequestState};
 use weald_core::name::SessionName;
+use weald_core::store::AgentFilter;
 use weald_core::task_rules::TaskInput;
 use weald_engine::{AgentRequest, InboxQuery, NewTree};
 use weald_sandbox::{catch_interrupts, interrupted};
@@ -69,7 +70,7 @@ impl Worker {
             name,
             finished: 0,
         };
-        let ended = shift.work(&self);
+        let ended = shift.go_on().and_then(|()| shift.work(&self));
         // Its tasks are given back by their supervisors; what is left is the name.
         let _ = shift.ground.engine.end(&shift.name);
         context.tell(&shift.ground.engine);
@@ -87,6 +88,25 @@ struct Shift<'c> {
 }
 
 impl Shift<'_> {
+    /// An agent of this name whose worker is gone is waited for first: one name does one thing at a time.
+    fn go_on(&mut self) -> Result<(), Failure> {
+        let mut open = self.ground.engine.agents(&AgentFilter {
+            open: true,
+            task: None,
+        })?;
+        open.retain(|agent| agent.session == self.name);
+        for agent in open {
+            self.context.ui.note(&format!(
+                "{} still works on task {}, so that comes first",
+                agent.id, agent.task
+            ));
+            let agent = follow(self.context, &self.ground, agent.id, Show::Nothing)?;
+            self.finished += 1;
+            self.print(&agent)?;
+        }
+        Ok(())
+    }
+
     fn work(&mut self, worker: &Worker) -> Result<u8, Failure> {
         let config = self.ground.config();
         let poll = config.duration("worker.poll").unsigned_abs();
