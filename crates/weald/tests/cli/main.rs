@@ -2,6 +2,8 @@
 
 #![expect(clippy::disallowed_methods, reason = "tests start real processes")]
 
+mod agents_dying;
+mod agents_takeover;
 mod broker_view;
 mod claims;
 mod classroom;
