@@ -136,7 +136,11 @@ fn s15_an_agent_that_kills_itself_three_times_waits_for_a_person() {
         let expected = if round < 3 { "pending" } else { "blocked" };
         assert_eq!(status(&env, "1"), expected);
     }
-    let none = work(&env, &["worker", "--idle-timeout", "100ms"], &["write c no"]);
+    let none = work(
+        &env,
+        &["worker", "--idle-timeout", "100ms"],
+        &["write c no"],
+    );
     let none = Answer::of({ none }.output().unwrap());
     assert_eq!((none.code, none.stdout.as_str()), (0, ""), "{none:#?}");
     assert_eq!(resumed(&env, "1", &["say well"]).code, 0);
