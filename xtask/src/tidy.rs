@@ -14,7 +14,10 @@ const ARROWS: &[(&str, &[&str])] = &[
         "weald-engine",
         &["weald-core", "weald-git", "weald-sandbox"],
     ),
-    ("weald-server", &["weald-core", "weald-engine"]),
+    (
+        "weald-server",
+        &["weald-core", "weald-engine", "weald-sandbox"],
+    ),
     (
         "weald",
         &[

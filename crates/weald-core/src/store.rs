@@ -91,6 +91,23 @@ pub enum TaskClass {
     Waiting,
 }
 
+impl TaskClass {
+    /// What a word means: a status, or what people call a set of them. Nothing for any other word.
+    pub fn named(word: &str) -> Vec<Self> {
+        match word {
+            "ready" => vec![Self::Ready],
+            "waiting" => vec![Self::Waiting],
+            "blocked" => vec![Self::Status(TaskStatus::Blocked), Self::Waiting],
+            "done" => vec![Self::Status(TaskStatus::Completed)],
+            word => {
+                let mut all = TaskStatus::ALL.into_iter();
+                let status = all.find(|status| status.as_str() == word);
+                status.map(Self::Status).into_iter().collect()
+            }
+        }
+    }
+}
+
 /// In which order tasks come.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum TaskOrder {

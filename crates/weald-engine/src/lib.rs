@@ -61,6 +61,6 @@ pub use trees::{
     AdoptError, Adoption, Against, Binding, BranchExists, BranchOutcome, ChangedFile,
     CommandResult, Created, Diff, DiffStyle, Dirty, Exited, Finding, ForeignTree, Host, Look,
     NewTree, Outcome, Patience, PoolStatus, Population, Proposed, Purged, RemoveRequest, Removed,
-    RunRequest, RunSandbox, ScopeError, SetupReport, Severity, SnapshotRestored, SnapshotView,
-    Synced, TrashEntry, TreeError, TreePorts, TreeView, Trees, Trust, run_if_inside,
+    RunFolder, RunRequest, RunSandbox, ScopeError, SetupReport, Severity, SnapshotRestored,
+    SnapshotView, Synced, TrashEntry, TreeError, TreePorts, TreeView, Trees, Trust, run_if_inside,
 };

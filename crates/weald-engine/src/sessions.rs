@@ -1,6 +1,6 @@
 //! Sessions: who is there, who lives, who owns what.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weald_core::Timestamp;
 use weald_core::id::TaskId;
 use weald_core::name::{SessionName, TreeName};
@@ -49,7 +49,7 @@ pub enum SessionError {
 }
 
 /// A session with whether it lives.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SessionView {
     /// The session.
     #[serde(flatten)]

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weald_core::SignedDuration;
 use weald_core::dependencies::{Blockers, find_cycle};
 use weald_core::event::{Change, EventKind};
@@ -85,7 +85,7 @@ pub struct NewTask {
 }
 
 /// A task with what its dependencies say of it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TaskDetail {
     /// The task.
     #[serde(flatten)]
@@ -101,7 +101,7 @@ pub struct TaskDetail {
 }
 
 /// A claim that succeeded.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Claimed {
     /// The task.
     pub task: Task,
@@ -110,7 +110,7 @@ pub struct Claimed {
 }
 
 /// A task that was renewed, finished or given back.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Finished {
     /// The task.
     pub task: Task,

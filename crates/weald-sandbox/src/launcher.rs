@@ -267,12 +267,6 @@ const SYSTEM: [&str; 14] = [
 /// The same policy with every path as the kernel names it, so that a link can't lead elsewhere later. What can't be meant
 /// is refused.
 fn resolved(policy: &Policy) -> Result<Policy, SandboxError> {
-    let refused = |path: &Path, why: &str| {
-        Err(SandboxError::Directory {
-            path: path.to_owned(),
-            source: io::Error::other(why.to_owned()),
-        })
-    };
     let resolve = |path: &PathBuf| {
         path.canonicalize()
             .map_err(|source| SandboxError::Directory {
@@ -303,6 +297,38 @@ fn resolved(policy: &Policy) -> Result<Policy, SandboxError> {
             );
         }
     }
+    refuse_what_is_not_meant(&policy)?;
+    // A path that is not there yet stays as it is, but from the caller's directory, not from the run's.
+    let absolute = |path: &PathBuf| path.canonicalize().or_else(|_| std::path::absolute(path));
+    policy.mask = policy.mask.iter().map(absolute).collect::<Result<_, _>>()?;
+    // Layers have to exist before they can be resolved; what can't be made is no cache.
+    if let Some(layers) = &policy.cache_layers {
+        let made = std::fs::create_dir_all(layers).and_then(|()| layers.canonicalize());
+        policy.cache_layers = made.ok();
+    }
+    if let Some(path) = policy.mask.iter().find(|mask| {
+        policy
+            .reveal
+            .iter()
+            .any(|revealed| mask.starts_with(&revealed.path))
+    }) {
+        return refused(
+            path,
+            "it is masked, and lies in a directory that is revealed",
+        );
+    }
+    Ok(policy)
+}
+
+fn refused<T>(path: &Path, why: &str) -> Result<T, SandboxError> {
+    Err(SandboxError::Directory {
+        path: path.to_owned(),
+        source: io::Error::other(why.to_owned()),
+    })
+}
+
+/// Refuses directories that can't be meant, and sockets that a run could replace.
+fn refuse_what_is_not_meant(policy: &Policy) -> Result<(), SandboxError> {
     for path in &policy.write {
         let holds_home = policy
             .home
@@ -337,26 +363,7 @@ fn resolved(policy: &Policy) -> Result<Policy, SandboxError> {
             "a listed socket can't lie in a writable directory: it could be replaced",
         );
     }
-    // A path that is not there yet stays as it is, but from the caller's directory, not from the run's.
-    let absolute = |path: &PathBuf| path.canonicalize().or_else(|_| std::path::absolute(path));
-    policy.mask = policy.mask.iter().map(absolute).collect::<Result<_, _>>()?;
-    // Layers have to exist before they can be resolved; what can't be made is no cache.
-    if let Some(layers) = &policy.cache_layers {
-        let made = std::fs::create_dir_all(layers).and_then(|()| layers.canonicalize());
-        policy.cache_layers = made.ok();
-    }
-    if let Some(path) = policy.mask.iter().find(|mask| {
-        policy
-            .reveal
-            .iter()
-            .any(|revealed| mask.starts_with(&revealed.path))
-    }) {
-        return refused(
-            path,
-            "it is masked, and lies in a directory that is revealed",
-        );
-    }
-    Ok(policy)
+    Ok(())
 }
 
 /// What is revealed is a directory where it seems to be, and nothing else that is written lies in it.

@@ -32,4 +32,4 @@ pub use launcher::{
 pub use orders::Order;
 pub use output::{Budget, pass_on};
 pub use policy::{Level, Limits, Network, Policy, Revealed, Simulated};
-pub use sys::{keep_descriptors, landlock_abi};
+pub use sys::{inherited_socket, landlock_abi};

@@ -206,12 +206,6 @@ pub fn close_from(first: RawFd, flags: libc::c_uint) -> io::Result<()> {
         .map(drop)
 }
 
-/// From here on nothing that this process has open goes to what it starts, but for the three streams: a lock or a pipe of
-/// whoever started it is not held by what outlives it.
-pub fn keep_descriptors() -> io::Result<()> {
-    close_from(3, libc::CLOSE_RANGE_CLOEXEC)
-}
-
 /// A descriptor that the process was started with.
 pub fn inherited(fd: RawFd) -> OwnedFd {
     // SAFETY: the launcher put these numbers there for us, and nobody else in this process takes them.

@@ -8,8 +8,8 @@ use weald_core::name::SessionName;
 
 use crate::commands::{
     adopt, approve, board, completions, config, conflicts, demo, diff, doctor, ensure, enter,
-    events, habits, init, keep, land, list, man, msg, new, path, phase, pool, ports, queue, race,
-    rescue, resume, revert, rm, run, sandbox, session, setup, shell_init, snapshot, status,
+    events, habits, init, inside, keep, land, list, man, msg, new, path, phase, pool, ports, queue,
+    race, rescue, resume, revert, rm, run, sandbox, session, setup, shell_init, snapshot, status,
     supervise_agent, sync, task, trash, trust, vault, verify, work, worker,
 };
 use crate::completion;
@@ -188,6 +188,32 @@ impl Cli {
             Some(Command::Completions(command)) => command.run(context),
             Some(Command::Man(command)) => command.run(context),
             Some(Command::Habit(command)) => command.run(context),
+        }
+    }
+}
+
+impl Cli {
+    /// The same from inside a tree's sandbox: what is not for there is refused.
+    pub fn run_inside(self, inside: &inside::Inside<'_>) -> Result<u8, Failure> {
+        match self.command {
+            None => inside::overview(inside),
+            Some(Command::Task(command)) => command.inside(inside),
+            Some(Command::Msg(command)) => command.inside(inside),
+            Some(Command::Session(command)) => command.inside(inside),
+            Some(Command::Events(command)) => command.inside(inside),
+            Some(Command::Status(command)) => command.inside(inside),
+            Some(Command::Show(command)) => command.inside(inside),
+            Some(Command::Path(command)) => command.inside(inside),
+            Some(Command::Diff(command)) => command.inside(inside),
+            Some(Command::Snapshot(command)) => command.inside(inside),
+            Some(Command::Land(command)) => command.inside(inside),
+            // These need no repository.
+            Some(Command::Completions(_) | Command::Man(_) | Command::Sandbox(_)) => {
+                self.run(inside.context)
+            }
+            // Nothing holds a run without a sandbox, so nothing is refused to it here.
+            Some(_) if !inside.context.is_confined() => self.run(inside.context),
+            Some(_) => Err(Failure::not_allowed_inside()),
         }
     }
 }

@@ -14,6 +14,7 @@ pub mod enter;
 pub mod events;
 pub mod habits;
 pub mod init;
+pub mod inside;
 pub mod keep;
 pub mod land;
 pub mod list;

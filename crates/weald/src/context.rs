@@ -14,6 +14,7 @@ use weald_engine::{
     SystemClock, SystemProcesses, Trees, agent_above, approval_folder, identify, load_config,
     load_own_config, loosening,
 };
+use weald_server::broker::Client;
 use weald_store::SqliteStore;
 
 use crate::cli::GlobalArgs;
@@ -29,6 +30,8 @@ pub struct Context<'a> {
     pub environment: Environment,
     directory: PathBuf,
     overrides: Vec<(String, String)>,
+    /// The agent that this call is made for, if it is.
+    agent: Option<SessionName>,
 }
 
 impl<'a> Context<'a> {
@@ -44,6 +47,7 @@ impl<'a> Context<'a> {
             environment: Environment::read(),
             directory,
             overrides: global.set.clone(),
+            agent: None,
         })
     }
 
@@ -53,6 +57,17 @@ impl<'a> Context<'a> {
         pairs
             .flat_map(|(key, value)| ["--set".to_owned(), format!("{key}={value}")])
             .collect()
+    }
+
+    /// The same for what an agent asks: in its name, with no flag of this call's, and never as its owner.
+    pub fn for_agent<'b>(&self, ui: &'b Ui, session: &SessionName) -> Context<'b> {
+        Context {
+            ui,
+            environment: self.environment.clone(),
+            directory: self.directory.clone(),
+            overrides: Vec::new(),
+            agent: Some(session.clone()),
+        }
     }
 
     /// The directory the command works in.
@@ -88,18 +103,28 @@ impl<'a> Context<'a> {
 
     /// The repository's place.
     pub fn place(&self) -> Result<Place, Failure> {
-        if self
-            .environment
-            .get("WEALD_SANDBOX")
-            .is_some_and(|level| level != "off")
-        {
-            return Err(Failure::inside_sandbox());
+        if self.is_confined() {
+            return Err(match self.broker() {
+                Some(_) => Failure::not_allowed_inside(),
+                None => Failure::inside_sandbox(),
+            });
         }
         Ok(Place::find(
             &self.directory,
             self.environment.home().as_deref(),
             self.environment.state().as_deref(),
         )?)
+    }
+
+    /// The broker of the run that this process is in.
+    pub fn broker(&self) -> Option<Client> {
+        Client::of(|name| self.environment.get(name))
+    }
+
+    /// Whether a sandbox holds this process.
+    pub fn is_confined(&self) -> bool {
+        let level = self.environment.get("WEALD_SANDBOX");
+        level.is_some_and(|level| level != "off")
     }
 
     /// The configuration.
@@ -142,7 +167,11 @@ impl<'a> Context<'a> {
             return self.ground();
         }
         let engine = self.engine()?;
-        let Some(why) = agent_above(&engine, |name| self.environment.get(name))? else {
+        let above = match &self.agent {
+            Some(agent) => Some(format!("{agent} asks for it")),
+            None => agent_above(&engine, |name| self.environment.get(name))?,
+        };
+        let Some(why) = above else {
             return self.ground();
         };
         if let Some(key) = loose.flags.first() {
@@ -276,6 +305,7 @@ impl<'a> Context<'a> {
     }
 
     fn identity(&self, engine: &Engine, flag: Option<&SessionName>) -> Result<Identity, Failure> {
+        let flag = flag.or(self.agent.as_ref());
         Ok(identify(engine, flag, |name| self.environment.get(name))?)
     }
 
@@ -289,6 +319,15 @@ impl<'a> Context<'a> {
     /// Now, for people: how long ago something was.
     pub fn now(&self) -> Timestamp {
         SystemClock.now()
+    }
+
+    /// The task that is meant: the one given, or the one that the variables of a worker speak of.
+    pub fn task(&self, given: Option<TaskId>) -> Result<TaskId, Failure> {
+        let own = || self.environment.get("WEALD_TASK")?.parse().ok();
+        given.or_else(own).ok_or_else(|| {
+            Failure::new("usage", crate::exit::USAGE, "which task? None is given")
+                .hint("name its ID, or set WEALD_TASK")
+        })
     }
 
     /// The token of a task: from the flag, or from the variables a worker sees, if they speak of this task.

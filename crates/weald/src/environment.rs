@@ -44,7 +44,11 @@ impl Environment {
     )]
     pub fn for_commands(&self) -> Vec<(OsString, OsString)> {
         std::env::vars_os()
-            .filter(|(name, _)| !name.as_encoded_bytes().starts_with(b"GIT_"))
+            .filter(|(name, _)| {
+                let name = name.as_encoded_bytes();
+                // The broker of a run around this one is not for the runs in it.
+                !name.starts_with(b"GIT_") && !name.starts_with(b"WEALD_BROKER")
+            })
             .collect()
     }
 

@@ -4,6 +4,7 @@
 
 mod agents;
 mod drivers;
+mod inside;
 pub mod landing;
 mod trees;
 
@@ -105,6 +106,16 @@ impl Failure {
             "this is the inside of a sandbox, where weald's state is hidden",
         )
         .hint("run weald outside of the tree's sandbox")
+    }
+
+    /// A command that is not for the inside of a tree.
+    pub fn not_allowed_inside() -> Self {
+        Self::new(
+            "not_allowed_inside",
+            exit::REFUSED,
+            "that is not for a run in a tree to do",
+        )
+        .hint("`weald` alone says what is; everything else is done outside of the tree")
     }
 
     /// The same as a mistake on the command line.

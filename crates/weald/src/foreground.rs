@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::Arc;
@@ -32,6 +32,8 @@ pub struct Held {
     pub timeout: Option<SignedDuration>,
     /// How much of its output is passed on.
     pub max_output: Option<u64>,
+    /// What is open for it beside its streams.
+    pub passed: Option<OwnedFd>,
 }
 
 /// A command that goes on.
@@ -71,7 +73,7 @@ impl Held {
             directory: self.directory,
             environment: self.environment,
             streams: [stdin, output.0, output.1],
-            passed: None,
+            passed: self.passed,
         };
         let mut running = match &self.policy {
             Some(policy) => launch(policy, invocation)?,

@@ -8,6 +8,7 @@ mod cli;
 mod commands;
 mod completion;
 mod context;
+mod desk;
 mod environment;
 mod errors;
 mod exit;
@@ -20,6 +21,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches};
 
 use crate::cli::Cli;
+use crate::commands::inside;
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::ui::{Format, Ui, help};
@@ -46,7 +48,7 @@ fn answer() -> ExitCode {
         Err(error) => return usage(&error),
     };
     let ui = Ui::new(cli.global.format(), cli.global.color);
-    let code = Context::new(&cli.global, &ui).and_then(|context| cli.run(&context));
+    let code = Context::new(&cli.global, &ui).and_then(|context| inside::run(cli, &context));
     ExitCode::from(code.unwrap_or_else(|failure| ui.failure(&failure)))
 }
 

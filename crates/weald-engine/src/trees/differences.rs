@@ -1,6 +1,6 @@
 //! `weald diff`: what changed in a tree.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::inside::{ChangedFile, DiffStyle, Job};
 use super::visit::Access;
@@ -20,7 +20,7 @@ pub enum Against {
 }
 
 /// What changed.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Diff {
     /// Files, for a list.
     pub files: Vec<ChangedFile>,

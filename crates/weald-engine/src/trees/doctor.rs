@@ -7,6 +7,7 @@ mod derived;
 mod gates;
 mod landing;
 mod ports;
+mod run_folders;
 mod whole;
 
 use std::path::{Path, PathBuf};
@@ -73,6 +74,7 @@ impl Trees<'_> {
         round.check_bindings()?;
         round.check_leftovers()?;
         round.check_gates();
+        round.check_run_folders();
         round.check_branches()?;
         round.check_views()?;
         round.check_ports()?;

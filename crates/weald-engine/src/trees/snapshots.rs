@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weald_core::Timestamp;
 use weald_core::config::parse_size;
 use weald_core::thinning::{self, Taken};
@@ -28,7 +28,7 @@ const COMMIT_LIMIT: u64 = 16 << 20;
 const ATTEMPTS: usize = 20;
 
 /// One snapshot.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SnapshotView {
     /// Its number in its tree.
     pub id: u64,
@@ -39,7 +39,7 @@ pub struct SnapshotView {
     /// Why it was taken: `asked`, `timer`, `before sync` …
     pub reason: String,
     /// Files that were too large for it.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
 }
 

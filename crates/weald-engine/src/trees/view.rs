@@ -59,7 +59,7 @@ pub(crate) struct Seen {
 }
 
 /// A tree with what is known about it.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct TreeView {
     /// The record.
     #[serde(flatten)]

@@ -91,6 +91,15 @@ pub fn socket_family(socket: &OwnedFd) -> io::Result<libc::c_int> {
     Ok(family)
 }
 
+/// A copy of a unix socket that this process was started with, by its number; anything else there is refused.
+pub fn inherited_socket(number: RawFd) -> io::Result<OwnedFd> {
+    let copy = super::duplicate_above(&number, 3)?;
+    match socket_family(&copy)? {
+        libc::AF_UNIX => Ok(copy),
+        _ => Err(io::Error::from_raw_os_error(libc::ENOTSOCK)),
+    }
+}
+
 /// Connects a socket to an address given as bytes.
 pub fn connect(socket: &OwnedFd, address: &[u8]) -> io::Result<()> {
     // SAFETY: the kernel reads `address.len()` bytes and copies them.

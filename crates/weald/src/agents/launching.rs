@@ -155,7 +155,6 @@ fn spawn(
     )]
     let mut command = std::process::Command::new(context.helper()?);
     let said = log(&folder.join("supervisor.log"))?;
-    weald_sandbox::keep_descriptors()?;
     command
         .args(context.settings())
         .args(["supervise-agent", &agent.id.to_string()])

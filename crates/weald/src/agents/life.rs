@@ -9,10 +9,12 @@ use weald_core::landing::{Landing, LandingStatus};
 use weald_core::task_rules::TaskInput;
 use weald_engine::agents::drivers::driver_for;
 use weald_engine::{CommitScope, LandRequest, RemoveRequest, Watched};
+use weald_server::broker::Authority;
 
 use super::reporting::{Ending, write_down};
 use crate::commands::land;
 use crate::context::{Context, Ground};
+use crate::desk::Window;
 use crate::errors::Failure;
 
 /// Supervises an agent from its beginning to its end. Whatever goes wrong is in its record.
@@ -120,20 +122,21 @@ fn watch(
     let trees = ground.trees(context)?;
     let arguments: Vec<_> = agent.command.iter().map(Into::into).collect();
     let driver = driver_for(ground.config(), Some(&agent.driver), &arguments)?;
-    let folder = ground.place.runs().join(agent.id.to_string());
-    std::fs::create_dir_all(&folder)?;
-    let mut prepared = trees.prepare_agent(agent, driver, &folder, None)?;
-    if let Some(policy) = &mut prepared.request.policy {
-        policy.reveal.push(weald_sandbox::Revealed {
-            path: folder.clone(),
-            writable: false,
-        });
-    }
+    let mut window = Window::open(&trees)?;
+    let mut prepared = trees.prepare_agent(agent, driver, window.folder(), None)?;
+    prepared.passed = window.grant(&mut prepared.request)?;
+    let authority = Authority {
+        session: agent.session.clone(),
+        task: Some(agent.task.clone()),
+        token: Some(agent.token),
+        tree: prepared.request.tree.name.clone(),
+        agent: Some(agent.id),
+    };
     for note in &prepared.request.notes {
         context.ui.note(note);
     }
-    let (watched, _) = trees.watch_agent(agent, prepared)?;
-    let _ = std::fs::remove_dir_all(&folder);
+    let watch = || trees.watch_agent(agent, prepared);
+    let (watched, _) = window.serve_while(context, ground, &trees, authority, watch)??;
     let current = ground.engine.agent(agent.id)?;
     Ok(match watched {
         Watched::Code { code, ok, words } => {

@@ -1,14 +1,16 @@
 //! `weald diff`
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use clap::{Args, ValueEnum};
 use weald_engine::{Against, DiffStyle};
+use weald_server::broker::{Ask, Diffed};
 
+use super::inside::{Inside, field};
 use crate::completion;
 use crate::context::Context;
 use crate::errors::Failure;
-use crate::ui::{Fields, clean};
+use crate::ui::{Fields, Out, clean};
 
 /// Show what changed in a tree: committed, staged, unstaged, untracked
 #[derive(Args)]
@@ -73,6 +75,29 @@ impl Diff {
     }
 }
 
+impl Diff {
+    /// The same from inside a tree: its own.
+    pub fn inside(self, inside: &Inside<'_>) -> Result<u8, Failure> {
+        let style = match self.style.wanted(inside.context) {
+            DiffStyle::Files => Diffed::Files,
+            DiffStyle::Patch => Diffed::Patch,
+            DiffStyle::Stat => Diffed::Stat,
+            DiffStyle::Names => Diffed::Names,
+        };
+        let reply = inside.ask(Ask::Diff {
+            tree: self.name,
+            against_target: matches!(self.against, AgainstArg::Target),
+            style,
+        })?;
+        let diff = weald_engine::Diff {
+            files: Vec::new(),
+            text: field(&reply, "text")?,
+            truncated: field(&reply, "truncated")?,
+        };
+        inside.print(&reply, |out| told(out, &diff))
+    }
+}
+
 /// The answer: what changed.
 pub fn print(context: &Context<'_>, diff: &weald_engine::Diff) -> Result<u8, Failure> {
     if diff.truncated {
@@ -84,12 +109,14 @@ pub fn print(context: &Context<'_>, diff: &weald_engine::Diff) -> Result<u8, Fai
                 .with("files", &diff.files)
                 .with("truncated", &diff.truncated)
         },
-        |out| {
-            write!(out, "{}", clean(diff.text.as_deref().unwrap_or_default()))?;
-            match diff.truncated {
-                true => writeln!(out, "[… truncated]"),
-                false => Ok(()),
-            }
-        },
+        |out| told(out, diff),
     )
+}
+
+fn told(out: &mut Out, diff: &weald_engine::Diff) -> io::Result<()> {
+    write!(out, "{}", clean(diff.text.as_deref().unwrap_or_default()))?;
+    match diff.truncated {
+        true => writeln!(out, "[… truncated]"),
+        false => Ok(()),
+    }
 }

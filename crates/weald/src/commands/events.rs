@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::Duration;
 
 use clap::Args;
@@ -12,7 +13,9 @@ use weald_core::id::{Seq, TaskId};
 use weald_core::name::TreeName;
 use weald_core::store::EventFilter;
 use weald_engine::{Engine, JOURNAL_FILE, JournalLine, read_journal, read_journal_end};
+use weald_server::broker::Ask;
 
+use super::inside::{Inside, field};
 use crate::completion;
 use crate::context::Context;
 use crate::errors::Failure;
@@ -91,6 +94,41 @@ impl Events {
         match self.follow {
             true => follow(&engine, &printer, &mut out, filter, last),
             false => Ok(exit::DONE),
+        }
+    }
+
+    /// The same from inside a tree.
+    pub fn inside(self, inside: &Inside<'_>) -> Result<u8, Failure> {
+        if let Some(file) = &self.file {
+            return self.print_file(inside.context, file);
+        }
+        let printer = Printer {
+            context: inside.context,
+            source: String::new(),
+        };
+        let mut out = inside.context.ui.out();
+        let mut since = self.since;
+        loop {
+            let reply = inside.ask(Ask::Events {
+                since,
+                task: self.task.clone(),
+                tree: self.tree.clone(),
+                limit: self.limit.min(MOST),
+            })?;
+            let events: Vec<CloudEvent> = field(&reply, "events")?;
+            for event in &events {
+                printer.envelope(&mut out, event)?;
+            }
+            since = events.last().map(|event| event.sequence).or(since);
+            out.flush()?;
+            if !self.follow || inside.context.ui.nobody_reads() {
+                return Ok(exit::DONE);
+            }
+            // Without a place to go on from, the next look would tell the same again.
+            since.get_or_insert(Seq(0));
+            if events.is_empty() {
+                thread::sleep(ROUND);
+            }
         }
     }
 

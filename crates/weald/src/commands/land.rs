@@ -9,13 +9,16 @@ use weald_engine::{
     CommitScope, LandError, LandRequest, LeftConflict, OnConflict, Progress, Trees,
 };
 use weald_sandbox::{catch_interrupts, interrupted};
+use weald_server::broker::{Ask, LandWish};
 
+use super::inside::{Inside, field};
 use super::pool;
 use crate::completion;
 use crate::context::{Context, Ground};
 use crate::errors::Failure;
 
-pub use told::{Beside, answer, answer_one, as_json, short};
+use told::told_all;
+pub use told::{Beside, answer, answer_one, as_json, exit_of, listed, short};
 
 /// Bring trees' commits to their target
 ///
@@ -71,6 +74,17 @@ enum StrategyArg {
     Ff,
 }
 
+impl StrategyArg {
+    fn as_strategy(self) -> Strategy {
+        match self {
+            Self::Squash => Strategy::Squash,
+            Self::Merge => Strategy::Merge,
+            Self::Rebase => Strategy::Rebase,
+            Self::Ff => Strategy::Ff,
+        }
+    }
+}
+
 #[derive(Clone, Copy, ValueEnum)]
 enum CommitArg {
     Tracked,
@@ -115,15 +129,31 @@ impl Land {
         finish(context, ground, &ids, &request, Mode::Work)
     }
 
+    /// The same from inside a tree: its own commits, as configured; the tree stays.
+    pub fn inside(self, inside: &Inside<'_>) -> Result<u8, Failure> {
+        let tree = match &self.names[..] {
+            [] => None,
+            [name] => Some(name.clone()),
+            _ => return Err(Failure::not_allowed_inside()),
+        };
+        if matches!(self.on_conflict, OnConflictArg::Leave) || self.commit.is_some() {
+            return Err(Failure::not_allowed_inside());
+        }
+        let wish = LandWish {
+            tree,
+            strategy: self.strategy.map(StrategyArg::as_strategy),
+            dry_run: self.dry_run,
+            no_wait: self.no_wait,
+        };
+        let reply = inside.ask_as(None, self.token, Ask::Land(wish))?;
+        let landings: Vec<Landing> = field(&reply, "landings")?;
+        inside.print(&reply, |out| told_all(out, &landings, &Beside::default()))
+    }
+
     fn request(&self, context: &Context<'_>, ground: &Ground) -> Result<LandRequest, Failure> {
         Ok(LandRequest {
             names: self.names.clone(),
-            strategy: self.strategy.map(|strategy| match strategy {
-                StrategyArg::Squash => Strategy::Squash,
-                StrategyArg::Merge => Strategy::Merge,
-                StrategyArg::Rebase => Strategy::Rebase,
-                StrategyArg::Ff => Strategy::Ff,
-            }),
+            strategy: self.strategy.map(StrategyArg::as_strategy),
             no_wait: self.no_wait,
             keep: self.keep,
             force: self.force,

@@ -7,14 +7,17 @@ mod reply;
 mod send;
 
 use std::io::{self, Write};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand, ValueEnum};
 use weald_core::SignedDuration;
 use weald_core::id::TaskId;
 use weald_core::message::{Draft, Message, MessageType, Urgency};
 use weald_core::name::SessionName;
+use weald_server::broker::{Ask, Reply};
 
+use super::inside::{Inside, field};
 use crate::completion;
 use crate::context::Context;
 use crate::errors::Failure;
@@ -43,6 +46,20 @@ impl Msg {
     }
 }
 
+impl Msg {
+    /// The same from inside a tree.
+    pub fn inside(self, inside: &Inside<'_>) -> Result<u8, Failure> {
+        match self {
+            Self::Send(command) => command.inside(inside),
+            Self::Inbox(command) => command.inside(inside),
+            Self::Ask(command) => command.inside(inside),
+            Self::Reply(command) => command.inside(inside),
+            other if !inside.context.is_confined() => other.run(inside.context),
+            _ => Err(Failure::not_allowed_inside()),
+        }
+    }
+}
+
 /// How soon it should be read, and what it is about.
 #[derive(Args)]
 struct About {
@@ -63,17 +80,30 @@ enum Level {
 
 impl About {
     fn draft(self, from: SessionName, to: SessionName, kind: MessageType, text: String) -> Draft {
-        let priority = match self.priority {
-            Level::Info => Urgency::Info,
-            Level::Steer => Urgency::Steer,
-            Level::Urgent => Urgency::Urgent,
-        };
         Draft {
             from,
             to,
             kind,
-            priority,
+            priority: self.urgency(),
             text,
+            task: self.task,
+        }
+    }
+
+    fn urgency(&self) -> Urgency {
+        match self.priority {
+            Level::Info => Urgency::Info,
+            Level::Steer => Urgency::Steer,
+            Level::Urgent => Urgency::Urgent,
+        }
+    }
+
+    fn ask(self, to: SessionName, kind: MessageType, text: String) -> Ask {
+        Ask::MsgSend {
+            to,
+            text,
+            kind,
+            priority: self.urgency(),
             task: self.task,
         }
     }
@@ -82,13 +112,47 @@ impl About {
 fn print_messages(context: &Context<'_>, messages: &[Message], none: &str) -> Result<u8, Failure> {
     context.ui.answer(
         || Fields::new().with("messages", messages),
-        |out| match messages.is_empty() {
-            true => writeln!(out, "{none}"),
-            false => messages
-                .iter()
-                .try_for_each(|message| print_message(out, message, context)),
-        },
+        |out| print_all(out, messages, none, context),
     )
+}
+
+/// The same for messages that came over the broker.
+fn print_inside(inside: &Inside<'_>, reply: &Reply, none: &str) -> Result<u8, Failure> {
+    let messages: Vec<Message> = field(reply, "messages")?;
+    inside.print(reply, |out| print_all(out, &messages, none, inside.context))
+}
+
+fn print_all(
+    out: &mut Out,
+    messages: &[Message],
+    none: &str,
+    context: &Context<'_>,
+) -> io::Result<()> {
+    match messages.is_empty() {
+        true => writeln!(out, "{none}"),
+        false => messages
+            .iter()
+            .try_for_each(|message| print_message(out, message, context)),
+    }
+}
+
+/// How often the broker is asked again while something is waited for.
+const AGAIN: Duration = Duration::from_millis(500);
+
+/// Asks again and again, until `wait` is over, for as long as there is `nothing`.
+fn patiently(
+    wait: Duration,
+    ask: impl Fn() -> Result<Reply, Failure>,
+    nothing: impl Fn(&Result<Reply, Failure>) -> bool,
+) -> Result<Reply, Failure> {
+    let deadline = Instant::now() + wait;
+    loop {
+        let answered = ask();
+        if !nothing(&answered) || Instant::now() >= deadline {
+            return answered;
+        }
+        thread::sleep(AGAIN);
+    }
 }
 
 fn print_message(out: &mut Out, message: &Message, context: &Context<'_>) -> io::Result<()> {

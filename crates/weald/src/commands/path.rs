@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use weald_core::name::SessionName;
+use weald_server::broker::Ask;
 
+use super::inside::{Inside, field};
 use crate::completion;
 use crate::context::Context;
 use crate::errors::Failure;
@@ -46,5 +48,16 @@ impl Path {
             || Fields::new().with("path", &text),
             |out| writeln!(out, "{text}"),
         )
+    }
+
+    /// The same from inside a tree: its own.
+    pub fn inside(self, inside: &Inside<'_>) -> Result<u8, Failure> {
+        let check = self.check.map(|path| path.display().to_string());
+        let reply = inside.ask(Ask::Path {
+            tree: self.name,
+            check,
+        })?;
+        let text: String = field(&reply, "path")?;
+        inside.print(&reply, |out| writeln!(out, "{text}"))
     }
 }

@@ -11,6 +11,7 @@ use weald_sandbox::{Ended, Level};
 use crate::cli::duration;
 use crate::completion;
 use crate::context::Context;
+use crate::desk::{Window, authority_of};
 use crate::errors::Failure;
 use crate::exit;
 use crate::foreground::Held;
@@ -60,7 +61,7 @@ impl Run {
             SandboxArg::Landlock => RunSandbox::Level(Level::Landlock),
             SandboxArg::Off => RunSandbox::Off,
         });
-        let request = trees.prepare_run(self.name.as_deref(), sandbox)?;
+        let mut request = trees.prepare_run(self.name.as_deref(), sandbox)?;
         for note in &request.notes {
             context.ui.warn(note);
         }
@@ -76,6 +77,9 @@ impl Run {
                 .warn("there is no sandbox: the command can write everything that you can"),
         }
         let program = self.command[0].to_string_lossy().into_owned();
+        let mut window = Window::open(&trees)?;
+        let passed = window.grant(&mut request)?;
+        let authority = authority_of(context, &ground, &request.tree)?;
         let tree = trees.begin_run(&request, &program)?;
         let held = Held {
             policy: request.policy,
@@ -84,11 +88,16 @@ impl Run {
             environment: request.environment,
             timeout: self.timeout,
             max_output: self.max_output,
+            passed,
         };
         let (ended, failed) = trees.with_snapshots(&tree, || {
-            held.start(context)
-                .and_then(|started| started.wait(context))
+            let work = || {
+                held.start(context)
+                    .and_then(|started| started.wait(context))
+            };
+            window.serve_while(context, &ground, &trees, authority, work)
         });
+        let ended = ended.map_err(Failure::from).flatten();
         if let Some(failed) = failed {
             context.ui.warn(&failed);
         }

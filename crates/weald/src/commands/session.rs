@@ -15,6 +15,7 @@ use weald_core::Timestamp;
 use weald_core::name::SessionName;
 use weald_engine::{Engine, SessionView};
 
+use super::inside::Inside;
 use crate::cli::SessionArg;
 use crate::completion;
 use crate::context::Context;
@@ -46,6 +47,18 @@ impl Session {
             Self::Show(command) => command.run(context),
             Self::Note(command) => command.run(context),
             Self::End(command) => command.run(context),
+        }
+    }
+}
+
+impl Session {
+    /// The same from inside a tree.
+    pub fn inside(self, inside: &Inside<'_>) -> Result<u8, Failure> {
+        match self {
+            Self::List(command) => command.inside(inside),
+            Self::Note(command) => command.inside(inside),
+            other if !inside.context.is_confined() => other.run(inside.context),
+            _ => Err(Failure::not_allowed_inside()),
         }
     }
 }

@@ -1,14 +1,18 @@
 //! `weald snapshot …`
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use clap::{Args, Subcommand};
+use weald_core::Timestamp;
+use weald_engine::SnapshotView;
+use weald_server::broker::Ask;
 
+use super::inside::{Inside, field};
 use crate::commands::diff;
 use crate::completion;
 use crate::context::Context;
 use crate::errors::Failure;
-use crate::ui::{ACCENT, Fields, ago, clean, clean_line, paint};
+use crate::ui::{ACCENT, Fields, Out, ago, clean, clean_line, paint};
 
 /// Keep everything in a tree as it is now, and put it back.
 #[derive(Subcommand)]
@@ -79,28 +83,65 @@ impl Snapshot {
     }
 }
 
+impl Snapshot {
+    /// The same from inside a tree: its own.
+    pub fn inside(self, inside: &Inside<'_>) -> Result<u8, Failure> {
+        match self {
+            Self::Create(Create { name }) => {
+                let reply = inside.ask(Ask::SnapshotCreate { tree: name })?;
+                let taken: SnapshotView = field(&reply, "snapshot")?;
+                warn_of_left_out(inside.context, &taken);
+                inside.print(&reply, |out| told(out, &taken))
+            }
+            Self::List(List { name }) => {
+                let reply = inside.ask(Ask::SnapshotList { tree: name })?;
+                let found: Vec<SnapshotView> = field(&reply, "snapshots")?;
+                let now = inside.context.now();
+                inside.print(&reply, |out| told_all(out, &found, now))
+            }
+            other if !inside.context.is_confined() => other.run(inside.context),
+            _ => Err(Failure::not_allowed_inside()),
+        }
+    }
+}
+
+fn warn_of_left_out(context: &Context<'_>, taken: &SnapshotView) {
+    for path in &taken.left_out {
+        context.ui.warn(&format!(
+            "left out, too large or no file: {}",
+            clean_line(path)
+        ));
+    }
+}
+
+fn told(out: &mut Out, taken: &SnapshotView) -> io::Result<()> {
+    let id = paint(ACCENT, taken.id);
+    writeln!(out, "snapshot {id} ({})", taken.commit)
+}
+
+fn told_all(out: &mut Out, found: &[SnapshotView], now: Timestamp) -> io::Result<()> {
+    if found.is_empty() {
+        return writeln!(out, "no snapshots");
+    }
+    found.iter().try_for_each(|view| {
+        let (age, why) = (ago(view.taken_at, now), clean(&view.reason));
+        let id = paint(ACCENT, view.id);
+        writeln!(out, "{id} {} {age} ago ({why})", view.commit)?;
+        let mut left_out = view.left_out.iter();
+        left_out.try_for_each(|path| writeln!(out, "  left out: {}", clean_line(path)))
+    })
+}
+
 impl Create {
     fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         let progress = context.ui.progress("taking the snapshot");
         let taken = ground.trees(context)?.snapshot(self.name.as_deref())?;
         drop(progress);
-        for path in &taken.left_out {
-            context.ui.warn(&format!(
-                "left out, too large or no file: {}",
-                clean_line(path)
-            ));
-        }
+        warn_of_left_out(context, &taken);
         context.ui.answer(
             || Fields::new().with("snapshot", &taken),
-            |out| {
-                writeln!(
-                    out,
-                    "snapshot {} ({})",
-                    paint(ACCENT, taken.id),
-                    taken.commit
-                )
-            },
+            |out| told(out, &taken),
         )
     }
 }
@@ -112,18 +153,7 @@ impl List {
         let now = context.now();
         context.ui.answer(
             || Fields::new().with("snapshots", &found),
-            |out| {
-                if found.is_empty() {
-                    return writeln!(out, "no snapshots");
-                }
-                found.iter().try_for_each(|view| {
-                    let (age, why) = (ago(view.taken_at, now), clean(&view.reason));
-                    let id = paint(ACCENT, view.id);
-                    writeln!(out, "{id} {} {age} ago ({why})", view.commit)?;
-                    let mut left_out = view.left_out.iter();
-                    left_out.try_for_each(|path| writeln!(out, "  left out: {}", clean_line(path)))
-                })
-            },
+            |out| told_all(out, &found, now),
         )
     }
 }

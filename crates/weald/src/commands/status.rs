@@ -6,7 +6,9 @@ use clap::Args;
 use weald_core::Timestamp;
 use weald_core::setup::SetupOutcome;
 use weald_engine::{Dirty, StageView, TreeView, stages_in_words};
+use weald_server::broker::{Ask, Reply};
 
+use super::inside::{Inside, field};
 use super::list;
 use crate::completion;
 use crate::context::{Context, Ground};
@@ -80,6 +82,36 @@ impl Show {
             },
         )
     }
+}
+
+impl Status {
+    /// The same from inside a tree: its own.
+    pub fn inside(self, inside: &Inside<'_>) -> Result<u8, Failure> {
+        if self.all {
+            return Err(Failure::not_allowed_inside());
+        }
+        let (reply, view) = own(inside, self.name)?;
+        let now = inside.context.now();
+        inside.print(&reply, |out| told(out, &view, now))
+    }
+}
+
+impl Show {
+    /// The same from inside a tree: its own.
+    pub fn inside(self, inside: &Inside<'_>) -> Result<u8, Failure> {
+        let (reply, view) = own(inside, self.name)?;
+        let now = inside.context.now();
+        inside.print(&reply, |out| {
+            told(out, &view, now)?;
+            details(out, &view, now)
+        })
+    }
+}
+
+fn own(inside: &Inside<'_>, tree: Option<String>) -> Result<(Reply, TreeView), Failure> {
+    let reply = inside.ask(Ask::Status { tree })?;
+    let view = field(&reply, "tree")?;
+    Ok((reply, view))
 }
 
 /// The answer: one tree.

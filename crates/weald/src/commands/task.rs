@@ -19,13 +19,17 @@ mod reopen;
 mod show;
 mod start;
 
+pub use show::print_detail;
+
 use std::io::{self, Write};
 
 use clap::{Args, Subcommand};
 use weald_core::id::{TaskId, Token};
 use weald_core::task::Task as Record;
 use weald_core::task_rules::TaskInput;
+use weald_server::broker::Ask;
 
+use super::inside::{Inside, field};
 use crate::cli::SessionArg;
 use crate::completion;
 use crate::context::Context;
@@ -83,12 +87,29 @@ impl Task {
     }
 }
 
+impl Task {
+    /// The same from inside a tree.
+    pub fn inside(self, inside: &Inside<'_>) -> Result<u8, Failure> {
+        match self {
+            Self::List(command) => command.inside(inside),
+            Self::Ready(command) => command.inside(inside),
+            Self::Show(command) => command.inside(inside),
+            Self::Claim(command) => command.inside(inside),
+            Self::Renew(command) => command.inside(inside),
+            Self::Done(command) => command.inside(inside),
+            Self::Fail(command) => command.inside(inside),
+            other if !inside.context.is_confined() => other.run(inside.context),
+            _ => Err(Failure::not_allowed_inside()),
+        }
+    }
+}
+
 /// A task under a claim.
 #[derive(Args)]
 struct HeldTask {
-    /// The task
+    /// The task (default: $WEALD_TASK)
     #[arg(value_name = "ID", add = completion::tasks())]
-    id: TaskId,
+    id: Option<TaskId>,
     /// The token of your claim (default: $WEALD_TOKEN if $WEALD_TASK is this task)
     #[arg(long, value_name = "N")]
     token: Option<Token>,
@@ -103,10 +124,11 @@ impl HeldTask {
         context: &Context<'_>,
         input: impl FnOnce(Option<Token>) -> TaskInput,
     ) -> Result<u8, Failure> {
+        let id = context.task(self.id)?;
         let engine = context.engine()?;
         let actor = context.actor(&engine, self.session.session.as_ref())?;
-        let input = input(context.token(&self.id, self.token));
-        let finished = engine.move_task(actor.as_ref(), &self.id, input)?;
+        let input = input(context.token(&id, self.token));
+        let finished = engine.move_task(actor.as_ref(), &id, input)?;
         context.tell(&engine);
         context.ui.answer(
             || {
@@ -114,15 +136,30 @@ impl HeldTask {
                     .with("task", &finished.task)
                     .with("unblocked", &finished.unblocked)
             },
-            |out| {
-                print_line(out, &finished.task)?;
-                for id in &finished.unblocked {
-                    writeln!(out, "now ready: {id}")?;
-                }
-                Ok(())
-            },
+            |out| print_finished(out, &finished.task, &finished.unblocked),
         )
     }
+
+    /// The same from inside a tree.
+    fn ask(
+        self,
+        inside: &Inside<'_>,
+        ask: impl FnOnce(Option<TaskId>) -> Ask,
+    ) -> Result<u8, Failure> {
+        let session = self.session.session.as_ref();
+        let reply = inside.ask_as(session, self.token, ask(self.id))?;
+        let task: Record = field(&reply, "task")?;
+        let unblocked: Vec<TaskId> = field(&reply, "unblocked")?;
+        inside.print(&reply, |out| print_finished(out, &task, &unblocked))
+    }
+}
+
+fn print_finished(out: &mut Out, task: &Record, unblocked: &[TaskId]) -> io::Result<()> {
+    print_line(out, task)?;
+    for id in unblocked {
+        writeln!(out, "now ready: {id}")?;
+    }
+    Ok(())
 }
 
 /// Decides an input that needs no token, and prints the task.

@@ -89,5 +89,5 @@ fn m24_what_a_tree_or_the_result_says_in_weald_toml_does_not_count() {
     let seen = env.home().join("weald");
     fs::copy(env!("CARGO_BIN_EXE_weald"), &seen).unwrap();
     let inside = env.weald(&["run", "a", "--", seen.to_str().unwrap(), "trust", "--json"]);
-    assert_eq!(inside.error_code(), "inside_sandbox", "{inside:#?}");
+    assert_eq!(inside.error_code(), "not_allowed_inside", "{inside:#?}");
 }

@@ -4,6 +4,8 @@
 
 mod agents_dying;
 mod agents_takeover;
+mod broker;
+mod broker_hostile;
 mod broker_view;
 mod claims;
 mod classroom;

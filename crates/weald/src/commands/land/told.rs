@@ -38,6 +38,19 @@ pub fn answer(
     beside: &Beside,
 ) -> Result<u8, Failure> {
     context.tell(&ground.engine);
+    let list = listed(landings, beside);
+    context.ui.answer(
+        || Fields::new().with("landings", &list),
+        |out| {
+            told_all(out, landings, beside)?;
+            told_no_gate(out, ground, landings)
+        },
+    )?;
+    Ok(exit_of(landings))
+}
+
+/// Landings for programs.
+pub fn listed(landings: &[Landing], beside: &Beside) -> Vec<Value> {
     let list = landings.iter().map(|landing| {
         let mut value = as_json(landing);
         if let Some(left) = beside.left_by(landing) {
@@ -45,23 +58,21 @@ pub fn answer(
         }
         value
     });
-    let list: Vec<Value> = list.collect();
-    context.ui.answer(
-        || Fields::new().with("landings", &list),
-        |out| {
-            if landings.is_empty() {
-                writeln!(out, "nothing waits to land")?;
-            }
-            for landing in landings {
-                match beside.left_by(landing) {
-                    Some(left) => told_left(out, landing, left)?,
-                    None => told(out, landing)?,
-                }
-            }
-            told_no_gate(out, ground, landings)
-        },
-    )?;
-    Ok(exit_of(landings))
+    list.collect()
+}
+
+/// Landings for people.
+pub fn told_all(out: &mut Out, landings: &[Landing], beside: &Beside) -> io::Result<()> {
+    if landings.is_empty() {
+        writeln!(out, "nothing waits to land")?;
+    }
+    for landing in landings {
+        match beside.left_by(landing) {
+            Some(left) => told_left(out, landing, left)?,
+            None => told(out, landing)?,
+        }
+    }
+    Ok(())
 }
 
 /// Nobody should believe that something was tested where nothing was set up for it.
@@ -94,7 +105,8 @@ pub fn answer_one(
     Ok(exit_of(std::slice::from_ref(landing)))
 }
 
-fn exit_of(landings: &[Landing]) -> u8 {
+/// The exit code: the worst of them.
+pub fn exit_of(landings: &[Landing]) -> u8 {
     let codes = landings.iter().map(|landing| match landing.status {
         LandingStatus::Conflict => exit::CONFLICT,
         LandingStatus::Red | LandingStatus::Dropped => exit::REFUSED,

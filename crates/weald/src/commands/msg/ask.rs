@@ -2,10 +2,12 @@
 
 use clap::Args;
 use weald_core::SignedDuration;
-use weald_core::message::MessageType;
+use weald_core::message::{Message, MessageType};
 use weald_core::name::SessionName;
+use weald_server::broker;
 
-use super::{About, print_messages, waiting};
+use super::super::inside::{Inside, field};
+use super::{About, patiently, print_inside, print_messages, waiting};
 use crate::cli::{SessionArg, duration};
 use crate::completion;
 use crate::context::Context;
@@ -46,5 +48,24 @@ impl Ask {
             messages.push(engine.await_reply(messages[0].id, waiting(self.wait))?);
         }
         print_messages(context, &messages, "")
+    }
+
+    /// The same from inside a tree.
+    pub fn inside(self, inside: &Inside<'_>) -> Result<u8, Failure> {
+        let (session, wait) = (self.session.session, self.wait);
+        let question = self.about.ask(self.to, MessageType::Question, self.text);
+        let mut reply = inside.ask_as(session.as_ref(), None, question)?;
+        if wait.is_some() {
+            let asked: Vec<Message> = field(&reply, "messages")?;
+            let id = asked[0].id;
+            let unanswered = |answered: &Result<_, Failure>| {
+                answered.as_ref().is_err_and(|it| it.code == "no_answer")
+            };
+            let ask = || inside.ask(broker::Ask::MsgAnswer { id });
+            let answer: Vec<Message> =
+                field(&patiently(waiting(wait), ask, unanswered)?, "messages")?;
+            reply = reply.with("messages", &[asked, answer].concat());
+        }
+        print_inside(inside, &reply, "")
     }
 }

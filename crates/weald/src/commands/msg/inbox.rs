@@ -1,10 +1,13 @@
 //! `weald msg inbox`
 
 use clap::Args;
+use serde_json::Value;
 use weald_core::SignedDuration;
 use weald_engine::InboxQuery;
+use weald_server::broker::{Ask, Reply};
 
-use super::{print_messages, waiting};
+use super::super::inside::Inside;
+use super::{patiently, print_inside, print_messages, waiting};
 use crate::cli::{SessionArg, duration};
 use crate::context::Context;
 use crate::errors::Failure;
@@ -44,5 +47,23 @@ impl Inbox {
         let messages = engine.inbox(&owner, query)?;
         context.tell(&engine);
         print_messages(context, &messages, "no messages")
+    }
+
+    /// The same from inside a tree.
+    pub fn inside(self, inside: &Inside<'_>) -> Result<u8, Failure> {
+        let ask = || {
+            let ask = Ask::MsgInbox {
+                consume: self.consume,
+                all: self.all,
+                limit: self.limit,
+            };
+            inside.ask_as(self.session.session.as_ref(), None, ask)
+        };
+        let is_empty = |answered: &Result<Reply, Failure>| {
+            let messages = answered.as_ref().map(|reply| reply.answer.get("messages"));
+            messages.is_ok_and(|list| list.and_then(Value::as_array).is_some_and(Vec::is_empty))
+        };
+        let reply = patiently(waiting(self.wait), ask, is_empty)?;
+        print_inside(inside, &reply, "no messages")
     }
 }

@@ -1,17 +1,19 @@
 //! `weald msg reply`
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use clap::{Args, ValueEnum};
 use weald_core::id::MessageId;
 use weald_core::message::{Message, MessageType, ReplyDraft, RequestState};
 use weald_engine::ReplyOutcome;
+use weald_server::broker::Ask;
 
+use super::super::inside::{Inside, field};
 use super::print_message;
 use crate::cli::SessionArg;
 use crate::context::Context;
 use crate::errors::Failure;
-use crate::ui::Fields;
+use crate::ui::{Fields, Out};
 
 /// Answer a question, judge a plan, agree to a shutdown
 ///
@@ -51,16 +53,7 @@ impl Reply {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let engine = context.engine()?;
         let from = context.session(&engine, self.session.session.as_ref())?;
-        let verdict = match (self.approve, self.reject) {
-            (true, _) => Some(RequestState::Approved),
-            (_, true) => Some(RequestState::Rejected),
-            _ => None,
-        };
-        let kind = self.kind.map(|kind| match kind {
-            Kind::Answer => MessageType::Answer,
-            Kind::PlanVerdict => MessageType::PlanVerdict,
-            Kind::ShutdownReply => MessageType::ShutdownReply,
-        });
+        let (verdict, kind) = (self.verdict(), self.kind());
         let outcome = engine.reply(
             self.id,
             ReplyDraft {
@@ -81,14 +74,50 @@ impl Reply {
                     .with("messages", &messages)
                     .with("outcome", word)
             },
-            |out| match messages.first() {
-                Some(message) => print_message(out, message, context),
-                None => writeln!(
-                    out,
-                    "message {} was answered before; nothing was sent",
-                    self.id
-                ),
-            },
+            |out| print_reply(out, self.id, &messages, context),
         )
+    }
+
+    /// The same from inside a tree.
+    pub fn inside(self, inside: &Inside<'_>) -> Result<u8, Failure> {
+        let ask = Ask::MsgReply {
+            id: self.id,
+            kind: self.kind(),
+            verdict: self.verdict(),
+            text: self.text,
+        };
+        let reply = inside.ask_as(self.session.session.as_ref(), None, ask)?;
+        let messages: Vec<Message> = field(&reply, "messages")?;
+        inside.print(&reply, |out| {
+            print_reply(out, self.id, &messages, inside.context)
+        })
+    }
+
+    fn verdict(&self) -> Option<RequestState> {
+        match (self.approve, self.reject) {
+            (true, _) => Some(RequestState::Approved),
+            (_, true) => Some(RequestState::Rejected),
+            _ => None,
+        }
+    }
+
+    fn kind(&self) -> Option<MessageType> {
+        self.kind.map(|kind| match kind {
+            Kind::Answer => MessageType::Answer,
+            Kind::PlanVerdict => MessageType::PlanVerdict,
+            Kind::ShutdownReply => MessageType::ShutdownReply,
+        })
+    }
+}
+
+fn print_reply(
+    out: &mut Out,
+    id: MessageId,
+    messages: &[Message],
+    context: &Context<'_>,
+) -> io::Result<()> {
+    match messages.first() {
+        Some(message) => print_message(out, message, context),
+        None => writeln!(out, "message {id} was answered before; nothing was sent"),
     }
 }

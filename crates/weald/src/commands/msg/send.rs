@@ -4,7 +4,8 @@ use clap::{Args, ValueEnum};
 use weald_core::message::MessageType;
 use weald_core::name::SessionName;
 
-use super::{About, print_messages};
+use super::super::inside::Inside;
+use super::{About, print_inside, print_messages};
 use crate::cli::SessionArg;
 use crate::completion;
 use crate::context::Context;
@@ -44,15 +45,27 @@ impl Send {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let engine = context.engine()?;
         let from = context.session(&engine, self.session.session.as_ref())?;
-        let kind = match self.kind {
+        let kind = self.kind();
+        let message = engine.send(self.about.draft(from, self.to, kind, self.text))?;
+        context.tell(&engine);
+        print_messages(context, &[message], "")
+    }
+
+    /// The same from inside a tree.
+    pub fn inside(self, inside: &Inside<'_>) -> Result<u8, Failure> {
+        let kind = self.kind();
+        let ask = self.about.ask(self.to, kind, self.text);
+        let reply = inside.ask_as(self.session.session.as_ref(), None, ask)?;
+        print_inside(inside, &reply, "")
+    }
+
+    fn kind(&self) -> MessageType {
+        match self.kind {
             Kind::Message => MessageType::Message,
             Kind::Result => MessageType::Result,
             Kind::Question => MessageType::Question,
             Kind::Plan => MessageType::Plan,
             Kind::Shutdown => MessageType::Shutdown,
-        };
-        let message = engine.send(self.about.draft(from, self.to, kind, self.text))?;
-        context.tell(&engine);
-        print_messages(context, &[message], "")
+        }
     }
 }

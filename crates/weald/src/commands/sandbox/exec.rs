@@ -163,6 +163,7 @@ impl Exec {
             environment: context.environment.for_commands(),
             timeout: self.timeout,
             max_output: self.max_output,
+            passed: None,
         };
         match held.start(context)?.wait(context)? {
             Ended::Code(code) => Ok(code as u8),

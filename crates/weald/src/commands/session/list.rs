@@ -1,13 +1,17 @@
 //! `weald session list`
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use clap::Args;
+use weald_core::Timestamp;
 use weald_core::id::TaskId;
+use weald_engine::SessionView;
+use weald_server::broker::Ask;
 
+use super::super::inside::{Inside, field};
 use crate::context::Context;
 use crate::errors::Failure;
-use crate::ui::{ACCENT, Fields, Table, ago};
+use crate::ui::{ACCENT, Fields, Out, Table, ago};
 
 /// List sessions
 #[derive(Args)]
@@ -25,36 +29,46 @@ impl List {
         let now = context.now();
         context.ui.answer(
             || Fields::new().with("sessions", &views),
-            |out| {
-                if views.is_empty() {
-                    return writeln!(out, "no sessions");
-                }
-                let mut table = Table::new(&["NAME", "STATE", "SEEN", "HOLDS", "NOTE"]);
-                for view in &views {
-                    let holds = view
-                        .holds
-                        .iter()
-                        .map(TaskId::to_string)
-                        .collect::<Vec<_>>()
-                        .join(",");
-                    let note = view
-                        .session
-                        .note
-                        .as_ref()
-                        .map_or_else(String::new, |note| note.text.clone());
-                    table.row(vec![
-                        (view.session.name.to_string(), ACCENT),
-                        (view.liveness.as_str().to_owned(), Default::default()),
-                        (
-                            format!("{} ago", ago(view.session.last_seen, now)),
-                            Default::default(),
-                        ),
-                        (holds, Default::default()),
-                        (note, Default::default()),
-                    ]);
-                }
-                table.print(out)
-            },
+            |out| print(out, &views, now),
         )
     }
+
+    /// The same from inside a tree.
+    pub fn inside(self, inside: &Inside<'_>) -> Result<u8, Failure> {
+        let reply = inside.ask(Ask::SessionList { all: self.all })?;
+        let views: Vec<SessionView> = field(&reply, "sessions")?;
+        let now = inside.context.now();
+        inside.print(&reply, |out| print(out, &views, now))
+    }
+}
+
+fn print(out: &mut Out, views: &[SessionView], now: Timestamp) -> io::Result<()> {
+    if views.is_empty() {
+        return writeln!(out, "no sessions");
+    }
+    let mut table = Table::new(&["NAME", "STATE", "SEEN", "HOLDS", "NOTE"]);
+    for view in views {
+        let holds = view
+            .holds
+            .iter()
+            .map(TaskId::to_string)
+            .collect::<Vec<_>>()
+            .join(",");
+        let note = view
+            .session
+            .note
+            .as_ref()
+            .map_or_else(String::new, |note| note.text.clone());
+        table.row(vec![
+            (view.session.name.to_string(), ACCENT),
+            (view.liveness.as_str().to_owned(), Default::default()),
+            (
+                format!("{} ago", ago(view.session.last_seen, now)),
+                Default::default(),
+            ),
+            (holds, Default::default()),
+            (note, Default::default()),
+        ]);
+    }
+    table.print(out)
 }

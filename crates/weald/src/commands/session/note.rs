@@ -3,7 +3,9 @@
 use std::io::Write;
 
 use clap::Args;
+use weald_server::broker::Ask;
 
+use super::super::inside::{Inside, field};
 use crate::cli::SessionArg;
 use crate::context::Context;
 use crate::errors::Failure;
@@ -42,5 +44,13 @@ impl Note {
             || Fields::new().with("session", &view).with("note", note),
             |out| writeln!(out, "{}", clean(&note.text)),
         )
+    }
+
+    /// The same from inside a tree.
+    pub fn inside(self, inside: &Inside<'_>) -> Result<u8, Failure> {
+        let ask = Ask::SessionNote { text: self.text };
+        let reply = inside.ask_as(self.session.session.as_ref(), None, ask)?;
+        let note: weald_core::session::Note = field(&reply, "note")?;
+        inside.print(&reply, |out| writeln!(out, "{}", clean(&note.text)))
     }
 }

@@ -1,17 +1,20 @@
 //! `weald task claim`
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use clap::Args;
-use weald_core::SignedDuration;
 use weald_core::id::TaskId;
+use weald_core::task::{Lease, Task as Record};
+use weald_core::{SignedDuration, Timestamp};
+use weald_server::broker::Ask;
 
+use super::super::inside::{Inside, field};
 use super::print_line;
 use crate::cli::{SessionArg, duration};
 use crate::completion;
 use crate::context::Context;
 use crate::errors::Failure;
-use crate::ui::{Fields, left};
+use crate::ui::{Fields, Out, left};
 
 /// Take a task, or the next one that is ready
 ///
@@ -42,20 +45,32 @@ impl Claim {
                     .with("task", &claimed.task)
                     .with("lease", lease)
             },
-            |out| {
-                print_line(out, &claimed.task)?;
-                let left = left(lease.expires_at, context.now());
-                writeln!(
-                    out,
-                    "claimed by {} with token {} ({left})",
-                    lease.session, lease.token
-                )?;
-                writeln!(
-                    out,
-                    "finish it: weald task done {} --token {}",
-                    claimed.task.id, lease.token
-                )
-            },
+            |out| print_claim(out, &claimed.task, lease, context.now()),
         )
     }
+
+    /// The same from inside a tree: the run's own claim, again.
+    pub fn inside(self, inside: &Inside<'_>) -> Result<u8, Failure> {
+        let session = self.session.session.as_ref();
+        let reply = inside.ask_as(session, None, Ask::TaskClaim { id: self.id })?;
+        let (task, lease): (Record, Lease) = (field(&reply, "task")?, field(&reply, "lease")?);
+        let now = inside.context.now();
+        inside.print(&reply, |out| print_claim(out, &task, &lease, now))
+    }
+}
+
+fn print_claim(out: &mut Out, task: &Record, lease: &Lease, now: Timestamp) -> io::Result<()> {
+    print_line(out, task)?;
+    writeln!(
+        out,
+        "claimed by {} with token {} ({})",
+        lease.session,
+        lease.token,
+        left(lease.expires_at, now)
+    )?;
+    writeln!(
+        out,
+        "finish it: weald task done {} --token {}",
+        task.id, lease.token
+    )
 }

@@ -1,15 +1,19 @@
 //! `weald task done`
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+use weald_core::agent::Verification;
 use weald_core::task_rules::TaskInput;
+use weald_server::broker::{Ask, Report};
 
+use super::super::inside::Inside;
 use super::HeldTask;
 use crate::context::Context;
 use crate::errors::Failure;
 
 /// Finish a task
 ///
-/// The answer lists what became ready by it.
+/// The answer lists what became ready by it. An agent says it once, in its tree; what it left is then committed and
+/// landed for it.
 #[derive(Args)]
 pub struct Done {
     #[command(flatten)]
@@ -17,14 +21,57 @@ pub struct Done {
     /// What was done
     #[arg(long, value_name = "TEXT")]
     report: Option<String>,
+    #[command(flatten)]
+    evidence: Evidence,
+}
+
+/// What stands behind a report.
+#[derive(Args)]
+pub struct Evidence {
+    /// A file that was changed (may be repeated)
+    #[arg(long = "changed", value_name = "FILE")]
+    changed: Vec<String>,
+    /// Whether the work was checked
+    #[arg(long, value_name = "HOW", value_enum)]
+    verified: Option<Verified>,
+    /// By what it was checked
+    #[arg(long, value_name = "CMD", requires = "verified")]
+    verified_by: Option<String>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Verified {
+    Passed,
+    Failed,
+}
+
+impl Evidence {
+    /// The whole report.
+    pub fn report(self, text: Option<String>) -> Report {
+        Report {
+            text,
+            files_changed: self.changed,
+            verification: match self.verified {
+                None => Verification::None,
+                Some(Verified::Passed) => Verification::Passed,
+                Some(Verified::Failed) => Verification::Failed,
+            },
+            verified_by: self.verified_by.unwrap_or_default(),
+        }
+    }
 }
 
 impl Done {
     /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        self.held.decide(context, |token| TaskInput::Complete {
-            token,
-            report: self.report,
-        })
+        let report = self.evidence.report(self.report).as_text();
+        self.held
+            .decide(context, |token| TaskInput::Complete { token, report })
+    }
+
+    /// The same from inside a tree.
+    pub fn inside(self, inside: &Inside<'_>) -> Result<u8, Failure> {
+        let report = self.evidence.report(self.report);
+        self.held.ask(inside, |id| Ask::TaskDone { id, report })
     }
 }

@@ -6,8 +6,10 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use weald_core::name::SessionName;
 use weald_core::store::{TaskClass, TaskFilter};
-use weald_core::task::TaskStatus;
+use weald_core::task::Task as Record;
+use weald_server::broker::Ask;
 
+use super::super::inside::{Inside, field};
 use super::print_tasks;
 use crate::completion;
 use crate::context::Context;
@@ -51,7 +53,11 @@ impl List {
     /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let filter = TaskFilter {
-            classes: self.status.iter().flat_map(|word| classes(word)).collect(),
+            classes: self
+                .status
+                .iter()
+                .flat_map(|word| TaskClass::named(word))
+                .collect(),
             owner: self.owner,
             label: self.label,
             limit: self.limit,
@@ -66,19 +72,19 @@ impl List {
             },
         )
     }
-}
 
-fn classes(word: &str) -> Vec<TaskClass> {
-    match word {
-        "ready" => vec![TaskClass::Ready],
-        "waiting" => vec![TaskClass::Waiting],
-        "blocked" => vec![TaskClass::Status(TaskStatus::Blocked), TaskClass::Waiting],
-        "done" => vec![TaskClass::Status(TaskStatus::Completed)],
-        word => {
-            let status = TaskStatus::ALL
-                .into_iter()
-                .find(|status| status.as_str() == word);
-            status.map(TaskClass::Status).into_iter().collect()
-        }
+    /// The same from inside a tree.
+    pub fn inside(self, inside: &Inside<'_>) -> Result<u8, Failure> {
+        let reply = inside.ask(Ask::TaskList {
+            status: self.status,
+            owner: self.owner,
+            label: self.label,
+            limit: self.limit,
+        })?;
+        let tasks: Vec<Record> = field(&reply, "tasks")?;
+        inside.print(&reply, |out| match tasks.is_empty() {
+            true => writeln!(out, "no tasks"),
+            false => print_tasks(out, &tasks),
+        })
     }
 }

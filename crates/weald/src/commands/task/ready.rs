@@ -4,7 +4,10 @@ use std::io::Write;
 
 use clap::Args;
 use weald_core::store::{TaskClass, TaskFilter, TaskOrder};
+use weald_core::task::Task as Record;
+use weald_server::broker::Ask;
 
+use super::super::inside::{Inside, field};
 use super::print_tasks;
 use crate::context::Context;
 use crate::errors::Failure;
@@ -40,5 +43,17 @@ impl Ready {
                 false => print_tasks(out, &tasks),
             },
         )
+    }
+
+    /// The same from inside a tree.
+    pub fn inside(self, inside: &Inside<'_>) -> Result<u8, Failure> {
+        let reply = inside.ask(Ask::TaskReady {
+            limit: Some(self.limit),
+        })?;
+        let tasks: Vec<Record> = field(&reply, "tasks")?;
+        inside.print(&reply, |out| match tasks.is_empty() {
+            true => writeln!(out, "nothing is ready"),
+            false => print_tasks(out, &tasks),
+        })
     }
 }

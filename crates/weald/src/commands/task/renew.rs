@@ -3,7 +3,9 @@
 use clap::Args;
 use weald_core::SignedDuration;
 use weald_core::task_rules::TaskInput;
+use weald_server::broker::Ask;
 
+use super::super::inside::Inside;
 use super::HeldTask;
 use crate::cli::duration;
 use crate::context::Context;
@@ -35,5 +37,10 @@ impl Renew {
         let ttl = self.ttl.map_or_else(default, Ok)?;
         self.held
             .decide(context, |token| TaskInput::Renew { token, ttl })
+    }
+
+    /// The same from inside a tree, for as long as is configured.
+    pub fn inside(self, inside: &Inside<'_>) -> Result<u8, Failure> {
+        self.held.ask(inside, |id| Ask::TaskRenew { id })
     }
 }

@@ -6,7 +6,9 @@ use clap::Args;
 use weald_core::Timestamp;
 use weald_core::id::TaskId;
 use weald_engine::{StageView, TaskDetail, stages_in_words};
+use weald_server::broker::Ask;
 
+use super::super::inside::{Inside, field};
 use super::print_line;
 use crate::completion;
 use crate::context::Context;
@@ -16,17 +18,18 @@ use crate::ui::{DIM, Fields, Out, ago, clean, left, paint};
 /// Show one task
 #[derive(Args)]
 pub struct Show {
-    /// The task
+    /// The task (default: $WEALD_TASK)
     #[arg(value_name = "ID", add = completion::tasks())]
-    id: TaskId,
+    id: Option<TaskId>,
 }
 
 impl Show {
     /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let id = context.task(self.id)?;
         let engine = context.engine()?;
-        let detail = engine.task(&self.id)?;
-        let stages = engine.stages(&self.id)?;
+        let detail = engine.task(&id)?;
+        let stages = engine.stages(&id)?;
         let now = context.now();
         context.ui.answer(
             || {
@@ -37,9 +40,18 @@ impl Show {
             |out| print_detail(out, &detail, &stages, now),
         )
     }
+
+    /// The same from inside a tree.
+    pub fn inside(self, inside: &Inside<'_>) -> Result<u8, Failure> {
+        let reply = inside.ask(Ask::TaskShow { id: self.id })?;
+        let detail: TaskDetail = field(&reply, "task")?;
+        let now = inside.context.now();
+        inside.print(&reply, |out| print_detail(out, &detail, &[], now))
+    }
 }
 
-fn print_detail(
+/// One task, for people.
+pub fn print_detail(
     out: &mut Out,
     detail: &TaskDetail,
     stages: &[StageView],

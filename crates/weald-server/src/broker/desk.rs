@@ -1,0 +1,492 @@
+//! Does what a run asks and is allowed to ask, with the authority of its session alone.
+//!
+//! The answers are the objects that commands print outside. How an error is told, and how landings are told, the face that
+//! opened the desk knows.
+
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use weald_core::SignedDuration;
+use weald_core::agent::FinalReport;
+use weald_core::cloud_event::CloudEvent;
+use weald_core::id::{MessageId, TaskId};
+use weald_core::message::{Draft, Message, ReplyDraft};
+use weald_core::store::{EventFilter, StoreError, TaskClass, TaskFilter, TaskOrder};
+use weald_core::task_rules::TaskInput;
+use weald_engine::{
+    Against, AgentError, DiffStyle, Engine, InboxQuery, MessageError, ReplyOutcome, ScopeError,
+    SessionError, TaskError, TreeError, Trees,
+};
+
+use super::authority::{Authority, NotAllowed};
+use super::limits;
+use super::protocol::{Ask, Diffed, Fault, LandWish, Reply, Report, Request};
+
+/// The most tasks that one answer lists.
+const TASKS: u64 = 500;
+/// The most messages that one answer lists.
+const MESSAGES: u64 = 50;
+/// The most that is taken out at once, in bytes of text.
+const TAKEN: usize = 512 << 10;
+/// The most events that one answer lists.
+const EVENTS: u64 = 200;
+
+/// What the desk leaves to the face that opened it.
+pub trait Face: Sync {
+    /// An error as this face tells it.
+    fn fault(&self, error: DeskError) -> Fault;
+    /// Lands the run's own tree as an agent's session does; the tree stays.
+    fn land(&self, authority: &Authority, wish: &LandWish) -> Result<Reply, Box<Fault>>;
+}
+
+/// Why something was not done.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "each says what it is by its type")]
+pub enum DeskError {
+    #[error(transparent)]
+    NotAllowed(#[from] NotAllowed),
+    #[error(transparent)]
+    Task(#[from] TaskError),
+    #[error(transparent)]
+    Agent(#[from] AgentError),
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    #[error(transparent)]
+    Message(#[from] MessageError),
+    #[error(transparent)]
+    Tree(#[from] TreeError),
+    #[error(transparent)]
+    Scope(#[from] ScopeError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("the own session left no note")]
+    NoNote,
+    #[error("a report or a note has at most {} bytes", limits::TEXT)]
+    TooLong,
+    #[error("a landing of this run goes on")]
+    Landing,
+    #[error("{0}")]
+    Fault(Box<Fault>),
+}
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+/// What an answer costs the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cost {
+    /// Time.
+    Read,
+    /// Time, and room in the store.
+    Write,
+    /// Room in the store; its time is its own.
+    Landing,
+}
+
+impl Cost {
+    pub(super) fn of(ask: &Ask) -> Self {
+        match ask {
+            Ask::Overview {}
+            | Ask::TaskList { .. }
+            | Ask::TaskReady { .. }
+            | Ask::TaskShow { .. }
+            | Ask::TaskClaim { .. }
+            | Ask::MsgAnswer { .. }
+            | Ask::MsgInbox { consume: false, .. }
+            | Ask::SessionList { .. }
+            | Ask::SessionNote { text: None }
+            | Ask::Events { .. }
+            | Ask::Path { .. }
+            | Ask::Diff { .. }
+            | Ask::SnapshotList { .. } => Self::Read,
+            Ask::TaskRenew { .. }
+            | Ask::TaskDone { .. }
+            | Ask::TaskFail { .. }
+            | Ask::MsgSend { .. }
+            | Ask::MsgReply { .. }
+            | Ask::MsgInbox { .. }
+            | Ask::SessionNote { .. }
+            | Ask::Status { .. }
+            | Ask::SnapshotCreate { .. } => Self::Write,
+            Ask::Land(_) => Self::Landing,
+        }
+    }
+}
+
+/// Where a run's requests are dealt with.
+pub struct Desk<'a> {
+    engine: &'a Engine,
+    trees: &'a Trees<'a>,
+    source: String,
+    authority: Authority,
+    face: &'a dyn Face,
+    /// One look into the tree at a time.
+    looking: Mutex<()>,
+    landing: Mutex<()>,
+}
+
+impl<'a> Desk<'a> {
+    /// A desk for a run that speaks for `authority`; `source` is the repository as events name it.
+    pub fn new(
+        engine: &'a Engine,
+        trees: &'a Trees<'a>,
+        source: String,
+        authority: Authority,
+        face: &'a dyn Face,
+    ) -> Self {
+        Self {
+            engine,
+            trees,
+            source,
+            authority,
+            face,
+            looking: Mutex::new(()),
+            landing: Mutex::new(()),
+        }
+    }
+
+    /// Answers a request, whatever becomes of it.
+    pub fn answer(&self, request: Request) -> Reply {
+        let answered = match self.authority.permits(&request) {
+            Ok(()) => self.perform(request.ask),
+            Err(refusal) => Err(refusal.into()),
+        };
+        answered.unwrap_or_else(|error| {
+            Reply::fault(&match error {
+                DeskError::Fault(fault) => *fault,
+                error => self.face.fault(error),
+            })
+        })
+    }
+
+    fn perform(&self, ask: Ask) -> Result<Reply, DeskError> {
+        match ask {
+            Ask::Overview {} => self.overview(),
+            Ask::TaskList {
+                status,
+                owner,
+                label,
+                limit,
+            } => self.tasks(TaskFilter {
+                classes: status
+                    .iter()
+                    .flat_map(|word| TaskClass::named(word))
+                    .collect(),
+                owner,
+                label,
+                limit,
+                ..TaskFilter::default()
+            }),
+            Ask::TaskReady { limit } => self.tasks(TaskFilter {
+                classes: vec![TaskClass::Ready],
+                order: TaskOrder::Claim,
+                limit,
+                ..TaskFilter::default()
+            }),
+            Ask::TaskShow { id } => {
+                let id = id.map_or_else(|| self.own_task(), Ok)?;
+                Ok(Reply::new().with("task", &self.engine.task(&id)?))
+            }
+            Ask::TaskClaim { .. } => self.own_claim(),
+            Ask::TaskRenew { .. } => self.renew(),
+            Ask::TaskDone { report, .. } => self.finish(true, report),
+            Ask::TaskFail { report, .. } => self.finish(false, report),
+            Ask::MsgSend { .. }
+            | Ask::MsgReply { .. }
+            | Ask::MsgAnswer { .. }
+            | Ask::MsgInbox { .. } => self.perform_message(ask),
+            Ask::SessionList { all } => {
+                let mut views = self.engine.sessions()?;
+                views.retain(|view| all || view.session.ended_at.is_none());
+                Ok(Reply::new().with("sessions", &views))
+            }
+            Ask::SessionNote { text } => self.note(text),
+            Ask::Events {
+                since,
+                task,
+                tree,
+                limit,
+            } => self.events(EventFilter {
+                since,
+                task,
+                tree,
+                limit: Some(limit.clamp(1, EVENTS)),
+            }),
+            ask => self.perform_on_tree(ask),
+        }
+    }
+
+    /// Messages go out in the own name, and come from the own inbox.
+    fn perform_message(&self, ask: Ask) -> Result<Reply, DeskError> {
+        match ask {
+            Ask::MsgSend {
+                to,
+                text,
+                kind,
+                priority,
+                task,
+            } => {
+                let message = self.engine.send(Draft {
+                    from: self.authority.session.clone(),
+                    to,
+                    kind,
+                    priority,
+                    text,
+                    task,
+                })?;
+                Ok(Reply::new().with("messages", &[message]))
+            }
+            Ask::MsgReply {
+                id,
+                text,
+                kind,
+                verdict,
+            } => self.reply(
+                id,
+                ReplyDraft {
+                    from: self.authority.session.clone(),
+                    text,
+                    kind,
+                    verdict,
+                },
+            ),
+            Ask::MsgAnswer { id } => self.answer_to(id),
+            Ask::MsgInbox {
+                consume,
+                all,
+                limit,
+            } => self.inbox(consume, all, limit),
+            ask => self.perform_on_tree(ask),
+        }
+    }
+
+    /// What is about the own tree: it was compared before, so its own name is used.
+    fn perform_on_tree(&self, ask: Ask) -> Result<Reply, DeskError> {
+        let name = Some(self.authority.tree.as_str());
+        if let Ask::Land(wish) = &ask {
+            let _turn = self.landing.try_lock().map_err(|_| DeskError::Landing)?;
+            return self
+                .face
+                .land(&self.authority, wish)
+                .map_err(DeskError::Fault);
+        }
+        let turn = self.looking.lock();
+        let reply = match ask {
+            Ask::Path { check, .. } => {
+                let check = check.unwrap_or_default();
+                let path = self.trees.scoped(name, Path::new(&check))?;
+                let text = path.display().to_string();
+                Reply::new().with("path", text.strip_suffix('/').unwrap_or(&text))
+            }
+            Ask::Diff {
+                against_target,
+                style,
+                ..
+            } => self.diff(against_target, style)?,
+            Ask::SnapshotCreate { .. } => {
+                Reply::new().with("snapshot", &self.trees.snapshot(name)?)
+            }
+            Ask::SnapshotList { .. } => {
+                Reply::new().with("snapshots", &self.trees.snapshots(name)?)
+            }
+            _ => Reply::new().with("tree", &self.trees.look(name)?),
+        };
+        drop(turn);
+        Ok(reply)
+    }
+
+    fn overview(&self) -> Result<Reply, DeskError> {
+        let own = &self.authority;
+        let unread = self.engine.inbox(&own.session, InboxQuery::default())?;
+        let mut reply = Reply::new()
+            .with("session", &own.session)
+            .with("tree", &own.tree)
+            .with("unread", &unread.len());
+        if let Some(id) = &own.task {
+            reply = reply.with("task", &self.engine.task(id)?);
+        }
+        Ok(reply)
+    }
+
+    fn tasks(&self, mut filter: TaskFilter) -> Result<Reply, DeskError> {
+        filter.limit = Some(filter.limit.unwrap_or(TASKS).min(TASKS));
+        let (tasks, total) = self.engine.tasks(&filter)?;
+        let mut reply = Reply::new().with("tasks", &tasks).with("total", &total);
+        if total > tasks.len() as u64 {
+            reply.notes.push(format!("{} of {total}", tasks.len()));
+        }
+        Ok(reply)
+    }
+
+    fn own_task(&self) -> Result<TaskId, NotAllowed> {
+        self.authority.task.clone().ok_or(NotAllowed::NoTask)
+    }
+
+    /// The claim that the run works under, as often as it asks.
+    fn own_claim(&self) -> Result<Reply, DeskError> {
+        let detail = self.engine.task(&self.own_task()?)?;
+        let lease = detail.task.lease.clone();
+        match lease.filter(|lease| Some(lease.token) == self.authority.token) {
+            Some(lease) => Ok(Reply::new()
+                .with("task", &detail.task)
+                .with("lease", &lease)),
+            None => Err(NotAllowed::NoTask.into()),
+        }
+    }
+
+    /// For as long as is configured: nobody holds a task for ever by asking once.
+    fn renew(&self) -> Result<Reply, DeskError> {
+        let own = &self.authority;
+        let id = self.own_task()?;
+        let finished =
+            self.engine
+                .renew(Some(&own.session), &id, own.token, None::<SignedDuration>)?;
+        Ok(Reply::new()
+            .with("task", &finished.task)
+            .with("unblocked", &finished.unblocked))
+    }
+
+    /// An agent reports, and its supervisor does the rest. Any other run finishes its task itself.
+    fn finish(&self, success: bool, report: Report) -> Result<Reply, DeskError> {
+        let own = &self.authority;
+        let id = self.own_task()?;
+        let words = report.text.clone().unwrap_or_default();
+        let files = report.files_changed.iter().map(String::len).sum::<usize>();
+        if words.len() + report.verified_by.len() + files > limits::TEXT {
+            return Err(DeskError::TooLong);
+        }
+        let token = own.token;
+        if let (Some(agent), Some(token)) = (own.agent, token) {
+            let report = FinalReport {
+                success,
+                report: words,
+                files_changed: report.files_changed,
+                verification: report.verification,
+                verified_by: report.verified_by,
+                at: self.engine.now()?,
+            };
+            self.engine.report_agent(agent, token, report)?;
+            let mut reply = Reply::new()
+                .with("task", &self.engine.task(&id)?.task)
+                .with("unblocked", &[(); 0]);
+            reply
+                .notes
+                .push("reported; the rest follows when you end".to_owned());
+            return Ok(reply);
+        }
+        let text = report.as_text();
+        let input = match success {
+            true => TaskInput::Complete {
+                token,
+                report: text,
+            },
+            false => TaskInput::Fail {
+                token,
+                report: text,
+            },
+        };
+        let finished = self.engine.move_task(Some(&own.session), &id, input)?;
+        Ok(Reply::new()
+            .with("task", &finished.task)
+            .with("unblocked", &finished.unblocked))
+    }
+
+    fn reply(&self, id: MessageId, draft: ReplyDraft) -> Result<Reply, DeskError> {
+        let (word, messages): (_, Vec<Message>) = match self.engine.reply(id, draft)? {
+            ReplyOutcome::Sent(message) => ("sent", vec![*message]),
+            ReplyOutcome::Duplicate => ("duplicate", Vec::new()),
+        };
+        Ok(Reply::new()
+            .with("messages", &messages)
+            .with("outcome", word))
+    }
+
+    /// The reply to a question, for whoever asked it.
+    fn answer_to(&self, id: MessageId) -> Result<Reply, DeskError> {
+        let not_found = || MessageError::NotFound { id };
+        let reply = self.engine.await_reply(id, Duration::ZERO)?;
+        match reply.to == self.authority.session {
+            true => Ok(Reply::new().with("messages", &[reply])),
+            false => Err(not_found().into()),
+        }
+    }
+
+    fn inbox(&self, consume: bool, all: bool, limit: Option<u64>) -> Result<Reply, DeskError> {
+        let session = &self.authority.session;
+        let limit = limit.unwrap_or(MESSAGES).min(MESSAGES);
+        let looked = self.engine.inbox(
+            session,
+            InboxQuery {
+                all,
+                limit: Some(limit),
+                ..InboxQuery::default()
+            },
+        )?;
+        if !consume || looked.is_empty() {
+            return Ok(Reply::new().with("messages", &looked));
+        }
+        // What is taken out has to fit into the answer.
+        let mut room = TAKEN;
+        let fits = looked.iter().take_while(|message| {
+            let fits = message.text.len() <= room;
+            room = room.saturating_sub(message.text.len());
+            fits
+        });
+        let count = (fits.count() as u64).max(1);
+        let taken = self.engine.inbox(
+            session,
+            InboxQuery {
+                consume: true,
+                limit: Some(count),
+                ..InboxQuery::default()
+            },
+        )?;
+        Ok(Reply::new().with("messages", &taken))
+    }
+
+    fn note(&self, text: Option<String>) -> Result<Reply, DeskError> {
+        let session = &self.authority.session;
+        let view = match text {
+            Some(text) if text.len() > limits::TEXT => return Err(DeskError::TooLong),
+            Some(text) => self.engine.note(session, text)?,
+            None => self.engine.session(session)?,
+        };
+        let note = view.session.note.clone().ok_or(DeskError::NoNote)?;
+        Ok(Reply::new().with("session", &view).with("note", &note))
+    }
+
+    fn events(&self, filter: EventFilter) -> Result<Reply, DeskError> {
+        let events = self.engine.events(&filter)?;
+        let told = events
+            .into_iter()
+            .map(|event| CloudEvent::wrap(event, &self.source));
+        Ok(Reply::new().with("events", &told.collect::<Vec<_>>()))
+    }
+
+    fn diff(&self, against_target: bool, style: Diffed) -> Result<Reply, DeskError> {
+        let against = match against_target {
+            true => Against::Target,
+            false => Against::Base,
+        };
+        let wanted = match style {
+            Diffed::Files => DiffStyle::Files,
+            Diffed::Patch => DiffStyle::Patch,
+            Diffed::Stat => DiffStyle::Stat,
+            Diffed::Names => DiffStyle::Names,
+        };
+        let diff = self
+            .trees
+            .diff(Some(self.authority.tree.as_str()), against, wanted)?;
+        let reply = Reply::new()
+            .with("files", &diff.files)
+            .with("truncated", &diff.truncated);
+        Ok(match style {
+            Diffed::Files => reply,
+            _ => reply.with("text", &diff.text),
+        })
+    }
+}

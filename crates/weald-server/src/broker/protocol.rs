@@ -1,0 +1,367 @@
+//! What goes over the socket: one line of JSON each way.
+//!
+//! ```text
+//! {"secret":"…","ask":{"op":"task_show","id":7}}
+//! {"exit":0,"notes":[],"answer":{"schema_version":1,"task":{…}}}
+//! ```
+//!
+//! `answer` is the object that the same command prints outside with `--json`, an error's included; `exit` is its exit
+//! code; `notes` is what it would say beside. Unknown words are refused.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use weald_core::agent::Verification;
+use weald_core::id::{MessageId, Seq, TaskId, Token};
+use weald_core::landing::Strategy;
+use weald_core::message::{MessageType, RequestState, Urgency};
+use weald_core::name::{SessionName, TreeName};
+
+/// What a command inside asks, and what it says of itself.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Request {
+    /// The run's secret.
+    pub secret: String,
+    /// Who it says it is. Checked, never believed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<SessionName>,
+    /// Under which claim it says it works. Checked, never believed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<Token>,
+    /// What it asks.
+    pub ask: Ask,
+}
+
+/// Everything that can be asked. A task or a tree that is not named is the run's own.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Ask {
+    /// Where the run stands, and what it may ask.
+    Overview {},
+    /// Tasks.
+    TaskList {
+        /// In any of these; see `TaskClass::named`.
+        #[serde(default)]
+        status: Vec<String>,
+        /// Owned by this session.
+        #[serde(default)]
+        owner: Option<SessionName>,
+        /// With this label.
+        #[serde(default)]
+        label: Option<String>,
+        /// At most so many.
+        #[serde(default)]
+        limit: Option<u64>,
+    },
+    /// What can be claimed.
+    TaskReady {
+        /// At most so many.
+        #[serde(default)]
+        limit: Option<u64>,
+    },
+    /// One task.
+    TaskShow {
+        /// Which.
+        #[serde(default)]
+        id: Option<TaskId>,
+    },
+    /// The own claim, again.
+    TaskClaim {
+        /// Which.
+        #[serde(default)]
+        id: Option<TaskId>,
+    },
+    /// Hold the own task for longer.
+    TaskRenew {
+        /// Which.
+        #[serde(default)]
+        id: Option<TaskId>,
+    },
+    /// The own task is done.
+    TaskDone {
+        /// Which.
+        #[serde(default)]
+        id: Option<TaskId>,
+        /// What to say.
+        #[serde(default)]
+        report: Report,
+    },
+    /// The own task can't be done.
+    TaskFail {
+        /// Which.
+        #[serde(default)]
+        id: Option<TaskId>,
+        /// What to say.
+        #[serde(default)]
+        report: Report,
+    },
+    /// A message.
+    MsgSend {
+        /// To whom.
+        to: SessionName,
+        /// The words.
+        text: String,
+        /// What kind.
+        kind: MessageType,
+        /// How soon it should be read.
+        #[serde(default)]
+        priority: Urgency,
+        /// What it is about.
+        #[serde(default)]
+        task: Option<TaskId>,
+    },
+    /// A reply to what somebody asked the own session.
+    MsgReply {
+        /// To which message.
+        id: MessageId,
+        /// The words.
+        text: String,
+        /// Which type of reply is meant.
+        #[serde(default)]
+        kind: Option<MessageType>,
+        /// Yes or no.
+        #[serde(default)]
+        verdict: Option<RequestState>,
+    },
+    /// The reply to a question of the own session.
+    MsgAnswer {
+        /// To which message.
+        id: MessageId,
+    },
+    /// The own messages.
+    MsgInbox {
+        /// Take them out.
+        #[serde(default)]
+        consume: bool,
+        /// Those that were taken out before, too.
+        #[serde(default)]
+        all: bool,
+        /// At most so many.
+        #[serde(default)]
+        limit: Option<u64>,
+    },
+    /// Who works here.
+    SessionList {
+        /// Those that have ended, too.
+        #[serde(default)]
+        all: bool,
+    },
+    /// The own note: leave it, or read it.
+    SessionNote {
+        /// The words.
+        #[serde(default)]
+        text: Option<String>,
+    },
+    /// The log.
+    Events {
+        /// Only those after this place.
+        #[serde(default)]
+        since: Option<Seq>,
+        /// Only those about this task.
+        #[serde(default)]
+        task: Option<TaskId>,
+        /// Only those about this tree.
+        #[serde(default)]
+        tree: Option<TreeName>,
+        /// At most so many.
+        limit: u64,
+    },
+    /// A look into the own tree.
+    Status {
+        /// Which.
+        #[serde(default)]
+        tree: Option<String>,
+    },
+    /// Where the own tree is, or where a path is in it.
+    Path {
+        /// Which.
+        #[serde(default)]
+        tree: Option<String>,
+        /// A path.
+        #[serde(default)]
+        check: Option<String>,
+    },
+    /// What changed in the own tree.
+    Diff {
+        /// Which.
+        #[serde(default)]
+        tree: Option<String>,
+        /// Since the target instead of the base.
+        #[serde(default)]
+        against_target: bool,
+        /// How it is told.
+        style: Diffed,
+    },
+    /// A snapshot of the own tree.
+    SnapshotCreate {
+        /// Which.
+        #[serde(default)]
+        tree: Option<String>,
+    },
+    /// The snapshots of the own tree.
+    SnapshotList {
+        /// Which.
+        #[serde(default)]
+        tree: Option<String>,
+    },
+    /// Bring the own tree's commits to its target.
+    Land(LandWish),
+}
+
+/// How a diff is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Diffed {
+    /// A list of files.
+    Files,
+    /// A patch.
+    Patch,
+    /// Files with how much changed.
+    Stat,
+    /// Names alone.
+    Names,
+}
+
+/// What is said at the end of a task.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Report {
+    /// In the agent's words.
+    #[serde(default)]
+    pub text: Option<String>,
+    /// Which files it changed, as it says.
+    #[serde(default)]
+    pub files_changed: Vec<String>,
+    /// Whether it checked its work.
+    #[serde(default)]
+    pub verification: Verification,
+    /// How.
+    #[serde(default)]
+    pub verified_by: String,
+}
+
+impl Report {
+    /// As a task's own text, where there is no other place for what was checked; `None` if nothing was said.
+    pub fn as_text(&self) -> Option<String> {
+        let checked = match (self.verification, self.verified_by.as_str()) {
+            (Verification::None, _) => None,
+            (checked, "") => Some(format!("verification {}", checked.as_str())),
+            (checked, by) => Some(format!("verification {} ({by})", checked.as_str())),
+        };
+        let parts: Vec<_> = self.text.clone().into_iter().chain(checked).collect();
+        Some(parts.join("\n")).filter(|text| !text.is_empty())
+    }
+}
+
+/// How the own tree is to land.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LandWish {
+    /// Which.
+    #[serde(default)]
+    pub tree: Option<String>,
+    /// How; otherwise as configured.
+    #[serde(default)]
+    pub strategy: Option<Strategy>,
+    /// Only say what would happen.
+    #[serde(default)]
+    pub dry_run: bool,
+    /// Leave it in the queue.
+    #[serde(default)]
+    pub no_wait: bool,
+}
+
+/// An error as every face tells it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Fault {
+    /// A stable word.
+    pub code: String,
+    /// What happened.
+    pub message: String,
+    /// What to do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    /// Facts for programs.
+    #[serde(default)]
+    pub details: Value,
+    /// The exit code.
+    pub exit: u8,
+}
+
+impl Fault {
+    /// One with nothing but words.
+    pub fn new(code: &str, exit: u8, message: impl Into<String>) -> Self {
+        Self {
+            code: code.to_owned(),
+            message: message.into(),
+            hint: None,
+            details: json!({}),
+            exit,
+        }
+    }
+
+    /// The same with what to do.
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+/// What comes back.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Reply {
+    /// The exit code of the command.
+    pub exit: u8,
+    /// What it says beside its answer.
+    #[serde(default)]
+    pub notes: Vec<String>,
+    /// The answer, as the command prints it for programs.
+    pub answer: Map<String, Value>,
+}
+
+impl Reply {
+    /// An answer with nothing in it yet.
+    pub fn new() -> Self {
+        let mut answer = Map::new();
+        answer.insert("schema_version".to_owned(), 1.into());
+        Self {
+            exit: 0,
+            notes: Vec::new(),
+            answer,
+        }
+    }
+
+    /// The same with one more field.
+    pub fn with(mut self, name: &str, value: &(impl Serialize + ?Sized)) -> Self {
+        let value = serde_json::to_value(value).unwrap_or_default();
+        self.answer.insert(name.to_owned(), value);
+        self
+    }
+
+    /// An error.
+    pub fn fault(fault: &Fault) -> Self {
+        let mut error = serde_json::to_value(fault).unwrap_or_default();
+        if let Some(error) = error.as_object_mut() {
+            error.remove("exit");
+        }
+        Self {
+            exit: fault.exit,
+            ..Self::new().with("error", &error)
+        }
+    }
+
+    /// The error in it, if it is one.
+    pub fn as_fault(&self) -> Option<Fault> {
+        let mut error = self.answer.get("error")?.clone();
+        error
+            .as_object_mut()?
+            .insert("exit".to_owned(), self.exit.into());
+        serde_json::from_value(error).ok()
+    }
+}
+
+impl Default for Reply {
+    fn default() -> Self {
+        Self::new()
+    }
+}

@@ -1,0 +1,400 @@
+//! The host's end: the run's folder with the socket in it, and the threads that answer while the run goes on.
+//!
+//! A run at level full reaches the socket in its folder, as does one without a sandbox. At level landlock unix sockets are
+//! denied, so a pair is handed down: a byte on it is answered with one end of a fresh connection. That end is made here, so
+//! nobody inside can change how this end waits.
+
+use std::fs::File;
+use std::io::{self, IoSlice, PipeReader, Read};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::thread::{self, Scope};
+use std::time::Instant;
+
+use rustix::event::PollFlags;
+use rustix::net::{
+    AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags,
+    SocketType,
+};
+use weald_engine::{RunFolder, RunRequest, TreeError, Trees};
+use weald_sandbox::{Level, PASSED, Revealed};
+
+use super::desk::{Cost, Desk};
+use super::limits::{self, Bucket};
+use super::line::{Line, Lines, Ready, Watch};
+use super::protocol::{Fault, Reply, Request};
+
+/// The variable that names the socket.
+pub const PATH: &str = "WEALD_BROKER";
+/// The variable with the secret.
+pub const SECRET: &str = "WEALD_BROKER_SECRET";
+/// The variable with the number of the descriptor, where sockets are denied.
+pub const DESCRIPTOR: &str = "WEALD_BROKER_FD";
+
+/// How the socket is called in the run's folder.
+const SOCKET: &str = "broker";
+
+/// The broker of one run.
+pub struct Broker {
+    folder: RunFolder,
+    secret: String,
+    listener: UnixListener,
+    pair: Option<OwnedFd>,
+    use_of: Use,
+}
+
+/// What the run used so far.
+struct Use {
+    connected: AtomicUsize,
+    connecting: Bucket,
+    time: Bucket,
+    writing: Bucket,
+    written: AtomicU64,
+    /// A line of a megabyte can become thirty in memory: one at a time.
+    parsing: Mutex<()>,
+}
+
+impl Use {
+    fn new() -> Self {
+        let now = Instant::now();
+        Self {
+            connected: AtomicUsize::new(0),
+            connecting: Bucket::new(40.0, 20.0, now),
+            // Two seconds at once, a quarter of a processor in the long run.
+            time: Bucket::new(2.0, 0.25, now),
+            writing: Bucket::new(f64::from(1 << 20), 8192.0, now),
+            written: AtomicU64::new(0),
+            parsing: Mutex::new(()),
+        }
+    }
+}
+
+impl Broker {
+    /// Makes the folder of a run, with the socket in it, and a secret.
+    pub fn open(trees: &Trees<'_>) -> Result<Self, TreeError> {
+        let folder = trees.make_run_folder()?;
+        let path = folder.path().to_owned();
+        let made = || -> io::Result<_> {
+            // By its folder's descriptor: a path can be longer than the address of a socket.
+            let opened = File::open(&path)?;
+            let short = format!("/proc/self/fd/{}/{SOCKET}", opened.as_raw_fd());
+            let listener = UnixListener::bind(short)?;
+            listener.set_nonblocking(true)?;
+            Ok((listener, secret()?))
+        };
+        let (listener, secret) = made().map_err(|source| TreeError::File { path, source })?;
+        Ok(Self {
+            folder,
+            secret,
+            listener,
+            pair: None,
+            use_of: Use::new(),
+        })
+    }
+
+    /// The run's folder: what lies in it the run can read.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Lets a run reach the broker: what its sandbox shows and allows, its variables, and the descriptor that has to be
+    /// passed to it, if one has to.
+    pub fn grant(&mut self, request: &mut RunRequest) -> io::Result<Option<OwnedFd>> {
+        let variables = &mut request.environment;
+        variables.retain(|(name, _)| !name.as_encoded_bytes().starts_with(PATH.as_bytes()));
+        variables.push((SECRET.into(), self.secret.clone().into()));
+        let socket = self.folder.path().join(SOCKET);
+        if let Some(policy) = &mut request.policy {
+            policy.reveal.push(Revealed {
+                path: self.folder.path().to_owned(),
+                writable: false,
+            });
+            if policy.level == Level::Landlock {
+                let (ours, theirs) = pair(SocketType::SEQPACKET)?;
+                self.pair = Some(ours);
+                variables.push((DESCRIPTOR.into(), PASSED.to_string().into()));
+                return Ok(Some(theirs));
+            }
+            policy.sockets.push(socket.clone());
+        }
+        variables.push((PATH.into(), socket.into()));
+        Ok(None)
+    }
+
+    /// Answers while `work` goes on. What is being done when it ends is waited for; nothing new is begun.
+    pub fn serve_while<T>(&self, desk: &Desk<'_>, work: impl FnOnce() -> T) -> io::Result<T> {
+        let (over, end) = io::pipe()?;
+        thread::scope(|scope| {
+            let over = &over;
+            let listening = move || {
+                // A bug in here is no reason to lose the run.
+                let _ = catch_unwind(AssertUnwindSafe(|| self.listen(scope, desk, over)));
+            };
+            thread::Builder::new().spawn_scoped(scope, listening)?;
+            let done = work();
+            drop(end);
+            Ok(done)
+        })
+    }
+
+    fn listen<'scope, 'env>(
+        &'env self,
+        scope: &'scope Scope<'scope, 'env>,
+        desk: &'env Desk<'_>,
+        over: &'env PipeReader,
+    ) {
+        let watch = Watch(over);
+        let fd = match &self.pair {
+            Some(pair) => pair.as_fd(),
+            None => self.listener.as_fd(),
+        };
+        loop {
+            let turn = self.use_of.connecting.wait(Instant::now());
+            if !turn.is_zero() && !watch.pause(turn) {
+                return;
+            }
+            let until = Instant::now() + std::time::Duration::from_secs(3600);
+            match watch.ready(fd, PollFlags::IN, until) {
+                Ok(Ready::Yes) => {}
+                Ok(Ready::Late) => continue,
+                Ok(Ready::Over) | Err(_) => return,
+            }
+            self.use_of.connecting.take(1.0, Instant::now());
+            let stream = match &self.pair {
+                None => self.listener.accept().map(|(stream, _)| stream),
+                Some(pair) => match next_over(pair) {
+                    Ok(stream) => Ok(stream),
+                    // Nobody holds the other end any more.
+                    Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return,
+                    Err(error) => Err(error),
+                },
+            };
+            if let Ok(stream) = stream {
+                self.receive(scope, stream, desk, over);
+            }
+        }
+    }
+
+    /// A thread a connection; those above the limit are told so.
+    fn receive<'scope, 'env>(
+        &'env self,
+        scope: &'scope Scope<'scope, 'env>,
+        stream: UnixStream,
+        desk: &'env Desk<'_>,
+        over: &'env PipeReader,
+    ) {
+        let connected = &self.use_of.connected;
+        let crowded = connected.load(Ordering::SeqCst) >= limits::CONNECTIONS;
+        let Ok(mut lines) = Lines::new(stream) else {
+            return;
+        };
+        if crowded {
+            let watch = Watch(over);
+            let fault = Fault::new("broker_busy", 5, "too many connections of this run at once");
+            lines.write(
+                &text_of(&Reply::fault(&fault.hint("try again in a moment"))),
+                &watch,
+            );
+            return;
+        }
+        connected.fetch_add(1, Ordering::SeqCst);
+        let attending = move || {
+            // Whatever goes wrong with one request is that request's alone.
+            let _ = catch_unwind(AssertUnwindSafe(|| self.attend(lines, desk, &Watch(over))));
+            connected.fetch_sub(1, Ordering::SeqCst);
+        };
+        if thread::Builder::new()
+            .spawn_scoped(scope, attending)
+            .is_err()
+        {
+            connected.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+
+    fn attend(&self, mut lines: Lines, desk: &Desk<'_>, watch: &Watch<'_>) {
+        loop {
+            let (reply, goes_on) = match lines.read(limits::REQUEST, limits::SILENCE, watch) {
+                Line::End => return,
+                Line::TooLong => {
+                    let most = limits::REQUEST;
+                    let words = format!("a request has at most {most} bytes");
+                    (
+                        Reply::fault(&Fault::new("request_too_long", 2, words)),
+                        false,
+                    )
+                }
+                Line::Text(text) => match self.parsed(&text) {
+                    Err(fault) => (Reply::fault(&fault), false),
+                    Ok(request) => match self.turn(watch) {
+                        None => return,
+                        Some(Err(fault)) => (Reply::fault(&fault), true),
+                        Some(Ok(())) => (self.perform(text.len(), request, desk), true),
+                    },
+                },
+            };
+            if !lines.write(&text_of(&reply), watch) || !goes_on {
+                return;
+            }
+        }
+    }
+
+    fn parsed(&self, text: &[u8]) -> Result<Request, Box<Fault>> {
+        let request: Result<Request, _> = {
+            let parsing = self.use_of.parsing.lock();
+            let request = serde_json::from_slice(text);
+            drop(parsing);
+            request
+        };
+        let request = request.map_err(|error| {
+            Fault::new("bad_request", 2, format!("that is no request: {error}"))
+        })?;
+        match is_same(&request.secret, &self.secret) {
+            true => Ok(request),
+            false => {
+                let words = "that is not this run's secret";
+                Err(Box::new(Fault::new("wrong_secret", 1, words)))
+            }
+        }
+    }
+
+    /// Waits until the run may ask again; `None` when the work is over.
+    fn turn(&self, watch: &Watch<'_>) -> Option<Result<(), Box<Fault>>> {
+        let began = Instant::now();
+        loop {
+            let now = Instant::now();
+            let wait = self
+                .use_of
+                .time
+                .wait(now)
+                .max(self.use_of.writing.wait(now));
+            if wait.is_zero() {
+                return Some(Ok(()));
+            }
+            if now - began + wait > limits::TURN {
+                let words = "this run asked for more than its share";
+                let seconds = wait.as_secs() + 1;
+                let fault = Fault::new("too_many_requests", 5, words)
+                    .hint(format!("try again in {seconds} seconds"));
+                return Some(Err(Box::new(fault)));
+            }
+            if !watch.pause(wait) {
+                return None;
+            }
+        }
+    }
+
+    fn perform(&self, length: usize, request: Request, desk: &Desk<'_>) -> Reply {
+        let cost = Cost::of(&request.ask);
+        let written = &self.use_of.written;
+        if cost == Cost::Write && written.load(Ordering::SeqCst) > limits::WRITTEN {
+            let words = "this run has written as much as one run may";
+            return Reply::fault(&Fault::new("too_much_written", 1, words));
+        }
+        let began = Instant::now();
+        let reply = desk.answer(request);
+        let now = Instant::now();
+        // A landing takes as long as its gate; there is only one at a time.
+        if cost != Cost::Landing {
+            self.use_of
+                .time
+                .take((now - began).as_secs_f64() + 0.002, now);
+        }
+        if cost != Cost::Read {
+            let bytes = (length + text_of(&reply).len() + 1024) as u64;
+            written.fetch_add(bytes, Ordering::SeqCst);
+            self.use_of.writing.take(bytes as f64, now);
+        }
+        reply
+    }
+}
+
+/// The text of a reply, shortened to what an answer may hold.
+fn text_of(reply: &Reply) -> Vec<u8> {
+    let text = serde_json::to_vec(reply).unwrap_or_default();
+    if text.len() <= limits::ANSWER || is_taken_out(reply) {
+        return text;
+    }
+    let mut reply = reply.clone();
+    let lists = reply
+        .answer
+        .values_mut()
+        .filter_map(|value| value.as_array_mut());
+    let Some(longest) = lists
+        .max_by_key(|list| list.len())
+        .filter(|list| list.len() > 1)
+    else {
+        let words = "the answer is longer than an answer may be";
+        let fault = Fault::new("answer_too_long", 1, words).hint("ask for less");
+        return serde_json::to_vec(&Reply::fault(&fault)).unwrap_or_default();
+    };
+    longest.truncate(longest.len() / 2);
+    let count = longest.len();
+    reply.answer.insert("truncated".to_owned(), true.into());
+    reply
+        .notes
+        .retain(|note| !note.starts_with("only the first"));
+    reply.notes.push(format!(
+        "only the first {count} are told: the answer would be too long"
+    ));
+    text_of(&reply)
+}
+
+/// Messages that were taken out are given whole: nobody else will see them.
+fn is_taken_out(reply: &Reply) -> bool {
+    let messages = reply
+        .answer
+        .get("messages")
+        .and_then(|list| list.as_array());
+    messages.is_some_and(|list| list.iter().any(|message| !message["consumed_at"].is_null()))
+}
+
+/// 256 bits of the kernel's, in words that a variable can hold.
+fn secret() -> io::Result<String> {
+    let mut bytes = [0; 32];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Takes the same time wherever they differ.
+fn is_same(given: &str, known: &str) -> bool {
+    let pairs = given.bytes().zip(known.bytes());
+    let difference = pairs.fold(0, |sum, (a, b)| std::hint::black_box(sum | (a ^ b)));
+    given.len() == known.len() && difference == 0
+}
+
+fn pair(kind: SocketType) -> io::Result<(OwnedFd, OwnedFd)> {
+    let flags = SocketFlags::CLOEXEC;
+    Ok(rustix::net::socketpair(
+        AddressFamily::UNIX,
+        kind,
+        flags,
+        None,
+    )?)
+}
+
+/// Answers a byte on the pair with one end of a new connection.
+fn next_over(pair_end: &OwnedFd) -> io::Result<UnixStream> {
+    let mut byte = [0; 1];
+    let (_, count) = rustix::net::recv(pair_end, &mut byte, RecvFlags::DONTWAIT)?;
+    if count == 0 {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    let (ours, theirs) = pair(SocketType::STREAM)?;
+    let handed = [theirs.as_fd()];
+    let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut beside = SendAncillaryBuffer::new(&mut room);
+    beside.push(SendAncillaryMessage::ScmRights(&handed));
+    let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+    rustix::net::sendmsg(pair_end, &[IoSlice::new(b"+")], &mut beside, flags)?;
+    Ok(ours.into())
+}
+
+/// Where a socket of this run would be; for the end inside.
+pub(super) fn split(path: &Path) -> Option<(PathBuf, PathBuf)> {
+    Some((path.parent()?.to_owned(), path.file_name()?.into()))
+}

@@ -1,0 +1,143 @@
+//! Commands from inside a tree's sandbox: asked of the broker of the run, told as outside.
+//!
+//! A command that may be asked has a method `inside` beside its `run`; everything else is refused here.
+
+use std::io::{self, Write};
+
+use serde::de::DeserializeOwned;
+use weald_core::id::Token;
+use weald_core::name::SessionName;
+use weald_engine::TaskDetail;
+use weald_server::broker::{Ask, Client, Reply};
+
+use super::task;
+use crate::cli::Cli;
+use crate::context::Context;
+use crate::errors::Failure;
+use crate::exit;
+use crate::ui::{ACCENT, DIM, Fields, HEADING, Out, paint};
+
+/// Does what was asked: here, or by way of the broker of the run that this process is in.
+pub fn run(cli: Cli, context: &Context<'_>) -> Result<u8, Failure> {
+    match context.broker() {
+        None => cli.run(context),
+        Some(client) => cli.run_inside(&Inside { context, client }),
+    }
+}
+
+/// The way to the broker, and where to print.
+pub struct Inside<'a> {
+    /// Where to print.
+    pub context: &'a Context<'a>,
+    client: Client,
+}
+
+impl Inside<'_> {
+    /// Asks in the run's own name.
+    pub fn ask(&self, ask: Ask) -> Result<Reply, Failure> {
+        self.ask_as(None, None, ask)
+    }
+
+    /// Asks in the name and under the claim that flags gave; both have to be the run's own.
+    pub fn ask_as(
+        &self,
+        session: Option<&SessionName>,
+        token: Option<Token>,
+        ask: Ask,
+    ) -> Result<Reply, Failure> {
+        let reply = self.client.ask(session.cloned(), token, ask)?;
+        for note in &reply.notes {
+            self.context.ui.note(note);
+        }
+        match reply.as_fault() {
+            Some(fault) => Err(fault.into()),
+            None => Ok(reply),
+        }
+    }
+
+    /// Prints an answer: as it came for programs, or what `plain` writes.
+    pub fn print(
+        &self,
+        reply: &Reply,
+        plain: impl FnOnce(&mut Out) -> io::Result<()>,
+    ) -> Result<u8, Failure> {
+        self.context
+            .ui
+            .answer(|| Fields::of(&reply.answer), plain)?;
+        Ok(reply.exit)
+    }
+}
+
+/// One field of an answer.
+pub fn field<T: DeserializeOwned>(reply: &Reply, name: &str) -> Result<T, Failure> {
+    let value = reply.answer.get(name).cloned().unwrap_or_default();
+    serde_json::from_value(value).map_err(|error| {
+        Failure::new(
+            "broker_answer",
+            exit::BUG,
+            format!("the broker's answer is not understood: {name}: {error}"),
+        )
+        .hint("this weald and the one outside differ; use the same")
+    })
+}
+
+/// `weald` alone: where the run stands, and what it may ask.
+pub fn overview(inside: &Inside<'_>) -> Result<u8, Failure> {
+    let reply = inside.ask(Ask::Overview {})?;
+    let session: String = field(&reply, "session")?;
+    let tree: String = field(&reply, "tree")?;
+    let unread: u64 = field(&reply, "unread")?;
+    let task: Option<TaskDetail> = field(&reply, "task")?;
+    let now = inside.context.now();
+    inside.print(&reply, |out| {
+        writeln!(
+            out,
+            "{} works in tree {}",
+            paint(ACCENT, &session),
+            paint(ACCENT, &tree)
+        )?;
+        match &task {
+            Some(detail) => task::print_detail(out, detail, &[], now)?,
+            None => writeln!(out, "no task is bound to it")?,
+        }
+        match unread {
+            0 => {}
+            count => writeln!(out, "\n{count} unread: weald msg inbox --consume")?,
+        }
+        print_rules(out)
+    })
+}
+
+/// What may be asked from inside.
+const RULES: &[(&str, &str)] = &[
+    (
+        "weald task show [ID]",
+        "your task, or another one (also: task list, task ready)",
+    ),
+    (
+        "weald task done --report TEXT",
+        "say that it is done, once (or: task fail)",
+    ),
+    ("weald task renew", "hold it for longer"),
+    (
+        "weald msg send|ask NAME TEXT",
+        "talk to others (also: msg inbox, msg reply)",
+    ),
+    ("weald session note TEXT", "leave a note for who comes next"),
+    (
+        "weald status",
+        "your tree (also: diff, path, snapshot create, events)",
+    ),
+    (
+        "weald land",
+        "ask for your commits to land; gates and approvals hold",
+    ),
+];
+
+fn print_rules(out: &mut Out) -> io::Result<()> {
+    writeln!(out, "\n{}", paint(HEADING, "from in here"))?;
+    for (command, what) in RULES {
+        writeln!(out, "  {command:<31} {}", paint(DIM, what))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,129 @@
+//! The host's end of the broker, as the command line opens it: who a run speaks for, how errors are told, how it lands.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use weald_core::name::SessionName;
+use weald_core::tree::Tree;
+use weald_engine::{LandRequest, RunRequest, Trees};
+use weald_server::broker::{Authority, Broker, Desk, DeskError, Face, Fault, LandWish, Reply};
+
+use crate::commands::land::{self, Beside, Mode};
+use crate::context::{Context, Ground};
+use crate::errors::Failure;
+use crate::ui::{Format, Ui};
+
+/// The broker of a run, open until it is dropped.
+pub struct Window(Broker);
+
+impl Window {
+    /// Opens one.
+    pub fn open(trees: &Trees<'_>) -> Result<Self, Failure> {
+        Ok(Self(Broker::open(trees)?))
+    }
+
+    /// The run's folder: what lies in it the run can read.
+    pub fn folder(&self) -> &Path {
+        self.0.folder()
+    }
+
+    /// Lets a run reach it; the answer is what has to be passed to the run.
+    pub fn grant(&mut self, request: &mut RunRequest) -> Result<Option<OwnedFd>, Failure> {
+        Ok(self.0.grant(request)?)
+    }
+
+    /// Answers the run while `work` goes on.
+    pub fn serve_while<T>(
+        &self,
+        context: &Context<'_>,
+        ground: &Ground,
+        trees: &Trees<'_>,
+        authority: Authority,
+        work: impl FnOnce() -> T,
+    ) -> io::Result<T> {
+        let face = Host {
+            ui: Ui::new(Format::Json, clap::ColorChoice::Never),
+            context,
+        };
+        let source = ground.place.source();
+        let desk = Desk::new(&ground.engine, trees, source, authority, &face);
+        self.0.serve_while(&desk, work)
+    }
+}
+
+/// For whom a plain run in a tree speaks: the caller's session, and the claim that it has on the tree's task.
+pub fn authority_of(
+    context: &Context<'_>,
+    ground: &Ground,
+    tree: &Tree,
+) -> Result<Authority, Failure> {
+    let session: SessionName = context.quiet_session(&ground.engine)?;
+    let task = tree.task.clone();
+    let lease = match &task {
+        Some(id) => ground.engine.task(id)?.task.lease,
+        None => None,
+    };
+    let own = lease.filter(|lease| lease.session == session);
+    Ok(Authority {
+        session,
+        task,
+        token: own.map(|lease| lease.token),
+        tree: tree.name.clone(),
+        agent: None,
+    })
+}
+
+struct Host<'a> {
+    /// Says nothing on the terminal: the run has it.
+    ui: Ui,
+    context: &'a Context<'a>,
+}
+
+impl Face for Host<'_> {
+    fn fault(&self, error: DeskError) -> Fault {
+        Failure::from(error).into()
+    }
+
+    fn land(&self, authority: &Authority, wish: &LandWish) -> Result<Reply, Box<Fault>> {
+        let landed = self.landed(authority, wish);
+        landed.map_err(|failure| Box::new(failure.into()))
+    }
+}
+
+impl Host<'_> {
+    /// As the agent's own call would be: nothing that its owner loosened for this run counts.
+    fn landed(&self, authority: &Authority, wish: &LandWish) -> Result<Reply, Failure> {
+        let context = self.context.for_agent(&self.ui, &authority.session);
+        let ground = context.landing_ground()?;
+        // An agent's task is completed by its supervisor, at the agent's end.
+        let token = match authority.agent {
+            Some(_) => None,
+            None => authority.task.clone().zip(authority.token),
+        };
+        let request = LandRequest {
+            names: vec![authority.tree.to_string()],
+            strategy: wish.strategy,
+            no_wait: wish.no_wait,
+            keep: true,
+            token,
+            ..LandRequest::default()
+        };
+        let landings = match wish.dry_run {
+            true => ground.trees(&context)?.dry_run(&request)?,
+            false => {
+                let queued = ground.trees(&context)?.queue_landings(&request)?;
+                let ids: Vec<_> = queued.iter().map(|landing| landing.id).collect();
+                let mode = if wish.no_wait {
+                    Mode::Queue
+                } else {
+                    Mode::Work
+                };
+                land::work(&context, ground, &ids, &request, mode)?.landings
+            }
+        };
+        let mut reply = Reply::new().with("landings", &land::listed(&landings, &Beside::default()));
+        reply.exit = land::exit_of(&landings);
+        Ok(reply)
+    }
+}
