@@ -274,7 +274,8 @@ fn crashed(next: &mut Agent, why: String, now: Timestamp) -> EventKind {
 fn want(next: &mut Agent, wanted: Wanted) -> Result<EventKind, AgentRefusal> {
     use AgentStatus::*;
     let (allowed, asked) = match wanted {
-        Wanted::Stop { .. } => (true, "stopped"),
+        // Its command is over by then, and what it left is being landed.
+        Wanted::Stop { .. } => (next.status != Finishing, "stopped"),
         Wanted::Pause => (matches!(next.status, Running | Stalled), "paused"),
         Wanted::Run => (next.status == Paused, "resumed"),
     };
@@ -424,6 +425,7 @@ mod tests {
             release: false,
         };
         assert!(fits(AgentStatus::Paused, stop()));
+        assert!(!fits(AgentStatus::Finishing, stop()));
         assert!(!fits(AgentStatus::Exited, stop()));
     }
 }

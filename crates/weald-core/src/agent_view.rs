@@ -11,6 +11,7 @@ use crate::id::TaskId;
 use crate::message::Message;
 use crate::session::ProcessState;
 use crate::task::{Task, TaskStatus};
+use crate::tree::{Tree, TreeStatus};
 
 /// How an agent stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -202,6 +203,14 @@ fn is_unfinished(seen: &Seen<'_>) -> bool {
     );
     let is_fine = matches!(outcome, Some(Outcome::Done | Outcome::Superseded));
     seen.is_newest && !is_settled && !is_given_back && !is_fine
+}
+
+/// Whether a tree of a finished task waits for somebody to decide on it.
+pub fn is_abandoned(tree: &Tree, task: &Task) -> bool {
+    let is_finished = matches!(task.status, TaskStatus::Completed | TaskStatus::Cancelled);
+    let is_bound = tree.task.as_ref() == Some(&task.id);
+    let is_decided = tree.status == TreeStatus::Kept || tree.locked.is_some();
+    is_finished && is_bound && tree.is_live() && !tree.removing && !is_decided
 }
 
 #[cfg(test)]

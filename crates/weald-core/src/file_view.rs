@@ -6,7 +6,7 @@
 mod agents;
 mod planes;
 
-pub use agents::state_text;
+pub use agents::{phase, state_text};
 pub use planes::index_text;
 
 use jiff::Timestamp;

@@ -26,6 +26,7 @@ pub mod landing_message;
 pub mod message;
 pub mod name;
 pub mod naming;
+pub mod needs;
 pub mod phases;
 pub mod ports;
 pub mod preconditions;

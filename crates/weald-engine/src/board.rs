@@ -1,12 +1,20 @@
-//! The board: everything at a glance, from one snapshot.
+//! The board: everything at a glance, from one snapshot. Nothing is looked into and nothing is merged for it.
 
 use serde::Serialize;
-use weald_core::store::{StoreError, TaskClass, TaskFilter, TaskOrder};
+use weald_core::id::LandingId;
+use weald_core::landing::{Landing, LandingStatus};
+use weald_core::message::{Message, MessageType};
+use weald_core::name::{SessionName, TreeName};
+use weald_core::needs::{Need, Stuck, needs};
+use weald_core::queue::QueuePause;
+use weald_core::store::{MessageFilter, Read, StoreError, TaskClass, TaskFilter, TaskOrder};
 use weald_core::task::{Task, TaskStatus};
 use weald_core::tree::Tree;
 
+use crate::agents::{AgentError, AgentQuery, AgentView};
 use crate::engine::Engine;
-use crate::sessions::{SessionError, SessionView};
+use crate::place::Place;
+use crate::sessions::SessionView;
 
 /// How many tasks of a kind the board names.
 const NAMED: u64 = 8;
@@ -24,36 +32,65 @@ pub struct Board {
     pub in_progress: Vec<Task>,
     /// Trees that are there or should be.
     pub trees: Vec<Tree>,
+    /// Agents that are not over.
+    pub agents: Vec<AgentView>,
+    /// What waits to land, in order.
+    pub queue: Vec<Landing>,
+    /// Set while nothing lands.
+    pub queue_paused: Option<QueuePause>,
+    /// Work that did not merge when it was last tried.
+    pub conflicts: Vec<KnownConflict>,
+    /// What needs a person.
+    pub needs: Vec<Need>,
     /// Who has not said goodbye.
     pub sessions: Vec<SessionView>,
 }
 
+/// Work that did not merge when it was last tried.
+#[derive(Debug, Clone, Serialize)]
+pub struct KnownConflict {
+    /// Of which tree.
+    pub tree: TreeName,
+    /// With which branch.
+    pub target: String,
+    /// Where.
+    pub paths: Vec<String>,
+    /// Which landing found out.
+    pub landing: LandingId,
+}
+
 impl Engine {
-    /// Looks at everything.
-    pub fn board(&self) -> Result<Board, SessionError> {
-        let filter = |class| TaskFilter {
-            classes: vec![class],
-            order: TaskOrder::Claim,
-            limit: Some(NAMED),
-            ..TaskFilter::default()
-        };
+    /// Looks at everything, for somebody.
+    pub fn board(&self, place: &Place, me: Option<&SessionName>) -> Result<Board, AgentError> {
+        let agents = self.agent_list(place, &AgentQuery::default())?;
         let mut board = self.look(|tx| {
-            let mut counts = Vec::new();
-            for status in TaskStatus::ALL {
-                match tx.count_tasks(&filter(TaskClass::Status(status)))? {
-                    0 => {}
-                    count => counts.push((status, count)),
-                }
-            }
-            Ok::<_, StoreError>(Board {
-                counts,
-                ready_count: tx.count_tasks(&filter(TaskClass::Ready))?,
-                ready: tx.tasks(&filter(TaskClass::Ready))?,
-                in_progress: tx.tasks(&filter(TaskClass::Status(TaskStatus::InProgress)))?,
+            let stuck = stuck_tasks(tx)?;
+            let conflicts = stuck
+                .iter()
+                .filter_map(|(_, landing)| conflict(landing.as_ref()?));
+            let pairs: Vec<_> = stuck
+                .iter()
+                .map(|(task, landing)| Stuck {
+                    task,
+                    landing: landing.as_ref(),
+                })
+                .collect();
+            let questions = questions_for(tx, me)?;
+            Ok::<_, AgentError>(Board {
+                counts: counts(tx)?,
+                ready_count: tx.count_tasks(&some(TaskClass::Ready))?,
+                ready: tx.tasks(&some(TaskClass::Ready))?,
+                in_progress: tx.tasks(&some(TaskClass::Status(TaskStatus::InProgress)))?,
                 trees: tx.trees()?.into_iter().filter(Tree::is_live).collect(),
+                queue: tx.open_landings()?,
+                queue_paused: tx.queue()?.paused,
+                conflicts: conflicts.collect(),
+                needs: needs(&questions, &agents.alerts, &pairs),
+                agents: Vec::new(),
                 sessions: Vec::new(),
             })
         })?;
+        board.agents = agents.agents;
         let open = self
             .sessions()?
             .into_iter()
@@ -61,4 +98,74 @@ impl Engine {
         board.sessions = open.collect();
         Ok(board)
     }
+}
+
+fn some(class: TaskClass) -> TaskFilter {
+    TaskFilter {
+        classes: vec![class],
+        order: TaskOrder::Claim,
+        limit: Some(NAMED),
+        ..TaskFilter::default()
+    }
+}
+
+fn counts(tx: &dyn Read) -> Result<Vec<(TaskStatus, u64)>, StoreError> {
+    let mut counts = Vec::new();
+    for status in TaskStatus::ALL {
+        match tx.count_tasks(&some(TaskClass::Status(status)))? {
+            0 => {}
+            count => counts.push((status, count)),
+        }
+    }
+    Ok(counts)
+}
+
+/// Tasks that somebody may have to decide on, each with the newest landing from its tree.
+fn stuck_tasks(tx: &dyn Read) -> Result<Vec<(Task, Option<Landing>)>, StoreError> {
+    let mut stuck = Vec::new();
+    for status in [
+        TaskStatus::NeedsMerge,
+        TaskStatus::InProgress,
+        TaskStatus::Failed,
+        TaskStatus::Blocked,
+    ] {
+        let filter = TaskFilter {
+            limit: None,
+            ..some(TaskClass::Status(status))
+        };
+        let tasks = tx.tasks(&filter)?.into_iter();
+        let waits = |task: &Task| status != TaskStatus::InProgress || task.parked.is_some();
+        for task in tasks.filter(waits) {
+            let landing = match &task.worktree {
+                Some(tree) => tx.landings_of(tree)?.pop(),
+                None => None,
+            };
+            stuck.push((task, landing));
+        }
+    }
+    Ok(stuck)
+}
+
+fn conflict(landing: &Landing) -> Option<KnownConflict> {
+    (landing.status == LandingStatus::Conflict).then(|| KnownConflict {
+        tree: landing.tree.clone(),
+        target: landing.target.clone(),
+        paths: landing.conflicts.clone(),
+        landing: landing.id,
+    })
+}
+
+/// Questions and plans that wait for somebody.
+fn questions_for(tx: &dyn Read, me: Option<&SessionName>) -> Result<Vec<Message>, StoreError> {
+    let Some(me) = me else {
+        return Ok(Vec::new());
+    };
+    let pending = tx.messages(&MessageFilter {
+        to: Some(me.clone()),
+        pending: true,
+        ..MessageFilter::default()
+    })?;
+    let asks =
+        |message: &Message| matches!(message.kind, MessageType::Question | MessageType::Plan);
+    Ok(pending.into_iter().filter(asks).collect())
 }

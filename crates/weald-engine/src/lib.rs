@@ -35,7 +35,7 @@ pub use agents::{
     Activity, AgentError, AgentList, AgentQuery, AgentRequest, AgentSort, AgentView, EntryView,
     LOG_FILE, Prepared, Resumption, StageView, Watched, agent_folder, holder, stages_in_words,
 };
-pub use board::Board;
+pub use board::{Board, KnownConflict};
 pub use configuration::{
     ConfigFileError, LoadedConfig, PRIVATE_FILE, SHARED_FILE, Sources, edit_file, load_config,
     load_own_config, remove_key, require_key,
@@ -59,8 +59,9 @@ pub use task_import::Imported;
 pub use tasks::{Claimed, Finished, NewTask, TaskDetail, TaskError};
 pub use trees::{
     AdoptError, Adoption, Against, Binding, BranchExists, BranchOutcome, ChangedFile,
-    CommandResult, Created, Diff, DiffStyle, Dirty, Exited, Finding, ForeignTree, Host, Look,
-    NewTree, Outcome, Patience, PoolStatus, Population, Proposed, Purged, RemoveRequest, Removed,
-    RunFolder, RunRequest, RunSandbox, ScopeError, SetupReport, Severity, SnapshotRestored,
-    SnapshotView, Synced, TrashEntry, TreeError, TreePorts, TreeView, Trees, Trust, run_if_inside,
+    CommandResult, Created, Diff, DiffStyle, Dirty, Exited, Finding, ForeignTree, Freshness, Host,
+    Look, NewTree, Outcome, Overview, Patience, PoolStatus, Population, Proposed, Purged,
+    RemoveRequest, Removed, RunFolder, RunRequest, RunSandbox, ScopeError, SetupReport, Severity,
+    SnapshotRestored, SnapshotView, Synced, TaskProgress, TrashEntry, TreeError, TreeOverview,
+    TreePorts, TreeView, Trees, Trust, run_if_inside,
 };

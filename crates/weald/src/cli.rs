@@ -7,10 +7,10 @@ use weald_core::SignedDuration;
 use weald_core::name::SessionName;
 
 use crate::commands::{
-    adopt, approve, board, completions, config, conflicts, demo, diff, doctor, ensure, enter,
-    events, habits, init, inside, keep, land, list, man, msg, new, path, phase, pool, ports, queue,
-    race, rescue, resume, revert, rm, run, sandbox, session, setup, shell_init, snapshot, status,
-    supervise_agent, sync, task, trash, trust, vault, verify, work, worker,
+    adopt, agent, approve, board, completions, config, conflicts, demo, diff, doctor, ensure,
+    enter, events, habits, init, inside, keep, land, list, man, msg, new, path, phase, pool, ports,
+    queue, race, rescue, resume, revert, rm, run, sandbox, session, setup, shell_init, snapshot,
+    status, supervise_agent, sync, task, trash, trust, vault, verify, work, worker,
 };
 use crate::completion;
 use crate::context::Context;
@@ -82,6 +82,9 @@ enum Command {
     Phase(phase::Phase),
     Race(race::Race),
     Rescue(rescue::Rescue),
+    /// Start agents in the background, see how they do, and steer them
+    #[command(subcommand)]
+    Agent(agent::Agent),
     Resume(resume::Resume),
     Worker(worker::Worker),
     #[command(hide = true)]
@@ -159,6 +162,7 @@ impl Cli {
             Some(Command::Phase(command)) => command.run(context),
             Some(Command::Race(command)) => command.run(context),
             Some(Command::Rescue(command)) => command.run(context),
+            Some(Command::Agent(command)) => command.run(context),
             Some(Command::Resume(command)) => command.run(context),
             Some(Command::Worker(command)) => command.run(context),
             Some(Command::SuperviseAgent(command)) => command.run(context),

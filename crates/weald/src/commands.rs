@@ -1,6 +1,7 @@
 //! One file a command: its arguments, the call of the engine, what it prints.
 
 pub mod adopt;
+pub mod agent;
 pub mod approve;
 pub mod board;
 pub mod completions;
@@ -21,6 +22,7 @@ pub mod list;
 pub mod man;
 pub mod msg;
 pub mod new;
+mod overview;
 pub mod path;
 pub mod phase;
 mod phase_told;

@@ -5,8 +5,9 @@
 use std::sync::Arc;
 
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
+use weald_core::agent::Agent;
 use weald_core::config::{KEYS, Key};
-use weald_core::store::{SessionSet, Store, TaskClass, TaskFilter};
+use weald_core::store::{AgentFilter, SessionSet, Store, TaskClass, TaskFilter};
 use weald_core::task::TaskStatus;
 use weald_core::tree::Tree;
 use weald_engine::{Place, SystemClock};
@@ -60,6 +61,23 @@ pub fn trees() -> ArgValueCandidates {
             CompletionCandidate::new(tree.name.to_string()).help(Some(tree.branch.into()))
         })
         .collect()
+    })
+}
+
+/// Agents that are not over, with their tasks.
+pub fn agents() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        let open = AgentFilter {
+            open: true,
+            task: None,
+        };
+        let found = store().and_then(|store| store.read().ok()?.agents(&open).ok());
+        let described = |agent: Agent| {
+            let about = format!("{} on task {}", agent.status, agent.task);
+            CompletionCandidate::new(agent.id.to_string()).help(Some(about.into()))
+        };
+        let found = found.unwrap_or_default().into_iter();
+        found.map(described).collect()
     })
 }
 

@@ -163,6 +163,12 @@ pub fn clean_line(text: &str) -> String {
     clean(text).replace(['\n', '\t'], "\u{fffd}")
 }
 
+/// As much of a text as fits beside what takes `used` columns of a line.
+pub fn fitting(text: &str, used: usize) -> String {
+    let room = width().unwrap_or(80).min(80).saturating_sub(used);
+    table::cut(text, room.max(10))
+}
+
 /// How wide a line may be: the terminal's width; programs get all of it.
 fn width() -> Option<usize> {
     if !io::stdout().is_terminal() {

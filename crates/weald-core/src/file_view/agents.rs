@@ -22,8 +22,8 @@ pub fn state_text(tree: &Tree, task: Option<&Task>, landing: Option<LandingStatu
     }))
 }
 
-/// The task says; where there is none, the tree does.
-fn phase(tree: &Tree, task: Option<&Task>, landing: Option<LandingStatus>) -> &'static str {
+/// Where the work in a tree stands. The task says; where there is none, the tree does.
+pub fn phase(tree: &Tree, task: Option<&Task>, landing: Option<LandingStatus>) -> &'static str {
     let being_tested = matches!(
         landing,
         Some(LandingStatus::Queued | LandingStatus::Testing)

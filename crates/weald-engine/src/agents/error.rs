@@ -90,6 +90,14 @@ pub enum AgentError {
         /// What was looked at.
         path: PathBuf,
     },
+    /// Another agent works under the name.
+    #[error("agent {agent} works under the name {name} already")]
+    NameTaken {
+        /// Which name.
+        name: SessionName,
+        /// Which agent.
+        agent: AgentId,
+    },
     /// A file of the agent can't be used.
     #[error("{}: {source}", .path.display())]
     File {

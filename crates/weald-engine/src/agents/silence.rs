@@ -3,7 +3,7 @@
 //! Output is seen as it comes. Whether files changed is looked at only after it was quiet for a while, by a visit, and at
 //! most once a minute. One that is paused or waits for an answer is not silent.
 
-use weald_core::agent::{AgentStatus, Wanted};
+use weald_core::agent::{AgentStatus, FinalReport, Verification, Wanted};
 use weald_core::agent_rules::{AgentInput, Patience, Silence, silence};
 use weald_core::message::{Draft, MessageType, Urgency};
 use weald_core::store::Clock;
@@ -146,6 +146,7 @@ impl Watch<'_, '_> {
         if !stops {
             return None;
         }
+        self.report(found);
         let stop = Wanted::Stop {
             why: format!("it did nothing for {}", plain(idle)),
             release: false,
@@ -155,6 +156,24 @@ impl Watch<'_, '_> {
             Wanted::Stop { why, release } => Some(Watched::Stopped { why, release }),
             _ => None,
         }
+    }
+
+    /// What is known stands in its report, unless it wrote one itself.
+    fn report(&mut self, found: String) {
+        if self.agent.report.is_some() {
+            return;
+        }
+        let report = FinalReport {
+            success: false,
+            report: found,
+            files_changed: Vec::new(),
+            verification: Verification::None,
+            verified_by: String::new(),
+            at: SystemClock.now(),
+        };
+        let (id, token) = (self.agent.id, self.agent.token);
+        let reported = self.trees.engine.report_agent(id, token, report);
+        self.tolerate(reported);
     }
 
     /// What its tree holds, as far as that can be told.

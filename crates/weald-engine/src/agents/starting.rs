@@ -101,6 +101,7 @@ impl Trees<'_> {
                 (Some(token), Some(task)) => under_claim(tx, task, token)?,
                 _ => engine.claim_for_agent(tx, &session, task, request.reopen)?,
             };
+            refuse_namesake(tx, &session)?;
             let request = &match is_next {
                 true => going_on(tx, &task, request)?,
                 false => request.clone(),
@@ -179,6 +180,21 @@ fn under_claim(tx: &dyn Write, id: &TaskId, token: Token) -> Result<Task, AgentE
     };
     task_rules::decide(&task, input, tx.now())?;
     Ok(task)
+}
+
+/// Messages go to a name, so two agents at work never share one.
+fn refuse_namesake(tx: &dyn Write, session: &SessionName) -> Result<(), AgentError> {
+    let open = tx.agents(&AgentFilter {
+        open: true,
+        task: None,
+    })?;
+    match open.into_iter().find(|agent| agent.session == *session) {
+        None => Ok(()),
+        Some(agent) => Err(AgentError::NameTaken {
+            name: session.clone(),
+            agent: agent.id,
+        }),
+    }
 }
 
 /// The session of an agent is there from the beginning; one that somebody registered stays as it is.

@@ -8,12 +8,14 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use weald_core::agent::{Agent, AgentId};
 use weald_core::agent_view::{
-    AgentState, Alert, Condition, Seen, alert_for, condition_of, state_of,
+    AgentState, Alert, Condition, Seen, alert_for, condition_of, is_abandoned, state_of,
 };
 use weald_core::id::{MessageId, Seq, TaskId};
 use weald_core::message::{Message, MessageType};
 use weald_core::name::SessionName;
 use weald_core::store::{AgentFilter, EventFilter, MessageFilter, Read};
+use weald_core::task::Task;
+use weald_core::tree::Tree;
 use weald_core::{SignedDuration, Timestamp};
 
 use super::activity::Activity;
@@ -173,6 +175,23 @@ impl Engine {
                 seq: tx.last_seq()?,
                 alerts,
             })
+        })
+    }
+
+    /// Trees of finished tasks that nobody decided on, with those tasks.
+    pub fn abandoned_trees(&self) -> Result<Vec<(Tree, Task)>, AgentError> {
+        self.look(|tx| {
+            let mut found = Vec::new();
+            for tree in tx.trees()? {
+                let task = match &tree.task {
+                    Some(id) => tx.task(id)?,
+                    None => None,
+                };
+                if let Some(task) = task.filter(|task| is_abandoned(&tree, task)) {
+                    found.push((tree, task));
+                }
+            }
+            Ok(found)
         })
     }
 

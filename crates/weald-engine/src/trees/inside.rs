@@ -20,6 +20,7 @@ mod look;
 mod modules;
 mod population;
 mod putting_back;
+mod size;
 mod snapshot;
 mod stream;
 mod sync;
@@ -28,6 +29,7 @@ mod work;
 
 pub(crate) use commit::CommitWish;
 pub use diff::DiffStyle;
+pub(crate) use diff::between;
 pub(crate) use snapshot::COMMITTER;
 pub(crate) use stream::quoted;
 
@@ -83,6 +85,8 @@ pub(crate) enum Job {
     },
     /// Change refs: name, new, old.
     UpdateRefs(Vec<(String, String, Option<String>)>),
+    /// Tell how much room the tree takes, as far as that can be told in so many milliseconds.
+    Size { millis: u64 },
     /// Tell whether anything changed, as cheaply as can be.
     Fingerprint(Unless),
     /// Put a snapshot back; what no snapshot could hold goes aside if it is in the way.
@@ -234,6 +238,9 @@ pub(crate) struct Reply {
     pub aside: Vec<String>,
     /// What the times and sizes of all files come to.
     pub fingerprint: Option<u64>,
+    /// How much room it takes.
+    #[serde(default)]
+    pub size: Option<Size>,
     /// What git ignores.
     pub ignored: Vec<String>,
     /// Changed files.
@@ -244,6 +251,15 @@ pub(crate) struct Reply {
     pub truncated: bool,
     /// How a job ended.
     pub outcome: Option<String>,
+}
+
+/// How much room files take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Size {
+    /// In bytes of their disk.
+    pub bytes: u64,
+    /// Whether all of them were counted.
+    pub is_whole: bool,
 }
 
 pub use changes::ChangedFile;
@@ -317,6 +333,7 @@ impl Request {
                 partial,
             } => self.look(haves.as_deref(), snapshot.as_ref(), partial.as_deref()),
             Job::UpdateRefs(changes) => self.update_refs(changes),
+            Job::Size { millis } => self.size(Duration::from_millis(*millis)),
             Job::Fingerprint(unless) => self.tell_fingerprint(unless),
             Job::RestoreSnapshot(order) => self.restore_snapshot(order),
             Job::SnapshotDiff {

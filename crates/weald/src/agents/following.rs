@@ -69,12 +69,26 @@ pub fn follow(
     }
 }
 
+/// How a log is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// A stream as its driver understands it, anything else as it came.
+    Told,
+    /// The same without what a terminal would obey.
+    Cleaned,
+    /// Every byte.
+    Raw,
+}
+
 /// The end of an agent's log.
 pub struct Tail {
     path: PathBuf,
     file: Option<(File, u64)>,
     driver: Option<Box<dyn Driver>>,
     line: Vec<u8>,
+    form: Form,
+    /// Where the older half is, until it was read.
+    older: Option<PathBuf>,
     is_json: bool,
 }
 
@@ -89,68 +103,92 @@ impl Tail {
             file: None,
             driver,
             line: Vec::new(),
+            form: Form::Told,
+            older: None,
             is_json: context.ui.is_json(),
         })
     }
 
+    /// The same with what was put aside, cleaned for a terminal unless it is wanted as it came.
+    pub fn whole(self, raw: bool) -> Self {
+        Self {
+            form: if raw { Form::Raw } else { Form::Cleaned },
+            older: Some(self.path.with_extension("log.1")),
+            ..self
+        }
+    }
+
     /// Shows what came since the last time.
     pub fn show(&mut self) -> Result<(), Failure> {
+        let news = self.news()?;
+        self.write(&news)
+    }
+
+    /// Shows the last lines of what is there; all of them without a number.
+    pub fn show_last(&mut self, lines: Option<usize>) -> Result<(), Failure> {
+        let mut all = self.news()?;
+        all.append(&mut self.line);
+        self.write(last_lines(&all, lines))
+    }
+
+    /// The same as text.
+    pub fn text(&mut self, lines: Option<usize>) -> Result<String, Failure> {
+        let mut all = self.news()?;
+        all.append(&mut self.line);
+        Ok(String::from_utf8_lossy(last_lines(&all, lines)).into_owned())
+    }
+
+    fn news(&mut self) -> Result<Vec<u8>, Failure> {
+        let mut news = Vec::new();
+        if let Some(older) = self.older.take()
+            && let Ok(bytes) = std::fs::read(older)
+        {
+            news.extend(self.formed(bytes));
+        }
         loop {
             if self.file.is_none() {
                 let Ok(file) = File::open(&self.path) else {
-                    return Ok(());
+                    return Ok(news);
                 };
                 let number = file.metadata()?.ino();
                 self.file = Some((file, number));
             }
             let Some((file, number)) = &mut self.file else {
-                return Ok(());
+                return Ok(news);
             };
             let mut bytes = Vec::new();
             file.read_to_end(&mut bytes)?;
             let is_current = std::fs::metadata(&self.path).is_ok_and(|now| now.ino() == *number);
-            self.print(&bytes)?;
+            news.extend(self.formed(bytes));
             if is_current {
-                return Ok(());
+                return Ok(news);
             }
             // It was put aside for a new one.
             self.file = None;
             if !self.path.exists() {
-                return Ok(());
+                return Ok(news);
             }
         }
     }
 
-    fn print(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        if self.driver.is_none() {
-            return self.write(bytes);
+    /// What is shown of these bytes; the start of a line waits for its end.
+    fn formed(&mut self, bytes: Vec<u8>) -> Vec<u8> {
+        let is_plain = self.driver.is_none() && self.form == Form::Told;
+        if self.form == Form::Raw || is_plain {
+            return bytes;
         }
-        self.line.extend_from_slice(bytes);
-        while let Some(end) = self.line.iter().position(|byte| *byte == b'\n') {
-            let line: Vec<u8> = self.line.drain(..=end).collect();
-            let told = self.told(&line);
-            self.write(told.as_bytes())?;
-        }
-        Ok(())
-    }
-
-    /// A line of a stream, for people.
-    fn told(&self, line: &[u8]) -> String {
-        let observed = self.driver.iter().flat_map(|driver| driver.read(line));
-        let mut text = String::new();
-        for one in observed {
-            match one {
-                Observed::Said(said) => text.push_str(&format!("{}\n", clean(&said))),
-                Observed::Action(action) => text.push_str(&format!("  > {}\n", clean(&action))),
-                // Not of the stream: what it says beside it, of errors mostly.
-                Observed::Raw if !line.starts_with(b"{") => {
-                    let line = String::from_utf8_lossy(line);
-                    text.push_str(&format!("{}\n", clean(line.trim_end())));
-                }
-                _ => {}
+        self.line.extend(bytes);
+        let whole = self.line.iter().rposition(|byte| *byte == b'\n');
+        let rest = self.line.split_off(whole.map_or(0, |end| end + 1));
+        let lines = std::mem::replace(&mut self.line, rest);
+        match &self.driver {
+            None => clean(&String::from_utf8_lossy(&lines)).into_bytes(),
+            Some(driver) => {
+                let lines = lines.split_inclusive(|byte| *byte == b'\n');
+                let told = lines.map(|line| told(driver.as_ref(), line));
+                told.collect::<String>().into_bytes()
             }
         }
-        text
     }
 
     /// The answer of `--json` is one object, so what an agent says goes beside it.
@@ -166,5 +204,57 @@ impl Tail {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             other => Ok(other?),
         }
+    }
+}
+
+/// A line of a stream, for people.
+fn told(driver: &dyn Driver, line: &[u8]) -> String {
+    let mut text = String::new();
+    for one in driver.read(line) {
+        match one {
+            Observed::Said(said) => text.push_str(&format!("{}\n", clean(&said))),
+            Observed::Action(action) => text.push_str(&format!("  > {}\n", clean(&action))),
+            // Not of the stream: what it says beside it, of errors mostly.
+            Observed::Raw if !line.starts_with(b"{") => {
+                let line = String::from_utf8_lossy(line);
+                text.push_str(&format!("{}\n", clean(line.trim_end())));
+            }
+            _ => {}
+        }
+    }
+    text
+}
+
+fn last_lines(bytes: &[u8], lines: Option<usize>) -> &[u8] {
+    let Some(lines) = lines else { return bytes };
+    let ends = bytes
+        .iter()
+        .enumerate()
+        .rev()
+        .skip_while(|(place, _)| *place + 1 == bytes.len())
+        .filter(|(_, byte)| **byte == b'\n');
+    match (
+        lines,
+        ends.map(|(place, _)| place).nth(lines.saturating_sub(1)),
+    ) {
+        (0, _) => &[],
+        (_, Some(place)) => &bytes[place + 1..],
+        (_, None) => bytes,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::last_lines;
+
+    #[test]
+    fn the_last_lines_are_counted_from_the_end() {
+        let all = b"one\ntwo\nthree\n";
+        assert_eq!(last_lines(all, None), all);
+        assert_eq!(last_lines(all, Some(2)), b"two\nthree\n");
+        assert_eq!(last_lines(all, Some(9)), all);
+        assert_eq!(last_lines(all, Some(0)), b"");
+        assert_eq!(last_lines(b"one\ntwo", Some(1)), b"two");
+        assert_eq!(last_lines(b"", Some(3)), b"");
     }
 }

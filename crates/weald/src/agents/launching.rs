@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use weald_core::agent::{Agent, End, Goal, Outcome};
 use weald_core::agent_rules::AgentInput;
 use weald_core::id::TaskId;
+use weald_core::task::{Task, TaskStatus};
 use weald_core::task_rules::TaskInput;
 use weald_engine::{AgentRequest, Created, NewTree, agent_folder};
 
@@ -40,6 +41,10 @@ pub fn launch(
 ) -> Result<Launched, Failure> {
     let trees = ground.trees(context)?;
     trees.require_driver(request)?;
+    let before = match task {
+        Some(id) => Some(ground.engine.task(id)?.task),
+        None => None,
+    };
     let agent = trees.start_agent(task, request)?;
     let begun = trees.place_agent(&agent, new).map_err(Failure::from);
     let begun = begun.and_then(|(agent, created)| {
@@ -48,7 +53,7 @@ pub fn launch(
         Ok(Launched { agent, created })
     });
     pool::refill(context, &trees, &ground.place.root());
-    begun.inspect_err(|failure| give_back(ground, &agent, &failure.message))
+    begun.inspect_err(|failure| give_back(ground, &agent, before.as_ref(), &failure.message))
 }
 
 /// Starts an agent in the main checkout.
@@ -60,7 +65,7 @@ pub fn start_in_main(
 ) -> Result<Agent, Failure> {
     let agent = ground.trees(context)?.start_agent(Some(task), request)?;
     let begun = supervise(context, ground, &agent);
-    begun.inspect_err(|failure| give_back(ground, &agent, &failure.message))?;
+    begun.inspect_err(|failure| give_back(ground, &agent, None, &failure.message))?;
     Ok(agent)
 }
 
@@ -76,11 +81,11 @@ pub fn enter(
     let agent = trees.start_agent(Some(task), request)?;
     let begun = trees.place_entry(&agent, created).map_err(Failure::from);
     let begun = begun.and_then(|agent| supervise(context, ground, &agent).map(|()| agent));
-    begun.inspect_err(|failure| give_back(ground, &agent, &failure.message))
+    begun.inspect_err(|failure| give_back(ground, &agent, None, &failure.message))
 }
 
-/// An agent that did not begin: its record says why, and its task is free again, unless it is one of several on it.
-fn give_back(ground: &Ground, agent: &Agent, why: &str) {
+/// An agent that did not begin: its record says why, and its task is as it was before, unless it is one of several on it.
+fn give_back(ground: &Ground, agent: &Agent, before: Option<&Task>, why: &str) {
     let engine = &ground.engine;
     let Ok(current) = engine.agent(agent.id) else {
         return;
@@ -102,7 +107,40 @@ fn give_back(ground: &Ground, agent: &Agent, why: &str) {
             token: Some(agent.token),
         };
         let _ = engine.move_task(Some(&agent.session), &agent.task, release);
+        if let Some(before) = before {
+            put_back(ground, agent, before);
+        }
     }
+}
+
+/// A task that was opened again for an agent, and was given back by it, is closed as it was before. If somebody took it
+/// meanwhile it is theirs.
+pub fn put_back(ground: &Ground, agent: &Agent, before: &Task) {
+    let (engine, me) = (&ground.engine, &agent.session);
+    let report = before.report.clone();
+    if before.status == TaskStatus::Blocked {
+        let reason = report.unwrap_or_default();
+        let block = TaskInput::Block { reason };
+        let _ = engine.move_task(Some(me), &before.id, block);
+        return;
+    }
+    let was_waiting = matches!(before.status, TaskStatus::Failed | TaskStatus::NeedsMerge);
+    if !was_waiting && before.parked.is_none() {
+        return;
+    }
+    let Ok(claimed) = engine.claim(me, Some(&before.id), None) else {
+        return;
+    };
+    let token = Some(claimed.task.token);
+    let input = match before.status {
+        TaskStatus::Failed => TaskInput::Fail { token, report },
+        TaskStatus::NeedsMerge => TaskInput::NeedMerge,
+        _ => TaskInput::Park {
+            token,
+            reason: before.parked.clone().unwrap_or_default(),
+        },
+    };
+    let _ = engine.move_task(Some(me), &before.id, input);
 }
 
 /// Starts the supervisor, and waits until it says that it is there.

@@ -101,7 +101,8 @@ fn print_foreign(out: &mut Out, foreign: &[ForeignTree]) -> io::Result<()> {
     )
 }
 
-fn nothing(out: &mut Out) -> io::Result<()> {
+/// Says that there is none.
+pub fn nothing(out: &mut Out) -> io::Result<()> {
     writeln!(out, "No active worktrees. Make one: weald new NAME")
 }
 

@@ -109,7 +109,12 @@ impl About {
     }
 }
 
-fn print_messages(context: &Context<'_>, messages: &[Message], none: &str) -> Result<u8, Failure> {
+/// The answer: messages.
+pub fn print_messages(
+    context: &Context<'_>,
+    messages: &[Message],
+    none: &str,
+) -> Result<u8, Failure> {
     context.ui.answer(
         || Fields::new().with("messages", messages),
         |out| print_all(out, messages, none, context),

@@ -5,11 +5,11 @@ use std::io::{self, Write};
 use clap::Args;
 use weald_core::Timestamp;
 use weald_core::setup::SetupOutcome;
-use weald_engine::{Dirty, StageView, TreeView, stages_in_words};
+use weald_engine::{Dirty, Freshness, StageView, TreeView, stages_in_words};
 use weald_server::broker::{Ask, Reply};
 
 use super::inside::{Inside, field};
-use super::list;
+use super::overview;
 use crate::completion;
 use crate::context::{Context, Ground};
 use crate::errors::Failure;
@@ -17,7 +17,8 @@ use crate::ui::{ACCENT, DIM, Fields, Out, ago, clean, paint};
 
 /// Look into a tree now (default: the one you are in, else all)
 ///
-/// Takes in what was committed there and lets the branch in the main repository follow.
+/// Takes in what was committed there and lets the branch in the main repository follow. Of all trees it tells where their
+/// work stands, who is at it and how much room they take.
 #[derive(Args)]
 pub struct Status {
     /// Which tree
@@ -26,6 +27,9 @@ pub struct Status {
     /// All of them
     #[arg(long, conflicts_with = "name")]
     all: bool,
+    /// All of them, again and again until Ctrl-C; piped, one line for whatever changed
+    #[arg(long, conflicts_with = "name")]
+    watch: bool,
 }
 
 /// Show everything about a tree
@@ -42,10 +46,14 @@ impl Status {
         let ground = context.ground()?;
         let trees = ground.trees(context)?;
         let progress = context.ui.progress("looking");
-        if self.all || (self.name.is_none() && ground.place.inside().is_none()) {
-            let views = trees.list_fresh()?;
+        if self.watch {
             drop(progress);
-            return list::print(context, &views);
+            return overview::watch(context, &ground);
+        }
+        if self.all || (self.name.is_none() && ground.place.inside().is_none()) {
+            let found = trees.overview(Freshness::Now)?;
+            drop(progress);
+            return overview::print(context, &found);
         }
         let view = trees.look(self.name.as_deref())?;
         drop(progress);

@@ -146,7 +146,7 @@ pub fn begin(
 }
 
 /// Where the work is done: in the tree of the task, or in the tree that the caller is in.
-fn place_of(context: &Context<'_>, ground: &Ground) -> Result<NewTree, Failure> {
+pub fn place_of(context: &Context<'_>, ground: &Ground) -> Result<NewTree, Failure> {
     if context.environment.get("WEALD_DEFER_CLAUDE").as_deref() == Some("0") {
         return Ok(NewTree::default());
     }

@@ -47,6 +47,11 @@ impl From<AgentError> for Failure {
                 .details(json!({"task": task, "owner": owner, "since": since, "agent": agent})),
             AgentError::NoCheckout { .. } => Self::new("no_checkout", exit::REFUSED, message)
                 .hint("leave out --no-worktree: the agent gets a tree"),
+            AgentError::NameTaken { agent, .. } => {
+                Self::new("agent_name_taken", exit::BUSY, message).hint(format!(
+                    "take another --name, or end that one: weald agent stop {agent}"
+                ))
+            }
             AgentError::File { .. } | AgentError::NoIdentity => {
                 Self::new("agent_failed", exit::REFUSED, message)
             }

@@ -10,7 +10,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     (
         "Plan and hand out work",
         &[
-            "task", "work", "phase", "race", "resume", "rescue", "worker",
+            "task", "work", "agent", "phase", "race", "resume", "rescue", "worker",
         ],
     ),
     (

@@ -75,7 +75,7 @@ impl Table {
 }
 
 /// The start of a text that fits, with a mark if there was more.
-fn cut(text: &str, room: usize) -> String {
+pub(super) fn cut(text: &str, room: usize) -> String {
     if text.width() <= room {
         return text.to_owned();
     }

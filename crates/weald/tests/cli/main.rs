@@ -2,6 +2,10 @@
 
 #![expect(clippy::disallowed_methods, reason = "tests start real processes")]
 
+mod agent_board;
+mod agent_orders;
+mod agent_silence;
+mod agent_views;
 mod agents_dying;
 mod agents_takeover;
 mod broker;

@@ -196,6 +196,21 @@ fn parse_raw_and_numstat(answer: &[u8], state: &str) -> Vec<ChangedFile> {
     files
 }
 
+/// What changed between two commits that the host trusts.
+pub(crate) fn between(
+    git: Git,
+    range: [&str; 2],
+    style: DiffStyle,
+    limit: usize,
+) -> Result<Reply, InsideError> {
+    let (mut reply, mut text) = (Reply::default(), String::new());
+    match style {
+        DiffStyle::Files => reply.files = listed(git, "committed", &range)?,
+        _ => text = told(git, style, &range)?,
+    }
+    Ok(bounded(reply, text, style, limit))
+}
+
 /// The answer, no longer than may be told.
 fn bounded(mut reply: Reply, mut text: String, style: DiffStyle, limit: usize) -> Reply {
     if style == DiffStyle::Names {

@@ -1,0 +1,157 @@
+//! What needs a person: tasks, agents and questions that nobody goes on with by themselves, each with the command for it.
+
+use serde::Serialize;
+
+use crate::agent_view::Alert;
+use crate::landing::{Landing, LandingStatus};
+use crate::message::Message;
+use crate::task::{Task, TaskStatus};
+
+/// One thing that needs a person.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Need {
+    /// `question`, `approval`, `needs_merge`, `parked`, `failed`, `blocked`, `stalled`, `paused`, `waiting`, `unknown`.
+    pub kind: &'static str,
+    /// About what: a task, an agent, a message.
+    pub about: String,
+    /// In words, on one line.
+    pub what: String,
+    /// What to do.
+    pub command: String,
+}
+
+/// A task that nobody works on, with the newest landing of its tree.
+pub struct Stuck<'a> {
+    /// The task.
+    pub task: &'a Task,
+    /// The newest landing from its tree.
+    pub landing: Option<&'a Landing>,
+}
+
+/// Everything that needs a person, the most pressing first; nothing is told twice.
+pub fn needs(questions: &[Message], alerts: &[Alert], stuck: &[Stuck<'_>]) -> Vec<Need> {
+    let of_questions = questions.iter().map(|question| Need {
+        kind: "question",
+        about: format!("message {}", question.id),
+        what: format!("{} asks: {}", question.from, first_line(&question.text)),
+        command: format!("weald msg reply {} \"…\"", question.id),
+    });
+    let of_tasks = stuck.iter().filter_map(of_task);
+    let is_new = |alert: &&Alert| {
+        let is_asked = questions
+            .iter()
+            .any(|question| alert.command.contains(&format!("reply {} ", question.id)));
+        let is_stuck = stuck.iter().any(|stuck| stuck.task.id == alert.task);
+        !is_asked && !(alert.kind == "failed" && is_stuck)
+    };
+    let of_agents = alerts.iter().filter(is_new).map(|alert| Need {
+        kind: alert.kind,
+        about: alert.agent.to_string(),
+        what: alert.text.clone(),
+        command: alert.command.clone(),
+    });
+    of_questions.chain(of_tasks).chain(of_agents).collect()
+}
+
+fn of_task(stuck: &Stuck<'_>) -> Option<Need> {
+    let Stuck { task, landing } = stuck;
+    let tree = task.worktree.as_ref();
+    let reason = landing.and_then(|landing| landing.reason.as_ref());
+    let report = first_line(task.report.as_deref().unwrap_or_default());
+    let resume = format!("weald resume {}", task.id);
+    let (kind, what, command) = match (task.status, tree) {
+        (TaskStatus::NeedsMerge, Some(tree)) => {
+            let conflict = landing.filter(|landing| landing.status == LandingStatus::Conflict);
+            let paths = conflict.map(|landing| landing.conflicts.join(", "));
+            let what = match paths.filter(|paths| !paths.is_empty()) {
+                Some(paths) => format!("conflicts in {paths}"),
+                None => "does not merge".to_owned(),
+            };
+            ("needs_merge", what, format!("weald sync {tree}"))
+        }
+        (TaskStatus::NeedsMerge, None) => ("needs_merge", "does not merge".to_owned(), resume),
+        (TaskStatus::InProgress, Some(tree))
+            if task.parked.is_some()
+                && reason.is_some_and(|reason| reason.code == "needs_approval") =>
+        {
+            let what = "waits for your approval".to_owned();
+            ("approval", what, format!("weald approve {tree}"))
+        }
+        (TaskStatus::InProgress, _) => {
+            let parked = task.parked.as_deref()?;
+            ("parked", first_line(parked).to_owned(), resume)
+        }
+        (TaskStatus::Failed, _) => ("failed", format!("failed: {report}"), resume),
+        (TaskStatus::Blocked, _) => ("blocked", format!("blocked: {report}"), resume),
+        _ => return None,
+    };
+    Some(Need {
+        kind,
+        about: format!("task {}", task.id),
+        what,
+        command,
+    })
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::AgentId;
+    use crate::id::TaskId;
+    use jiff::Timestamp;
+
+    fn task(id: u64, status: TaskStatus) -> Task {
+        Task {
+            status,
+            worktree: Some("fix".parse().unwrap()),
+            report: Some("no luck\nat all".to_owned()),
+            ..Task::new(TaskId::Number(id), "x", Timestamp::UNIX_EPOCH)
+        }
+    }
+
+    #[test]
+    fn p11_each_need_has_its_command_and_is_told_once() {
+        let failed = task(1, TaskStatus::Failed);
+        let merge = task(2, TaskStatus::NeedsMerge);
+        let parked = Task {
+            parked: Some("the gate is red".to_owned()),
+            ..task(3, TaskStatus::InProgress)
+        };
+        let at_work = task(4, TaskStatus::InProgress);
+        let all = [&failed, &merge, &parked, &at_work];
+        let stuck: Vec<_> = all
+            .into_iter()
+            .map(|task| Stuck {
+                task,
+                landing: None,
+            })
+            .collect();
+        let alert = |id, task, kind| Alert {
+            agent: AgentId(id),
+            task: TaskId::Number(task),
+            kind,
+            text: "t".to_owned(),
+            command: format!("weald agent pulse a{id}"),
+        };
+        let alerts = [alert(1, 1, "failed"), alert(4, 4, "stalled")];
+        let told: Vec<_> = needs(&[], &alerts, &stuck)
+            .into_iter()
+            .map(|need| (need.kind, need.about, need.command))
+            .collect();
+        let expected = [
+            ("failed", "task 1", "weald resume 1"),
+            ("needs_merge", "task 2", "weald sync fix"),
+            ("parked", "task 3", "weald resume 3"),
+            ("stalled", "a4", "weald agent pulse a4"),
+        ];
+        let expected: Vec<_> = expected
+            .into_iter()
+            .map(|(kind, about, command)| (kind, about.to_owned(), command.to_owned()))
+            .collect();
+        assert_eq!(told, expected);
+    }
+}

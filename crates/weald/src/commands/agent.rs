@@ -1,0 +1,157 @@
+//! `weald agent …`: see agents, and steer them.
+
+mod attach;
+mod diff;
+mod list;
+mod logs;
+mod orders;
+mod pulse;
+mod restart;
+mod spawn;
+mod steer;
+mod wait;
+
+use std::io::{self, Write};
+use std::time::{Duration, Instant};
+
+use clap::{Args, Subcommand};
+use weald_core::agent::Agent as Record;
+use weald_core::agent::AgentId;
+use weald_engine::AgentView;
+
+use crate::completion;
+use crate::context::{Context, Ground};
+use crate::errors::Failure;
+use crate::ui::{ACCENT, DIM, Fields, Out, Table, clean_line, paint};
+
+/// How often a record is looked at while somebody waits for it.
+const POLL: Duration = Duration::from_millis(50);
+
+/// See agents, and steer them.
+#[derive(Subcommand)]
+pub enum Agent {
+    Spawn(spawn::Spawn),
+    #[command(visible_alias = "ls")]
+    List(list::List),
+    Pulse(pulse::Pulse),
+    Diff(diff::Diff),
+    Logs(logs::Logs),
+    Attach(attach::Attach),
+    Steer(steer::Steer),
+    Pause(orders::Pause),
+    Resume(orders::Resume),
+    Stop(orders::Stop),
+    Restart(restart::Restart),
+    Wait(wait::Wait),
+}
+
+impl Agent {
+    /// Does what was asked.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        match self {
+            Self::Spawn(command) => command.run(context),
+            Self::List(command) => command.run(context),
+            Self::Pulse(command) => command.run(context),
+            Self::Diff(command) => command.run(context),
+            Self::Logs(command) => command.run(context),
+            Self::Attach(command) => command.run(context),
+            Self::Steer(command) => command.run(context),
+            Self::Pause(command) => command.run(context),
+            Self::Resume(command) => command.run(context),
+            Self::Stop(command) => command.run(context),
+            Self::Restart(command) => command.run(context),
+            Self::Wait(command) => command.run(context),
+        }
+    }
+}
+
+/// Which agent.
+#[derive(Args)]
+struct Which {
+    /// Which agent: its id, its task, its name or its tree
+    #[arg(value_name = "ID", add = completion::agents())]
+    id: String,
+}
+
+impl Which {
+    fn find(&self, ground: &Ground) -> Result<Record, Failure> {
+        Ok(ground.engine.find_agent(&self.id)?)
+    }
+}
+
+/// Waits until a record is as wanted; `None` if that takes too long. A supervisor that is gone is noticed.
+fn wait_for(
+    ground: &Ground,
+    id: AgentId,
+    limit: Duration,
+    is_there: impl Fn(&Record) -> bool,
+) -> Result<Option<Record>, Failure> {
+    let deadline = Instant::now() + limit;
+    loop {
+        ground.engine.reap_agents()?;
+        let agent = ground.engine.agent(id)?;
+        if is_there(&agent) {
+            return Ok(Some(agent));
+        }
+        if Instant::now() >= deadline {
+            return Ok(None);
+        }
+        std::thread::sleep(POLL);
+    }
+}
+
+/// The answer: one agent as it stands now.
+fn answer(context: &Context<'_>, ground: &Ground, id: AgentId, told: &str) -> Result<u8, Failure> {
+    let view = ground.engine.agent_view(&ground.place, id)?;
+    context.tell(&ground.engine);
+    context.ui.answer(
+        || Fields::new().with("agents", std::slice::from_ref(&view)),
+        |out| writeln!(out, "{} {}", paint(ACCENT, id), told),
+    )
+}
+
+/// Agents in a table.
+pub fn print_table(out: &mut Out, views: &[AgentView]) -> io::Result<()> {
+    let mut table = Table::new(&["AGENT", "STATE", "IDLE", "TASK", "TREE", "LAST"]);
+    for view in views {
+        let agent = &view.agent;
+        let tree = agent.tree.as_ref().map(ToString::to_string);
+        table.row(vec![
+            (agent.id.to_string(), ACCENT),
+            (state(view), Default::default()),
+            (idle(view), Default::default()),
+            (format!("#{}", agent.task), Default::default()),
+            (tree.unwrap_or_default(), Default::default()),
+            (clean_line(last(view)), DIM),
+        ]);
+    }
+    table.print(out)
+}
+
+/// How an agent stands, in one word or two.
+pub fn state(view: &AgentView) -> String {
+    match &view.agent.end {
+        Some(end) => end.outcome.as_str().replace('_', " "),
+        None => view.state.as_str().to_owned(),
+    }
+}
+
+/// For how long it did nothing.
+pub fn idle(view: &AgentView) -> String {
+    match view.idle_seconds {
+        None => "-".to_owned(),
+        Some(seconds @ 0..60) => format!("{seconds}s"),
+        Some(seconds @ 60..3_600) => format!("{}m", seconds / 60),
+        Some(seconds) => format!("{}h", seconds / 3_600),
+    }
+}
+
+/// The last thing that is known of it.
+pub fn last(view: &AgentView) -> &str {
+    match (&view.question_text, &view.agent.end) {
+        (Some(question), _) => question,
+        (None, Some(end)) if !end.why.is_empty() => &end.why,
+        _ if !view.last_action.is_empty() => &view.last_action,
+        _ => &view.last_output,
+    }
+}

@@ -1,0 +1,72 @@
+//! `weald agent attach`
+
+use std::io;
+use std::sync::mpsc::{self, Receiver};
+
+use clap::Args;
+use weald_core::message::Urgency;
+use weald_sandbox::{catch_interrupts, interrupted};
+
+use super::{POLL, Which, steer};
+use crate::agents::following::Tail;
+use crate::cli::SessionArg;
+use crate::commands::work;
+use crate::context::Context;
+use crate::errors::Failure;
+use crate::exit;
+
+/// Follow an agent, and talk to it
+///
+/// Shows its output until it is over. A line that you type goes into its inbox: an agent whose input is open reads it at
+/// once. Ctrl-C leaves, and the agent goes on; a second one ends this command at once.
+#[derive(Args)]
+pub struct Attach {
+    #[command(flatten)]
+    which: Which,
+    #[command(flatten)]
+    session: SessionArg,
+}
+
+impl Attach {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        catch_interrupts();
+        let ground = context.ground()?;
+        let id = self.which.find(&ground)?.id;
+        let typed = typed_lines();
+        let mut tail = Tail::new(context, &ground, id)?;
+        loop {
+            ground.engine.reap_agents()?;
+            let agent = ground.engine.agent(id)?;
+            tail.show()?;
+            if agent.status.is_over() {
+                return work::answer(context, &ground, &agent);
+            }
+            if interrupted().is_some() {
+                context.ui.note(&format!(
+                    "{id} goes on; come back with: weald agent attach {id}, stop it with: weald agent stop {id}"
+                ));
+                return Ok(exit::DONE);
+            }
+            for line in typed.try_iter().filter(|line| !line.trim().is_empty()) {
+                let from = context.session(&ground.engine, self.session.session.as_ref())?;
+                let sent = steer::send(&ground, &agent, from, Urgency::Steer, line)?;
+                context.ui.note(&format!("message {} for {id}", sent.id));
+            }
+            std::thread::sleep(POLL);
+        }
+    }
+}
+
+/// What is typed, line by line; nothing comes where nothing can be read.
+fn typed_lines() -> Receiver<String> {
+    let (lines, typed) = mpsc::channel();
+    std::thread::spawn(move || {
+        for line in io::stdin().lines().map_while(Result::ok) {
+            if lines.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    typed
+}

@@ -1,0 +1,49 @@
+//! `weald agent diff`
+
+use clap::Args;
+use weald_engine::Against;
+
+use super::Which;
+use crate::commands::diff::{Style, print};
+use crate::context::Context;
+use crate::errors::Failure;
+use crate::exit;
+
+/// Show what an agent changed: in its tree, or what it landed
+#[derive(Args)]
+pub struct Diff {
+    #[command(flatten)]
+    which: Which,
+    #[command(flatten)]
+    style: Style,
+}
+
+impl Diff {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let ground = context.ground()?;
+        let agent = self.which.find(&ground)?;
+        let trees = ground.trees(context)?;
+        let style = self.style.wanted(context);
+        let progress = context.ui.progress("looking");
+        let own = agent.tree.as_ref().and_then(|name| {
+            let tree = trees.named(Some(name.as_str())).ok()?;
+            (Some(tree.id) == agent.tree_id && tree.is_live()).then_some(tree)
+        });
+        let landing = agent.end.as_ref().and_then(|end| end.landing);
+        let diff = match (own, landing) {
+            (Some(tree), _) => trees.diff(Some(tree.name.as_str()), Against::Base, style)?,
+            (None, Some(landing)) => trees.landing_diff(landing, style)?,
+            (None, None) => {
+                return Err(Failure::new(
+                    "no_tree",
+                    exit::NOT_FOUND,
+                    format!("the tree of {} is gone, and it landed nothing", agent.id),
+                )
+                .hint("weald trash list shows trees that can be restored"));
+            }
+        };
+        drop(progress);
+        print(context, &diff)
+    }
+}

@@ -1,0 +1,117 @@
+//! `weald agent list`
+
+use std::io::{self, Write};
+
+use clap::{Args, ValueEnum};
+use weald_core::agent_view::Alert;
+use weald_core::id::Seq;
+use weald_engine::{AgentQuery, AgentSort};
+
+use super::print_table;
+use crate::context::Context;
+use crate::errors::Failure;
+use crate::ui::{ACCENT, DIM, Fields, HEADING, Out, clean_line, paint};
+
+/// List agents, and what needs somebody
+///
+/// With --since it tells only what changed after that place of the log; the answer's `seq` is the place for the next time.
+#[derive(Args)]
+pub struct List {
+    /// Also those that are over
+    #[arg(long)]
+    all: bool,
+    /// Only in this state: running, waiting, stalled, paused, starting, finishing, exited, crashed, unknown; or stuck, failed, done
+    #[arg(long = "state", value_name = "STATE", value_delimiter = ',', value_parser = STATES)]
+    states: Vec<String>,
+    /// In which order
+    #[arg(long, value_name = "ORDER", default_value = "id")]
+    sort: Sort,
+    /// At most so many
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    limit: usize,
+    /// After so many
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    offset: usize,
+    /// Only those that changed after this place of the log
+    #[arg(long, value_name = "SEQ")]
+    since: Option<Seq>,
+}
+
+/// What `--state` takes.
+const STATES: [&str; 12] = [
+    "running",
+    "waiting",
+    "stalled",
+    "paused",
+    "starting",
+    "finishing",
+    "exited",
+    "crashed",
+    "unknown",
+    "stuck",
+    "failed",
+    "done",
+];
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Sort {
+    Id,
+    State,
+    Idle,
+    Task,
+}
+
+impl List {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let ground = context.ground()?;
+        let query = AgentQuery {
+            all: self.all,
+            states: self.states,
+            sort: match self.sort {
+                Sort::Id => AgentSort::Id,
+                Sort::State => AgentSort::State,
+                Sort::Idle => AgentSort::Idle,
+                Sort::Task => AgentSort::Task,
+            },
+            since: self.since,
+            limit: Some(self.limit),
+            offset: self.offset,
+        };
+        let list = ground.engine.agent_list(&ground.place, &query)?;
+        context.ui.answer(
+            || {
+                Fields::new()
+                    .with("agents", &list.agents)
+                    .with("total", &list.total)
+                    .with("seq", &list.seq)
+                    .with("alerts", &list.alerts)
+            },
+            |out| {
+                match list.agents.is_empty() {
+                    true => writeln!(out, "No agents at work. Start one: weald agent spawn TASK")?,
+                    false => print_table(out, &list.agents)?,
+                }
+                let shown = self.offset + list.agents.len();
+                if shown < list.total {
+                    let more = format!("and {} more: --offset {shown}", list.total - shown);
+                    writeln!(out, "{}", paint(DIM, more))?;
+                }
+                print_alerts(out, &list.alerts)
+            },
+        )
+    }
+}
+
+fn print_alerts(out: &mut Out, alerts: &[Alert]) -> io::Result<()> {
+    if alerts.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n{}", paint(HEADING, "needs somebody"))?;
+    for alert in alerts {
+        let text = clean_line(&alert.text);
+        writeln!(out, "  {} {text}", paint(ACCENT, alert.agent))?;
+        writeln!(out, "    {}", alert.command)?;
+    }
+    Ok(())
+}

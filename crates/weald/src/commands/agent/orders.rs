@@ -1,0 +1,146 @@
+//! `weald agent pause`, `resume` and `stop`
+
+use std::time::Duration;
+
+use clap::Args;
+use weald_core::agent::{Agent, AgentId, AgentStatus, Wanted};
+use weald_core::agent_rules::AgentInput;
+
+use super::{Which, answer, wait_for};
+use crate::context::{Context, Ground};
+use crate::errors::Failure;
+use crate::exit;
+
+/// How long a supervisor has to obey.
+const OBEDIENCE: Duration = Duration::from_secs(10);
+
+/// How long an agent that is stopped has to end: also what it left has to be taken in.
+const END: Duration = Duration::from_secs(120);
+
+/// Stop all processes of an agent until `weald agent resume`
+///
+/// Its claim and its name are held meanwhile, and its time does not run.
+#[derive(Args)]
+pub struct Pause {
+    #[command(flatten)]
+    which: Which,
+}
+
+/// Let a paused agent go on
+#[derive(Args)]
+pub struct Resume {
+    #[command(flatten)]
+    which: Which,
+}
+
+/// End an agent; its tree stays
+///
+/// It is asked first, and ended after a second with all its processes. Its task is marked as failed, or given back with
+/// --release.
+#[derive(Args)]
+pub struct Stop {
+    #[command(flatten)]
+    which: Which,
+    /// Give the task back, so that somebody else may take it
+    #[arg(long)]
+    release: bool,
+    /// Why
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+    /// Wait until it is over
+    #[arg(long)]
+    wait: bool,
+}
+
+impl Pause {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let ground = context.ground()?;
+        let agent = self.which.find(&ground)?;
+        obeyed(&ground, &agent, Wanted::Pause, AgentStatus::Paused)?;
+        let told = format!("is paused; let it go on: weald agent resume {}", agent.id);
+        answer(context, &ground, agent.id, &told)
+    }
+}
+
+impl Resume {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let ground = context.ground()?;
+        let agent = self.which.find(&ground)?;
+        obeyed(&ground, &agent, Wanted::Run, AgentStatus::Running)?;
+        answer(context, &ground, agent.id, "goes on")
+    }
+}
+
+impl Stop {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let ground = context.ground()?;
+        let agent = self.which.find(&ground)?;
+        let who = context.actor(&ground.engine, None)?;
+        let who = who.map_or("somebody".to_owned(), |who| who.to_string());
+        let why = self.reason.unwrap_or_else(|| format!("{who} stopped it"));
+        stop(&ground, agent.id, why, self.release)?;
+        let told = match self.wait {
+            true => {
+                ended(&ground, agent.id)?;
+                "is stopped; its tree is kept"
+            }
+            false => "is asked to stop; its tree is kept",
+        };
+        answer(context, &ground, agent.id, told)
+    }
+}
+
+/// Asks an agent to stop.
+pub fn stop(ground: &Ground, id: AgentId, why: String, release: bool) -> Result<(), Failure> {
+    let stop = Wanted::Stop { why, release };
+    ground.engine.decide_agent(id, AgentInput::Want(stop))?;
+    Ok(())
+}
+
+/// Waits until an agent is over.
+pub fn ended(ground: &Ground, id: AgentId) -> Result<Agent, Failure> {
+    let ended = wait_for(ground, id, END, |agent| agent.status.is_over())?;
+    ended.ok_or_else(|| {
+        Failure::new(
+            "agent_busy",
+            exit::BUSY,
+            format!("{id} was asked to stop, and did not end yet"),
+        )
+        .hint(format!("weald agent wait {id}"))
+    })
+}
+
+/// Has a supervisor obey, and waits until it did.
+fn obeyed(
+    ground: &Ground,
+    agent: &Agent,
+    wanted: Wanted,
+    status: AgentStatus,
+) -> Result<(), Failure> {
+    let id = agent.id;
+    // One that is being started has nothing to stop yet.
+    wait_for(ground, id, OBEDIENCE, |agent| {
+        agent.status != AgentStatus::Starting
+    })?;
+    ground.engine.decide_agent(id, AgentInput::Want(wanted))?;
+    let obeyed = wait_for(ground, id, OBEDIENCE, |agent| {
+        agent.status == status || agent.status.is_over() || agent.status == AgentStatus::Finishing
+    })?;
+    match obeyed {
+        Some(agent) if agent.status == status => Ok(()),
+        Some(agent) => Err(Failure::new(
+            "agent_over",
+            exit::REFUSED,
+            format!("{id} came to its end first ({})", agent.status),
+        )),
+        None => Err(Failure::new(
+            "agent_busy",
+            exit::BUSY,
+            format!("the supervisor of {id} did not answer; the order stands"),
+        )
+        .hint(format!("weald agent pulse {id}"))),
+    }
+}

@@ -1,0 +1,103 @@
+//! `weald agent pulse`
+
+use std::io::{self, Write};
+
+use clap::Args;
+use weald_core::Timestamp;
+use weald_engine::AgentView;
+
+use super::{Which, idle, state};
+use crate::context::Context;
+use crate::errors::Failure;
+use crate::ui::{ACCENT, Fields, Out, ago, clean, clean_line, paint};
+
+/// Tell how one agent is doing
+#[derive(Args)]
+pub struct Pulse {
+    #[command(flatten)]
+    which: Which,
+}
+
+impl Pulse {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let ground = context.ground()?;
+        let agent = self.which.find(&ground)?;
+        let view = ground.engine.agent_view(&ground.place, agent.id)?;
+        let now = context.now();
+        context.ui.answer(
+            || Fields::new().with("agents", std::slice::from_ref(&view)),
+            |out| told(out, &view, now),
+        )
+    }
+}
+
+fn told(out: &mut Out, view: &AgentView, now: Timestamp) -> io::Result<()> {
+    let agent = &view.agent;
+    writeln!(
+        out,
+        "{} {} ({}), attempt {} on task {}",
+        paint(ACCENT, agent.id),
+        state(view),
+        view.condition.as_str(),
+        agent.attempt,
+        agent.task
+    )?;
+    let idle = view.idle_seconds.map(|_| format!("{} ago", idle(view)));
+    let text = |text: &str| Some(clean_line(text)).filter(|text| !text.is_empty());
+    let place = agent
+        .tree
+        .as_ref()
+        .zip(agent.branch.as_ref())
+        .map(|(tree, branch)| format!("{tree} (branch {branch})"));
+    let question = view.question.zip(view.question_text.as_ref());
+    let usage = agent.usage.map(|used| {
+        let cost = used.cost_usd.map(|cost| format!(", ${cost:.2}"));
+        format!(
+            "{} tokens in, {} out{}",
+            used.input_tokens,
+            used.output_tokens,
+            cost.unwrap_or_default()
+        )
+    });
+    for (name, value) in [
+        ("active", idle),
+        ("last action", text(&view.last_action)),
+        ("last output", text(&view.last_output)),
+        (
+            "asks",
+            question
+                .map(|(id, words)| format!("{} (weald msg reply {id} \"…\")", clean_line(words))),
+        ),
+        ("tree", place),
+        ("name", Some(agent.session.to_string())),
+        ("driver", text(&agent.driver)),
+        ("process", view.pid.map(|pid| pid.to_string())),
+        ("used", usage),
+        (
+            "told",
+            (agent.told > 0)
+                .then(|| format!("its owner was told of its silence {} times", agent.told)),
+        ),
+        (
+            "started",
+            Some(format!("{} ago", ago(agent.started_at, now))),
+        ),
+        (
+            "ended",
+            agent
+                .end
+                .as_ref()
+                .map(|end| format!("{} ago: {}", ago(end.at, now), clean_line(&end.why))),
+        ),
+    ] {
+        if let Some(value) = value {
+            writeln!(out, "  {name:<12} {value}")?;
+        }
+    }
+    let report = agent.report.as_ref().map(|report| &report.report);
+    for words in report.into_iter().chain(&agent.stalled) {
+        writeln!(out, "{}", clean(words.trim()))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,154 @@
+//! `weald agent restart`
+
+use std::time::Duration;
+
+use clap::Args;
+use weald_core::agent::{Agent, AgentStatus, Goal, Outcome};
+use weald_core::task::Task;
+use weald_engine::agents::drivers::driver_for;
+use weald_engine::{AgentRequest, NewTree};
+
+use super::orders::{ended, stop};
+use super::{Which, answer, wait_for};
+use crate::agents::launching::{launch, put_back};
+use crate::commands::work::tell_placed;
+use crate::context::{Context, Ground};
+use crate::errors::Failure;
+use crate::exit;
+
+/// How long a new agent has to begin.
+const BEGINNING: Duration = Duration::from_secs(60);
+
+/// Start an agent again that is over: the same command in the same tree
+///
+/// In its own conversation where it has one, or in a new one with --fresh. If it can't be started, the task is left as it
+/// was.
+#[derive(Args)]
+pub struct Restart {
+    #[command(flatten)]
+    which: Which,
+    /// Begin a new conversation
+    #[arg(long, conflicts_with = "resume")]
+    fresh: bool,
+    /// Go on with its conversation; refused if it has none
+    #[arg(long)]
+    resume: bool,
+    /// Stop it first if it still works
+    #[arg(long)]
+    force: bool,
+}
+
+impl Restart {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let ground = context.ground()?;
+        ground.warn_of_settings(context);
+        let agent = self.which.find(&ground)?;
+        let request = self.request(context, &ground, &agent)?;
+        if !agent.status.is_over() {
+            self.end_first(context, &ground, &agent)?;
+        }
+        let before = ground.engine.task(&agent.task)?.task;
+        let new = NewTree {
+            name: agent.tree.as_ref().map(ToString::to_string),
+            ..NewTree::default()
+        };
+        let launched = launch(
+            context,
+            &ground,
+            Some(&agent.task),
+            &request,
+            new,
+            |agent, created| tell_placed(context, agent, created),
+        )?;
+        began(&ground, &launched.agent, &before)?;
+        let told = format!("goes on with the work of {}", agent.id);
+        answer(context, &ground, launched.agent.id, &told)
+    }
+
+    /// What is started; whatever can be refused is refused before anything is stopped.
+    fn request(
+        &self,
+        context: &Context<'_>,
+        ground: &Ground,
+        agent: &Agent,
+    ) -> Result<AgentRequest, Failure> {
+        let refused = |code: &'static str, message: String| {
+            Err(Failure::new(code, exit::REFUSED, message)
+                .hint(format!("weald agent pulse {}", agent.id)))
+        };
+        let id = agent.id;
+        let found = ground.trees(context)?.diagnose(&agent.task)?;
+        if let Some(newest) = found.newest.filter(|newest| newest.id != id) {
+            return refused(
+                "agent_superseded",
+                format!("{} worked on task {} after {id}", newest.id, agent.task),
+            );
+        }
+        if agent.goal == Goal::Stay {
+            return refused(
+                "agent_has_a_part",
+                format!("{id} is part of something larger, which starts it again itself"),
+            );
+        }
+        if self.resume && agent.conversation.is_none() {
+            return refused(
+                "no_conversation",
+                format!("{id} has no conversation to go on with; --fresh begins one"),
+            );
+        }
+        if !agent.status.is_over() && !self.force {
+            return refused(
+                "agent_running",
+                format!("{id} is {}; --force stops it first", agent.status),
+            );
+        }
+        let arguments: Vec<_> = agent.command.iter().map(Into::into).collect();
+        driver_for(ground.config(), Some(&agent.driver), &arguments)?;
+        let own_name = agent.session.as_str() == id.to_string();
+        Ok(AgentRequest {
+            session: (!own_name).then(|| agent.session.clone()),
+            command: agent.command.clone(),
+            model: agent.model.clone(),
+            role: agent.role.clone(),
+            resumes: Some(id),
+            conversation: agent.conversation.clone().filter(|_| !self.fresh),
+            reopen: true,
+            ..AgentRequest::new(agent.driver.clone(), agent.goal)
+        })
+    }
+
+    fn end_first(
+        &self,
+        context: &Context<'_>,
+        ground: &Ground,
+        agent: &Agent,
+    ) -> Result<(), Failure> {
+        context.ui.note(&format!("stopping {}", agent.id));
+        stop(ground, agent.id, "it is started again".to_owned(), false)?;
+        ended(ground, agent.id).map(drop)
+    }
+}
+
+/// Waits until the new agent works. One that can't be started leaves the task as it was.
+fn began(ground: &Ground, agent: &Agent, before: &Task) -> Result<(), Failure> {
+    let begun = wait_for(ground, agent.id, BEGINNING, |agent| {
+        agent.status != AgentStatus::Starting
+    })?;
+    let end = begun.and_then(|agent| agent.end);
+    match end.filter(|end| end.outcome == Outcome::NotStarted) {
+        None => Ok(()),
+        Some(end) => {
+            put_back(ground, agent, before);
+            Err(Failure::new(
+                "agent_not_started",
+                exit::REFUSED,
+                format!("{} can't be started: {}", agent.id, end.why),
+            )
+            .hint(format!(
+                "its task is {} as before; weald task show {}",
+                before.status, before.id
+            )))
+        }
+    }
+}

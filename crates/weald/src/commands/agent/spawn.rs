@@ -1,0 +1,78 @@
+//! `weald agent spawn`
+
+use clap::Args;
+
+use super::answer;
+use crate::agents::launching::launch;
+use crate::commands::work::{How, find_or_add, place_of, tell_placed};
+use crate::completion;
+use crate::context::{Context, Ground};
+use crate::errors::Failure;
+use crate::exit;
+
+/// Start an agent on a task in the background
+///
+/// Like `weald work --detach`: it answers as soon as the agent's supervisor is at work. Refused while finished tasks still
+/// have trees that nobody decided on.
+#[derive(Args)]
+pub struct Spawn {
+    /// Which task, or what is to be done
+    #[arg(value_name = "TASK", add = completion::tasks())]
+    task: String,
+    #[command(flatten)]
+    how: How,
+    /// Also while finished tasks have trees
+    #[arg(long)]
+    force: bool,
+}
+
+impl Spawn {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let ground = context.ground()?;
+        ground.warn_of_settings(context);
+        if !self.force {
+            refuse_abandoned(&ground)?;
+        }
+        let new = place_of(context, &ground)?;
+        let task = find_or_add(context, &ground, &self.task, false)?;
+        let request = self.how.request(&ground);
+        let launched = launch(
+            context,
+            &ground,
+            Some(&task),
+            &request,
+            new,
+            |agent, created| tell_placed(context, agent, created),
+        )?;
+        let id = launched.agent.id;
+        let told = format!("works on task {task}; follow it with: weald agent attach {id}");
+        answer(context, &ground, id, &told)
+    }
+}
+
+/// Trees of finished tasks pile up unless somebody decides on them.
+fn refuse_abandoned(ground: &Ground) -> Result<(), Failure> {
+    let abandoned = ground.engine.abandoned_trees()?;
+    let Some((tree, _)) = abandoned.first() else {
+        return Ok(());
+    };
+    let lines: Vec<_> = abandoned
+        .iter()
+        .map(|(tree, task)| format!("\n  {} (task {}, {})", tree.name, task.id, task.status))
+        .collect();
+    let names: Vec<_> = abandoned.iter().map(|(tree, _)| &tree.name).collect();
+    Err(Failure::new(
+        "abandoned_trees",
+        exit::REFUSED,
+        format!(
+            "finished tasks still have trees, which are kept:{}",
+            lines.concat()
+        ),
+    )
+    .hint(format!(
+        "decide on each: weald land {0}, weald keep {0}, or weald rm {0}; or go on with --force",
+        tree.name
+    ))
+    .details(serde_json::json!({"trees": names})))
+}

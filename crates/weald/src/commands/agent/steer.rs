@@ -1,0 +1,71 @@
+//! `weald agent steer`
+
+use clap::Args;
+use weald_core::agent::Agent;
+use weald_core::agent_rules::AgentRefusal;
+use weald_core::message::{Draft, Message, MessageType, Urgency};
+use weald_engine::AgentError;
+
+use super::Which;
+use crate::cli::SessionArg;
+use crate::commands::msg::print_messages;
+use crate::context::{Context, Ground};
+use crate::errors::Failure;
+
+/// Tell an agent something
+///
+/// The words go into its inbox, before what is not urgent. One whose input is open reads them at once; any other when it
+/// looks into its inbox.
+#[derive(Args)]
+pub struct Steer {
+    #[command(flatten)]
+    which: Which,
+    /// The words
+    text: String,
+    /// Before everything else
+    #[arg(long)]
+    urgent: bool,
+    #[command(flatten)]
+    session: SessionArg,
+}
+
+impl Steer {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let ground = context.ground()?;
+        let agent = self.which.find(&ground)?;
+        let from = context.session(&ground.engine, self.session.session.as_ref())?;
+        let priority = match self.urgent {
+            true => Urgency::Urgent,
+            false => Urgency::Steer,
+        };
+        let message = send(&ground, &agent, from, priority, self.text)?;
+        context.tell(&ground.engine);
+        print_messages(context, &[message], "")
+    }
+}
+
+/// Puts words into an agent's inbox; one that is over reads nothing.
+pub fn send(
+    ground: &Ground,
+    agent: &Agent,
+    from: weald_core::name::SessionName,
+    priority: Urgency,
+    text: String,
+) -> Result<Message, Failure> {
+    if agent.status.is_over() {
+        return Err(AgentError::from(AgentRefusal::Over {
+            agent: agent.id,
+            status: agent.status,
+        })
+        .into());
+    }
+    Ok(ground.engine.send(Draft {
+        from,
+        to: agent.session.clone(),
+        kind: MessageType::Message,
+        priority,
+        text,
+        task: Some(agent.task.clone()),
+    })?)
+}

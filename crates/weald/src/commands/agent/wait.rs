@@ -1,0 +1,85 @@
+//! `weald agent wait`
+
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use weald_core::SignedDuration;
+use weald_core::agent::AgentId;
+use weald_engine::AgentView;
+
+use super::{POLL, print_table};
+use crate::completion;
+use crate::context::Context;
+use crate::errors::Failure;
+use crate::exit;
+use crate::ui::Fields;
+
+/// Wait until agents are over
+///
+/// Exits 0 when all of them are (with --any: one of them), however they ended, and 5 when the time is over first. The
+/// agents go on either way.
+#[derive(Args)]
+pub struct Wait {
+    /// Which agents: ids, tasks, names or trees
+    #[arg(value_name = "ID", required = true, add = completion::agents())]
+    ids: Vec<String>,
+    /// Until the first one is over
+    #[arg(long)]
+    any: bool,
+    /// At most so long: 30s to 1800s
+    #[arg(long, value_name = "TIME", default_value = "1800s", value_parser = patience)]
+    timeout: SignedDuration,
+}
+
+/// A time that is neither too short to be more than a poll nor too long for whoever waits.
+fn patience(text: &str) -> Result<SignedDuration, String> {
+    let time = crate::cli::duration(text)?;
+    match time.as_secs() {
+        30..=1800 => Ok(time),
+        _ => Err("from 30s to 1800s".to_owned()),
+    }
+}
+
+impl Wait {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let ground = context.ground()?;
+        let find = |name: &String| Ok(ground.engine.find_agent(name)?.id);
+        let ids: Vec<AgentId> = self.ids.iter().map(find).collect::<Result<_, Failure>>()?;
+        let deadline = Instant::now() + self.timeout.unsigned_abs();
+        let timed_out = loop {
+            ground.engine.reap_agents()?;
+            let mut over = 0;
+            for id in &ids {
+                over += usize::from(ground.engine.agent(*id)?.status.is_over());
+            }
+            if over == ids.len() || (self.any && over > 0) {
+                break false;
+            }
+            if Instant::now() >= deadline {
+                break true;
+            }
+            std::thread::sleep(POLL.max(Duration::from_millis(200)));
+        };
+        let views: Vec<AgentView> = ids
+            .iter()
+            .map(|id| Ok(ground.engine.agent_view(&ground.place, *id)?))
+            .collect::<Result<_, Failure>>()?;
+        context.ui.answer(
+            || {
+                Fields::new()
+                    .with("agents", &views)
+                    .with("timed_out", &timed_out)
+            },
+            |out| {
+                print_table(out, &views)?;
+                match timed_out {
+                    true => writeln!(out, "the time is over; the agents go on"),
+                    false => Ok(()),
+                }
+            },
+        )?;
+        Ok(if timed_out { exit::BUSY } else { exit::DONE })
+    }
+}
