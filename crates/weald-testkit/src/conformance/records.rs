@@ -137,7 +137,7 @@ fn requests_are_pending_until_somebody_answers(store: &dyn Store, clock: &FakeCl
     write(store, |tx| {
         tx.record(None, change).expect("recorded");
     });
-    assert_eq!(pending(), [question.clone()]);
+    assert_eq!(pending(), std::slice::from_ref(&question));
     let draft = message::ReplyDraft {
         from: alice(),
         text: "that one".into(),

@@ -21,14 +21,6 @@ use crate::exit;
 /// How long a supervisor has to say that it is there.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// An agent that has begun.
-pub struct Launched {
-    /// Its record.
-    pub agent: Agent,
-    /// Its tree, and how it came about.
-    pub created: Created,
-}
-
 /// Starts an agent on a task, or on the next one that is ready. When this returns without an error its supervisor is at
 /// work. `placed` is called between: the tree is there.
 pub fn launch(
@@ -38,7 +30,7 @@ pub fn launch(
     request: &AgentRequest,
     new: NewTree,
     placed: impl FnOnce(&Agent, &Created),
-) -> Result<Launched, Failure> {
+) -> Result<Agent, Failure> {
     let trees = ground.trees(context)?;
     trees.require_driver(request)?;
     let before = match task {
@@ -50,7 +42,7 @@ pub fn launch(
     let begun = begun.and_then(|(agent, created)| {
         placed(&agent, &created);
         supervise(context, ground, &agent)?;
-        Ok(Launched { agent, created })
+        Ok(agent)
     });
     pool::refill(context, &trees, &ground.place.root());
     begun.inspect_err(|failure| give_back(ground, &agent, before.as_ref(), &failure.message))

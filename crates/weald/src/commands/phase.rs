@@ -223,7 +223,7 @@ impl Conductor<'_> {
             told,
         )?;
         self.context.tell(&self.ground.engine);
-        follow(self.context, self.ground, launched.agent.id, Show::Output)
+        follow(self.context, self.ground, launched.id, Show::Output)
     }
 
     fn told(&self, agent: &Agent) {

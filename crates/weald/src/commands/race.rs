@@ -317,7 +317,7 @@ fn pick(context: &Context<'_>, ground: &Ground, id: &TaskId, name: &str) -> Resu
         quiet,
     );
     let launched = launched.map_err(undone)?;
-    let agent = follow(context, ground, launched.agent.id, Following::Output)?;
+    let agent = follow(context, ground, launched.id, Following::Output)?;
     let agents = ground.engine.agents_on(id)?;
     let losers = races::entries(&agents).into_iter();
     let losers = losers.filter(|agent| agent.id != winner.id && agent.token == winner.token);

@@ -175,7 +175,7 @@ impl Rescue {
         };
         let placed = |agent: &Agent, created: &Created| tell_placed(context, agent, created);
         let launched = launch(context, ground, Some(&self.task), &request, new, placed)?;
-        let agent = follow(context, ground, launched.agent.id, Show::Output)?;
+        let agent = follow(context, ground, launched.id, Show::Output)?;
         work::answer(context, ground, &agent)
     }
 }

@@ -134,12 +134,12 @@ pub fn begin(
     let told = |agent: &Agent, created: &Created| tell_placed(context, agent, created);
     let launched = launch(context, ground, Some(task), request, new, told)?;
     context.tell(&ground.engine);
-    let id = launched.agent.id;
+    let id = launched.id;
     if detach {
         context.ui.note(&format!(
             "{id} works on it; follow it with: weald agent attach {id}"
         ));
-        return answer(context, ground, &launched.agent);
+        return answer(context, ground, &launched);
     }
     let agent = follow(context, ground, id, Show::Output)?;
     answer(context, ground, &agent)

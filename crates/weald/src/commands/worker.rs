@@ -148,7 +148,7 @@ impl Shift<'_> {
             |_, _| (),
         );
         let agent = match launched {
-            Ok(launched) => follow(context, ground, launched.agent.id, Show::Nothing)?,
+            Ok(launched) => follow(context, ground, launched.id, Show::Nothing)?,
             Err(failure) if failure.code == "nothing_ready" => return Ok(None),
             Err(failure) if FATAL.contains(&failure.code.as_ref()) => return Err(failure),
             Err(failure) => return self.put_aside(&failure).map(Some),

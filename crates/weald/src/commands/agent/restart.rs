@@ -61,9 +61,9 @@ impl Restart {
             new,
             |agent, created| tell_placed(context, agent, created),
         )?;
-        began(&ground, &launched.agent, &before)?;
+        began(&ground, &launched, &before)?;
         let told = format!("goes on with the work of {}", agent.id);
-        answer(context, &ground, launched.agent.id, &told)
+        answer(context, &ground, launched.id, &told)
     }
 
     /// What is started; whatever can be refused is refused before anything is stopped.

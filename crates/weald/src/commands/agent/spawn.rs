@@ -45,7 +45,7 @@ impl Spawn {
             new,
             |agent, created| tell_placed(context, agent, created),
         )?;
-        let id = launched.agent.id;
+        let id = launched.id;
         let told = format!("works on task {task}; follow it with: weald agent attach {id}");
         answer(context, &ground, id, &told)
     }
