@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
-use weald_testkit::{Answer, Gate, RealAgents, Scenario, ScriptedModel, TestEnv, Turn};
+use serde_json::{Value, json};
+use weald_testkit::{Answer, Gate, RealAgents, Request, Scenario, ScriptedModel, TestEnv, Turn};
 
 use crate::sandbox::say;
 use crate::trees_remove::{git_in, repository};
@@ -265,4 +265,39 @@ fn p3_a_real_agent_killed_half_way_goes_on_in_its_own_conversation() {
         assert_eq!(whole, "whole\n");
         assert!(env.repo().join("half.txt").exists());
     }
+}
+
+#[test]
+fn s12_a_message_reaches_a_real_claude_while_it_works() {
+    let gate = Gate::new();
+    let about = "work with a colleague";
+    let turns = [
+        Turn::shell("echo one > one.txt"),
+        Turn::shell("echo two > two.txt").behind(&gate),
+        Turn::say("done with both"),
+    ];
+    let model = ScriptedModel::start([Scenario::new(about, turns)]);
+    let Some(env) = with_agents(&model) else {
+        return;
+    };
+    let task = add_task(&env, about);
+    let args = ["work", &task, "--driver", "claude", "--name", "builder"];
+    let working = weald(&env, &model, &args).spawn().unwrap();
+    gate.wait_for_arrival();
+    env.ok(&["msg", "send", "builder", "mind the third file"]);
+    // Its supervisor takes it out and passes it on.
+    let begun = Instant::now();
+    let inbox = ["msg", "inbox", "--session", "builder"];
+    while env.ok(&inbox)["messages"] != json!([]) {
+        assert!(begun.elapsed() < PATIENCE, "nobody takes the message");
+        thread::sleep(Duration::from_millis(20));
+    }
+    gate.open();
+    let answer = Answer::of(working.wait_with_output().unwrap());
+    assert_eq!(answer.code, 0, "{answer:#?}");
+    let requests = model.requests(about);
+    // Claude Code brings it with the next result, and says that its user sent it.
+    let told = |one: &Request| one.body.to_string().contains("mind the third file");
+    assert!(requests.iter().any(told), "{:#?}", requests.last());
+    assert!(env.repo().join("two.txt").exists());
 }
