@@ -2,13 +2,14 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use weald_sandbox::{Ended, Invocation, Level, PASSED, Policy, Revealed, launch};
 use weald_testkit::TestEnv;
 
 use crate::env;
+use crate::sandbox::{as_user, ordinary_home};
 
 /// A field with two runs and two homes; the policy of the first of each.
 fn field(env: &TestEnv, level: Level) -> Policy {
@@ -176,4 +177,51 @@ fn x12_one_descriptor_is_passed_and_no_other() {
             "{level:?}"
         );
     }
+}
+
+#[test]
+fn x12_an_ordinary_user_asks_from_inside_too() {
+    let Some(home) = ordinary_home("x12-user") else {
+        return;
+    };
+    let at = |program: &Path, args: &[&str]| {
+        let mut command = Command::new(program);
+        as_user(&mut command).args(args).env_clear();
+        command.env("PATH", "/usr/local/bin:/usr/bin:/bin");
+        command.env("HOME", &home).env("WEALD_SESSION", "alice");
+        command.env("WEALD_POOL_SIZE", "0").current_dir(&home);
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{args:?}: {text}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let (git, weald) = (Path::new("git"), home.join("weald"));
+    let named = ["-c", "user.name=a", "-c", "user.email=a@example.com"];
+    at(git, &["init", "-q", "-b", "main", "app"]);
+    let commit = ["-C", "app", "commit", "-q", "--allow-empty", "-m", "first"];
+    at(git, &[&named[..], &commit[..]].concat());
+    for args in [
+        vec!["task", "add", "fix it"],
+        vec!["task", "claim", "1"],
+        vec!["new", "fix", "--task", "1"],
+    ] {
+        at(&weald, &[&["-C", "app"], &args[..]].concat());
+    }
+    let own = weald.to_str().unwrap();
+    for level in ["full", "landlock", "off"] {
+        let run = [
+            "-C",
+            "app",
+            "run",
+            "fix",
+            "--sandbox",
+            level,
+            "--",
+            own,
+            "task",
+            "renew",
+        ];
+        assert!(at(&weald, &run).contains("fix it"), "{level}");
+    }
+    let _ = fs::remove_dir_all(&home);
 }

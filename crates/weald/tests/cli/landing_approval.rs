@@ -157,7 +157,7 @@ fn m18_an_agents_session_can_not_approve() {
     fs::copy(&weald, &seen).unwrap();
     let confined = ["run", "a", "--"];
     let refused = answered(env.weald_command(&confined).arg(&seen).args(asked));
-    assert_eq!(refused.error_code(), "inside_sandbox", "{refused:#?}");
+    assert_eq!(refused.error_code(), "not_allowed_inside", "{refused:#?}");
     assert_refused(&env, &[]);
     approve(&env, "a");
     assert_lands(&env);
