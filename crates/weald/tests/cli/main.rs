@@ -5,9 +5,11 @@
 mod agent_board;
 mod agent_orders;
 mod agent_silence;
+mod agent_storm;
 mod agent_views;
 mod agents_dying;
 mod agents_takeover;
+mod agents_workers;
 mod broker;
 mod broker_hostile;
 mod broker_view;
