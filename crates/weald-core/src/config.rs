@@ -4,6 +4,7 @@
 //! layers; later wins. What the repository says (its file, and a profile chosen there) may tighten a guarded key and
 //! never loosen it. Reading files and variables is the engine's job.
 
+mod agent_keys;
 mod guards;
 mod keys;
 mod kinds;

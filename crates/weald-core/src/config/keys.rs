@@ -1,19 +1,28 @@
 //! The table of keys. A key that is not here does not exist.
 
-use super::kinds::{Key, Kind};
+use super::agent_keys::AGENTS;
+use super::kinds::{Key, Kind, key};
 use super::profiles::PROFILES;
 
-const fn key(name: &'static str, kind: Kind, default: &'static str, about: &'static str) -> Key {
-    Key {
-        name,
-        kind,
-        default,
-        about,
+/// Every key, in the order `weald config show` prints them.
+pub const KEYS: &[Key] = &joined::<{ TREES.len() + AGENTS.len() + LANDING.len() }>();
+
+const fn joined<const COUNT: usize>() -> [Key; COUNT] {
+    let mut all = [TREES[0]; COUNT];
+    let (parts, mut part, mut at) = ([TREES, AGENTS, LANDING], 0, 0);
+    while part < parts.len() {
+        let mut next = 0;
+        while next < parts[part].len() {
+            all[at] = parts[part][next];
+            (next, at) = (next + 1, at + 1);
+        }
+        part += 1;
     }
+    all
 }
 
-/// Every key, in the order `weald config show` prints them.
-pub const KEYS: &[Key] = &[
+/// What everything rests on, and trees.
+const TREES: &[Key] = &[
     key(
         "profile",
         Kind::Choice(PROFILES),
@@ -178,115 +187,10 @@ pub const KEYS: &[Key] = &[
         "false",
         "binding a tree starts its task",
     ),
-    key(
-        "work.land",
-        Kind::Switch,
-        "true",
-        "finished work lands by itself",
-    ),
-    key(
-        "work.commit",
-        Kind::Choice(&["all", "tracked", "refuse"]),
-        "all",
-        "what an agent leaves uncommitted is committed for it: all, known files, or nothing lands",
-    ),
-    key(
-        "agent.timeout",
-        Kind::Interval,
-        "none",
-        "how long an agent may work; none: as long as it likes",
-    ),
-    key(
-        "agent.silent_after",
-        Kind::Duration,
-        "4m",
-        "its owner is told that an agent does nothing",
-    ),
-    key("agent.silent_again", Kind::Duration, "8m", "and told again"),
-    key(
-        "agent.stalled_after",
-        Kind::Duration,
-        "20m",
-        "from when on it counts as stalled",
-    ),
-    key(
-        "agent.on_stall",
-        Kind::Choice(&["tell", "stop"]),
-        "tell",
-        "what happens to a stalled agent",
-    ),
-    key(
-        "agent.log_limit",
-        Kind::Size,
-        "64M",
-        "how much of an agent's output is kept",
-    ),
-    key(
-        "worker.poll",
-        Kind::Duration,
-        "5s",
-        "how often an idle worker looks for work",
-    ),
-    key(
-        "worker.idle_timeout",
-        Kind::Duration,
-        "60s",
-        "a worker without work ends after this",
-    ),
-    key(
-        "agent.driver",
-        Kind::OwnText,
-        "claude",
-        "what works on tasks: claude, codex, command, or a name of agent.drivers",
-    ),
-    key(
-        "agent.command",
-        Kind::OwnText,
-        "",
-        "the command line of driver `command`, as a shell would split it",
-    ),
-    key(
-        "agent.drivers",
-        Kind::OwnList,
-        "",
-        "further drivers, each as `name: command line`",
-    ),
-    key(
-        "agent.prompt",
-        Kind::OwnChoice(&["argument", "file", "stdin"]),
-        "argument",
-        "how a command line without {prompt} or {prompt_file} gets the prompt",
-    ),
-    key(
-        "agent.model",
-        Kind::OwnText,
-        "",
-        "which model agents use; empty: their own choice",
-    ),
-    key(
-        "phase.list",
-        Kind::List,
-        "plan, build, review, qa",
-        "the phases of a task, in their order",
-    ),
-    key(
-        "phase.commands",
-        Kind::OwnList,
-        "",
-        "what does a phase, each as `phase: shell command`",
-    ),
-    key(
-        "phase.drivers",
-        Kind::OwnList,
-        "",
-        "which driver does a phase, each as `phase: driver`",
-    ),
-    key(
-        "phase.prompts",
-        Kind::OwnList,
-        "",
-        "what a phase is about, each as `phase: text`",
-    ),
+];
+
+/// What lands, what holds a run, and what is kept.
+const LANDING: &[Key] = &[
     key(
         "landing.requires",
         Kind::Guarded(&["nothing", "report"]),
