@@ -295,6 +295,12 @@ impl<'w, 't> Watch<'w, 't> {
             self.tolerate(beat);
         }
         if self.note.is_due() {
+            if !self.trees.place.private().exists() {
+                return Some(Watched::Stopped {
+                    why: "its repository is gone".to_owned(),
+                    release: true,
+                });
+            }
             self.write_down();
             if let Some(end) = self.think_about_silence() {
                 return Some(end);
