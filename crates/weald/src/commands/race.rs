@@ -111,7 +111,7 @@ impl Race {
         let begun = begin(context, ground, &held, &requests);
         let watched = begun.and_then(|agents| watch(context, ground, &agents));
         if watched.is_err() {
-            let _ = move_task(ground, id, Some(held.token));
+            give_back(ground, id, held.token)?;
         } else {
             ground.engine.await_pick(id, held.token)?;
         }
@@ -267,10 +267,19 @@ fn stop(ground: &Ground, ids: &[AgentId], why: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Gives a task back.
-fn move_task(ground: &Ground, id: &TaskId, token: Option<Token>) -> Result<(), Failure> {
-    let release = TaskInput::Release { token };
-    ground.engine.move_task(None, id, release)?;
+/// Gives a task back, if it is still under the race's claim: held, or waiting for a pick.
+fn give_back(ground: &Ground, id: &TaskId, claim: Token) -> Result<(), Failure> {
+    let engine = &ground.engine;
+    let held = TaskInput::Release { token: Some(claim) };
+    if engine.move_task(None, id, held).is_ok() {
+        return Ok(());
+    }
+    // The last entry may have let it wait meanwhile.
+    let task = engine.task(id)?.task;
+    let waits = task.lease.is_none() && task.status == TaskStatus::InProgress;
+    if waits && task.token == claim {
+        engine.move_task(None, id, TaskInput::Release { token: None })?;
+    }
     Ok(())
 }
 
@@ -336,9 +345,8 @@ fn drop_race(context: &Context<'_>, ground: &Ground, id: &TaskId) -> Result<u8, 
     let live = left.filter(|name| trees.named(Some(name.as_str())).is_ok());
     let removed = trees.take_away(live);
     let current = ground.engine.task(id)?.task;
-    let is_ours = current.token == token && current.status == TaskStatus::InProgress;
-    if is_ours && current.worktree.is_none() {
-        move_task(ground, id, current.lease.map(|lease| lease.token))?;
+    if current.worktree.is_none() {
+        give_back(ground, id, token)?;
     }
     context.tell(&ground.engine);
     told::dropped(context, &task.id, &removed)

@@ -98,10 +98,16 @@ fn s16_an_entry_that_can_t_be_prepared_takes_the_other_away() {
         "driver_not_found",
     );
     env.refused(&["race", "show", "1"], 4, "no_race");
-    // A program that is not there is no failed preparation: the agent ran and said 127.
+    // An agent that can't be started is the same.
     env.git(&["branch", "-D", "wt/fix-it-b"]);
-    let told = env.ok(&["race", "1", "-n", "2", "--", "no-such-program"]);
-    assert_ne!(told["race"]["entries"][0]["state"], "done");
+    let missing = ["race", "1", "-n", "2", "--", "no-such-program"];
+    let answer = env.weald(&[&["--json"], &missing[..]].concat());
+    assert_eq!(
+        (answer.code, answer.error_code().as_str()),
+        (1, "agent_not_started")
+    );
+    assert!(listed(&env).is_empty());
+    assert_eq!(task(&env)["status"], "pending");
 }
 
 #[test]
