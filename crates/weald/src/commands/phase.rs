@@ -1,7 +1,7 @@
 //! `weald phase`
 
 use clap::Args;
-use weald_core::agent::{Agent, Goal, Stage};
+use weald_core::agent::{Agent, Goal, Outcome as Ended, Stage};
 use weald_core::id::{TaskId, Token};
 use weald_core::message::{Draft, MessageType, Urgency};
 use weald_core::name::SessionName;
@@ -138,7 +138,9 @@ impl Conductor<'_> {
             };
             may_pass_block = false;
             let agent = self.run_phase(&phase, &course, agents.last())?;
-            if agent.verdict.is_none() {
+            let outcome = agent.end.as_ref().map(|end| end.outcome);
+            let is_judged = matches!(outcome, Some(Ended::Done | Ended::Failed));
+            if agent.verdict.is_none() || !is_judged {
                 self.release();
                 return answer(self.context, self.ground, &agent, Outcome::Stopped);
             }

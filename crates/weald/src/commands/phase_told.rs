@@ -107,7 +107,7 @@ fn tell(
         Outcome::Stopped => {
             let why = agent.end.as_ref().map(|end| clean_line(&end.why));
             let why = why.unwrap_or_default();
-            writeln!(out, "✗ phase {phase} ended without a verdict: {why}")?;
+            writeln!(out, "✗ phase {phase} was not completed: {why}")?;
         }
         Outcome::Only => writeln!(out, "phase {phase} is done")?,
     }
