@@ -78,7 +78,8 @@ pub fn diagnose(task: &Task, newest: Option<&Agent>, now: Timestamp) -> Diagnosi
 }
 
 /// Why a tree itself was not ready to land: these are the agent's to mend.
-const OF_THE_TREE: [&str; 6] = [
+const OF_THE_TREE: [&str; 7] = [
+    "not_ready_to_land",
     "not_committed",
     "tree_dirty",
     "tree_in_operation",
@@ -251,6 +252,7 @@ mod tests {
         assert_eq!(begins(Refused, "needs_approval"), Stage::Finish);
         assert_eq!(begins(Refused, "target_dirty"), Stage::Finish);
         assert_eq!(begins(Refused, "not_committed"), Stage::Run);
+        assert_eq!(begins(Refused, "not_ready_to_land"), Stage::Run);
         assert_eq!(begins(Red, ""), Stage::Run);
         assert_eq!(begins(Conflict, ""), Stage::Run);
         assert_eq!(begin_at(None, None), Stage::Run);
