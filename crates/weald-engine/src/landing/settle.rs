@@ -2,13 +2,13 @@
 //!
 //! The landing itself is over by then. Whatever can't be cleaned up is kept, and the landing says why.
 
-use weald_core::id::TaskId;
+use weald_core::id::{TaskId, Token};
 use weald_core::landing::{Cleanup, Landing, LandingInput, LandingStatus};
 use weald_core::message::{Draft, MessageType, Urgency};
 use weald_core::name::SessionName;
-use weald_core::store::{AgentFilter, Durability};
+use weald_core::store::{AgentFilter, Durability, Write};
 use weald_core::task::{Task, TaskStatus};
-use weald_core::task_rules::TaskInput;
+use weald_core::task_rules::{self, TaskInput};
 use weald_core::tree::{Tree, TreeStatus};
 use weald_core::tree_rules::TreeInput;
 
@@ -17,7 +17,7 @@ use weald_git::{MergeRequest, Merged, merge_trees};
 use super::LandError;
 use super::candidate::tree_of;
 use crate::steps::step;
-use crate::tasks::TaskError;
+use crate::tasks::{TaskError, require_task};
 use crate::trees::{BranchOutcome, RemoveRequest, Trees};
 
 /// Who writes messages about landings.
@@ -128,14 +128,11 @@ impl Trees<'_> {
             return Ok("kept".to_owned());
         }
         let landed = format!("landing {}", landing.id);
-        let complete = TaskInput::Complete {
-            token: landing.task_token,
-            report: Some(match self.reported(landing, id)? {
-                Some(words) => format!("{words}\n({landed})"),
-                None => landed,
-            }),
+        let report = match self.reported(landing, id)? {
+            Some(words) => format!("{words}\n({landed})"),
+            None => landed,
         };
-        match self.move_started(&task, complete) {
+        match self.complete_landed(id, landing.task_token, Some(report)) {
             Ok(()) => Ok("completed".to_owned()),
             Err(error) => {
                 self.engine
@@ -162,16 +159,25 @@ impl Trees<'_> {
         Ok(words.map(|report| report.report.trim().to_owned()))
     }
 
-    /// Moves a task; one that nobody started is started first.
-    fn move_started(&self, task: &Task, input: TaskInput) -> Result<(), TaskError> {
-        if task.status == TaskStatus::Pending {
-            let owner = task.owner.clone();
-            self.engine
-                .move_task(self.actor(), &task.id, TaskInput::Start { owner })?;
-        }
-        self.engine
-            .move_task(self.actor(), &task.id, input)
-            .map(drop)
+    /// Completes a task whose work landed under a claim. If that claim was given back meanwhile because its holder died,
+    /// and nobody has claimed it since, what landed is still its work.
+    fn complete_landed(
+        &self,
+        id: &TaskId,
+        token: Option<Token>,
+        report: Option<String>,
+    ) -> Result<(), TaskError> {
+        self.engine.change(self.actor(), Durability::Power, |tx| {
+            let task = require_task(tx, id)?;
+            let is_own = token == Some(task.token) && task.lease.is_none();
+            let complete = TaskInput::Complete {
+                token: token.filter(|_| !is_own),
+                report,
+            };
+            let reopen = is_own && task.status == TaskStatus::Blocked;
+            let opening = reopen.then_some(TaskInput::Reopen);
+            move_started(tx, self.actor(), task, opening, complete)
+        })
     }
 
     /// After a landing that did not happen.
@@ -203,7 +209,11 @@ impl Trees<'_> {
         if task.status == TaskStatus::NeedsMerge {
             return Ok(());
         }
-        if let Err(error) = self.move_started(&task, TaskInput::NeedMerge) {
+        let moved = self.engine.change(self.actor(), Durability::Process, |tx| {
+            let task = require_task(tx, id)?;
+            move_started(tx, self.actor(), task, None, TaskInput::NeedMerge)
+        });
+        if let Err(error) = moved {
             self.engine
                 .notice(format!("task {id} stays {}: {error}", task.status));
         }
@@ -249,6 +259,27 @@ impl Trees<'_> {
         }
         Ok(())
     }
+}
+
+/// Moves a task in one step, so that a kill leaves it as it was or as it should be; one that nobody started is started
+/// first.
+fn move_started(
+    tx: &mut dyn Write,
+    actor: Option<&SessionName>,
+    mut task: Task,
+    opening: Option<TaskInput>,
+    input: TaskInput,
+) -> Result<(), TaskError> {
+    let is_open = opening.is_some() || task.status == TaskStatus::Pending;
+    let start = is_open.then(|| TaskInput::Start {
+        owner: task.owner.clone(),
+    });
+    for step in opening.into_iter().chain(start).chain([input]) {
+        let (next, change) = task_rules::decide(&task, step, tx.now())?;
+        tx.record(actor, change)?;
+        task = next;
+    }
+    Ok(())
 }
 
 fn branch_word(outcome: BranchOutcome) -> &'static str {

@@ -338,3 +338,24 @@ fn s5_a_supervisor_keeps_nothing_of_its_caller_open() {
     let open: Vec<_> = open.flat_map(|fd| fs::read_link(fd.path())).collect();
     assert!(!open.contains(&env.home().join("held")), "{open:?}");
 }
+
+#[test]
+fn p3_what_another_lander_lands_for_a_dead_supervisor_completes_its_task() {
+    let env = repository();
+    env.ok(&["task", "add", "Fix it"]);
+    env.ok(&["task", "add", "Something else"]);
+    let mut killed = work(&env, &["work", "1", "--json"], &["append a one"]);
+    killed.env("WEALD_STEP", "kill:land.ready");
+    assert_eq!(Answer::of(killed.output().unwrap()).code, 1);
+    // Its claim was given back; its landing waits, and whoever lands next lands it.
+    assert_eq!(status(&env, "1"), "pending");
+    let other = Answer::of(
+        work(&env, &["work", "2"], &["append b two"])
+            .output()
+            .unwrap(),
+    );
+    assert_eq!(other.code, 0, "{other:#?}");
+    assert_eq!(env.git(&["show", "main:a"]), "one\n");
+    assert_eq!(status(&env, "1"), "completed");
+    assert_clean(&env);
+}
