@@ -1,5 +1,6 @@
 //! Benchmarks. Every figure is a ratio against something measured in the same run, interleaved.
 
+pub mod agents;
 pub mod control;
 pub mod landing;
 pub mod naive;

@@ -29,6 +29,8 @@ enum Bench {
         #[arg(long, default_value_t = 100_000)]
         tasks: u64,
     },
+    /// What an agent costs: its supervisor while it does nothing, its start, a whole task
+    Agents,
     /// What the sandbox costs: starts, and file-heavy work
     Sandbox,
     /// Trees: creating, listing, looking and removing them, against git and worktrunk
@@ -48,6 +50,7 @@ enum Bench {
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Bench(Bench::Control { tasks }) => xtask::bench::control::run(tasks),
+        Command::Bench(Bench::Agents) => xtask::bench::agents::run(),
         Command::Bench(Bench::Sandbox) => xtask::bench::sandbox::run(),
         Command::Bench(Bench::Trees(options)) => xtask::bench::trees::run(&options),
         Command::Bench(Bench::Landing(options)) => xtask::bench::landing::run_all(&options),

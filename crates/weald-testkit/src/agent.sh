@@ -14,7 +14,10 @@ hang() { while :; do sleep 3600; done; }
 # From here on a request to end is not heard.
 deaf() { trap '' TERM INT HUP; }
 # A grandchild in a session of its own, that goes on writing when its parent is gone.
-fork() { setsid sh -c 'while :; do echo tick >> "$0"; sleep 0.02; done' "$1" > /dev/null 2>&1 & }
+fork() {
+  setsid sh -c 'while :; do echo tick >> "$0"; sleep 0.02; done' "$1" > /dev/null 2>&1 &
+  until [ -s "$1" ]; do sleep 0.01; done
+}
 report() { weald task done "$WEALD_TASK" --token "$WEALD_TOKEN" --report "$1"; }
 
 for step in "$@"; do
