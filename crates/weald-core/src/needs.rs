@@ -41,8 +41,9 @@ pub fn needs(questions: &[Message], alerts: &[Alert], stuck: &[Stuck<'_>]) -> Ve
         let is_asked = questions
             .iter()
             .any(|question| alert.command.contains(&format!("reply {} ", question.id)));
-        let is_stuck = stuck.iter().any(|stuck| stuck.task.id == alert.task);
-        !(is_asked || alert.kind == "failed" && is_stuck)
+        let is_stuck =
+            alert.kind == "failed" && stuck.iter().any(|stuck| stuck.task.id == alert.task);
+        !is_asked && !is_stuck
     };
     let of_agents = alerts.iter().filter(is_new).map(|alert| Need {
         kind: alert.kind,

@@ -25,6 +25,8 @@ const STAT_LINES: usize = 40;
 pub(super) struct Quiet {
     /// Since then it can't be called silent: it was paused, or waited for an answer.
     excused: Option<Timestamp>,
+    /// When its owner was last told.
+    told: Option<Timestamp>,
     /// When its tree was last looked at, and what times and sizes came to; `None` if that could not be told.
     looked: Option<(Timestamp, Option<u64>)>,
 }
@@ -55,6 +57,12 @@ impl Watch<'_, '_> {
             self.quiet.looked = Some((now, self.fingerprint()));
             return None;
         }
+        if self.quiet.told.is_some_and(|told| since > told) {
+            // However short it was: it did something.
+            self.quiet.told = None;
+            self.decide(AgentInput::Active);
+            return None;
+        }
         let found = silence(&self.agent, idle, patience);
         if self.agent.status == AgentStatus::Stalled && found.is_none() {
             self.has_an_excuse(now, LOOK)?;
@@ -64,6 +72,7 @@ impl Watch<'_, '_> {
         if found != Silence::Broken && self.has_an_excuse(now, pause)? {
             return None;
         }
+        self.quiet.told = (found != Silence::Broken).then_some(now);
         match found {
             Silence::Tell => self.tell(idle),
             Silence::Stalled => return self.stall(idle),

@@ -49,7 +49,7 @@ fn counts(path: &str) -> Vec<String> {
 
 #[test]
 fn s12_a_pause_stops_every_process_and_a_stop_ends_them_all() {
-    for (number, level) in ["full", "landlock", "off"].into_iter().enumerate() {
+    for (number, level) in ["full", "landlock"].into_iter().enumerate() {
         let env = repository();
         let mark = format!("weald-mark-{}-{number}", std::process::id());
         let level = format!("sandbox.level={level}");
@@ -226,7 +226,7 @@ fn s13_a_restart_is_refused_at_work_unless_it_is_stopped_first() {
 #[test]
 fn s13_a_restart_that_fails_leaves_everything_as_it_was() {
     let env = repository();
-    let tool = env.root().join("tool");
+    let tool = env.repo().join("tool");
     fs::write(&tool, "#!/bin/sh\nexit 1\n").unwrap();
     let run = |mode| env.command("chmod").arg(mode).arg(&tool).status().unwrap();
     run("755");
@@ -245,9 +245,13 @@ fn s13_a_restart_that_fails_leaves_everything_as_it_was() {
     let before = env.ok(&["task", "show", &task])["task"].clone();
     let record = pulse(&env, id);
     assert_eq!(before["status"], "failed");
-    fs::remove_file(&tool).unwrap();
+    // It is there and may be executed, but can't be.
+    fs::write(&tool, "#!/nonexistent/sh\n").unwrap();
     let answer = env.weald(&["agent", "restart", id, "--json"]);
-    assert_ne!(answer.code, 0, "{answer:#?}");
+    assert_eq!(
+        (answer.code, answer.error_code().as_str()),
+        (1, "agent_not_started")
+    );
     let after = env.ok(&["task", "show", &task])["task"].clone();
     for key in ["status", "report", "worktree", "lease"] {
         assert_eq!(after[key], before[key], "{key}: {after:#}");
