@@ -11,6 +11,7 @@ mod checkout_index;
 mod comparing;
 mod digest;
 mod door;
+mod index_copy;
 mod merge;
 mod merge_batch;
 mod object_stores;
@@ -31,6 +32,7 @@ pub use checkout_index::{CheckoutIndex, EntryKind, FileStat, IndexEntry, NewEntr
 pub use comparing::{Parents, TreeDifference, history_between, tree_differences, trees_of};
 pub use digest::{Digest, is_same_seal, seal};
 pub use door::{Door, DoorError, born, device};
+pub use index_copy::{copy_index, keep_index_time};
 pub use merge::{MergeRequest, Merged, NewCommit, Person, commit_tree, merge_trees};
 pub use merge_batch::{MergePair, PairMerged, merge_pairs};
 pub use packs::{Transfer, is_stale_keep, receive_checked, send, transfer};

@@ -26,6 +26,8 @@ pub struct Prepared {
     pub start: Start,
     /// Its driver.
     pub driver: Box<dyn Driver>,
+    /// Its driver's private state.
+    pub home: PathBuf,
     /// What is open for it besides its streams.
     pub passed: Option<std::os::fd::OwnedFd>,
 }
@@ -82,6 +84,7 @@ impl Trees<'_> {
             request,
             start,
             driver,
+            home,
             passed: None,
         })
     }

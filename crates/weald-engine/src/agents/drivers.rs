@@ -107,6 +107,10 @@ pub trait Driver: Send + Sync {
         let _ = variable;
         Ok(())
     }
+    /// Files of its private state that hold what its user logs in with. They go when a run ends, and come with the next.
+    fn secrets(&self) -> &'static [&'static str] {
+        &[]
+    }
     /// Whether its lines are for programs: people are told what they say, and don't see them.
     fn has_stream(&self) -> bool {
         true

@@ -4,6 +4,7 @@
 //! time. Trouble with the store or a disk never ends the agent; what can't be done now is tried again.
 
 use std::io::Write;
+use std::path::Path;
 use std::process::{ChildStdin, Stdio};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
@@ -17,6 +18,7 @@ use weald_core::id::Seq;
 use weald_core::store::Clock;
 use weald_core::task_rules::TaskRefusal;
 use weald_core::tree::Tree;
+use weald_git::Door;
 use weald_sandbox::{Ended, Invocation, Running, interrupted, launch, launch_unconfined};
 
 use super::AgentError;
@@ -81,6 +83,7 @@ impl Trees<'_> {
             request,
             start,
             driver,
+            home,
             passed,
         } = prepared;
         let input = match start.input {
@@ -112,6 +115,7 @@ impl Trees<'_> {
         if let Some(failed) = failed {
             self.engine.notice(failed);
         }
+        self.forget_secrets(driver.as_ref(), &home);
         let ended = match &watched {
             Ok(Watched::Code { code, .. }) => Some(Ended::Code(*code)),
             Ok(Watched::TimedOut) => Some(Ended::TimedOut),
@@ -119,6 +123,18 @@ impl Trees<'_> {
         };
         let tree = self.run_ends(agent, &tree, ended)?;
         Ok((watched?, tree))
+    }
+
+    /// Nothing that a user logs in with stays behind in a repository. The folder was an agent's, so only a door leads in.
+    fn forget_secrets(&self, driver: &dyn Driver, home: &Path) {
+        for name in driver.secrets() {
+            let removed = Door::open(home).and_then(|door| door.remove(name));
+            if let Err(error) = removed {
+                let path = home.join(name);
+                self.engine
+                    .notice(format!("{} could not be removed: {error}", path.display()));
+            }
+        }
     }
 
     fn watch(

@@ -13,6 +13,7 @@ use weald_engine::agents::drivers::{Driver, Observed, driver_for};
 use weald_engine::{LOG_FILE, agent_folder};
 use weald_sandbox::interrupted;
 
+use crate::agents::launching::SUPERVISOR_LOG;
 use crate::context::{Context, Ground};
 use crate::errors::Failure;
 use crate::ui::clean;
@@ -41,7 +42,11 @@ pub fn follow(
         Show::Output => Some(Tail::new(context, ground, id)?),
         Show::Nothing => None,
     };
-    let mut show = || tail.as_mut().map_or(Ok(()), Tail::show);
+    let mut narration = Narration::of(ground, id);
+    let mut show = || match &mut tail {
+        Some(tail) => narration.show().and_then(|()| tail.show()),
+        None => Ok(()),
+    };
     loop {
         let agent = ground.engine.agent(id)?;
         show()?;
@@ -66,6 +71,35 @@ pub fn follow(
             continue;
         }
         thread::sleep(POLL);
+    }
+}
+
+/// What a supervisor says beside its agent's output, for whoever follows.
+struct Narration {
+    path: PathBuf,
+    file: Option<File>,
+}
+
+impl Narration {
+    fn of(ground: &Ground, id: AgentId) -> Self {
+        Self {
+            path: agent_folder(&ground.place, id).join(SUPERVISOR_LOG),
+            file: None,
+        }
+    }
+
+    fn show(&mut self) -> Result<(), Failure> {
+        if self.file.is_none() {
+            self.file = File::open(&self.path).ok();
+        }
+        let mut text = String::new();
+        if let Some(file) = &mut self.file {
+            // What is no text is not shown; it is in the file.
+            let _ = file.read_to_string(&mut text);
+        }
+        // With stderr closed there is nobody to tell.
+        let _ = io::stderr().write_all(clean(&text).as_bytes());
+        Ok(())
     }
 }
 

@@ -18,6 +18,9 @@ use crate::context::{Context, Ground};
 use crate::errors::Failure;
 use crate::exit;
 
+/// Where a supervisor says what it has to say, in the agent's folder.
+pub const SUPERVISOR_LOG: &str = "supervisor.log";
+
 /// How long a supervisor has to say that it is there.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -150,7 +153,7 @@ fn supervise(context: &Context<'_>, ground: &Ground, agent: &Agent) -> Result<()
             return Ok(());
         }
         if let Some(status) = child.try_wait()? {
-            let said = std::fs::read_to_string(folder.join("supervisor.log")).unwrap_or_default();
+            let said = std::fs::read_to_string(folder.join(SUPERVISOR_LOG)).unwrap_or_default();
             let said = said.trim().lines().last().unwrap_or_default().to_owned();
             return Err(Failure::new(
                 "agent_not_started",
@@ -184,7 +187,7 @@ fn spawn(
         reason = "weald itself, to go on as the agent's supervisor"
     )]
     let mut command = std::process::Command::new(context.helper()?);
-    let said = log(&folder.join("supervisor.log"))?;
+    let said = log(&folder.join(SUPERVISOR_LOG))?;
     command
         .args(context.settings())
         .args(["supervise-agent", &agent.id.to_string()])

@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 use weald_testkit::TestEnv;
@@ -72,6 +73,31 @@ fn m8_changes_are_committed_first_if_asked_for() {
             assert!(!git_path(&env, &tree, "index.lock").exists());
             git_in(&env, &tree, &["fsck", "--connectivity-only"]);
         }
+    }
+}
+
+#[test]
+fn m8_a_change_in_the_tick_in_which_a_file_was_staged_is_committed() {
+    for kind in KINDS {
+        let env = repository();
+        let tree = grow(&env, "a", kind);
+        commit(&env, &tree, "file", "1\n");
+        // The time that a file changes its state can't be set, so git must not look at it here.
+        git_in(&env, &tree, &["config", "core.trustctime", "false"]);
+        let tick = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+        let at_tick = |path: &Path| {
+            let file = fs::File::options().write(true).open(path).unwrap();
+            file.set_modified(tick).unwrap();
+        };
+        let file = tree.join("file");
+        at_tick(&file);
+        git_in(&env, &tree, &["update-index", "--refresh"]);
+        at_tick(&git_path(&env, &tree, "index"));
+        fs::write(&file, "2\n").unwrap();
+        at_tick(&file);
+        let landing = land(&env, "--commit", &[]);
+        assert_eq!(landing["outcome"], "landed", "{kind}: {landing}");
+        assert_eq!(env.git(&["show", "main:file"]), "2\n", "{kind}");
     }
 }
 

@@ -114,6 +114,10 @@ impl Driver for Claude {
         })
     }
 
+    fn secrets(&self) -> &'static [&'static str] {
+        &[CREDENTIALS]
+    }
+
     fn say(&self, text: &str) -> Option<Vec<u8>> {
         Some(message(text))
     }

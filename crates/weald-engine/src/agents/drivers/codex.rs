@@ -98,6 +98,10 @@ impl Driver for Codex {
         })
     }
 
+    fn secrets(&self) -> &'static [&'static str] {
+        &[CREDENTIALS]
+    }
+
     fn say(&self, _text: &str) -> Option<Vec<u8>> {
         None
     }

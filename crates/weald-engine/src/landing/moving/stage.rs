@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 use weald_core::id::LandingId;
+use weald_git::copy_index;
 
 use super::checkout::Checkout;
 use super::plan::Plan;
@@ -117,8 +118,8 @@ impl Stage {
                 _ => {}
             }
         }
-        match fs::copy(&self.index, self.new_index()) {
-            Ok(_) => self.keep_old_index(),
+        match copy_index(&self.index, &self.new_index()) {
+            Ok(()) => self.keep_old_index(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             Err(error) => Err(error),
         }
@@ -129,7 +130,7 @@ impl Stage {
         if fs::hard_link(&self.index, self.old_index()).is_ok() {
             return Ok(());
         }
-        fs::copy(&self.index, self.old_index())?;
+        copy_index(&self.index, &self.old_index())?;
         File::open(self.old_index())?.sync_all()
     }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use weald_git::{Git, GitError};
+use weald_git::{Git, GitError, keep_index_time};
 
 use super::{InsideError, Reply, Request, say};
 
@@ -46,7 +46,9 @@ impl CopiedIndex {
         let copied = Self { copy, index };
         let mut from = fs::File::open(&copied.index)?;
         io::copy(&mut from, &mut file)?;
-        file.set_permissions(from.metadata()?.permissions())?;
+        let index = from.metadata()?;
+        file.set_permissions(index.permissions())?;
+        keep_index_time(&index, &file)?;
         Ok(Some(copied))
     }
 

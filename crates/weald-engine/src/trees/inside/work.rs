@@ -4,11 +4,10 @@
 //! can be merged: line ends and large files are as they would be in history.
 
 use std::ffi::OsStr;
-use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use weald_git::{Commit, Git};
+use weald_git::{Commit, Git, copy_index};
 
 use super::changes::Changes;
 use super::snapshot::Made;
@@ -36,7 +35,7 @@ impl Request {
                 .index_file(&index)
                 .env("GIT_OBJECT_DIRECTORY", &objects)
         };
-        if fs::copy(self.git_dir.join("index"), &index).is_err() {
+        if copy_index(&self.git_dir.join("index"), &index).is_err() {
             git("read-tree").args([head]).run()?;
         }
         let (taken, left_out) = chosen(&self.work_tree, &changes.paths, wish.limits);
