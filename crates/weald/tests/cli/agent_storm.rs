@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
@@ -171,15 +172,15 @@ impl Storm {
             }
             self.over.store(true, Ordering::Relaxed);
         });
-        let killed = self.killed.load(Ordering::Relaxed);
-        eprintln!("{killed} kills in {:?}", started.elapsed());
+        let (killed, stormed) = (self.killed.load(Ordering::Relaxed), started.elapsed());
         self.finish();
-        eprintln!(
-            "{} agents for {} tasks, {:?}",
-            agents(&self.env).len(),
-            self.tasks,
-            started.elapsed()
+        let (agents, took) = (agents(&self.env).len(), started.elapsed());
+        let told = format!(
+            "{killed} kills in {stormed:?}, {agents} agents for {} tasks in {took:?}",
+            self.tasks
         );
+        // For whoever runs it at full size.
+        let _ = writeln!(std::io::stderr(), "{told}");
         self.check();
     }
 
@@ -205,12 +206,7 @@ impl Storm {
             }
             for (id, status) in &open {
                 if status != "pending" {
-                    let done = resumed(&self.env, id, &STEPS);
-                    eprintln!(
-                        "resume {id} ({status}): {} {}",
-                        done.code,
-                        done.stderr.trim()
-                    );
+                    resumed(&self.env, id, &STEPS);
                 }
             }
             let output = self.worker("last", "300ms").output().unwrap();
