@@ -23,12 +23,13 @@ use crate::exit;
 use crate::ui::Fields;
 
 /// Failures that the next task would meet, too.
-const FATAL: [&str; 5] = [
+const FATAL: [&str; 6] = [
     "sandbox_unavailable",
     "not_executable",
     "no_driver",
     "driver_unavailable",
     "session_taken",
+    "agent_name_taken",
 ];
 
 /// Do ready tasks, one after the other, until none is left
