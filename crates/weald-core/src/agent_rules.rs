@@ -173,12 +173,12 @@ fn apply(next: &mut Agent, input: AgentInput, now: Timestamp) -> Result<EventKin
         }
         AgentInput::Want(wanted) => want(next, wanted)?,
         AgentInput::Paused => {
-            next.wanted = None;
+            obeyed(next, &Wanted::Pause);
             next.status = Paused;
             EventKind::AGENT_PAUSED
         }
         AgentInput::Unpaused => {
-            next.wanted = None;
+            obeyed(next, &Wanted::Run);
             next.status = Running;
             EventKind::AGENT_RESUMED
         }
@@ -269,6 +269,13 @@ fn crashed(next: &mut Agent, why: String, now: Timestamp) -> EventKind {
         at: now,
     });
     EventKind::AGENT_CRASHED
+}
+
+/// An order is done with; a newer one stays.
+fn obeyed(next: &mut Agent, order: &Wanted) {
+    if next.wanted.as_ref() == Some(order) {
+        next.wanted = None;
+    }
 }
 
 fn want(next: &mut Agent, wanted: Wanted) -> Result<EventKind, AgentRefusal> {
@@ -425,6 +432,13 @@ mod tests {
             release: false,
         };
         assert!(fits(AgentStatus::Paused, stop()));
+        // A stop that came while it was paused is not lost.
+        let asked = Agent {
+            wanted: Some(stop()),
+            ..agent(AgentStatus::Running)
+        };
+        let (paused, _) = decide(&asked, AgentInput::Paused, now).unwrap();
+        assert_eq!(paused.wanted, Some(stop()));
         assert!(!fits(AgentStatus::Finishing, stop()));
         assert!(!fits(AgentStatus::Exited, stop()));
     }

@@ -227,6 +227,9 @@ pub struct Landing {
     /// True when the tree shall stay whatever the configuration says.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub keep: bool,
+    /// True when the work goes on after it: its task stays as it is, and so does its tree.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub interim: bool,
     /// What spoke against it when somebody landed it all the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forced: Option<String>,
@@ -273,6 +276,7 @@ impl Landing {
             waiter: None,
             task_token: None,
             keep: false,
+            interim: false,
             forced: None,
             intent: None,
             gate: None,

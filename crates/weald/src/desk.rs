@@ -3,7 +3,9 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::sync::Mutex;
 
+use weald_core::id::LandingId;
 use weald_core::name::SessionName;
 use weald_core::tree::Tree;
 use weald_engine::{LandRequest, RunRequest, Trees};
@@ -45,10 +47,17 @@ impl Window {
         let face = Host {
             ui: Ui::new(Format::Json, clap::ColorChoice::Never),
             context,
+            waited_for: Mutex::default(),
         };
         let source = ground.place.source();
         let desk = Desk::new(&ground.engine, trees, source, authority, &face);
-        self.0.serve_while(&desk, work)
+        self.0.serve_while(&desk, || {
+            let done = work();
+            // Nobody waits any more for what it asked to land; what is not being moved yet does not land now.
+            let asked = face.waited_for.lock().map(|asked| asked.clone());
+            let _ = trees.withdraw(&asked.unwrap_or_default());
+            done
+        })
     }
 }
 
@@ -78,6 +87,8 @@ struct Host<'a> {
     /// Says nothing on the terminal: the run has it.
     ui: Ui,
     context: &'a Context<'a>,
+    /// The landings that the run waits for.
+    waited_for: Mutex<Vec<LandingId>>,
 }
 
 impl Face for Host<'_> {
@@ -96,17 +107,14 @@ impl Host<'_> {
     fn landed(&self, authority: &Authority, wish: &LandWish) -> Result<Reply, Failure> {
         let context = self.context.for_agent(&self.ui, &authority.session);
         let ground = context.landing_ground()?;
-        // An agent's task is completed by its supervisor, at the agent's end.
-        let token = match authority.agent {
-            Some(_) => None,
-            None => authority.task.clone().zip(authority.token),
-        };
         let request = LandRequest {
             names: vec![authority.tree.to_string()],
             strategy: wish.strategy,
             no_wait: wish.no_wait,
             keep: true,
-            token,
+            // An agent's task is completed by its supervisor, at the agent's end.
+            interim: authority.agent.is_some(),
+            token: authority.task.clone().zip(authority.token),
             ..LandRequest::default()
         };
         let landings = match wish.dry_run {
@@ -119,6 +127,11 @@ impl Host<'_> {
                 } else {
                     Mode::Work
                 };
+                if mode == Mode::Work
+                    && let Ok(mut asked) = self.waited_for.lock()
+                {
+                    asked.extend(&ids);
+                }
                 land::work(&context, ground, &ids, &request, mode)?.landings
             }
         };

@@ -3,11 +3,16 @@
 //! A takeover never puts a second agent into a tree where a process of the first may live: that process tree is ended
 //! first, and where it can't be (another machine, another namespace) the work goes on in a new tree.
 
+use std::fs::Metadata;
+use std::time::SystemTime;
+
+use weald_core::Timestamp;
 use weald_core::agent::{Agent, Goal};
 use weald_core::agent_rules::AgentInput;
 use weald_core::store::{AgentFilter, Durability};
-use weald_core::tree::{Run, Tree};
+use weald_core::tree::{Run, Tree, TreeKind};
 use weald_core::tree_rules::TreeInput;
+use weald_git::Door;
 
 use super::AgentError;
 use crate::trees::{Binding, Created, NewTree, Trees};
@@ -58,6 +63,10 @@ impl Trees<'_> {
             let mut supervisors = earlier.iter().filter_map(|known| known.supervisor.as_ref());
             supervisors.any(|process| *process == run.process)
         };
+        let ended = earlier.iter().filter_map(|known| known.end.as_ref());
+        if let Some(last) = ended.map(|end| end.at).max() {
+            self.drop_dead_locks(&tree, last);
+        }
         for run in &tree.runs {
             if is_earlier(run) {
                 let ended = TreeInput::RunEnds {
@@ -71,6 +80,27 @@ impl Trees<'_> {
             }
         }
         Ok(true)
+    }
+
+    /// Takes locks away that a git left in a sealed tree when it was ended with its run: nobody holds them, and every git
+    /// that comes next would stop at them. Younger ones are somebody's.
+    pub(super) fn drop_dead_locks(&self, tree: &Tree, ended: Timestamp) {
+        let ended = SystemTime::from(ended);
+        if tree.kind != TreeKind::Sealed {
+            return;
+        }
+        for lock in ["index.lock".to_owned(), "HEAD.lock".to_owned()]
+            .into_iter()
+            .chain([format!("refs/heads/{}.lock", tree.branch)])
+        {
+            let path = format!(".git/{lock}");
+            let found = tree.path.join(&path).symlink_metadata();
+            let is_dead = |found: &Metadata| found.modified().is_ok_and(|time| time <= ended);
+            if found.as_ref().is_ok_and(is_dead) {
+                // What can't be taken away is told by the git that meets it.
+                let _ = Door::open(&tree.path).and_then(|door| door.remove(&path));
+            }
+        }
     }
 
     /// A new tree for the task, from what was taken in of the old one. The old one stays as it is.

@@ -247,9 +247,6 @@ impl Engine {
         me: &SessionName,
         reopen: bool,
     ) -> Result<bool, AgentError> {
-        if task.status != TaskStatus::InProgress {
-            return Ok(false);
-        }
         let open = AgentFilter {
             open: true,
             task: Some(task.id.clone()),
@@ -266,6 +263,9 @@ impl Engine {
                 since: agent.started_at,
                 agent: Some(agent.id),
             });
+        }
+        if task.status != TaskStatus::InProgress {
+            return Ok(false);
         }
         match (&task.lease, &task.owner) {
             (Some(lease), _) if lease.is_expired(tx.now()) => Ok(false),

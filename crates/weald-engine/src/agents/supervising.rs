@@ -105,6 +105,7 @@ impl Trees<'_> {
         let running = match launched {
             Ok(running) => running,
             Err(error) => {
+                self.forget_secrets(driver.as_ref(), &home);
                 self.run_ends(agent, &tree, None)?;
                 return Err(error.into());
             }
@@ -116,6 +117,9 @@ impl Trees<'_> {
             self.engine.notice(failed);
         }
         self.forget_secrets(driver.as_ref(), &home);
+        if !agent.in_main {
+            self.drop_dead_locks(&tree, SystemClock.now());
+        }
         let ended = match &watched {
             Ok(Watched::Code { code, .. }) => Some(Ended::Code(*code)),
             Ok(Watched::TimedOut) => Some(Ended::TimedOut),

@@ -56,6 +56,13 @@ impl Trees<'_> {
             why,
             restore: None,
         };
+        if landing.interim {
+            return Ok(kept(None));
+        }
+        if let Err(LandError::Refused(reason)) = self.require_claim(landing) {
+            // It is the tree of whoever has the task now.
+            return Ok(kept(Some(reason.message)));
+        }
         let Some(tree) = tree.filter(Tree::is_live) else {
             return Ok(Cleanup {
                 directory: "absent".to_owned(),
@@ -124,7 +131,7 @@ impl Trees<'_> {
         if task.status == TaskStatus::Completed {
             return Ok("completed".to_owned());
         }
-        if landing.status == LandingStatus::NothingToLand {
+        if landing.interim || landing.status == LandingStatus::NothingToLand {
             return Ok("kept".to_owned());
         }
         let landed = format!("landing {}", landing.id);
@@ -206,7 +213,12 @@ impl Trees<'_> {
         let Some(task) = self.engine.look(|tx| tx.task(id))? else {
             return Ok(());
         };
-        if task.status == TaskStatus::NeedsMerge {
+        if landing.interim || task.status == TaskStatus::NeedsMerge {
+            return Ok(());
+        }
+        let holder = task.lease.as_ref().map(|lease| lease.token);
+        if holder.is_some() && holder != landing.task_token {
+            // Somebody works on it, and is told: the claim is not taken away for that.
             return Ok(());
         }
         let moved = self.engine.change(self.actor(), Durability::Process, |tx| {

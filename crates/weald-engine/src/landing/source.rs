@@ -35,6 +35,8 @@ pub struct LandRequest {
     pub no_wait: bool,
     /// The tree stays whatever the configuration says.
     pub keep: bool,
+    /// The work goes on after it: the task is not done.
+    pub interim: bool,
     /// After a conflict the rest is taken out again.
     pub stop_on_conflict: bool,
     /// What to do with a conflict.
@@ -116,10 +118,17 @@ impl Trees<'_> {
 
     /// Puts a tree's head into the queue, or records why it can't go there.
     pub(crate) fn enqueue(&self, tree: &Tree, request: &LandRequest) -> Result<Landing, LandError> {
-        let committed = match &request.commit {
+        // Who lost the claim commits nothing of whoever has it now.
+        let held = match &request.token {
+            Some((task, token)) if tree.task.as_ref() == Some(task) => {
+                self.require_newest(task, *token)
+            }
+            _ => Ok(()),
+        };
+        let committed = held.and_then(|()| match &request.commit {
             Some((scope, message)) => self.commit_first(tree, *scope, message),
             None => Ok(()),
-        };
+        });
         let (tree, ready) = match committed.and_then(|()| self.ready_head(tree)) {
             Ok((tree, head)) => (tree, Ok(head)),
             Err(LandError::Refused(reason)) => (tree.clone(), Err(reason)),
@@ -148,6 +157,8 @@ impl Trees<'_> {
                 let same = Landing {
                     waiter,
                     task_token,
+                    keep: same.keep && request.keep,
+                    interim: same.interim && request.interim,
                     ..same
                 };
                 tx.record(self.actor(), landing::queue(same.clone()).1)?;
@@ -165,6 +176,7 @@ impl Trees<'_> {
                 strategy,
                 waiter,
                 keep: request.keep,
+                interim: request.interim,
                 forced,
                 queued_by: self.actor().cloned(),
                 task_token: self.claim_of(tx, &tree, request)?,
@@ -199,9 +211,13 @@ impl Trees<'_> {
 
     /// Refuses a landing under a claim that somebody took over since.
     pub(super) fn require_claim(&self, landing: &Landing) -> Result<(), LandError> {
-        let (Some(id), Some(token)) = (&landing.task, landing.task_token) else {
-            return Ok(());
-        };
+        match (&landing.task, landing.task_token) {
+            (Some(id), Some(token)) => self.require_newest(id, token),
+            _ => Ok(()),
+        }
+    }
+
+    fn require_newest(&self, id: &TaskId, token: Token) -> Result<(), LandError> {
         let newest = self.engine.look(|tx| tx.task(id))?.map(|task| task.token);
         match newest {
             Some(newest) if newest != token => Err(LandError::refused(

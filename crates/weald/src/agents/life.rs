@@ -136,7 +136,8 @@ fn watch(
         context.ui.note(note);
     }
     let watch = || trees.watch_agent(agent, prepared);
-    let (watched, _) = window.serve_while(context, ground, &trees, authority, watch)??;
+    let served = || window.serve_while(context, ground, &trees, authority, watch);
+    let (watched, _) = holding(ground, agent, served)??;
     let current = ground.engine.agent(agent.id)?;
     Ok(match watched {
         Watched::Code { code, ok, words } => {

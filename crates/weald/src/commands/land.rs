@@ -156,6 +156,7 @@ impl Land {
             strategy: self.strategy.map(StrategyArg::as_strategy),
             no_wait: self.no_wait,
             keep: self.keep,
+            interim: false,
             force: self.force,
             stop_on_conflict: self.stop_on_conflict,
             on_conflict: match self.on_conflict {

@@ -359,3 +359,13 @@ fn p3_what_another_lander_lands_for_a_dead_supervisor_completes_its_task() {
     assert_eq!(status(&env, "1"), "completed");
     assert_clean(&env);
 }
+
+#[test]
+fn p3_a_lock_of_a_git_that_died_with_its_run_is_in_nobodys_way() {
+    let env = repository();
+    env.ok(&["task", "add", "Locked"]);
+    let script = "echo one > one; : > .git/index.lock; : > .git/HEAD.lock";
+    let answer = env.weald(&["work", "1", "--json", "--", "sh", "-c", script]);
+    assert_eq!(answer.code, 0, "{answer:#?}");
+    assert_eq!(env.git(&["show", "main:one"]), "one\n");
+}

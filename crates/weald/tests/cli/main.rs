@@ -3,6 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "tests start real processes")]
 
 mod agent_board;
+mod agent_landing;
 mod agent_orders;
 mod agent_silence;
 mod agent_storm;
