@@ -180,6 +180,11 @@ pub enum DriverError {
 /// The drivers that weald has.
 const BUILT_IN: &[fn() -> Box<dyn Driver>] = &[|| Box::new(Claude), || Box::<Codex>::default()];
 
+/// Whether weald has a driver for agents of this name.
+pub fn has_driver(agent: &str) -> bool {
+    BUILT_IN.iter().any(|make| make().name() == agent)
+}
+
 /// The name of the driver that runs any command.
 const COMMAND: &str = "command";
 

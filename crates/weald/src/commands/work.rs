@@ -4,6 +4,7 @@ use clap::Args;
 use weald_core::agent::{Agent, Goal, Outcome};
 use weald_core::id::TaskId;
 use weald_core::name::SessionName;
+use weald_engine::agents::drivers::has_driver;
 use weald_engine::{AgentRequest, Created, NewTask, NewTree, Outcome as Made};
 use weald_sandbox::{catch_interrupts, interrupted};
 
@@ -43,9 +44,6 @@ pub struct Work {
     yes: bool,
 }
 
-/// Agents that have a driver of their own.
-const KNOWN: [&str; 2] = ["claude", "codex"];
-
 /// How an agent works.
 #[derive(Args, Clone)]
 pub struct How {
@@ -84,7 +82,7 @@ impl How {
             (Some(driver), _) => driver.clone(),
             (None, []) => config.text("agent.driver").to_owned(),
             // Such a word alone means the agent, not its program without a prompt.
-            (None, [agent]) if KNOWN.contains(&agent.as_str()) => command.remove(0),
+            (None, [agent]) if has_driver(agent) => command.remove(0),
             (None, _) => "command".to_owned(),
         };
         let model = config.text("agent.model").to_owned();

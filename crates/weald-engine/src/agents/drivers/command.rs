@@ -7,7 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
-use super::{BUILT_IN, Brief, Driver, DriverError, Input, Observed, Start};
+use super::{Brief, Driver, DriverError, Input, Observed, Start, has_driver};
 
 /// The longest word that Linux passes to a program.
 const WORD_LIMIT: usize = 128 * 1024 - 1;
@@ -127,8 +127,7 @@ fn has_prompt(word: &OsString) -> bool {
 /// Whoever types an agent's program gets it as it is, without its driver.
 fn note(words: &[OsString]) -> Option<String> {
     let program = Path::new(words.first()?).file_name()?.to_str()?;
-    let known = BUILT_IN.iter().any(|make| make().name() == program);
-    known.then(|| {
+    has_driver(program).then(|| {
         format!(
             "`{program}` is run as a plain command; `--driver {program}` gives it a private home and reads what it does"
         )

@@ -396,3 +396,11 @@ fn nothing_that_an_agent_left_leads_the_host_elsewhere() {
     let refused = ground.start(&*claude).unwrap_err().to_string();
     assert!(refused.contains("private/settings.json"), "{refused}");
 }
+
+#[test]
+fn the_built_in_drivers_are_known_by_their_names_and_nothing_else_is() {
+    for make in BUILT_IN {
+        assert!(has_driver(make().name()));
+    }
+    assert!(!has_driver(COMMAND) && !has_driver("sh"));
+}
