@@ -167,11 +167,7 @@ impl<'a> Context<'a> {
             return self.ground();
         }
         let engine = self.engine()?;
-        let above = match &self.agent {
-            Some(agent) => Some(format!("{agent} asks for it")),
-            None => agent_above(&engine, |name| self.environment.get(name))?,
-        };
-        let Some(why) = above else {
+        let Some(why) = self.agent_above(&engine)? else {
             return self.ground();
         };
         if let Some(key) = loose.flags.first() {
@@ -190,6 +186,14 @@ impl<'a> Context<'a> {
             place,
             loaded,
         })
+    }
+
+    /// Why the caller is taken for an agent, if it is.
+    pub fn agent_above(&self, engine: &Engine) -> Result<Option<String>, Failure> {
+        match &self.agent {
+            Some(agent) => Ok(Some(format!("{agent} asks for it"))),
+            None => Ok(agent_above(engine, |name| self.environment.get(name))?),
+        }
     }
 
     /// Refuses an agent that would have the files guard less: by a value for `key`, or by taking it out.

@@ -112,6 +112,7 @@ impl Host<'_> {
             strategy: wish.strategy,
             no_wait: wish.no_wait,
             keep: true,
+            by_agent: true,
             // An agent's task is completed by its supervisor, at the agent's end.
             interim: authority.agent.is_some(),
             token: authority.task.clone().zip(authority.token),

@@ -5,12 +5,17 @@ use weald_core::preconditions::{Missing, Requirement, missing};
 use weald_core::store::AgentFilter;
 use weald_core::tree::Tree;
 
-use super::LandError;
+use super::{LandError, LandRequest};
 use crate::trees::Trees;
 
 impl Trees<'_> {
     /// What speaks against landing a tree, by its task and the reports of its agents; nothing for a tree without a task.
-    pub(super) fn unready(&self, tree: &Tree) -> Result<Option<Reason>, LandError> {
+    /// Only persons are told that it can be forced.
+    pub(super) fn unready(
+        &self,
+        tree: &Tree,
+        request: &LandRequest,
+    ) -> Result<Option<Reason>, LandError> {
         let Some(id) = &tree.task else {
             return Ok(None);
         };
@@ -38,10 +43,13 @@ impl Trees<'_> {
         Ok(Some(Reason {
             code: "not_ready_to_land".to_owned(),
             message: words.join("; "),
-            hint: Some(format!(
-                "{go_on}; to land it all the same: weald land {} --force",
-                tree.name
-            )),
+            hint: Some(match request.by_agent {
+                true => go_on,
+                false => format!(
+                    "{go_on}; to land it all the same: weald land {} --force",
+                    tree.name
+                ),
+            }),
             paths: Vec::new(),
         }))
     }

@@ -45,6 +45,8 @@ pub struct LandRequest {
     pub token: Option<(TaskId, Token)>,
     /// Land it though its agents say that it is not ready; that is recorded.
     pub force: bool,
+    /// An agent asks, or what it did lands.
+    pub by_agent: bool,
     /// Commit what is not committed first, with these words.
     pub commit: Option<(CommitScope, String)>,
 }
@@ -134,7 +136,7 @@ impl Trees<'_> {
             Err(LandError::Refused(reason)) => (tree.clone(), Err(reason)),
             Err(error) => return Err(error),
         };
-        let (ready, forced) = match (ready, self.unready(&tree)?) {
+        let (ready, forced) = match (ready, self.unready(&tree, request)?) {
             (Ok(_), Some(reason)) if !request.force => (Err(Box::new(reason)), None),
             (ready, reason) => (ready, reason.map(|reason| reason.message)),
         };
@@ -332,7 +334,7 @@ impl Trees<'_> {
                 strategy: self.strategy(request),
                 ..Landing::new(LandingId(0), &tree, String::new(), now)
             };
-            let input = match self.would_land(&mut landing, tree, tip, &ahead, request.force) {
+            let input = match self.would_land(&mut landing, tree, tip, &ahead, request) {
                 Ok(input) => input,
                 Err(LandError::Refused(reason)) => LandingInput::Refuse(*reason),
                 Err(error) => return Err(error),
@@ -356,10 +358,10 @@ impl Trees<'_> {
         tree: Tree,
         tip: Option<String>,
         ahead: &[Ahead],
-        force: bool,
+        request: &LandRequest,
     ) -> Result<LandingInput, LandError> {
         let (tree, head) = self.ready_head(&tree)?;
-        if let Some(reason) = self.unready(&tree)?.filter(|_| !force) {
+        if let Some(reason) = self.unready(&tree, request)?.filter(|_| !request.force) {
             return Err(LandError::Refused(Box::new(reason)));
         }
         landing.head = head;

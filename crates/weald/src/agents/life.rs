@@ -248,6 +248,7 @@ fn land(context: &Context<'_>, ground: &Ground, agent: &Agent) -> Result<End, Fa
     };
     let request = LandRequest {
         names: vec![tree.to_string()],
+        by_agent: true,
         token: Some((agent.task.clone(), agent.token)),
         commit: match scope(ground) {
             Some(scope) => Some((scope, message(ground, agent)?)),

@@ -136,7 +136,8 @@ impl Land {
             [name] => Some(name.clone()),
             _ => return Err(Failure::not_allowed_inside()),
         };
-        if matches!(self.on_conflict, OnConflictArg::Leave) || self.commit.is_some() {
+        let is_left = matches!(self.on_conflict, OnConflictArg::Leave);
+        if is_left || self.commit.is_some() || self.force {
             return Err(Failure::not_allowed_inside());
         }
         let wish = LandWish {
@@ -158,6 +159,7 @@ impl Land {
             keep: self.keep,
             interim: false,
             force: self.force,
+            by_agent: context.agent_above(&ground.engine)?.is_some(),
             stop_on_conflict: self.stop_on_conflict,
             on_conflict: match self.on_conflict {
                 OnConflictArg::Abort => OnConflict::Abort,

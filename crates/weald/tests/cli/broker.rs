@@ -335,6 +335,7 @@ fn x12_everything_else_is_refused() {
             "session heartbeat",
             "land fix other",
             "land --commit",
+            "land --force",
         ] {
             let args: Vec<_> = line.split(' ').collect();
             // Flags of weald's go before the words of a command.

@@ -24,8 +24,10 @@ fn m15_a_verdict_that_failed_refuses_and_force_is_recorded() {
     let judged = env.weald(&["phase", "1", "--only", "review", "--", "sh", "-c", script]);
     assert_eq!(judged.code, 1, "{judged:#?}");
     let before = env.git(&["rev-parse", "main"]);
-    let (code, landings) = land(&env, &["fix-it"]);
-    assert_eq!((code, &landings[0]["outcome"]), (1, &json!("refused")));
+    let asked = env.weald_alone(&["land", "fix-it", "--json"]);
+    let landings = asked.json()["landings"].clone();
+    let outcome = &landings[0]["outcome"];
+    assert_eq!((asked.code, outcome), (1, &json!("refused")));
     let reason = landings[0]["reason"].to_string();
     for part in ["not_ready_to_land", "the tests", "weald phase 1", "--force"] {
         assert!(reason.contains(part), "{part}: {reason}");
@@ -33,6 +35,13 @@ fn m15_a_verdict_that_failed_refuses_and_force_is_recorded() {
     let (code, landings) = land(&env, &["fix-it", "--dry-run"]);
     assert_eq!((code, &landings[0]["outcome"]), (1, &json!("refused")));
     assert_eq!(env.git(&["rev-parse", "main"]), before);
+    let mut agent = env.weald_command(&["land", "fix-it", "--json"]);
+    let refused = agent.env("CLAUDECODE", "1").output().unwrap();
+    let said = String::from_utf8_lossy(&refused.stdout);
+    assert!(
+        said.contains("weald phase 1") && !said.contains("--force"),
+        "{said}"
+    );
     let mut agent = env.weald_command(&["land", "fix-it", "--force", "--json"]);
     let refused = agent.env("CLAUDECODE", "1").output().unwrap();
     assert!(String::from_utf8_lossy(&refused.stdout).contains("agent_session"));
