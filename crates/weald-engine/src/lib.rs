@@ -60,8 +60,8 @@ pub use tasks::{Claimed, Finished, NewTask, TaskDetail, TaskError};
 pub use trees::{
     AdoptError, Adoption, Against, Binding, BranchExists, BranchOutcome, ChangedFile,
     CommandResult, Created, Diff, DiffStyle, Dirty, Exited, Finding, ForeignTree, Freshness, Host,
-    Look, NewTree, Outcome, Overview, Patience, PoolStatus, Population, Proposed, Purged,
-    RemoveRequest, Removed, RunFolder, RunRequest, RunSandbox, ScopeError, SetupReport, Severity,
-    SnapshotRestored, SnapshotView, Synced, TaskProgress, TrashEntry, TreeError, TreeOverview,
-    TreePorts, TreeView, Trees, Trust, run_if_inside,
+    Look, NewTree, Outcome, Overview, OwnProgram, Patience, PoolStatus, Population, Proposed,
+    Purged, RemoveRequest, Removed, RunFolder, RunRequest, RunSandbox, ScopeError, SetupReport,
+    Severity, SnapshotRestored, SnapshotView, Synced, TaskProgress, TrashEntry, TreeError,
+    TreeOverview, TreePorts, TreeView, Trees, Trust, run_if_inside,
 };

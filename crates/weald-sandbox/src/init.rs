@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use crate::launcher::{CLOSE_ON_EXEC, PASSED};
-use crate::orders::Crowd;
+use crate::orders::{Crowd, tell_of_a_signal};
 use crate::policy::{Level, Limits, Network, Policy};
 use crate::seccomp::{self, UnixSockets};
 use crate::sys::{self, Forked};
@@ -124,14 +124,12 @@ impl Helper {
         self.check("user namespaces", namespaces::enter(policy));
         match self.check("the first process", sys::fork()) {
             Forked::Parent(first) => {
-                drop((self.status, self.lifeline, self.listener, self.passed));
-                let ended = sys::wait(first, 0);
-                sys::exit_now(
-                    ended
-                        .ok()
-                        .flatten()
-                        .map_or(FAILED, |(_, status)| sys::code_of(status)),
-                )
+                drop((self.status, self.listener, self.passed));
+                let Ok(Some((_, status))) = sys::wait(first, 0) else {
+                    sys::exit_now(FAILED)
+                };
+                tell_of_a_signal(&self.lifeline, status);
+                sys::exit_now(sys::code_of(status))
             }
             Forked::Child => self.first_process(policy, arguments),
         }

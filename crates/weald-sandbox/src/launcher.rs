@@ -73,10 +73,23 @@ pub const PASSED: RawFd = 3;
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// By itself, with this code (128 and the signal if one ended it).
+    /// By itself, with this code.
     Code(i32),
+    /// By this signal.
+    Signal(i32),
     /// It took too long and everything in it was ended.
     TimedOut,
+}
+
+impl Ended {
+    /// As a shell would say it: the code, or 128 and the signal; `None` if the time was over.
+    pub fn code(self) -> Option<i32> {
+        match self {
+            Self::Code(code) => Some(code),
+            Self::Signal(signal) => Some(128 + signal),
+            Self::TimedOut => None,
+        }
+    }
 }
 
 /// How many milliseconds a run has to end by itself before its helper is killed.
@@ -88,6 +101,8 @@ pub struct Running {
     pub(crate) lifeline: Option<UnixStream>,
     /// `None` without a sandbox.
     level: Option<Level>,
+    /// The helper said that a signal ended the command.
+    pub(crate) was_signalled: bool,
 }
 
 /// Starts a run. When this returns without an error the command has been executed, inside.
@@ -155,6 +170,7 @@ fn start(
         child,
         lifeline: Some(lifeline.into()),
         level,
+        was_signalled: false,
     };
     if let Some(policy) = policy.filter(|policy| policy.level == Level::Full)
         && let Ok(Some(listener)) = sys::receive_descriptor(&listener)
@@ -205,8 +221,8 @@ impl Running {
         let deadline = limit.map(|limit| Instant::now() + limit);
         loop {
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            if let Some(code) = self.ended_within(left)? {
-                return Ok(Ended::Code(code));
+            if let Some(ended) = self.ended_within(left)? {
+                return Ok(ended);
             }
             if left.is_some_and(|left| left.is_zero()) {
                 self.stop()?;
@@ -216,7 +232,7 @@ impl Running {
     }
 
     /// Waits for the end, at most `patience` (or a minute); `None` while it goes on.
-    pub fn ended_within(&mut self, patience: Option<Duration>) -> io::Result<Option<i32>> {
+    pub fn ended_within(&mut self, patience: Option<Duration>) -> io::Result<Option<Ended>> {
         use std::os::unix::process::ExitStatusExt;
         let process = sys::open_process(self.child.id() as libc::pid_t)?;
         let wait = patience.map_or(60_000, |patience| patience.as_millis().min(60_000));
@@ -224,8 +240,12 @@ impl Running {
             return Ok(None);
         }
         let status = self.child.wait()?;
-        let signal = || 128 + status.signal().unwrap_or(0);
-        Ok(Some(status.code().unwrap_or_else(signal)))
+        Ok(Some(match status.code() {
+            // A command may end with such a code by itself, so the code does not tell.
+            Some(code) if code > 128 && self.hear_of_a_signal() => Ended::Signal(code - 128),
+            Some(code) => Ended::Code(code),
+            None => Ended::Signal(status.signal().unwrap_or(0)),
+        }))
     }
 
     /// The same for a run in the foreground of a terminal: a Ctrl-C is for the command, and this process waits on.

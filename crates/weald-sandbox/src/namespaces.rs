@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use crate::orders::Crowd;
+use crate::orders::{Crowd, tell_of_a_signal};
 use crate::policy::{Network, Policy};
 use crate::sys;
 
@@ -45,6 +45,7 @@ pub fn reap(
             && let Some((pid, status)) = sys::wait(-1, libc::WNOHANG)?
         {
             if pid == main {
+                tell_of_a_signal(lifeline, status);
                 return Ok(Some(sys::code_of(status)));
             }
             left -= 1;

@@ -15,6 +15,9 @@ use crate::sys;
 /// How long the reaper has to carry out an order.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// What the helper says when a signal ended the command.
+const SIGNALLED: u8 = b'k';
+
 /// How often descendants are looked up again while new ones are found.
 const PASSES: usize = 100;
 
@@ -56,7 +59,23 @@ impl Running {
         let lifeline = lifeline.ok_or_else(|| io::Error::from(io::ErrorKind::NotConnected))?;
         lifeline.set_read_timeout(Some(PATIENCE))?;
         lifeline.write_all(&[order.byte()])?;
-        lifeline.read_exact(&mut [0])
+        let mut answer = [0];
+        lifeline.read_exact(&mut answer)?;
+        // The command ended before it was told.
+        self.was_signalled |= answer[0] == SIGNALLED;
+        Ok(())
+    }
+
+    /// Whether the helper said that a signal ended the command. Asked when the helper is gone.
+    pub(crate) fn hear_of_a_signal(&mut self) -> bool {
+        let mut said = [0; 16];
+        if let Some(lifeline) = &mut self.lifeline
+            && lifeline.set_nonblocking(true).is_ok()
+            && let Ok(length) = lifeline.read(&mut said)
+        {
+            self.was_signalled |= said[..length].contains(&SIGNALLED);
+        }
+        self.was_signalled
     }
 
     /// Ends everything in the run: asked first, and after `patience` by force.
@@ -65,6 +84,16 @@ impl Running {
             let _ = self.ended_within(Some(patience));
         }
         self.stop()
+    }
+}
+
+/// Tells the launcher, if a signal ended the command; the exit code alone can't.
+pub(crate) fn tell_of_a_signal(lifeline: &OwnedFd, status: libc::c_int) {
+    if libc::WIFSIGNALED(status)
+        && let Ok(lifeline) = lifeline.try_clone()
+    {
+        // With the launcher gone there is nobody to tell.
+        let _ = File::from(lifeline).write_all(&[SIGNALLED]);
     }
 }
 

@@ -100,7 +100,7 @@ pub struct Policy {
     pub write: Vec<PathBuf>,
     /// The same directories, seen but not written: for inspection.
     pub read_only: bool,
-    /// Directories that stay visible though they lie below one that is private inside (/tmp, /run); read-only.
+    /// Directories and files that stay visible though they lie below one that is private inside (/tmp, /run); read-only.
     pub show: Vec<PathBuf>,
     /// Directories and files that look empty inside (level full).
     pub mask: Vec<PathBuf>,

@@ -137,13 +137,21 @@ fn copies(paths: &[PathBuf]) -> io::Result<Vec<(PathBuf, OwnedFd)>> {
 fn put_on_top(path: &Path, mount: &OwnedFd, access: Access) -> io::Result<()> {
     // Below a private directory its place has to be made first.
     if !path.exists() {
-        fs::create_dir_all(path)?;
+        make_place(path, mount)?;
     }
     sys::attach_mount(mount, path)?;
     match access {
         Access::Read => sys::set_mount_attributes(path, sys::READ_ONLY, true),
         Access::Write => Ok(()),
     }
+}
+
+fn make_place(path: &Path, mount: &OwnedFd) -> io::Result<()> {
+    if fs::File::from(mount.try_clone()?).metadata()?.is_dir() {
+        return fs::create_dir_all(path);
+    }
+    fs::create_dir_all(path.parent().unwrap_or(path))?;
+    fs::write(path, "")
 }
 
 /// Caches through their layers. Where the kernel can't do that, the host's cache stays as it is, read-only.

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use weald_core::id::LandingId;
 use weald_core::name::SessionName;
 use weald_core::tree::Tree;
-use weald_engine::{LandRequest, RunRequest, Trees};
+use weald_engine::{LandRequest, OwnProgram, RunRequest, Trees};
 use weald_server::broker::{Authority, Broker, Desk, DeskError, Face, Fault, LandWish, Reply};
 
 use crate::commands::land::{self, Beside, Mode};
@@ -17,22 +17,28 @@ use crate::errors::Failure;
 use crate::ui::{Format, Ui};
 
 /// The broker of a run, open until it is dropped.
-pub struct Window(Broker);
+pub struct Window {
+    broker: Broker,
+    program: OwnProgram,
+}
 
 impl Window {
     /// Opens one.
     pub fn open(trees: &Trees<'_>) -> Result<Self, Failure> {
-        Ok(Self(Broker::open(trees)?))
+        let broker = Broker::open(trees)?;
+        let program = trees.link_program(broker.folder())?;
+        Ok(Self { broker, program })
     }
 
     /// The run's folder: what lies in it the run can read.
     pub fn folder(&self) -> &Path {
-        self.0.folder()
+        self.broker.folder()
     }
 
-    /// Lets a run reach it; the answer is what has to be passed to the run.
+    /// Lets a run reach it, and find `weald` to do so; the answer is what has to be passed to the run.
     pub fn grant(&mut self, request: &mut RunRequest) -> Result<Option<OwnedFd>, Failure> {
-        Ok(self.0.grant(request)?)
+        self.program.grant(request);
+        Ok(self.broker.grant(request)?)
     }
 
     /// Answers the run while `work` goes on.
@@ -51,7 +57,7 @@ impl Window {
         };
         let source = ground.place.source();
         let desk = Desk::new(&ground.engine, trees, source, authority, &face);
-        self.0.serve_while(&desk, || {
+        self.broker.serve_while(&desk, || {
             let done = work();
             // Nobody waits any more for what it asked to land; what is not being moved yet does not land now.
             let asked = face.waited_for.lock().map(|asked| asked.clone());

@@ -1,5 +1,7 @@
 //! Exit codes: the whole table.
 
+use weald_sandbox::Ended;
+
 /// Done.
 pub const DONE: u8 = 0;
 /// Refused, or failed as designed.
@@ -26,3 +28,8 @@ pub const NO_COMMAND: u8 = 127;
 pub const INTERRUPTED: u8 = 130;
 /// A bug of weald's.
 pub const BUG: u8 = 70;
+
+/// The exit code of a command that ran: its own, or 128 and the signal that ended it.
+pub fn of(ended: Ended) -> u8 {
+    ended.code().map_or(TIMED_OUT, |code| code as u8)
+}

@@ -47,8 +47,10 @@ const NOTE: Duration = Duration::from_secs(2);
 pub enum Watched {
     /// By itself; `ok` is what its stream said, if it did.
     Code {
-        /// Its exit code.
+        /// Its exit code (128 and the signal if one ended it).
         code: i32,
+        /// The signal that ended it.
+        signal: Option<i32>,
         /// What its stream said of success.
         ok: Option<bool>,
         /// Its last words.
@@ -121,6 +123,10 @@ impl Trees<'_> {
             self.drop_dead_locks(&tree, SystemClock.now());
         }
         let ended = match &watched {
+            Ok(Watched::Code {
+                signal: Some(signal),
+                ..
+            }) => Some(Ended::Signal(*signal)),
             Ok(Watched::Code { code, .. }) => Some(Ended::Code(*code)),
             Ok(Watched::TimedOut) => Some(Ended::TimedOut),
             _ => None,
@@ -273,9 +279,13 @@ impl<'w, 't> Watch<'w, 't> {
     fn run(&mut self, running: &mut Running) -> Result<Watched, AgentError> {
         loop {
             match running.ended_within(Some(TICK)) {
-                Ok(Some(code)) => {
+                Ok(Some(ended)) => {
                     return Ok(Watched::Code {
-                        code,
+                        code: ended.code().unwrap_or_default(),
+                        signal: match ended {
+                            Ended::Signal(signal) => Some(signal),
+                            _ => None,
+                        },
                         ok: None,
                         words: String::new(),
                     });
@@ -421,8 +431,9 @@ impl<'w, 't> Watch<'w, 't> {
         self.hear();
         self.write_down();
         Ok(match ended? {
-            Watched::Code { code, .. } => Watched::Code {
+            Watched::Code { code, signal, .. } => Watched::Code {
                 code,
+                signal,
                 ok: self.finished.as_ref().map(|(ok, _)| *ok),
                 words: self
                     .finished

@@ -183,7 +183,7 @@ impl Trees<'_> {
     pub fn end_run(&self, tree: &Tree, ended: Option<Ended>) -> Result<Tree, TreeError> {
         let (timed_out, code) = match ended {
             Some(Ended::TimedOut) => (true, None),
-            Some(Ended::Code(code)) => (false, Some(code)),
+            Some(ended) => (false, ended.code()),
             None => (false, None),
         };
         let Some(process) = self.me() else {

@@ -78,7 +78,7 @@ impl Visit {
             (Ended::TimedOut, _) => Err(unreadable("looking at it took too long".to_owned())),
             (_, Some(error)) => Err(unreadable(error.clone())),
             (Ended::Code(0), None) => Ok(self.reply),
-            (Ended::Code(_), None) => {
+            (Ended::Code(_) | Ended::Signal(_), None) => {
                 let said = self.errors.and_then(|errors| errors.join().ok());
                 Err(unreadable(said.unwrap_or_default()))
             }
@@ -247,11 +247,9 @@ impl Trees<'_> {
     pub(crate) fn shown(&self, tree: &Path) -> Vec<PathBuf> {
         let common = self.place.repository().common_dir().to_owned();
         let main = self.place.root();
-        let private = ["/tmp", "/var/tmp", "/run"];
-        let hidden = |path: &PathBuf| private.iter().any(|top| path.starts_with(top));
         let mut shown = vec![main, common];
         shown.extend(self.host.home.clone());
-        shown.retain(|path| hidden(path) && path.is_dir() && !path.starts_with(tree));
+        shown.retain(|path| is_private_inside(path) && path.is_dir() && !path.starts_with(tree));
         shown
     }
 
@@ -359,4 +357,10 @@ fn capped_text(from: impl Read) -> String {
     let _ = (&mut from).take(ERROR_LIMIT).read_to_end(&mut bytes);
     let _ = std::io::copy(&mut from, &mut std::io::sink());
     String::from_utf8_lossy(&bytes).trim().to_owned()
+}
+
+/// Whether something lies below a directory that a run at level full has for itself.
+pub(crate) fn is_private_inside(path: &Path) -> bool {
+    let private = ["/tmp", "/var/tmp", "/run"];
+    private.iter().any(|top| path.starts_with(top))
 }

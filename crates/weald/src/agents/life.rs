@@ -140,14 +140,24 @@ fn watch(
     let (watched, _) = holding(ground, agent, served)??;
     let current = ground.engine.agent(agent.id)?;
     Ok(match watched {
-        Watched::Code { code, ok, words } => {
-            let ending = Ending { code, ok, words };
+        Watched::Code {
+            code,
+            signal,
+            ok,
+            words,
+        } => {
+            let ending = Ending {
+                code,
+                signal,
+                ok,
+                words,
+            };
             let reported = write_down(context, ground, &current, ending)?.report;
             let said_no = reported.is_some_and(|report| !report.success);
             let trouble = match (code, said_no) {
                 (0, false) => None,
                 (0, true) => Some((Outcome::Failed, "it reported a failure".to_owned())),
-                (code, _) if code > 128 => {
+                (code, _) if signal.is_some() => {
                     let why = format!("its command was ended by signal {}", code - 128);
                     Some((Outcome::Crashed, why))
                 }

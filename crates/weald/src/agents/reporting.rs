@@ -12,6 +12,8 @@ use crate::errors::Failure;
 pub struct Ending {
     /// Its exit code.
     pub code: i32,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
     /// What its stream said of success.
     pub ok: Option<bool>,
     /// Its last words.
@@ -26,7 +28,7 @@ pub fn write_down(
     ending: Ending,
 ) -> Result<Agent, Failure> {
     let (engine, trees) = (&ground.engine, ground.trees(context)?);
-    let code = ending.code;
+    let (code, signal) = (ending.code, ending.signal);
     if agent.report.is_none() {
         let report = FinalReport {
             success: code == 0 && ending.ok != Some(false),
@@ -50,20 +52,17 @@ pub fn write_down(
         }
     }
     let agent = engine.agent(agent.id)?;
-    match verdict(&trees, &agent, code) {
+    // A phase that something killed has no verdict: it is done again.
+    match verdict(&trees, &agent, code).filter(|_| signal.is_none()) {
         Some(verdict) => Ok(engine.decide_agent(agent.id, AgentInput::Judged(verdict))?),
         None => Ok(agent),
     }
 }
 
-/// The verdict of a phase. One that something killed has none: it is done again.
+/// The verdict of a phase.
 fn verdict(trees: &Trees<'_>, agent: &Agent, code: i32) -> Option<Verdict> {
     agent.phase()?;
-    let written = trees.written_verdict(agent);
-    if code > 128 {
-        return None;
-    }
-    let verdict = Verdict::of(written, code);
+    let verdict = Verdict::of(trees.written_verdict(agent), code);
     let refusal = agent.report.as_ref().filter(|report| !report.success);
     match refusal.filter(|_| verdict.passes()) {
         Some(report) => Some(Verdict {

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use weald_core::SignedDuration;
 use weald_core::config::parse_size;
 use weald_engine::RunSandbox;
-use weald_sandbox::{Ended, Level};
+use weald_sandbox::Level;
 
 use crate::cli::duration;
 use crate::completion;
@@ -109,10 +109,7 @@ impl Run {
             ));
         }
         context.tell(&ground.engine);
-        match ended? {
-            Ended::Code(code) => Ok(code as u8),
-            Ended::TimedOut => Ok(exit::TIMED_OUT),
-        }
+        Ok(exit::of(ended?))
     }
 }
 

@@ -75,7 +75,7 @@ fn runs(env: &TestEnv, policy: &Policy, script: &str) -> Option<i32> {
         .unwrap()
     {
         Ended::Code(code) => Some(code),
-        Ended::TimedOut => None,
+        Ended::Signal(_) | Ended::TimedOut => None,
     }
 }
 

@@ -9,6 +9,7 @@ mod agent_silence;
 mod agent_storm;
 mod agent_views;
 mod agents_dying;
+mod agents_ends;
 mod agents_takeover;
 mod agents_workers;
 mod broker;

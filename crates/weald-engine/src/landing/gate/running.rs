@@ -189,7 +189,7 @@ impl Trees<'_> {
             let outcome = loop {
                 let left = deadline.saturating_duration_since(Instant::now());
                 match running.ended_within(Some(left.min(PATIENCE))) {
-                    Ok(Some(code)) => break Ok(Outcome::Code(code)),
+                    Ok(Some(ended)) => break Ok(Outcome::Code(ended.code().unwrap_or(-1))),
                     Ok(None) if attempt.cancel.load(Ordering::Relaxed) => {
                         break running.stop().map(|()| Outcome::Cancelled);
                     }

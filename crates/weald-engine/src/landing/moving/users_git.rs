@@ -117,6 +117,7 @@ impl Trees<'_> {
         let said = String::from_utf8_lossy(&joined(stderr)).trim().to_owned();
         let (code, stderr) = match ended {
             Ended::Code(code) => (code, said),
+            Ended::Signal(signal) => (128 + signal, said),
             Ended::TimedOut => (-1, format!("it took too long; {said}")),
         };
         Ok(UsersAnswer {

@@ -170,12 +170,13 @@ impl Setup {
     /// Notes how a step ended; false when nothing may follow it.
     fn accepts(&mut self, step: &Step, ended: Result<Ended, SandboxError>) -> bool {
         let exit = match &ended {
-            Ok(Ended::Code(code)) => Some(*code),
-            _ => None,
+            Ok(ended) => ended.code(),
+            Err(_) => None,
         };
         let why = match ended {
             Ok(Ended::Code(0)) => None,
             Ok(Ended::Code(code)) => Some(format!("exit code {code}")),
+            Ok(Ended::Signal(signal)) => Some(format!("ended by signal {signal}")),
             Ok(Ended::TimedOut) => Some("it took longer than setup.timeout".to_owned()),
             Err(error @ SandboxError::Unavailable { .. }) if !step.is_hook => {
                 let why = format!("`{}` did not run: {error}", step.told);

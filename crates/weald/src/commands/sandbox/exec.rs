@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use weald_core::SignedDuration;
 use weald_core::config::parse_size;
 use weald_engine::{SandboxRequest, sandbox_policy};
-use weald_sandbox::{Ended, Level, Network, Policy};
+use weald_sandbox::{Level, Network, Policy};
 
 use crate::cli::duration;
 use crate::context::Context;
@@ -165,9 +165,6 @@ impl Exec {
             max_output: self.max_output,
             passed: None,
         };
-        match held.start(context)?.wait(context)? {
-            Ended::Code(code) => Ok(code as u8),
-            Ended::TimedOut => Ok(exit::TIMED_OUT),
-        }
+        Ok(exit::of(held.start(context)?.wait(context)?))
     }
 }

@@ -1,0 +1,77 @@
+//! How commands end: by a code of their own, whatever it is, or by a signal. And `weald` is there inside.
+
+use std::fs;
+
+use weald_testkit::TestEnv;
+
+use crate::trees_remove::repository;
+use crate::work::work;
+
+/// A code above 128 is a command's own affair; only a real signal is a crash.
+#[test]
+fn p1_only_a_signal_is_a_crash() {
+    let env = repository();
+    for (number, (script, code, outcome)) in [
+        ("exit 255", 255, "failed"),
+        ("exit 137", 137, "failed"),
+        ("kill -9 $$", 137, "crashed"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        env.ok(&["task", "add", script]);
+        let answer = work(&env, &(number + 1).to_string(), script);
+        assert_eq!(answer.code, 1, "{answer:#?}");
+        let agent = &answer.json()["agent"];
+        assert_eq!(agent["code"], code, "{script}");
+        assert_eq!(agent["end"]["outcome"], outcome, "{script}: {answer:#?}");
+    }
+}
+
+#[test]
+fn p1_a_runs_exit_code_is_the_commands_at_every_level() {
+    let env = repository();
+    env.ok(&["new", "a"]);
+    for level in ["full", "landlock", "off"] {
+        for (script, code) in [("exit 255", 255), ("exit 137", 137), ("kill -9 $$", 137)] {
+            let args = ["run", "a", "--sandbox", level, "--", "sh", "-c", script];
+            assert_eq!(env.weald(&args).code, code, "{level}: {script}");
+        }
+    }
+}
+
+/// The prompt tells agents to use `weald`, so it is there, also if the binary lies where a run sees nothing.
+#[test]
+fn x12_weald_is_found_inside_wherever_it_lies() {
+    let env = repository();
+    let elsewhere = TestEnv::without_repository("unused");
+    let binary = elsewhere.root().join("built");
+    fs::copy(env!("CARGO_BIN_EXE_weald"), &binary).unwrap();
+    env.ok(&["task", "add", "Look at me"]);
+    env.ok(&["new", "a", "--task", "1"]);
+    for level in ["full", "landlock", "off"] {
+        let script = "weald task show 1 && ! echo x >> \"$(command -v weald)\"";
+        let script = if level == "off" {
+            "weald task show 1"
+        } else {
+            script
+        };
+        let mut run = env.command(&binary);
+        run.args(["run", "a", "--sandbox", level, "--", "sh", "-c", script]);
+        run.env("PATH", "/usr/bin:/bin");
+        let output = run.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{level}: {output:?}");
+        assert!(said.contains("Look at me"), "{level}: {said}");
+    }
+    let script = "weald task show 1 > told && test -s told";
+    let mut agent = env.command(&binary);
+    agent.args(["work", "1", "--json", "--", "sh", "-c", script]);
+    agent.env("PATH", "/usr/bin:/bin");
+    let output = agent.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let told = fs::read_to_string(env.repo().join("told")).unwrap();
+    assert!(told.contains("Look at me"), "{told}");
+    let runs = env.private().with_file_name("runs");
+    assert_eq!(fs::read_dir(runs).unwrap().count(), 0);
+}
