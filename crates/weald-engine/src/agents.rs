@@ -1,6 +1,6 @@
 //! Agents: a task is claimed, a tree is there, a driver's command runs in it under a supervisor.
 //!
-//! `starting` claims and records, `placing` finds the tree (`ending` ends who was there before), `supervising` watches the command (with `output`, `activity`, `orders`, `silence`),
+//! `probing` asks for a sandbox first, `starting` claims and records, `placing` finds the tree (`ending` ends who was there before), `supervising` watches the command (with `output`, `activity`, `orders`, `silence`),
 //! `reaping` notices supervisors that are gone, `views` is what people see, `records` is the rest. `drivers` know how agents are started and understood.
 
 mod activity;
@@ -13,6 +13,7 @@ mod in_main;
 mod orders;
 mod output;
 mod placing;
+mod probing;
 mod racing;
 mod reaping;
 mod records;

@@ -78,7 +78,12 @@ impl Trees<'_> {
             let found = known.iter().find(|(name, _)| name == wanted);
             found.map(|(_, value)| value.clone())
         };
-        Ok(driver.require(&variable)?)
+        driver.require(&variable)?;
+        match request.begin_at {
+            Stage::Run => self.require_sandbox(),
+            // Nothing is started any more.
+            Stage::Finish => Ok(()),
+        }
     }
 
     /// Claims a task, or the next one that is ready, and records an agent for it. This process answers for the agent

@@ -71,6 +71,12 @@ pub fn go_on(
     let list = ground.config().list("phase.list").to_vec();
     check(&list, first)?;
     let engine = &ground.engine;
+    let is_left = phases::course(&list, &engine.agents_on(task)?)
+        .next
+        .is_some();
+    if first.is_some() || is_left {
+        ground.trees(context)?.require_sandbox()?;
+    }
     let status = engine.task(task)?.task.status;
     let reopen = matches!(status, TaskStatus::Blocked | TaskStatus::Failed);
     let session = holder("phase", task).ok_or_else(Failure::bug)?;

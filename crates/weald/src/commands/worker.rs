@@ -54,6 +54,7 @@ impl Worker {
         catch_interrupts();
         let ground = context.ground()?;
         ground.warn_of_settings(context);
+        ground.trees(context)?.require_sandbox()?;
         let name = match &self.how.name {
             Some(name) => name.clone(),
             None => format!("worker-{}", std::process::id())

@@ -20,7 +20,7 @@ impl From<AgentError> for Failure {
             AgentError::Session(error) => error.into(),
             AgentError::Tree(error) => error.into(),
             AgentError::Land(error) => error.into(),
-            AgentError::Sandbox(error) => error.into(),
+            AgentError::Sandbox(error) => without_sandbox(error.into()),
             AgentError::Driver(error) => error.into(),
             AgentError::Race(refusal) => from_race(&refusal, message),
             AgentError::Refused(refusal) => from_refusal(&refusal, message),
@@ -74,6 +74,14 @@ impl Failure {
             ))
             .details(json!({"task": task, "owner": owner, "since": since}))
     }
+}
+
+/// Agents have no flag for a weaker sandbox, but a setting.
+fn without_sandbox(mut failure: Failure) -> Failure {
+    let setting = "--set sandbox.level=landlock";
+    let hint = failure.hint.take();
+    failure.hint = hint.map(|hint| hint.replace("--level landlock", setting));
+    failure
 }
 
 fn from_race(refusal: &RaceRefusal, message: String) -> Failure {

@@ -5,7 +5,6 @@ use std::time::Duration;
 use clap::Args;
 use weald_core::agent::{Agent, AgentStatus, Goal, Outcome};
 use weald_core::task::Task;
-use weald_engine::agents::drivers::driver_for;
 use weald_engine::{AgentRequest, NewTree};
 
 use super::orders::{ended, stop};
@@ -103,10 +102,8 @@ impl Restart {
                 format!("{id} is {}; --force stops it first", agent.status),
             );
         }
-        let arguments: Vec<_> = agent.command.iter().map(Into::into).collect();
-        driver_for(ground.config(), Some(&agent.driver), &arguments)?;
         let own_name = agent.session.as_str() == id.to_string();
-        Ok(AgentRequest {
+        let request = AgentRequest {
             session: (!own_name).then(|| agent.session.clone()),
             command: agent.command.clone(),
             model: agent.model.clone(),
@@ -115,7 +112,9 @@ impl Restart {
             conversation: agent.conversation.clone().filter(|_| !self.fresh),
             reopen: true,
             ..AgentRequest::new(agent.driver.clone(), agent.goal)
-        })
+        };
+        ground.trees(context)?.require_driver(&request)?;
+        Ok(request)
     }
 
     fn end_first(

@@ -35,8 +35,9 @@ impl Spawn {
             refuse_abandoned(&ground)?;
         }
         let new = place_of(context, &ground)?;
-        let task = find_or_add(context, &ground, &self.task, false)?;
         let request = self.how.request(&ground);
+        ground.trees(context)?.require_driver(&request)?;
+        let task = find_or_add(context, &ground, &self.task, false)?;
         let launched = launch(
             context,
             &ground,
