@@ -240,6 +240,15 @@ pub fn slug(subject: &str, max: usize) -> TreeName {
     TreeName::with_limit(text, max).unwrap_or_else(|_| TreeName("task".into()))
 }
 
+/// The same name with a number behind it, cut so that it is no longer than `max`.
+pub fn numbered(name: &TreeName, number: u32, max: usize) -> Result<TreeName, NameError> {
+    let suffix = format!("-{number}");
+    let mut text = name.as_str().to_owned();
+    text.truncate(max.saturating_sub(suffix.len()));
+    let text = text.trim_end_matches(['-', '.', '+']);
+    TreeName::with_limit(&format!("{text}{suffix}"), max)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -304,6 +313,20 @@ mod tests {
             "events.jsonl".parse::<SessionName>().is_ok(),
             "a session makes no file"
         );
+    }
+
+    #[test]
+    fn n1_a_number_behind_a_name_leaves_a_name() {
+        for (name, number, max, expected) in [
+            ("same-name", 2, 64, "same-name-2"),
+            ("same-name", 10, 12, "same-name-10"),
+            ("same-name", 2, 7, "same-2"),
+            ("same-name", 2, 9, "same-na-2"),
+        ] {
+            let name: TreeName = name.parse().unwrap();
+            assert_eq!(numbered(&name, number, max).unwrap().as_str(), expected);
+        }
+        assert!(numbered(&"a".parse().unwrap(), 2, 2).is_err());
     }
 
     #[test]

@@ -82,6 +82,19 @@ impl Trees<'_> {
     /// Makes a tree.
     pub fn create(&self, new: &NewTree) -> Result<Created, TreeError> {
         let (name, task) = self.wanted(new)?;
+        match self.create_as(new, name.clone(), task) {
+            // A tree of another task was faster, so this one is called otherwise.
+            Err(TreeError::Exists { .. }) if self.wanted(new)?.0 != name => self.create(new),
+            made => made,
+        }
+    }
+
+    fn create_as(
+        &self,
+        new: &NewTree,
+        name: TreeName,
+        task: Option<Task>,
+    ) -> Result<Created, TreeError> {
         self.refuse_taken(&name)?;
         let plan = self.with_ports(self.plan(new, name, task.as_ref())?);
         let released = |_: &TreeError| self.release_ports(&plan.tree);
@@ -128,6 +141,9 @@ impl Trees<'_> {
         if let (Some(wanted), Some(bound)) = (&new.task, &tree.task)
             && wanted != bound
         {
+            if self.wanted(new)?.0 != name {
+                return self.ensure(new);
+            }
             return Err(binding::BindRefusal::TreeBound {
                 tree: tree.name,
                 task: bound.clone(),
@@ -198,7 +214,7 @@ impl Trees<'_> {
             (Some(name), _) => self.name(name)?,
             (None, Some(task)) => match &task.worktree {
                 Some(bound) => bound.clone(),
-                None => self.name_for(task)?,
+                None => self.free_name_for(task)?,
             },
             (None, None) => match &new.scratch_for {
                 Some(parent) => self.scratch_name(parent)?,

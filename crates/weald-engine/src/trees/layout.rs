@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use weald_core::id::TreeId;
-use weald_core::name::{TreeName, slug};
+use weald_core::name::{TreeName, numbered, slug};
 use weald_core::naming::TemplateValues;
 use weald_core::task::Task;
+use weald_core::tree::TreeStatus;
 
 use super::{TreeError, Trees};
 
@@ -40,6 +41,33 @@ impl Trees<'_> {
             .with("slug", slug(&task.subject, max).as_str())
             .with("task", task.id.bare());
         self.name(&values.expand(self.config.text("tree.task_name"))?)
+    }
+
+    /// The same with a number behind it, where a tree of another task has that name.
+    pub(super) fn free_name_for(&self, task: &Task) -> Result<TreeName, TreeError> {
+        let max = usize::try_from(self.config.number("name.max")).unwrap_or(64);
+        let first = self.name_for(task)?;
+        let mut name = first.clone();
+        for number in 2.. {
+            if !self.is_of_another(&name, task)? {
+                break;
+            }
+            name = numbered(&first, number, max)?;
+        }
+        Ok(name)
+    }
+
+    /// Whether another task has the tree of this name, or a tree that is gone left its branch behind.
+    fn is_of_another(&self, name: &TreeName, task: &Task) -> Result<bool, TreeError> {
+        let Some(tree) = self.record(name)? else {
+            return Ok(false);
+        };
+        if tree.is_live() || tree.status == TreeStatus::Creating {
+            return Ok(tree.task.is_some_and(|id| id != task.id));
+        }
+        let full = format!("refs/heads/{}", tree.branch);
+        let is_own = task.last_worktree.as_ref() == Some(name);
+        Ok(!is_own && self.place.repository().resolve(&full)?.is_some())
     }
 
     /// Where a tree of this name goes.

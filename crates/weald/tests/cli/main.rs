@@ -85,6 +85,7 @@ mod trees_ports;
 mod trees_races;
 mod trees_refuse;
 mod trees_remove;
+mod trees_same_name;
 mod trees_sealed;
 mod trees_setup;
 mod trees_setup_builds;
