@@ -90,6 +90,14 @@ pub enum AgentError {
         /// What was looked at.
         path: PathBuf,
     },
+    /// Another agent works in the main checkout.
+    #[error("agent {agent} works in the main checkout, on task {task}")]
+    MainTaken {
+        /// Which agent.
+        agent: AgentId,
+        /// On what.
+        task: TaskId,
+    },
     /// Another agent works under the name.
     #[error("agent {agent} works under the name {name} already")]
     NameTaken {

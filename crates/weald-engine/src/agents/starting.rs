@@ -107,6 +107,9 @@ impl Trees<'_> {
                 _ => engine.claim_for_agent(tx, &session, task, request.reopen)?,
             };
             refuse_namesake(tx, &session)?;
+            if request.in_main {
+                refuse_second_in_main(tx)?;
+            }
             let request = &match is_next {
                 true => going_on(tx, &task, request)?,
                 false => request.clone(),
@@ -198,6 +201,21 @@ fn refuse_namesake(tx: &dyn Write, session: &SessionName) -> Result<(), AgentErr
         Some(agent) => Err(AgentError::NameTaken {
             name: session.clone(),
             agent: agent.id,
+        }),
+    }
+}
+
+/// There is one main checkout, and nothing keeps two agents in it apart.
+fn refuse_second_in_main(tx: &dyn Write) -> Result<(), AgentError> {
+    let open = tx.agents(&AgentFilter {
+        open: true,
+        task: None,
+    })?;
+    match open.into_iter().find(|agent| agent.in_main) {
+        None => Ok(()),
+        Some(agent) => Err(AgentError::MainTaken {
+            agent: agent.id,
+            task: agent.task,
         }),
     }
 }

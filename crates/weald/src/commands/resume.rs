@@ -7,6 +7,7 @@ use weald_engine::Resumption;
 
 use super::phase;
 use super::work::{self, How, find_or_add};
+use super::work_in_main;
 use crate::completion;
 use crate::context::{Context, Ground};
 use crate::errors::Failure;
@@ -16,7 +17,7 @@ use crate::ui::Fields;
 /// Go on with a task where its last agent ended
 ///
 /// In the same tree (made again if it is gone), with the same command and, where the driver can, in the agent's own
-/// conversation. If the work was done and only had to land, it lands.
+/// conversation. If the work was done and only had to land, it lands. One that worked in the main checkout goes on there.
 #[derive(Args)]
 pub struct Resume {
     /// Which task
@@ -74,6 +75,9 @@ impl Resume {
         let mut request = ground.trees(context)?.continuing(&found, request)?;
         if self.fresh {
             request.conversation = None;
+        }
+        if found.newest.is_some_and(|agent| agent.in_main) {
+            return work_in_main::begin(context, &ground, &task, &request, self.detach);
         }
         work::begin(context, &ground, &task, &request, self.detach)
     }

@@ -47,6 +47,11 @@ impl From<AgentError> for Failure {
                 .details(json!({"task": task, "owner": owner, "since": since, "agent": agent})),
             AgentError::NoCheckout { .. } => Self::new("no_checkout", exit::REFUSED, message)
                 .hint("leave out --no-worktree: the agent gets a tree"),
+            AgentError::MainTaken { agent, task } => Self::new("main_busy", exit::BUSY, message)
+                .hint(format!(
+                    "wait for it: weald agent wait {agent}; or leave out --no-worktree"
+                ))
+                .details(json!({"agent": agent, "task": task})),
             AgentError::NameTaken { agent, .. } => {
                 Self::new("agent_name_taken", exit::BUSY, message).hint(format!(
                     "take another --name, or end that one: weald agent stop {agent}"

@@ -208,6 +208,21 @@ fn s13_a_restart_goes_on_in_the_same_tree() {
 }
 
 #[test]
+fn s13_what_is_finished_is_not_started_again_unless_that_is_said() {
+    let env = repository();
+    env.ok(&["task", "add", "Fix it"]);
+    env.ok(&["work", "1", "--", "sh", "-c", "echo x >> f"]);
+    env.refused(&["agent", "restart", "1"], 1, "task_finished");
+    assert_eq!(
+        env.ok(&["task", "show", "1"])["task"]["status"],
+        "completed"
+    );
+    env.ok(&["agent", "restart", "1", "--force"]);
+    env.ok(&["agent", "wait", "1"]);
+    assert_eq!(env.git(&["show", "main:f"]), "x\nx\n");
+}
+
+#[test]
 fn s13_a_restart_is_refused_at_work_unless_it_is_stopped_first() {
     let env = repository();
     let agent = spawn(&env, "work on", &[], UNTIL_TOLD);

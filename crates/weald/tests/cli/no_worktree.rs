@@ -88,3 +88,70 @@ fn p5_an_agent_s_session_does_not_get_the_main_checkout() {
     assert_eq!(failing.code, 1, "{failing:#?}");
     assert_eq!(failing.json()["task"]["status"], "failed");
 }
+
+/// Whoever goes on goes on in main: there is no tree that holds what was begun.
+#[test]
+fn p5_resume_and_restart_go_on_in_the_main_checkout() {
+    let env = repository();
+    let failing = work(&env, "echo x >> here; test -e good");
+    assert_eq!(failing.json()["task"]["status"], "failed", "{failing:#?}");
+    let resumed = env.weald_alone(&["resume", "1", "--json"]);
+    assert_eq!(resumed.code, 1, "{resumed:#?}");
+    let restarted = env.weald_alone(&["agent", "restart", "1", "--json"]);
+    assert_eq!(restarted.code, 0, "{restarted:#?}");
+    env.ok(&["agent", "wait", "1"]);
+    fs::write(env.repo().join("good"), "").unwrap();
+    let resumed = env.weald_alone(&["resume", "1", "--json"]);
+    assert_eq!(resumed.code, 0, "{resumed:#?}");
+    assert!(
+        resumed.stderr.contains("works in"),
+        "it warns: {resumed:#?}"
+    );
+    let here = fs::read_to_string(env.repo().join("here")).unwrap();
+    assert_eq!(here, "x\n".repeat(4));
+    let modes = ended(&env)
+        .iter()
+        .map(|agent| agent["in_main"].clone())
+        .collect::<Vec<_>>();
+    assert_eq!(modes, vec![json!(true); 4]);
+    assert_eq!(
+        env.ok(&["task", "show", "1"])["task"]["status"],
+        "completed"
+    );
+    assert!(listed(&env).is_empty());
+}
+
+#[test]
+fn p5_one_agent_at_a_time_has_the_main_checkout() {
+    let env = repository();
+    for subject in ["First", "Second"] {
+        env.ok(&["task", "add", subject]);
+    }
+    let script = "until test -e go; do sleep 0.02; done";
+    let in_main = |task: &str, script: &str| {
+        let args = [
+            "work",
+            task,
+            "--no-worktree",
+            "--detach",
+            "--json",
+            "--",
+            "sh",
+            "-c",
+            script,
+        ];
+        env.weald_alone(&args)
+    };
+    assert_eq!(in_main("1", script).code, 0);
+    let second = in_main("2", "true");
+    assert_eq!(
+        (second.code, second.error_code().as_str()),
+        (5, "main_busy")
+    );
+    assert!(second.stdout.contains("agent a1 works in"), "{second:#?}");
+    assert_eq!(env.ok(&["task", "show", "2"])["task"]["status"], "pending");
+    fs::write(env.repo().join("go"), "").unwrap();
+    env.ok(&["agent", "wait", "1"]);
+    assert_eq!(in_main("2", "true").code, 0);
+    env.ok(&["agent", "wait", "2"]);
+}

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use clap::Args;
 use weald_core::agent::{Agent, AgentStatus, Goal, Outcome};
-use weald_core::task::Task;
+use weald_core::task::{Task, TaskStatus};
 use weald_engine::{AgentRequest, NewTree};
 
 use super::orders::{ended, stop};
 use super::{Which, answer, wait_for};
-use crate::agents::launching::{launch, put_back};
+use crate::agents::launching::{launch, put_back, start_in_main};
 use crate::commands::work::tell_placed;
 use crate::context::{Context, Ground};
 use crate::errors::Failure;
@@ -32,7 +32,7 @@ pub struct Restart {
     /// Go on with its conversation; refused if it has none
     #[arg(long)]
     resume: bool,
-    /// Stop it first if it still works
+    /// Stop it first if it still works; open its task again if that is finished
     #[arg(long)]
     force: bool,
 }
@@ -48,18 +48,10 @@ impl Restart {
             self.end_first(context, &ground, &agent)?;
         }
         let before = ground.engine.task(&agent.task)?.task;
-        let new = NewTree {
-            name: agent.tree.as_ref().map(ToString::to_string),
-            ..NewTree::default()
+        let launched = match agent.in_main {
+            true => start_in_main(context, &ground, &agent.task, &request)?,
+            false => in_its_tree(context, &ground, &agent, &request)?,
         };
-        let launched = launch(
-            context,
-            &ground,
-            Some(&agent.task),
-            &request,
-            new,
-            |agent, created| tell_placed(context, agent, created),
-        )?;
         began(&ground, &launched, &before)?;
         let told = format!("goes on with the work of {}", agent.id);
         answer(context, &ground, launched.id, &told)
@@ -84,10 +76,23 @@ impl Restart {
                 format!("{} worked on task {} after {id}", newest.id, agent.task),
             );
         }
+        if agent.in_main {
+            context.refuse_agent("an agent in the main checkout")?;
+        }
         if agent.goal == Goal::Stay {
             return refused(
                 "agent_has_a_part",
                 format!("{id} is part of something larger, which starts it again itself"),
+            );
+        }
+        let status = found.task.status;
+        if matches!(status, TaskStatus::Completed | TaskStatus::Cancelled) && !self.force {
+            return refused(
+                "task_finished",
+                format!(
+                    "task {} is {status}; --force opens it again and starts {id} anew",
+                    agent.task
+                ),
             );
         }
         if self.resume && agent.conversation.is_none() {
@@ -111,6 +116,7 @@ impl Restart {
             resumes: Some(id),
             conversation: agent.conversation.clone().filter(|_| !self.fresh),
             reopen: true,
+            in_main: agent.in_main,
             ..AgentRequest::new(agent.driver.clone(), agent.goal)
         };
         ground.trees(context)?.require_driver(&request)?;
@@ -127,6 +133,20 @@ impl Restart {
         stop(ground, agent.id, "it is started again".to_owned(), false)?;
         ended(ground, agent.id).map(drop)
     }
+}
+
+fn in_its_tree(
+    context: &Context<'_>,
+    ground: &Ground,
+    agent: &Agent,
+    request: &AgentRequest,
+) -> Result<Agent, Failure> {
+    let new = NewTree {
+        name: agent.tree.as_ref().map(ToString::to_string),
+        ..NewTree::default()
+    };
+    let told = |agent: &Agent, created: &_| tell_placed(context, agent, created);
+    launch(context, ground, Some(&agent.task), request, new, told)
 }
 
 /// Waits until the new agent works. One that can't be started leaves the task as it was.
