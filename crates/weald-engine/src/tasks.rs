@@ -226,12 +226,7 @@ impl Engine {
         self.change(actor, durability, |tx| {
             let task = require_task(tx, id)?;
             let waiting = waiting_for(tx, id)?;
-            let holder = task.lease.as_ref().map(|lease| lease.session.clone());
-            let (task, change) = task_rules::decide(&task, input, tx.now())?;
-            tx.record(actor, change)?;
-            if let Some(holder) = holder.filter(|_| task.lease.is_none()) {
-                lead_back(tx, &holder, id)?;
-            }
+            let task = move_in(tx, actor, &task, input)?;
             let still = waiting_for(tx, id)?;
             let unblocked = waiting
                 .into_iter()
@@ -313,6 +308,22 @@ pub(crate) fn claim_in(
     lead(tx, session, Some(&task))?;
     let lease = task.lease.clone().expect("a claim makes a lease");
     Ok(Claimed { task, lease })
+}
+
+/// Decides one input on a task and records it. Whoever held it, and does so no more, is led back to the main checkout.
+pub(crate) fn move_in(
+    tx: &mut dyn Write,
+    actor: Option<&SessionName>,
+    task: &Task,
+    input: TaskInput,
+) -> Result<Task, TaskError> {
+    let (next, change) = task_rules::decide(task, input, tx.now())?;
+    tx.record(actor, change)?;
+    let holder = task.lease.as_ref().filter(|_| next.lease.is_none());
+    if let Some(lease) = holder {
+        lead_back(tx, &lease.session, &task.id)?;
+    }
+    Ok(next)
 }
 
 /// A session works where its newest claim is: in the tree of the task, or in the main checkout.

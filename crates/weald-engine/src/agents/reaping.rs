@@ -6,11 +6,12 @@ use weald_core::id::Token;
 use weald_core::session::ProcessState;
 use weald_core::store::{AgentFilter, Durability, Write};
 use weald_core::task::{Task, TaskStatus};
-use weald_core::task_rules::{self, TaskInput};
+use weald_core::task_rules::TaskInput;
 
 use super::AgentError;
 use super::records::require_agent;
 use crate::engine::Engine;
+use crate::tasks::move_in;
 
 /// After so many crashes in a row a task waits for a person.
 const CRASHES: usize = 3;
@@ -95,8 +96,7 @@ pub(super) fn park_race(tx: &mut dyn Write, task: &Task, token: Token) -> Result
             task.id
         ),
     };
-    let (_, change) = task_rules::decide(task, park, tx.now())?;
-    tx.record(task.owner.as_ref(), change)?;
+    move_in(tx, task.owner.as_ref(), task, park)?;
     Ok(())
 }
 
@@ -116,8 +116,7 @@ fn give_back(tx: &mut dyn Write, task: &Task, agent: &Agent) -> Result<(), Agent
     let release = TaskInput::Release {
         token: Some(agent.token),
     };
-    let (released, change) = task_rules::decide(task, release, tx.now())?;
-    tx.record(Some(&agent.session), change)?;
+    let released = move_in(tx, Some(&agent.session), task, release)?;
     let all = tx.agents(&AgentFilter {
         open: false,
         task: Some(task.id.clone()),
@@ -136,7 +135,6 @@ fn give_back(tx: &mut dyn Write, task: &Task, agent: &Agent) -> Result<(), Agent
             agent.id, agent.id, task.id
         ),
     };
-    let (_, change) = task_rules::decide(&released, block, tx.now())?;
-    tx.record(Some(&agent.session), change)?;
+    move_in(tx, Some(&agent.session), &released, block)?;
     Ok(())
 }

@@ -16,7 +16,7 @@ use super::AgentError;
 use super::drivers::driver_for;
 use super::records::newest_on;
 use crate::engine::Engine;
-use crate::tasks::{claim_in, require_task};
+use crate::tasks::{claim_in, move_in, require_task};
 use crate::trees::Trees;
 
 /// An agent to be started.
@@ -243,9 +243,7 @@ impl Engine {
             let task = require_task(tx, id)?;
             if self.is_left_behind(tx, &task, session, reopen)? {
                 let token = task.lease.as_ref().map(|lease| lease.token);
-                let (_, change) =
-                    task_rules::decide(&task, TaskInput::Release { token }, tx.now())?;
-                tx.record(Some(session), change)?;
+                move_in(tx, Some(session), &task, TaskInput::Release { token })?;
             }
             let is_closed = matches!(
                 task.status,
@@ -255,8 +253,7 @@ impl Engine {
                     | TaskStatus::Completed
             );
             if reopen && is_closed {
-                let (_, change) = task_rules::decide(&task, TaskInput::Reopen, tx.now())?;
-                tx.record(Some(session), change)?;
+                move_in(tx, Some(session), &task, TaskInput::Reopen)?;
             }
         }
         Ok(claim_in(tx, session, id, self.settings.lease_ttl)?.task)

@@ -8,7 +8,7 @@ use weald_core::message::{Draft, MessageType, Urgency};
 use weald_core::name::SessionName;
 use weald_core::store::{AgentFilter, Durability, Write};
 use weald_core::task::{Task, TaskStatus};
-use weald_core::task_rules::{self, TaskInput};
+use weald_core::task_rules::TaskInput;
 use weald_core::tree::{Tree, TreeStatus};
 use weald_core::tree_rules::TreeInput;
 
@@ -17,7 +17,7 @@ use weald_git::{MergeRequest, Merged, merge_trees};
 use super::LandError;
 use super::candidate::tree_of;
 use crate::steps::step;
-use crate::tasks::{TaskError, require_task};
+use crate::tasks::{TaskError, move_in, require_task};
 use crate::trees::{BranchOutcome, RemoveRequest, Trees};
 
 /// Who writes messages about landings.
@@ -287,9 +287,7 @@ fn move_started(
         owner: task.owner.clone(),
     });
     for step in opening.into_iter().chain(start).chain([input]) {
-        let (next, change) = task_rules::decide(&task, step, tx.now())?;
-        tx.record(actor, change)?;
-        task = next;
+        task = move_in(tx, actor, &task, step)?;
     }
     Ok(())
 }

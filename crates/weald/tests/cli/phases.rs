@@ -59,6 +59,11 @@ fn p4_phases_share_a_tree_and_a_failure_goes_back_with_what_to_fix() {
     assert_eq!(told["phase"]["outcome"], "passed");
     assert_eq!(told["task"]["status"], "completed");
     assert_eq!(told["landing"]["status"], "landed");
+    let cleanup = &told["landing"]["cleanup"];
+    assert_eq!(
+        cleanup["directory"], "trashed",
+        "nobody is there any more: {cleanup}"
+    );
     let order = "plan\nbuild\nreview\nbuild\nagain\nreview\nqa\n";
     assert_eq!(show(&env, "order"), order);
     let agents = ended(&env);
