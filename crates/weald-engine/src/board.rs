@@ -16,7 +16,7 @@ use crate::engine::Engine;
 use crate::place::Place;
 use crate::sessions::SessionView;
 
-/// How many tasks of a kind the board names.
+/// How many of the tasks that are ready the board names.
 const NAMED: u64 = 8;
 
 /// What a person sees first.
@@ -28,7 +28,7 @@ pub struct Board {
     pub ready_count: u64,
     /// The next ones to claim.
     pub ready: Vec<Task>,
-    /// What is being worked on.
+    /// What is being worked on: all of it.
     pub in_progress: Vec<Task>,
     /// Trees that are there or should be.
     pub trees: Vec<Tree>,
@@ -80,7 +80,7 @@ impl Engine {
                 counts: counts(tx)?,
                 ready_count: tx.count_tasks(&some(TaskClass::Ready))?,
                 ready: tx.tasks(&some(TaskClass::Ready))?,
-                in_progress: tx.tasks(&some(TaskClass::Status(TaskStatus::InProgress)))?,
+                in_progress: tx.tasks(&all(TaskClass::Status(TaskStatus::InProgress)))?,
                 trees: tx.trees()?.into_iter().filter(Tree::is_live).collect(),
                 queue: tx.open_landings()?,
                 queue_paused: tx.queue()?.paused,
@@ -109,6 +109,13 @@ fn some(class: TaskClass) -> TaskFilter {
     }
 }
 
+fn all(class: TaskClass) -> TaskFilter {
+    TaskFilter {
+        limit: None,
+        ..some(class)
+    }
+}
+
 fn counts(tx: &dyn Read) -> Result<Vec<(TaskStatus, u64)>, StoreError> {
     let mut counts = Vec::new();
     for status in TaskStatus::ALL {
@@ -129,11 +136,7 @@ fn stuck_tasks(tx: &dyn Read) -> Result<Vec<(Task, Option<Landing>)>, StoreError
         TaskStatus::Failed,
         TaskStatus::Blocked,
     ] {
-        let filter = TaskFilter {
-            limit: None,
-            ..some(TaskClass::Status(status))
-        };
-        let tasks = tx.tasks(&filter)?.into_iter();
+        let tasks = tx.tasks(&all(TaskClass::Status(status)))?.into_iter();
         let waits = |task: &Task| status != TaskStatus::InProgress || task.parked.is_some();
         for task in tasks.filter(waits) {
             let landing = match &task.worktree {

@@ -16,6 +16,7 @@ use weald_core::config::{ConfigError, Origin};
 use weald_core::message::MessageRefusal;
 use weald_core::session::SessionTaken;
 use weald_core::store::StoreError;
+use weald_core::task::TaskStatus;
 use weald_core::task_rules::TaskRefusal;
 use weald_engine::{ConfigFileError, IdentityError, MessageError, SessionError, TaskError};
 use weald_git::{DiscoverError, GitError};
@@ -226,12 +227,18 @@ impl From<TaskRefusal> for Failure {
                 legal,
             } => {
                 let names: Vec<_> = legal.iter().map(|status| status.as_str()).collect();
+                let hint = match from {
+                    TaskStatus::Completed | TaskStatus::Cancelled => {
+                        format!("weald task reopen {task}")
+                    }
+                    _ => format!("weald task show {task}"),
+                };
                 Self::new(
                     "illegal_move",
                     exit::REFUSED,
                     format!("{message}; from there: {}", names.join(", ")),
                 )
-                .hint(format!("weald task show {task}"))
+                .hint(hint)
                 .details(json!({"task": task, "from": from, "to": to, "legal": legal}))
             }
             TaskRefusal::StaleToken {

@@ -108,8 +108,12 @@ impl Ui {
 
     fn narrate(&self, prefix: &str, text: &str) {
         let mut err = AutoStream::new(io::stderr().lock(), self.color);
+        let prefix = match prefix {
+            "" => String::new(),
+            prefix => paint(style::WARNING, prefix),
+        };
         // With stderr closed there is nobody to tell.
-        let _ = writeln!(err, "{}{}", paint(style::WARNING, prefix), clean(text));
+        let _ = writeln!(err, "{prefix}{}", clean(text));
     }
 
     /// Prints an error and gives its exit code.
@@ -161,6 +165,14 @@ pub fn clean(text: &str) -> String {
 /// The same for a name in a list: it stays on its line.
 pub fn clean_line(text: &str) -> String {
     clean(text).replace(['\n', '\t'], "\u{fffd}")
+}
+
+/// Words, and why, if that is known.
+pub fn because(words: String, why: &str) -> String {
+    match why.trim().is_empty() {
+        true => words,
+        false => format!("{words}: {why}"),
+    }
 }
 
 /// As much of a text as fits beside what takes `used` columns of a line.

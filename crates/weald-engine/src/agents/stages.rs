@@ -27,21 +27,31 @@ pub struct StageView {
 impl Engine {
     /// The phases of a task since it last landed, in the order in which they came; none for a task without any.
     pub fn stages(&self, task: &TaskId) -> Result<Vec<StageView>, AgentError> {
-        let agents = self.agents_on(task)?;
-        let mut stages: Vec<StageView> = Vec::new();
-        for agent in since_landing(&agents) {
-            let Some(phase) = agent.phase() else {
-                continue;
-            };
-            let before = stages.iter().position(|stage| stage.phase == phase);
-            let runs = before.map_or(0, |before| stages.remove(before).runs);
-            stages.push(StageView {
-                runs: runs + 1,
-                ..stage(agent, phase)
-            });
-        }
-        Ok(stages)
+        Ok(stages_in(&self.agents_on(task)?))
     }
+
+    /// The same as they stood when an agent began: that of the landing, say.
+    pub fn stages_before(&self, agent: &Agent) -> Result<Vec<StageView>, AgentError> {
+        let mut agents = self.agents_on(&agent.task)?;
+        agents.retain(|other| other.id < agent.id);
+        Ok(stages_in(&agents))
+    }
+}
+
+fn stages_in(agents: &[Agent]) -> Vec<StageView> {
+    let mut stages: Vec<StageView> = Vec::new();
+    for agent in since_landing(agents) {
+        let Some(phase) = agent.phase() else {
+            continue;
+        };
+        let before = stages.iter().position(|stage| stage.phase == phase);
+        let runs = before.map_or(0, |before| stages.remove(before).runs);
+        stages.push(StageView {
+            runs: runs + 1,
+            ..stage(agent, phase)
+        });
+    }
+    stages
 }
 
 fn stage(agent: &Agent, phase: &str) -> StageView {

@@ -134,12 +134,8 @@ impl Trees<'_> {
         if landing.interim || landing.status == LandingStatus::NothingToLand {
             return Ok("kept".to_owned());
         }
-        let landed = format!("landing {}", landing.id);
-        let report = match self.reported(landing, id)? {
-            Some(words) => format!("{words}\n({landed})"),
-            None => landed,
-        };
-        match self.complete_landed(id, landing.task_token, Some(report)) {
+        let report = self.reported(landing, id)?;
+        match self.complete_landed(id, landing.task_token, report) {
             Ok(()) => Ok("completed".to_owned()),
             Err(error) => {
                 self.engine

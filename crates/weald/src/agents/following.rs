@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-use weald_core::agent::{Agent, AgentId, Wanted};
+use weald_core::agent::{Agent, AgentId, AgentStatus, Goal, Wanted};
 use weald_core::agent_rules::AgentInput;
 use weald_engine::agents::drivers::{Driver, Observed, driver_for};
 use weald_engine::{LOG_FILE, agent_folder};
@@ -56,6 +56,17 @@ pub fn follow(
         }
         if let Some(signal) = interrupted().filter(|_| !is_asked) {
             is_asked = true;
+            if agent.status == AgentStatus::Finishing {
+                let lands = if agent.goal == Goal::Land {
+                    " and lands"
+                } else {
+                    ""
+                };
+                context
+                    .ui
+                    .note(&format!("{id} is finishing{lands}; Ctrl-C again leaves it"));
+                continue;
+            }
             context
                 .ui
                 .note(&format!("asking {id} to stop; what it wrote is kept"));
@@ -156,6 +167,12 @@ impl Tail {
     pub fn show(&mut self) -> Result<(), Failure> {
         let news = self.news()?;
         self.write(&news)
+    }
+
+    /// Shows the last whole lines of what is there, all of them without a number; `show` goes on behind them.
+    pub fn begin_with(&mut self, lines: Option<usize>) -> Result<(), Failure> {
+        let all = self.news()?;
+        self.write(last_lines(&all, lines))
     }
 
     /// Shows the last lines of what is there; all of them without a number.

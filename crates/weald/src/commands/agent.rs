@@ -112,20 +112,33 @@ fn answer(context: &Context<'_>, ground: &Ground, id: AgentId, told: &str) -> Re
 
 /// Agents in a table.
 pub fn print_table(out: &mut Out, views: &[AgentView]) -> io::Result<()> {
-    let mut table = Table::new(&["AGENT", "STATE", "IDLE", "TASK", "TREE", "LAST"]);
+    let with_names = views.iter().any(|view| own_name(&view.agent).is_some());
+    let mut heads = vec!["AGENT", "NAME", "STATE", "IDLE", "TASK", "TREE", "LAST"];
+    heads.retain(|head| with_names || *head != "NAME");
+    let mut table = Table::new(&heads);
     for view in views {
         let agent = &view.agent;
         let tree = agent.tree.as_ref().map(ToString::to_string);
-        table.row(vec![
-            (agent.id.to_string(), ACCENT),
+        let mut row = vec![(agent.id.to_string(), ACCENT)];
+        if with_names {
+            row.push((own_name(agent).unwrap_or_default(), Default::default()));
+        }
+        row.extend([
             (state(view), Default::default()),
             (idle(view), Default::default()),
             (format!("#{}", agent.task), Default::default()),
             (tree.unwrap_or_default(), Default::default()),
             (clean_line(last(view)), DIM),
         ]);
+        table.row(row);
     }
     table.print(out)
+}
+
+/// The name it works under, if that is not its id.
+pub fn own_name(agent: &Record) -> Option<String> {
+    let name = agent.session.to_string();
+    Some(name).filter(|name| *name != agent.id.to_string())
 }
 
 /// How an agent stands, in one word or two.

@@ -2,17 +2,19 @@
 
 use std::io::{self, Write};
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use weald_core::Timestamp;
+use weald_core::agent::Agent;
 use weald_core::name::SessionName;
-use weald_core::task::TaskStatus;
+use weald_core::task::Task;
+use weald_core::tree::Tree;
 use weald_engine::Board;
 
 use super::agent;
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::ui::{
-    ACCENT, DIM, Fields, HEADING, Out, ago, clean_line, fitting, left, paint, status_style,
+    ACCENT, DIM, Fields, HEADING, Out, ago, because, clean_line, fitting, left, paint, status_style,
 };
 
 /// Prints the board.
@@ -35,6 +37,8 @@ fn fields(board: &Board) -> Fields {
     Fields::new()
         .with("counts", &counts)
         .with("ready_count", &board.ready_count)
+        // All other lists are whole.
+        .with("total", &json!({"ready": board.ready_count}))
         .with("ready", &board.ready)
         .with("in_progress", &board.in_progress)
         .with("trees", &board.trees)
@@ -61,8 +65,9 @@ fn print(out: &mut Out, board: &Board, now: Timestamp) -> io::Result<()> {
         .map(|(status, count)| format!("{count} {}", paint(status_style(*status), status)))
         .collect();
     writeln!(out, "{} {}", paint(HEADING, "tasks:"), counts.join(", "))?;
-    print_tasks(out, board, now)?;
     print_agents(out, board)?;
+    print_in_progress(out, board, now)?;
+    print_ready(out, board)?;
     print_trees(out, board, now)?;
     print_queue(out, board, now)?;
     print_conflicts(out, board)?;
@@ -71,6 +76,14 @@ fn print(out: &mut Out, board: &Board, now: Timestamp) -> io::Result<()> {
 
 /// How many of a kind are named.
 const NAMED: usize = 12;
+
+/// How many of those that are ready are named beside agents: a board of ten agents fits a terminal of 24 lines.
+const READY_BESIDE_AGENTS: usize = 5;
+
+/// The agent that is on something, so that it is told once.
+fn has_agent(board: &Board, is_on: impl Fn(&Agent) -> bool) -> bool {
+    board.agents.iter().any(|view| is_on(&view.agent))
+}
 
 fn print_needs(out: &mut Out, board: &Board) -> io::Result<()> {
     if board.needs.is_empty() {
@@ -88,11 +101,14 @@ fn print_needs(out: &mut Out, board: &Board) -> io::Result<()> {
     writeln!(out)
 }
 
-fn print_tasks(out: &mut Out, board: &Board, now: Timestamp) -> io::Result<()> {
-    if !board.in_progress.is_empty() {
+/// What is in progress without an agent: by people, or waiting.
+fn print_in_progress(out: &mut Out, board: &Board, now: Timestamp) -> io::Result<()> {
+    let is_free = |task: &&Task| !has_agent(board, |agent| agent.task == task.id);
+    let others: Vec<_> = board.in_progress.iter().filter(is_free).collect();
+    if !others.is_empty() {
         writeln!(out, "\n{}", paint(HEADING, "in progress"))?;
     }
-    for task in &board.in_progress {
+    for task in others.iter().take(NAMED) {
         let id = format!("#{}", task.id);
         let owner = task.owner.as_ref().map_or("nobody", |owner| owner.as_str());
         let lease = task.lease.as_ref().map_or_else(String::new, |lease| {
@@ -102,23 +118,25 @@ fn print_tasks(out: &mut Out, board: &Board, now: Timestamp) -> io::Result<()> {
         let subject = fitting(&clean_line(&task.subject), id.len() + who.len() + 4);
         writeln!(out, "  {} {subject} {}", paint(ACCENT, id), paint(DIM, who))?;
     }
-    let in_progress = board
-        .counts
-        .iter()
-        .find(|(status, _)| *status == TaskStatus::InProgress)
-        .map_or(0, |(_, count)| *count);
-    more(out, in_progress, board.in_progress.len())?;
+    more(out, others.len() as u64, others.len().min(NAMED))
+}
+
+fn print_ready(out: &mut Out, board: &Board) -> io::Result<()> {
+    let room = match board.agents.is_empty() {
+        true => NAMED,
+        false => READY_BESIDE_AGENTS,
+    };
     if board.ready_count > 0 {
         let title = format!("ready ({})", board.ready_count);
         writeln!(out, "\n{}", paint(HEADING, title))?;
     }
-    for task in &board.ready {
+    for task in board.ready.iter().take(room) {
         let id = format!("#{}", task.id);
         let subject = fitting(&clean_line(&task.subject), id.len() + 6);
         let priority = task.priority;
         writeln!(out, "  {} {priority} {subject}", paint(ACCENT, id))?;
     }
-    more(out, board.ready_count, board.ready.len())
+    more(out, board.ready_count, board.ready.len().min(room))
 }
 
 fn print_agents(out: &mut Out, board: &Board) -> io::Result<()> {
@@ -129,14 +147,20 @@ fn print_agents(out: &mut Out, board: &Board) -> io::Result<()> {
     writeln!(out, "\n{}", paint(HEADING, title))?;
     for view in board.agents.iter().take(NAMED) {
         let id = view.agent.id.to_string();
-        let facts = format!(
-            "#{} {}, active {} ago",
-            view.agent.task,
-            agent::state(view),
-            agent::idle(view)
-        );
-        let last = fitting(&clean_line(agent::last(view)), id.len() + facts.len() + 5);
-        writeln!(out, "  {} {facts}  {}", paint(ACCENT, id), paint(DIM, last))?;
+        let name = agent::own_name(&view.agent);
+        let name = name.map_or(String::new(), |name| format!("{name} "));
+        let (task, state, idle) = (&view.agent.task, agent::state(view), agent::idle(view));
+        let facts = format!("{name}#{task} {state}, idle {idle}");
+        let subject = board.in_progress.iter().find(|known| known.id == *task);
+        let subject = subject.map_or("", |task| task.subject.as_str());
+        let doing = because(subject.to_owned(), agent::last(view));
+        let doing = fitting(&clean_line(&doing), id.len() + facts.len() + 5);
+        writeln!(
+            out,
+            "  {} {facts}  {}",
+            paint(ACCENT, id),
+            paint(DIM, doing)
+        )?;
     }
     more(
         out,
@@ -145,13 +169,16 @@ fn print_agents(out: &mut Out, board: &Board) -> io::Result<()> {
     )
 }
 
+/// Trees without an agent.
 fn print_trees(out: &mut Out, board: &Board, now: Timestamp) -> io::Result<()> {
-    if board.trees.is_empty() {
+    let is_free = |tree: &&Tree| !has_agent(board, |agent| agent.tree_id == Some(tree.id));
+    let trees: Vec<_> = board.trees.iter().filter(is_free).collect();
+    if trees.is_empty() {
         return Ok(());
     }
-    let title = format!("trees ({})", board.trees.len());
+    let title = format!("trees ({})", trees.len());
     writeln!(out, "\n{}", paint(HEADING, title))?;
-    for tree in board.trees.iter().take(NAMED) {
+    for tree in trees.iter().take(NAMED) {
         let task = tree
             .task
             .as_ref()
@@ -165,7 +192,7 @@ fn print_trees(out: &mut Out, board: &Board, now: Timestamp) -> io::Result<()> {
         let state = format!("{task}{}{running}, used {used} ago", tree.status.as_str());
         writeln!(out, "  {} {}", paint(ACCENT, &tree.name), paint(DIM, state))?;
     }
-    more(out, board.trees.len() as u64, board.trees.len().min(NAMED))
+    more(out, trees.len() as u64, trees.len().min(NAMED))
 }
 
 fn print_queue(out: &mut Out, board: &Board, now: Timestamp) -> io::Result<()> {

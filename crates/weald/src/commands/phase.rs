@@ -12,7 +12,7 @@ use weald_engine::{AgentRequest, Created, NewTree, holder};
 use weald_sandbox::catch_interrupts;
 
 use super::phase_told::{Outcome, answer};
-use super::work::{How, find_or_add, tell_placed};
+use super::work::{How, find, tell_placed};
 use crate::agents::following::{Show, follow};
 use crate::agents::launching::launch;
 use crate::completion;
@@ -46,7 +46,7 @@ impl Phase {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         ground.warn_of_settings(context);
-        let task = find_or_add(context, &ground, &self.task, false)?;
+        let task = find(&ground, &self.task)?;
         let first = self.only.as_ref().or(self.from.as_ref());
         go_on(
             context,

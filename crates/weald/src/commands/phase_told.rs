@@ -6,14 +6,14 @@ use serde_json::json;
 use weald_core::agent::Agent;
 use weald_core::landing::{Landing, LandingStatus};
 use weald_core::task::Task;
-use weald_engine::{StageView, stages_in_words};
+use weald_engine::{StageView, TreeView, stages_in_words};
 use weald_sandbox::interrupted;
 
-use super::work_told;
+use super::{land, work_told};
 use crate::context::{Context, Ground};
 use crate::errors::Failure;
 use crate::exit;
-use crate::ui::{Fields, Out, clean, clean_line};
+use crate::ui::{Fields, Out, because, clean, clean_line};
 
 /// How it came out.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -56,7 +56,11 @@ pub fn answer(
     let tree = agent.tree.as_ref();
     let tree = tree.and_then(|name| trees.named(Some(name.as_str())).ok());
     let view = tree.map(|tree| trees.view(tree));
-    let stages = engine.stages(&agent.task)?;
+    let stages = match outcome {
+        // What has landed is settled, and told here all the same.
+        Outcome::Passed => engine.stages_before(agent)?,
+        _ => engine.stages(&agent.task)?,
+    };
     context.tell(engine);
     context.ui.answer(
         || {
@@ -70,9 +74,19 @@ pub fn answer(
                 .with("task", &task)
                 .with("tree", &view)
                 .with("agent", agent)
-                .with("landing", &landing)
+                .with("landing", &landing.as_ref().map(land::as_json))
         },
-        |out| tell(out, outcome, agent, &task, landing.as_ref(), &stages),
+        |out| {
+            tell(
+                out,
+                outcome,
+                agent,
+                &task,
+                landing.as_ref(),
+                &stages,
+                view.as_ref(),
+            )
+        },
     )?;
     Ok(exit_of(outcome, agent, landing.as_ref()))
 }
@@ -95,11 +109,12 @@ fn tell(
     task: &Task,
     landing: Option<&Landing>,
     stages: &[StageView],
+    view: Option<&TreeView>,
 ) -> io::Result<()> {
     let (id, phase) = (&task.id, agent.phase().unwrap_or_default());
     let words = stages_in_words(stages);
     match outcome {
-        Outcome::Passed => return work_told::tell(out, agent, task, landing),
+        Outcome::Passed => return work_told::tell(out, agent, task, landing, view),
         Outcome::Blocked => {
             let report = task.report.as_deref().unwrap_or_default();
             writeln!(out, "✗ task {id} is blocked: {}", clean(report))?;
@@ -107,13 +122,15 @@ fn tell(
         Outcome::Stopped => {
             let why = agent.end.as_ref().map(|end| clean_line(&end.why));
             let why = why.unwrap_or_default();
-            writeln!(out, "✗ phase {phase} was not completed: {why}")?;
+            let told = format!("✗ phase {phase} was not completed");
+            writeln!(out, "{}", because(told, &why))?;
         }
         Outcome::Only => writeln!(out, "phase {phase} is done")?,
     }
     writeln!(out, "  so far: {words}")?;
-    if let (Some(tree), Some(branch)) = (&agent.tree, &agent.branch) {
-        writeln!(out, "  kept: worktree {tree} (branch {branch})")?;
+    if let Some(tree) = view.map(|view| &view.tree) {
+        let path = tree.path.display();
+        writeln!(out, "  kept: worktree {path} (branch {})", tree.branch)?;
     }
     writeln!(out, "  output: weald agent logs {}", agent.id)?;
     writeln!(out, "  go on: weald phase {id}")

@@ -22,7 +22,7 @@ use crate::completion;
 use crate::context::{Context, Ground};
 use crate::errors::Failure;
 use crate::exit;
-use crate::ui::{Fields, Out, clean_line};
+use crate::ui::{Fields, Out, because, clean_line};
 
 /// How much of the end of a log is looked at, and how many lines of it are shown.
 const TAIL: u64 = 8 * 1024;
@@ -214,7 +214,10 @@ fn gather(context: &Context<'_>, ground: &Ground, found: &Resumption) -> Result<
     }
     let id = &task.id;
     let words = |choice: &str| format!("weald rescue {id} {choice}");
-    let choices = ["--continue", "--restart", "--patch FILE", "--trash"];
+    let choices = match name {
+        Some(_) => &["--continue", "--restart", "--patch FILE", "--trash"][..],
+        None => &["--continue", "--restart"],
+    };
     Ok(Evidence {
         task: id.clone(),
         diagnosis: found.diagnosis,
@@ -333,11 +336,8 @@ fn print(out: &mut Out, evidence: &Evidence) -> io::Result<()> {
             let code = agent
                 .code
                 .map_or(String::new(), |code| format!(", exit code {code}"));
-            writeln!(
-                out,
-                "task {task}: agent {} is over ({how}){code}: {why}",
-                agent.id
-            )?;
+            let told = format!("task {task}: agent {} is over ({how}){code}", agent.id);
+            writeln!(out, "{}", because(told, &why))?;
         }
     }
     if !evidence.last_output.is_empty() {

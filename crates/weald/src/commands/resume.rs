@@ -1,18 +1,21 @@
 //! `weald resume`
 
+use std::io::Write;
+
 use clap::Args;
 use weald_core::resuming::Diagnosis;
 use weald_core::task::TaskStatus;
-use weald_engine::Resumption;
+use weald_core::tree::TreeStatus;
+use weald_engine::{Resumption, TreeView};
 
 use super::phase;
-use super::work::{self, How, find_or_add};
+use super::work::{self, How, find};
 use super::work_in_main;
 use crate::completion;
 use crate::context::{Context, Ground};
 use crate::errors::Failure;
 use crate::exit;
-use crate::ui::Fields;
+use crate::ui::{Fields, because};
 
 /// Go on with a task where its last agent ended
 ///
@@ -48,10 +51,10 @@ impl Resume {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         ground.warn_of_settings(context);
-        let task = find_or_add(context, &ground, &self.task, false)?;
+        let task = find(&ground, &self.task)?;
         let found = ground.trees(context)?.diagnose(&task)?;
         match found.diagnosis {
-            Diagnosis::Completed => return completed(context, &found),
+            Diagnosis::Completed => return completed(context, &ground, &found),
             Diagnosis::Running => return self.running(context, &ground, &found),
             _ => tell(context, &found),
         }
@@ -107,23 +110,53 @@ impl Resume {
     }
 }
 
-fn completed(context: &Context<'_>, found: &Resumption) -> Result<u8, Failure> {
+fn completed(context: &Context<'_>, ground: &Ground, found: &Resumption) -> Result<u8, Failure> {
     let task = &found.task;
+    let left = unlanded(context, ground, found)?;
     context.ui.answer(
         || {
             Fields::new()
                 .with("task", task)
                 .with("diagnosis", &found.diagnosis)
+                .with("unlanded", &left)
         },
         |out| {
-            use std::io::Write;
             writeln!(
                 out,
                 "task {} is completed; to open it again: weald task reopen {}",
                 task.id, task.id
-            )
+            )?;
+            let Some(view) = &left else { return Ok(()) };
+            let (tree, count) = (&view.tree, view.ahead.unwrap_or(0));
+            writeln!(
+                out,
+                "  {count} commits of it are not on {} yet: {} (branch {})",
+                tree.target,
+                tree.path.display(),
+                tree.branch
+            )?;
+            writeln!(out, "  land it: weald land {}", tree.name)
         },
     )
+}
+
+/// The tree of a completed task, if it holds commits that did not land.
+fn unlanded(
+    context: &Context<'_>,
+    ground: &Ground,
+    found: &Resumption,
+) -> Result<Option<TreeView>, Failure> {
+    let trees = ground.trees(context)?;
+    let of_agent = found.newest.as_ref().and_then(|agent| agent.tree.clone());
+    let name = found.task.worktree.clone().or(of_agent);
+    let tree = name.and_then(|name| trees.named(Some(name.as_str())).ok());
+    let view = tree.map(|tree| trees.view(tree));
+    let holds = |view: &TreeView| {
+        view.ahead.is_some_and(|ahead| ahead > 0)
+            && view.landed.is_none()
+            && view.tree.status != TreeStatus::Landed
+    };
+    Ok(view.filter(holds))
 }
 
 fn tell(context: &Context<'_>, found: &Resumption) {
@@ -131,13 +164,9 @@ fn tell(context: &Context<'_>, found: &Resumption) {
     let text = match (found.diagnosis, &found.newest) {
         (Diagnosis::Fresh, _) | (_, None) => format!("no agent worked on task {task} yet"),
         (diagnosis, Some(agent)) => {
-            let why = agent.end.as_ref().map(|end| end.why.clone());
+            let why = agent.end.as_ref().map_or("", |end| end.why.as_str());
             let word = diagnosis.as_str().replace('_', " ");
-            format!(
-                "the last agent, {} ({word}): {}",
-                agent.id,
-                why.unwrap_or_default()
-            )
+            because(format!("the last agent, {} ({word})", agent.id), why)
         }
     };
     context.ui.note(&text);

@@ -9,7 +9,7 @@ use weald_engine::{AgentRequest, Created, NewTask, NewTree, Outcome as Made};
 use weald_sandbox::{catch_interrupts, interrupted};
 
 use super::ensure::is_foreign_tree;
-use super::work_in_main;
+use super::{land, work_in_main};
 use crate::agents::following::{Show, follow};
 use crate::agents::launching::launch;
 use crate::completion;
@@ -48,10 +48,10 @@ pub struct Work {
 #[derive(Args, Clone)]
 pub struct How {
     /// Land what comes out (default: work.land)
-    #[arg(long, overrides_with = "no_land")]
+    #[arg(long, conflicts_with = "no_land")]
     land: bool,
     /// Keep what comes out in its tree
-    #[arg(long, overrides_with = "land")]
+    #[arg(long)]
     no_land: bool,
     /// Which model
     #[arg(long, value_name = "MODEL")]
@@ -105,7 +105,18 @@ impl Work {
         ground.warn_of_settings(context);
         let request = self.how.request(&ground);
         ground.trees(context)?.require_driver(&request)?;
-        let task = find_or_add(context, &ground, &self.task, self.new)?;
+        let task = find_or_add(context, &ground, &self.task, self.new).map_err(|failure| {
+            let is_unknown = failure.code == "task_not_found";
+            let new = format!(
+                "weald task list; for a new task: weald work --new {:?}",
+                self.task
+            );
+            if is_unknown {
+                failure.hint(new)
+            } else {
+                failure
+            }
+        })?;
         let _ = self.yes;
         if self.no_worktree {
             return work_in_main::begin(context, &ground, &task, &request, self.detach);
@@ -126,9 +137,6 @@ pub fn begin(
         catch_interrupts();
     }
     let new = place_of(context, ground)?;
-    if new.name.is_none() && ground.engine.task(task)?.task.worktree.is_none() {
-        context.ui.note("Creating isolated worktree...");
-    }
     let told = |agent: &Agent, created: &Created| tell_placed(context, agent, created);
     let launched = launch(context, ground, Some(task), request, new, told)?;
     context.tell(&ground.engine);
@@ -137,7 +145,7 @@ pub fn begin(
         context.ui.note(&format!(
             "{id} works on it; follow it with: weald agent attach {id}"
         ));
-        return answer(context, ground, &launched);
+        return answer(context, ground, &ground.engine.agent(id)?);
     }
     let agent = follow(context, ground, id, Show::Output)?;
     answer(context, ground, &agent)
@@ -192,23 +200,43 @@ pub fn find_or_add(
     if new {
         return add();
     }
-    match text.parse::<TaskId>() {
-        Ok(id) => match engine.task(&id) {
-            Ok(_) => Ok(id),
-            Err(error) => Err(Failure::from(error).hint(format!(
-                "to make a task of these words: weald work --new {text:?}"
-            ))),
-        },
-        Err(_) if is_subject(text) => add(),
-        Err(error) => Err(Failure::new("bad_id", exit::USAGE, error.to_string())
-            .hint("a new task's subject has a space in it; with --new it may be anything")),
+    if text.parse::<TaskId>().is_err() && text.trim().contains(' ') {
+        return match odd_part(text) {
+            None => add(),
+            Some(odd) => Err(Failure::new(
+                "bad_id",
+                exit::USAGE,
+                format!("{text:?} is no id, and {odd} is not taken in the subject of a new task"),
+            )
+            .hint("with --new a subject may be anything: weald work --new SUBJECT")),
+        };
+    }
+    find(ground, text)
+}
+
+/// The task with this id.
+pub fn find(ground: &Ground, text: &str) -> Result<TaskId, Failure> {
+    let id: TaskId = text.parse().map_err(|error: weald_core::id::TaskIdError| {
+        Failure::new("bad_id", exit::USAGE, error.to_string())
+            .hint("weald task list; the subject of a new task has a space in it")
+    })?;
+    match ground.engine.task(&id) {
+        Ok(_) => Ok(id),
+        Err(error) => Err(Failure::from(error).hint("weald task list")),
     }
 }
 
-/// Words with a space between them, and nothing that a shell or a path is made of.
-fn is_subject(text: &str) -> bool {
-    let odd = |c: char| ";|&`$<>\\".contains(c) || c.is_control();
-    text.trim().contains(' ') && !text.contains(odd) && !text.starts_with(['-', '.', '/'])
+/// What of a shell or a path is in words that should be a subject: somebody may have meant something else by it.
+fn odd_part(text: &str) -> Option<String> {
+    let shell = [";", "`", "$(", "|", "&&", "<", ">"];
+    let start = text.chars().next().filter(|first| "-./".contains(*first));
+    let control = || text.chars().find(|c| c.is_control());
+    let found = shell.into_iter().find(|part| text.contains(part));
+    match (start, found) {
+        (Some(start), _) => Some(format!("{start:?} at its beginning")),
+        (None, Some(part)) => Some(format!("{part:?}")),
+        (None, None) => control().map(|control| format!("{control:?}")),
+    }
 }
 
 /// Says where an agent works.
@@ -222,6 +250,9 @@ pub fn tell_placed(context: &Context<'_>, agent: &Agent, created: &Created) {
     let ui = context.ui;
     for note in &created.notes {
         ui.warn(note);
+    }
+    if created.outcome == Made::Created && !ui.is_json() {
+        ui.note("Creating isolated worktree...");
     }
     ui.note(&format!("✓ {how}: {}", tree.path.display()));
     ui.note(&format!("  Branch: {}", tree.branch));
@@ -252,9 +283,9 @@ pub fn answer(context: &Context<'_>, ground: &Ground, agent: &Agent) -> Result<u
                 .with("tree", &view)
                 .with("agent", agent)
                 .with("exit", &agent.code)
-                .with("landing", &landing)
+                .with("landing", &landing.as_ref().map(land::as_json))
         },
-        |out| super::work_told::tell(out, agent, &task, landing.as_ref()),
+        |out| super::work_told::tell(out, agent, &task, landing.as_ref(), view.as_ref()),
     )?;
     Ok(match agent.end.as_ref().map(|end| end.outcome) {
         None | Some(Outcome::Done) => exit::DONE,

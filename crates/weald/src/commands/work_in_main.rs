@@ -36,7 +36,7 @@ pub fn begin(
     let agent = start_in_main(context, ground, task, &request)?;
     context.tell(&ground.engine);
     if detach {
-        return answer(context, ground, &agent);
+        return answer(context, ground, &ground.engine.agent(agent.id)?);
     }
     let agent = follow(context, ground, agent.id, Show::Output)?;
     answer(context, ground, &agent)

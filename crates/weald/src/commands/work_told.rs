@@ -2,11 +2,12 @@
 
 use std::io::{self, Write};
 
-use weald_core::agent::{Agent, Outcome};
+use weald_core::agent::{Agent, Goal, Outcome};
 use weald_core::landing::Landing;
 use weald_core::task::Task;
+use weald_engine::TreeView;
 
-use crate::ui::{Out, clean, clean_line};
+use crate::ui::{Out, because, clean, clean_line};
 
 /// Tells it.
 pub fn tell(
@@ -14,6 +15,7 @@ pub fn tell(
     agent: &Agent,
     task: &Task,
     landing: Option<&Landing>,
+    tree: Option<&TreeView>,
 ) -> io::Result<()> {
     let id = &task.id;
     let Some(end) = &agent.end else {
@@ -34,7 +36,8 @@ pub fn tell(
         }
         (outcome, _) => {
             let how = outcome.as_str().replace('_', " ");
-            writeln!(out, "✗ Agent {} is over ({how}): {why}", agent.id)?;
+            let told = format!("✗ Agent {} is over ({how})", agent.id);
+            writeln!(out, "{}", because(told, &why))?;
         }
     }
     if let Some(report) = agent
@@ -44,10 +47,23 @@ pub fn tell(
     {
         writeln!(out, "{}", clean(report.report.trim()))?;
     }
-    if end.outcome != Outcome::Done {
-        kept(out, agent, task)?;
+    match (end.outcome, tree) {
+        (Outcome::Done, Some(view)) if agent.goal == Goal::Finish => not_landed_yet(out, view),
+        (Outcome::Done, _) => Ok(()),
+        _ => kept(out, agent, task, tree),
     }
-    Ok(())
+}
+
+/// The work is done, and nobody asked for it to land.
+fn not_landed_yet(out: &mut Out, view: &TreeView) -> io::Result<()> {
+    let tree = &view.tree;
+    writeln!(
+        out,
+        "  its work: {} (branch {})",
+        tree.path.display(),
+        tree.branch
+    )?;
+    writeln!(out, "  land it: weald land {}", tree.name)
 }
 
 fn landed(out: &mut Out, landing: &Landing) -> io::Result<()> {
@@ -68,11 +84,14 @@ fn landed(out: &mut Out, landing: &Landing) -> io::Result<()> {
     )
 }
 
-fn kept(out: &mut Out, agent: &Agent, task: &Task) -> io::Result<()> {
+fn kept(out: &mut Out, agent: &Agent, task: &Task, view: Option<&TreeView>) -> io::Result<()> {
     if let (Some(tree), Some(branch)) = (&agent.tree, &agent.branch) {
+        let path = view.map_or(tree.to_string(), |view| {
+            view.tree.path.display().to_string()
+        });
         writeln!(
             out,
-            "  kept: worktree {tree} (branch {branch}); what it holds: weald diff {tree}"
+            "  kept: worktree {path} (branch {branch}); what it holds: weald diff {tree}"
         )?;
     }
     writeln!(out, "  output: weald agent logs {}", agent.id)?;

@@ -116,7 +116,7 @@ impl Shift<'_> {
             .idle_timeout
             .unwrap_or_else(|| config.duration("worker.idle_timeout"))
             .unsigned_abs();
-        let mut idle_since = Instant::now();
+        let (mut idle_since, mut waits) = (Instant::now(), false);
         loop {
             if let Some(signal) = interrupted() {
                 return Ok(128 + signal);
@@ -126,12 +126,17 @@ impl Shift<'_> {
             }
             match self.next()? {
                 Some(agent) => {
-                    idle_since = Instant::now();
+                    (idle_since, waits) = (Instant::now(), false);
                     if agent.end.as_ref().map(|end| end.outcome) == Some(Outcome::Stopped) {
                         return Ok(interrupted().map_or(exit::DONE, |signal| 128 + signal));
                     }
                 }
                 None if idle_since.elapsed() >= limit => return Ok(exit::DONE),
+                None if !waits => {
+                    waits = true;
+                    let note = format!("{}: waits for work", self.name);
+                    self.context.ui.note(&note);
+                }
                 None => self.rest(poll.min(limit.saturating_sub(idle_since.elapsed())))?,
             }
         }
@@ -147,7 +152,13 @@ impl Shift<'_> {
             None,
             &self.request,
             NewTree::default(),
-            |_, _| (),
+            |agent, created| {
+                let begun = format!(
+                    "{}: task {} begun ({} in {})",
+                    self.name, agent.task, agent.id, created.tree.name
+                );
+                context.ui.note(&begun);
+            },
         );
         let agent = match launched {
             Ok(launched) => follow(context, ground, launched.id, Show::Nothing)?,

@@ -314,12 +314,12 @@ impl From<BindRefusal> for Failure {
             BindRefusal::Task(refusal) => refusal.into(),
             BindRefusal::TaskBound { task, tree } => {
                 Self::new("task_bound", exit::REFUSED, message)
-                    .hint(format!("weald task unbind {task}, or --rebind"))
+                    .hint(format!("weald task unbind {task}"))
                     .details(json!({"task": task, "tree": tree}))
             }
             BindRefusal::TreeBound { tree, task } => {
                 Self::new("tree_bound", exit::REFUSED, message)
-                    .hint(format!("weald task unbind {task}, or --rebind"))
+                    .hint(format!("weald task unbind {task}"))
                     .details(json!({"task": task, "tree": tree}))
             }
             BindRefusal::NotBound { task } => Self::new("not_bound", exit::REFUSED, message)

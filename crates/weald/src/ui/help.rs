@@ -40,6 +40,7 @@ const GROUPS: &[(&str, &[&str])] = &[
 ];
 
 const EXAMPLE: &str = "  weald task add \"Fix the login\" --priority P1
+  weald work 1 -- claude          # or, by hand:
   weald new fix-login --task 1
   weald run fix-login -- sh -c 'echo done > notes && git add . && git commit -m notes'
   weald land fix-login

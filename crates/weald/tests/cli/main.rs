@@ -11,6 +11,7 @@ mod agent_views;
 mod agents_dying;
 mod agents_ends;
 mod agents_takeover;
+mod agents_told;
 mod agents_workers;
 mod broker;
 mod broker_hostile;

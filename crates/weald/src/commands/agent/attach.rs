@@ -17,12 +17,18 @@ use crate::exit;
 
 /// Follow an agent, and talk to it
 ///
-/// Shows its output until it is over. A line that you type goes into its inbox: an agent whose input is open reads it at
+/// Shows the last lines of its output, and what comes until it is over. A line that you type goes into its inbox: an agent whose input is open reads it at
 /// once. Ctrl-C leaves, and the agent goes on; a second one ends this command at once.
 #[derive(Args)]
 pub struct Attach {
     #[command(flatten)]
     which: Which,
+    /// Begin with so many of its last lines
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    tail: usize,
+    /// Begin with everything that it wrote
+    #[arg(long, conflicts_with = "tail")]
+    all: bool,
     #[command(flatten)]
     session: SessionArg,
 }
@@ -35,6 +41,7 @@ impl Attach {
         let id = self.which.find(&ground)?.id;
         let typed = typed_lines();
         let mut tail = Tail::new(context, &ground, id)?;
+        tail.begin_with((!self.all).then_some(self.tail))?;
         loop {
             ground.engine.reap_agents()?;
             let agent = ground.engine.agent(id)?;

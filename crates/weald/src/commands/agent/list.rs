@@ -26,7 +26,7 @@ pub struct List {
     /// In which order
     #[arg(long, value_name = "ORDER", default_value = "id")]
     sort: Sort,
-    /// At most so many
+    /// At most so many; 0 is all of them
     #[arg(long, value_name = "N", default_value_t = 20)]
     limit: usize,
     /// After so many
@@ -75,7 +75,7 @@ impl List {
                 Sort::Task => AgentSort::Task,
             },
             since: self.since,
-            limit: Some(self.limit),
+            limit: Some(self.limit).filter(|limit| *limit > 0),
             offset: self.offset,
         };
         let list = ground.engine.agent_list(&ground.place, &query)?;

@@ -9,7 +9,7 @@ use weald_engine::AgentView;
 use super::{Which, idle, state};
 use crate::context::Context;
 use crate::errors::Failure;
-use crate::ui::{ACCENT, Fields, Out, ago, clean, clean_line, paint};
+use crate::ui::{ACCENT, Fields, Out, ago, because, clean, clean_line, paint};
 
 /// Tell how one agent is doing
 #[derive(Args)]
@@ -34,12 +34,15 @@ impl Pulse {
 
 fn told(out: &mut Out, view: &AgentView, now: Timestamp) -> io::Result<()> {
     let agent = &view.agent;
+    let (state, condition) = (state(view), view.condition.as_str());
+    let condition = match state == condition {
+        true => String::new(),
+        false => format!(" ({condition})"),
+    };
     writeln!(
         out,
-        "{} {} ({}), attempt {} on task {}",
+        "{} {state}{condition}, attempt {} on task {}",
         paint(ACCENT, agent.id),
-        state(view),
-        view.condition.as_str(),
         agent.attempt,
         agent.task
     )?;
@@ -88,7 +91,7 @@ fn told(out: &mut Out, view: &AgentView, now: Timestamp) -> io::Result<()> {
             agent
                 .end
                 .as_ref()
-                .map(|end| format!("{} ago: {}", ago(end.at, now), clean_line(&end.why))),
+                .map(|end| because(format!("{} ago", ago(end.at, now)), &clean_line(&end.why))),
         ),
     ] {
         if let Some(value) = value {

@@ -5,6 +5,7 @@ use weald_core::agent::Agent;
 use weald_core::agent_rules::AgentRefusal;
 use weald_core::message::{Draft, Message, MessageType, Urgency};
 use weald_engine::AgentError;
+use weald_engine::agents::drivers::driver_for;
 
 use super::Which;
 use crate::cli::SessionArg;
@@ -41,8 +42,21 @@ impl Steer {
         };
         let message = send(&ground, &agent, from, priority, self.text)?;
         context.tell(&ground.engine);
+        if !is_listening(&ground, &agent) {
+            let note = format!(
+                "{} ({}) reads no input while it works: it finds this only by `weald msg inbox`",
+                agent.id, agent.driver
+            );
+            context.ui.note(&note);
+        }
         print_messages(context, &[message], "")
     }
+}
+
+/// Whether an agent's input stays open, so that words reach it while it works.
+fn is_listening(ground: &Ground, agent: &Agent) -> bool {
+    let driver = driver_for(ground.config(), Some(&agent.driver), &[]);
+    driver.is_ok_and(|driver| driver.say("").is_some())
 }
 
 /// Puts words into an agent's inbox; one that is over reads nothing.

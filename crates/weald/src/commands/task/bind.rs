@@ -49,7 +49,15 @@ impl Bind {
             owner: self.owner,
             rebind: self.rebind,
         };
-        let task = ground.trees(context)?.bind(&self.id, &self.tree, how)?;
+        let bound = ground.trees(context)?.bind(&self.id, &self.tree, how);
+        let task = bound.map_err(|error| {
+            let failure = Failure::from(error);
+            let is_bound = ["task_bound", "tree_bound"].contains(&failure.code.as_ref());
+            match failure.hint.clone().filter(|_| is_bound) {
+                Some(hint) => failure.hint(format!("{hint}, or --rebind")),
+                None => failure,
+            }
+        })?;
         context.tell(&ground.engine);
         print_task(context, &task)
     }
