@@ -130,3 +130,55 @@ fn p11_a_watch_streams_what_changes_until_it_is_interrupted() {
     kill_process(Pid::from_child(&watch), Signal::INT).unwrap();
     assert!(watch.wait().unwrap().success());
 }
+
+/// As many agents as a person watches at once, on one screen.
+#[test]
+fn p11_ten_agents_fit_a_screen_one_row_each() {
+    let env = repository();
+    let names = ["--name", "alice"];
+    let mut ids = Vec::new();
+    for number in 0..10 {
+        let subject =
+            format!("Task number {number} with a long subject that goes on and on and on");
+        let flags = if number == 3 { &names[..] } else { &[] };
+        let agent = spawn(&env, &subject, flags, UNTIL_TOLD);
+        ids.push(agent["id"].as_str().unwrap().to_owned());
+    }
+    for number in 0..9 {
+        env.ok(&["task", "add", &format!("Later {number}")]);
+    }
+    for id in &ids {
+        until_state(&env, id, "running");
+    }
+    let board = env.weald(&[]).stdout;
+    assert!(board.lines().count() <= 24, "{board}");
+    let widest = board.lines().map(|line| line.chars().count()).max();
+    assert!(widest <= Some(80), "{board}");
+    for (number, id) in ids.iter().enumerate() {
+        let rows: Vec<_> = board
+            .lines()
+            .filter(|line| line.contains(&format!("number {number}")))
+            .collect();
+        assert_eq!(rows.len(), 1, "{id}: {board}");
+        let row = rows[0];
+        assert!(row.contains(id) && row.contains("running"), "{row}");
+        assert_eq!(row.contains("alice"), number == 3, "{row}");
+    }
+    assert!(
+        !board.contains("in progress\n") && !board.contains("trees ("),
+        "{board}"
+    );
+    let told = env.ok(&[]);
+    assert_eq!(told["in_progress"].as_array().unwrap().len(), 10);
+    assert_eq!(told["total"]["ready"], 9);
+    let list = env.weald(&["agent", "list"]).stdout;
+    assert!(list.contains("NAME") && list.contains("alice"), "{list}");
+    for id in &ids {
+        let_go(&pulse(&env, id));
+    }
+    env.ok(&[
+        &["agent", "wait"],
+        &ids.iter().map(String::as_str).collect::<Vec<_>>()[..],
+    ]
+    .concat());
+}

@@ -1,6 +1,7 @@
 //! Steering agents: messages, pause and resume, stop, restart, attach.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -286,7 +287,6 @@ fn s12_whoever_is_attached_leaves_and_the_agent_goes_on() {
         command.stderr(Stdio::piped()).spawn().unwrap()
     };
     let mut child = attach(&env);
-    use std::io::{BufRead, BufReader, Write};
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     assert_eq!(lines.next().unwrap().unwrap(), "at work");
     child
@@ -314,4 +314,73 @@ fn s12_whoever_is_attached_leaves_and_the_agent_goes_on() {
         text.contains("on it") && text.contains("Merged into main"),
         "{text}"
     );
+}
+
+/// Reads lines until one holds these words.
+#[track_caller]
+pub fn read_until(lines: &mut impl BufRead, words: &str) -> String {
+    let mut all = String::new();
+    while !all.contains(words) {
+        let read = lines.read_line(&mut all).unwrap();
+        assert_ne!(read, 0, "{words} was not said: {all}");
+    }
+    all
+}
+
+#[test]
+fn s12_attach_begins_with_the_last_lines() {
+    let env = repository();
+    let script = format!("seq 100; {UNTIL_TOLD}");
+    let agent = spawn(&env, "count to hundred", &[], &script);
+    let id = agent["id"].as_str().unwrap();
+    until("it has counted", || {
+        pulse(&env, id)["output_bytes"].as_u64() > Some(290)
+    });
+    let attach = |more: &[&str], end: bool| -> Vec<String> {
+        let mut command = env.weald_command(&[&["agent", "attach", id], more].concat());
+        command.stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap());
+        let mut all = read_until(&mut lines, "at work");
+        match end {
+            true => let_go(&pulse(&env, id)),
+            false => kill_process(Pid::from_child(&child), Signal::INT).unwrap(),
+        }
+        lines.read_to_string(&mut all).unwrap();
+        assert!(child.wait().unwrap().success());
+        all.lines().map(str::to_owned).collect()
+    };
+    assert_eq!(attach(&["--tail", "2"], false), ["100", "at work"]);
+    assert_eq!(attach(&["--all"], false).len(), 101);
+    let told = attach(&[], true);
+    assert_eq!((told[0].as_str(), told[19].as_str()), ("82", "at work"));
+    assert!(told.iter().any(|line| line == "on it"), "{told:?}");
+}
+
+#[test]
+fn s12_words_for_an_agent_that_does_not_listen_say_who_reads_them() {
+    let env = repository();
+    let agent = spawn(&env, "be deaf", &[], UNTIL_TOLD);
+    let id = agent["id"].as_str().unwrap();
+    until_state(&env, id, "running");
+    let answer = env.weald(&["agent", "steer", id, "hello", "--session", "boss"]);
+    assert!(answer.stderr.contains("weald msg inbox"), "{answer:#?}");
+    let said = env.weald(&["agent", "pulse", id]).stdout;
+    assert!(!said.contains("(running)"), "{said}");
+    let all = env.ok(&["agent", "list", "--limit", "0"]);
+    assert_eq!(all["agents"].as_array().unwrap().len(), 1);
+    let_go(&pulse(&env, id));
+    env.ok(&["agent", "wait", id]);
+    for said in [
+        env.weald(&["agent", "pulse", id]).stdout,
+        env.weald(&["rescue", "1"]).stdout,
+    ] {
+        assert!(
+            !said
+                .lines()
+                .any(|line| line.trim_end().ends_with(':') && line.contains("ago")),
+            "{said}"
+        );
+        assert!(!said.contains("exit code 0: "), "{said}");
+    }
 }

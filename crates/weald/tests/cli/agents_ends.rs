@@ -1,9 +1,12 @@
-//! How commands end: by a code of their own, whatever it is, or by a signal. And `weald` is there inside.
+//! How commands end: by a code of their own, whatever it is, or by a signal. What they leave
+//! behind, and that `weald` is there inside.
 
 use std::fs;
 
+use serde_json::json;
 use weald_testkit::TestEnv;
 
+use crate::landing_gate::set;
 use crate::trees_remove::repository;
 use crate::work::work;
 
@@ -74,4 +77,35 @@ fn x12_weald_is_found_inside_wherever_it_lies() {
     assert!(told.contains("Look at me"), "{told}");
     let runs = env.private().with_file_name("runs");
     assert_eq!(fs::read_dir(runs).unwrap().count(), 0);
+}
+
+#[test]
+fn t14_a_report_is_what_the_agent_said_and_nothing_else() {
+    let env = repository();
+    env.ok(&["task", "add", "First"]);
+    env.ok(&["task", "add", "Second", "--after", "1"]);
+    assert_eq!(work(&env, "1", "echo 1 > one").code, 0);
+    assert_eq!(
+        env.ok(&["task", "show", "1"])["task"]["report"],
+        json!(null)
+    );
+    let answer = work(&env, "2", "cp \"$WEALD_PROMPT_FILE\" prompt");
+    assert_eq!(answer.code, 0, "{answer:#?}");
+    let prompt = fs::read_to_string(env.repo().join("prompt")).unwrap();
+    assert!(
+        prompt.contains("First") && !prompt.contains("landing 1"),
+        "{prompt}"
+    );
+}
+
+#[test]
+fn l15_a_run_that_took_snapshots_leaves_nothing_for_doctor() {
+    let env = repository();
+    set(&env, "snapshot.every", "1s");
+    let answer = work(&env, "Take time", "echo 1 > one; sleep 2.5");
+    assert_eq!(answer.code, 0, "{answer:#?}");
+    let kept = env.weald(&["events", "--json", "--limit", "100"]).stdout;
+    assert!(kept.contains("snapshot"), "none was taken: {kept}");
+    let found = env.ok(&["doctor"])["findings"].to_string();
+    assert!(!found.contains("leftover"), "{found}");
 }

@@ -151,3 +151,23 @@ fn s6_s15_a_killed_worker_comes_back_under_its_name_and_waits_for_its_agent() {
     }
     assert_clean(&env);
 }
+
+#[test]
+fn s6_a_worker_tells_what_it_begins_and_that_it_waits() {
+    let env = repository();
+    env.ok(&["task", "add", "Two words"]);
+    let args = [
+        "worker",
+        "--name",
+        "alice",
+        "--idle-timeout",
+        "300ms",
+        "--",
+        "true",
+    ];
+    let answer = env.weald(&args);
+    let begun = "alice: task 1 begun (a1 in two-words)";
+    assert_eq!(answer.stderr.matches(begun).count(), 1, "{answer:#?}");
+    let waits = answer.stderr.matches("alice: waits for work").count();
+    assert_eq!(waits, 1, "{answer:#?}");
+}
