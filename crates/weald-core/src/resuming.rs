@@ -109,6 +109,8 @@ pub fn begin_at(newest: Option<&Agent>, landing: Option<&Landing>) -> Stage {
 fn may_land_as_it_is(landing: &Landing) -> bool {
     let is_of_tree = |reason: &Reason| OF_THE_TREE.contains(&reason.code.as_str());
     match landing.status {
+        // There was nothing on its branch, and something beside it.
+        LandingStatus::NothingToLand => false,
         LandingStatus::Conflict | LandingStatus::Red => false,
         LandingStatus::Refused => !landing.reason.as_ref().is_some_and(is_of_tree),
         _ => true,
@@ -248,13 +250,14 @@ mod tests {
             ..Landing::new(LandingId(1), &tree, "1".repeat(40), now)
         };
         let begins = |status, code| begin_at(Some(&kept), Some(&landing(status, code)));
-        use LandingStatus::{Conflict, Red, Refused};
+        use LandingStatus::{Conflict, NothingToLand, Red, Refused};
         assert_eq!(begins(Refused, "needs_approval"), Stage::Finish);
         assert_eq!(begins(Refused, "target_dirty"), Stage::Finish);
         assert_eq!(begins(Refused, "not_committed"), Stage::Run);
         assert_eq!(begins(Refused, "not_ready_to_land"), Stage::Run);
         assert_eq!(begins(Red, ""), Stage::Run);
         assert_eq!(begins(Conflict, ""), Stage::Run);
+        assert_eq!(begins(NothingToLand, ""), Stage::Run);
         assert_eq!(begin_at(None, None), Stage::Run);
     }
 }

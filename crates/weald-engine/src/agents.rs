@@ -10,6 +10,7 @@ mod ending;
 mod error;
 mod holding;
 mod in_main;
+mod leaving;
 mod orders;
 mod output;
 mod placing;

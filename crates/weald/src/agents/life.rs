@@ -8,7 +8,7 @@ use weald_core::agent_rules::AgentInput;
 use weald_core::landing::{Landing, LandingStatus};
 use weald_core::task_rules::TaskInput;
 use weald_engine::agents::drivers::driver_for;
-use weald_engine::{CommitScope, LandRequest, RemoveRequest, Watched};
+use weald_engine::{CommitScope, LandRequest, Watched};
 use weald_server::broker::Authority;
 
 use super::reporting::{Ending, write_down};
@@ -294,12 +294,12 @@ fn judged(
     match landing.status {
         LandingStatus::Landed => Ok((Outcome::Done, String::new())),
         LandingStatus::NothingToLand => {
-            complete(ground, agent)?;
-            if let Some(tree) = &agent.tree {
-                // An unchanged tree is not missed; anything else refuses to go.
-                let trees = ground.trees(context)?;
-                let _ = trees.remove(Some(tree.as_str()), &RemoveRequest::default());
+            let trees = ground.trees(context)?;
+            let tree = agent.tree.as_ref();
+            if let Some(held) = tree.and_then(|tree| trees.leave_unchanged(tree)) {
+                return park(held);
             }
+            complete(ground, agent)?;
             Ok((Outcome::Done, "nothing to land".to_owned()))
         }
         LandingStatus::Conflict => {

@@ -100,6 +100,7 @@ mod trees_work;
 mod views;
 mod views_mended;
 mod work;
+mod work_left_beside;
 mod work_report;
 
 use weald_testkit::TestEnv;
