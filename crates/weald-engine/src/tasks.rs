@@ -401,7 +401,7 @@ pub(crate) fn next_free(
     }
 }
 
-fn nothing_ready(tx: &(impl Read + ?Sized)) -> Result<TaskError, StoreError> {
+pub(crate) fn nothing_ready(tx: &(impl Read + ?Sized)) -> Result<TaskError, StoreError> {
     let count = |class| {
         tx.count_tasks(&TaskFilter {
             classes: vec![class],

@@ -8,7 +8,9 @@ use weald_core::id::{TaskId, Token};
 use weald_core::name::SessionName;
 use weald_core::resuming;
 use weald_core::session::{self, Liveness};
-use weald_core::store::{AgentFilter, Counter, Durability, Write};
+use weald_core::store::{
+    AgentFilter, Counter, Durability, TaskClass, TaskFilter, TaskOrder, Write,
+};
 use weald_core::task::{Lease, Task, TaskStatus};
 use weald_core::task_rules::{self, TaskInput};
 
@@ -16,7 +18,7 @@ use super::AgentError;
 use super::drivers::driver_for;
 use super::records::newest_on;
 use crate::engine::Engine;
-use crate::tasks::{claim_in, move_in, require_task};
+use crate::tasks::{claim_in, move_in, nothing_ready, require_task};
 use crate::trees::Trees;
 
 /// An agent to be started.
@@ -46,6 +48,8 @@ pub struct AgentRequest {
     pub token: Option<Token>,
     /// A task that failed, was blocked or completed is opened again.
     pub reopen: bool,
+    /// What it does not take where the next task is meant.
+    pub except: Vec<TaskId>,
 }
 
 impl AgentRequest {
@@ -64,6 +68,7 @@ impl AgentRequest {
             conversation: None,
             token: None,
             reopen: false,
+            except: Vec::new(),
         }
     }
 }
@@ -102,6 +107,8 @@ impl Trees<'_> {
                 None => id.to_string().parse().expect("an id is a name"),
             };
             let is_next = task.is_none();
+            let other = next_but(tx, task, &request.except)?;
+            let task = task.or(other.as_ref());
             let task = match (request.token, task) {
                 (Some(token), Some(task)) => under_claim(tx, task, token)?,
                 _ => engine.claim_for_agent(tx, &session, task, request.reopen)?,
@@ -155,6 +162,32 @@ fn described(
         attempt: before.len() as u32 + 1,
         ..Agent::new(id, post, &request.driver, tx.now())
     })
+}
+
+/// The next task that is none of these; nothing where any will do.
+fn next_but(
+    tx: &mut dyn Write,
+    named: Option<&TaskId>,
+    except: &[TaskId],
+) -> Result<Option<TaskId>, AgentError> {
+    if named.is_some() || except.is_empty() {
+        return Ok(None);
+    }
+    let is_meant = |task: &Task| !except.contains(&task.id);
+    let mut found = tx.next_claimable()?.filter(is_meant);
+    if found.is_none() {
+        let ready = tx.tasks(&TaskFilter {
+            classes: vec![TaskClass::Ready],
+            order: TaskOrder::Claim,
+            limit: Some(except.len() as u64 + 1),
+            ..TaskFilter::default()
+        })?;
+        found = ready.into_iter().find(is_meant);
+    }
+    match found {
+        Some(task) => Ok(Some(task.id)),
+        None => Err(nothing_ready(tx)?.into()),
+    }
 }
 
 /// Whoever takes what comes next takes what others began, too: behind what they completed, in their conversation.

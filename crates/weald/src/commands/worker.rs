@@ -4,12 +4,12 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use weald_core::SignedDuration;
 use weald_core::agent::{Agent, Outcome};
 use weald_core::message::{MessageType, ReplyDraft, RequestState};
 use weald_core::name::SessionName;
 use weald_core::store::AgentFilter;
 use weald_core::task_rules::TaskInput;
+use weald_core::{SignedDuration, Timestamp};
 use weald_engine::{AgentRequest, InboxQuery, NewTree};
 use weald_sandbox::{catch_interrupts, interrupted};
 
@@ -36,6 +36,7 @@ const FATAL: [&str; 6] = [
 ///
 /// Each in a tree of its own, by the command after `--` or the configured driver. Prints one line a finished task. Without
 /// work it waits, and ends after --idle-timeout; a `shutdown` message ends it politely, Ctrl-C at once (the task goes back).
+/// `weald agent stop` on its agent ends that agent alone: it goes on with the next task, and leaves that one to others.
 #[derive(Args)]
 pub struct Worker {
     /// End after so many tasks
@@ -62,6 +63,7 @@ impl Worker {
                 .map_err(|_| Failure::bug())?,
         };
         ground.engine.register(&name, Some(std::process::id()))?;
+        let since = ground.engine.now()?;
         let mut shift = Shift {
             context,
             request: AgentRequest {
@@ -70,6 +72,7 @@ impl Worker {
             },
             ground,
             name,
+            since,
             finished: 0,
         };
         let ended = shift.go_on().and_then(|()| shift.work(&self));
@@ -86,6 +89,7 @@ struct Shift<'c> {
     ground: Ground,
     name: SessionName,
     request: AgentRequest,
+    since: Timestamp,
     finished: u64,
 }
 
@@ -127,7 +131,9 @@ impl Shift<'_> {
             match self.next()? {
                 Some(agent) => {
                     (idle_since, waits) = (Instant::now(), false);
-                    if agent.end.as_ref().map(|end| end.outcome) == Some(Outcome::Stopped) {
+                    if agent.end.as_ref().map(|end| end.outcome) == Some(Outcome::Stopped)
+                        && self.was_meant(&agent)?
+                    {
                         return Ok(interrupted().map_or(exit::DONE, |signal| 128 + signal));
                     }
                 }
@@ -140,6 +146,23 @@ impl Shift<'_> {
                 None => self.rest(poll.min(limit.saturating_sub(idle_since.elapsed())))?,
             }
         }
+    }
+
+    /// Whether the worker itself was asked to end while its agent worked. Else that agent alone was stopped, and its task
+    /// is left to others.
+    fn was_meant(&mut self, agent: &Agent) -> Result<bool, Failure> {
+        self.request.except.push(agent.task.clone());
+        let query = InboxQuery {
+            all: true,
+            ..InboxQuery::default()
+        };
+        let told = self.ground.engine.inbox(&self.name, query)?;
+        let obeyed = told.iter().any(|message| {
+            message.kind == MessageType::Shutdown
+                && message.state == Some(RequestState::Approved)
+                && message.sent_at >= self.since
+        });
+        Ok(obeyed || interrupted().is_some())
     }
 
     /// Does the next task that is ready; `None` if there is none.

@@ -118,6 +118,36 @@ fn s6_a_shutdown_is_answered_by_a_worker_at_work() {
 }
 
 #[test]
+fn s6_s12_a_worker_whose_agent_is_stopped_goes_on_with_another_task() {
+    for flag in [None, Some("--release")] {
+        let env = repository();
+        env.ok(&["task", "add", "one"]);
+        env.ok(&["task", "add", "two"]);
+        let wait = "until [ $WEALD_TASK != 1 ]; do sleep 0.02; done";
+        let steps = ["say works", wait, "write f-$WEALD_TASK x"];
+        let busy = worker(&env, "alice", "500ms", &steps);
+        until("she works", || {
+            agents(&env)
+                .iter()
+                .any(|agent| log(&env, agent).contains("works"))
+        });
+        env.ok(&[&["agent", "stop", "a1"][..], flag.as_slice()].concat());
+        let said = ended(busy);
+        assert_eq!(
+            (said.code, said.stdout.lines().count()),
+            (0, 2),
+            "{said:#?}"
+        );
+        let expected = if flag.is_some() { "pending" } else { "failed" };
+        assert_eq!(
+            (status(&env, "1").as_str(), status(&env, "2").as_str()),
+            (expected, "completed")
+        );
+        assert_eq!(agents(&env).len(), 2, "it is left to others");
+    }
+}
+
+#[test]
 fn s6_s15_a_killed_worker_comes_back_under_its_name_and_waits_for_its_agent() {
     let env = repository();
     env.ok(&["task", "add", "one"]);
