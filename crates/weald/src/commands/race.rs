@@ -327,6 +327,13 @@ fn pick(context: &Context<'_>, ground: &Ground, id: &TaskId, name: &str) -> Resu
     );
     let launched = launched.map_err(undone)?;
     let agent = follow(context, ground, launched.id, Following::Output)?;
+    if agent.end.as_ref().map(|end| end.outcome) != Some(Outcome::Done) {
+        trees.unbind(id)?;
+        context
+            .ui
+            .note("it did not land, so nothing was picked; all entries are kept");
+        return work::answer(context, ground, &agent);
+    }
     let agents = ground.engine.agents_on(id)?;
     let losers = races::entries(&agents).into_iter();
     let losers = losers.filter(|agent| agent.id != winner.id && agent.token == winner.token);

@@ -4,10 +4,11 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use weald_core::agent::{Agent, Outcome};
+use weald_core::agent::{Agent, AgentId, Outcome};
 use weald_core::message::{MessageType, ReplyDraft, RequestState};
 use weald_core::name::SessionName;
 use weald_core::store::AgentFilter;
+use weald_core::task::TaskStatus;
 use weald_core::task_rules::TaskInput;
 use weald_core::{SignedDuration, Timestamp};
 use weald_engine::{AgentRequest, InboxQuery, NewTree};
@@ -23,11 +24,13 @@ use crate::exit;
 use crate::ui::Fields;
 
 /// Failures that the next task would meet, too.
-const FATAL: [&str; 6] = [
+const FATAL: [&str; 8] = [
     "sandbox_unavailable",
     "not_executable",
-    "no_driver",
-    "driver_unavailable",
+    "driver_not_found",
+    "driver_not_installed",
+    "no_command",
+    "config_invalid",
     "session_taken",
     "agent_name_taken",
 ];
@@ -62,14 +65,17 @@ impl Worker {
                 .parse()
                 .map_err(|_| Failure::bug())?,
         };
+        let request = AgentRequest {
+            session: Some(name.clone()),
+            ..self.how.request(&ground)
+        };
+        // What no task could be done with is told before anybody is there to do one.
+        ground.trees(context)?.require_driver(&request)?;
         ground.engine.register(&name, Some(std::process::id()))?;
         let since = ground.engine.now()?;
         let mut shift = Shift {
             context,
-            request: AgentRequest {
-                session: Some(name.clone()),
-                ..self.how.request(&ground)
-            },
+            request,
             ground,
             name,
             since,
@@ -168,6 +174,7 @@ impl Shift<'_> {
     /// Does the next task that is ready; `None` if there is none.
     fn next(&mut self) -> Result<Option<Agent>, Failure> {
         self.ground.engine.reap_agents()?;
+        let before = self.newest();
         let (context, ground) = (self.context, &self.ground);
         let launched = launch(
             context,
@@ -187,7 +194,11 @@ impl Shift<'_> {
             Ok(launched) => follow(context, ground, launched.id, Show::Nothing)?,
             Err(failure) if failure.code == "nothing_ready" => return Ok(None),
             Err(failure) if FATAL.contains(&failure.code.as_ref()) => return Err(failure),
-            Err(failure) => return self.put_aside(&failure).map(Some),
+            Err(failure) => match self.newest().filter(|agent| Some(agent) != before.as_ref()) {
+                Some(agent) => return self.put_aside(agent, &failure).map(Some),
+                // No task was claimed, so there is none to put aside.
+                None => return Err(failure),
+            },
         };
         if agent.end.as_ref().map(|end| end.outcome) == Some(Outcome::NotStarted) {
             let why = agent.end.as_ref().map(|end| end.why.clone());
@@ -203,8 +214,12 @@ impl Shift<'_> {
     }
 
     /// A task that no agent can begin waits for a person, so that nobody takes it again and again.
-    fn put_aside(&mut self, failure: &Failure) -> Result<Agent, Failure> {
-        let agent = self.ground.engine.find_agent(self.name.as_str())?;
+    fn put_aside(&mut self, id: AgentId, failure: &Failure) -> Result<Agent, Failure> {
+        let agent = self.ground.engine.agent(id)?;
+        if self.ground.engine.task(&agent.task)?.task.status != TaskStatus::Pending {
+            // Somebody else has it already.
+            return Ok(agent);
+        }
         let hint = failure.hint.clone().map(|hint| format!(" ({hint})"));
         let block = TaskInput::Block {
             reason: format!("{}{}", failure.message, hint.unwrap_or_default()),
@@ -217,6 +232,12 @@ impl Shift<'_> {
             agent.task, failure.message
         ));
         Ok(agent)
+    }
+
+    /// The newest agent under this worker's name.
+    fn newest(&self) -> Option<AgentId> {
+        let found = self.ground.engine.find_agent(self.name.as_str()).ok();
+        found.map(|agent| agent.id)
     }
 
     /// Waits until something happens anywhere, at most `time`.

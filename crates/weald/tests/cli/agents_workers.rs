@@ -201,3 +201,18 @@ fn s6_a_worker_tells_what_it_begins_and_that_it_waits() {
     let waits = answer.stderr.matches("alice: waits for work").count();
     assert_eq!(waits, 1, "{answer:#?}");
 }
+
+#[test]
+fn s6_a_worker_without_its_driver_begins_nothing_and_blocks_nobodys_task() {
+    let env = repository();
+    env.ok(&["task", "add", "Ready"]);
+    let mut worker = env.weald_command(&["worker", "--name", "w", "--driver", "claude", "--json"]);
+    let answer = Answer::of(worker.env("PATH", "/usr/bin:/bin").output().unwrap());
+    assert_eq!(answer.error_code(), "driver_not_installed", "{answer:#?}");
+    let task = env.ok(&["task", "show", "1"])["task"].clone();
+    assert_eq!(task["status"], "pending");
+    assert_eq!(
+        env.ok(&["session", "list"])["sessions"],
+        serde_json::json!([])
+    );
+}

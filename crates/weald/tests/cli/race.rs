@@ -79,6 +79,20 @@ fn s16_two_entries_run_side_by_side_and_the_pick_lands() {
 }
 
 #[test]
+fn s16_a_pick_that_does_not_land_keeps_every_entry() {
+    let env = field();
+    race(&env, "echo $WEALD_ROLE > who");
+    env.ok(&["config", "set", "gate.command", "false"]);
+    env.ok(&["config", "set", "gate.retries", "0"]);
+    let red = env.weald(&["race", "pick", "1", "a", "--json"]);
+    assert_eq!(red.code, 1, "{red:#?}");
+    assert_eq!(listed(&env), ["fix-it-a", "fix-it-b"]);
+    env.ok(&["config", "set", "gate.command", "true"]);
+    env.ok(&["race", "pick", "1", "b"]);
+    assert_eq!(show(&env, "who"), "race:b\n");
+}
+
+#[test]
 fn s16_an_entry_that_can_t_be_prepared_takes_the_other_away() {
     let env = field();
     env.git(&["branch", "wt/fix-it-b"]);
