@@ -184,7 +184,7 @@ fn the_demo_runs_and_leaves_nothing_behind() {
             && text.contains("VIEW = 'client'")
             && text.contains("in write-the-first-line\n")
             && text.contains("in write-the-last-line\n")
-            && text.contains("kept: worktree finish-it")
+            && text.contains("app.weald/finish-it (branch wt/finish-it)")
             && text.contains("Merged into main as"),
         "{text}"
     );
