@@ -69,6 +69,14 @@ pub enum NameError {
         /// The name as given.
         name: String,
     },
+    /// A name that weald gives.
+    #[error("`{name}` can't be chosen as a name: {why}")]
+    Given {
+        /// The name as given.
+        name: String,
+        /// What is called so.
+        why: &'static str,
+    },
 }
 
 /// The rule all names and external ids share: `[A-Za-z0-9._-]{1,max}`, and nothing git refuses in a branch.
@@ -224,6 +232,35 @@ checked_name!(
     check_session_name
 );
 
+/// Who speaks where nobody else does.
+pub const WEALD: &str = "weald";
+
+/// How names begin that weald gives to sessions of its own.
+const GIVEN: [&str; 3] = ["phase-", "race-", "anon-"];
+
+impl SessionName {
+    /// Errors when nobody may choose this name for an agent, a worker or a session: one that weald gives would be taken
+    /// for somebody else's, or for another thing.
+    pub fn require_free(&self) -> Result<(), NameError> {
+        let text = self.0.to_ascii_lowercase();
+        let is_number =
+            |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let why = match () {
+            () if text == WEALD => "weald itself speaks under it",
+            () if is_number(&text) => "tasks are called so",
+            () if text.strip_prefix('a').is_some_and(is_number) => "agents are called so",
+            () if GIVEN.iter().any(|prefix| text.starts_with(prefix)) => {
+                "weald's own sessions begin so"
+            }
+            () => return Ok(()),
+        };
+        Err(NameError::Given {
+            name: self.0.clone(),
+            why,
+        })
+    }
+}
+
 /// A tree name made from a task's subject: lower case, words joined by dashes, at most `max` characters.
 /// Nothing usable in the subject gives `task`.
 pub fn slug(subject: &str, max: usize) -> TreeName {
@@ -327,6 +364,25 @@ mod tests {
             assert_eq!(numbered(&name, number, max).unwrap().as_str(), expected);
         }
         assert!(numbered(&"a".parse().unwrap(), 2, 2).is_err());
+    }
+
+    #[test]
+    fn s5_names_that_weald_gives_can_t_be_chosen() {
+        for given in [
+            "weald", "Weald", "a1", "A12", "a007", "1", "42", "phase-1", "race-x", "anon-7",
+        ] {
+            let name: SessionName = given.parse().unwrap();
+            assert!(
+                matches!(name.require_free(), Err(NameError::Given { .. })),
+                "{given}"
+            );
+        }
+        for free in [
+            "alice", "a", "a1b", "ab1", "1a", "phase", "racer", "weald-1", "anon",
+        ] {
+            let name: SessionName = free.parse().unwrap();
+            assert_eq!(name.require_free(), Ok(()), "{free}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Who is calling: flag, `WEALD_SESSION`, the variables of known agents, an ancestor that registered, or nobody.
 
-use weald_core::name::{NameError, SessionName};
+use weald_core::name::{NameError, SessionName, WEALD};
 use weald_core::session::{ProcessState, ProcessTable};
 use weald_core::store::StoreError;
 
@@ -111,7 +111,10 @@ pub fn identify(
     flag: Option<&SessionName>,
     variable: impl Fn(&str) -> Option<String>,
 ) -> Result<Identity, IdentityError> {
-    let found = |name, source| Ok(Identity { name, source });
+    let found = |name: SessionName, source| match name.as_str().eq_ignore_ascii_case(WEALD) {
+        true => Err(IdentityError::Weald),
+        false => Ok(Identity { name, source }),
+    };
     if let Some(name) = flag {
         return found(name.clone(), IdentitySource::Flag);
     }
@@ -147,6 +150,9 @@ pub enum IdentityError {
         /// What is wrong with it.
         source: NameError,
     },
+    /// Nobody else speaks for weald.
+    #[error("nobody can be called weald: weald itself speaks under that name")]
+    Weald,
     /// The registry did not answer.
     #[error(transparent)]
     Registry(#[from] SessionError),

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use weald_core::Timestamp;
 use weald_core::id::TaskId;
-use weald_core::name::{SessionName, TreeName};
+use weald_core::name::{NameError, SessionName, TreeName};
 use weald_core::session::{
     self, Evidence, LeaseEvidence, Liveness, ProcessState, Session, SessionTaken,
 };
@@ -40,6 +40,9 @@ pub enum SessionError {
     /// Another process lives under that name.
     #[error(transparent)]
     Taken(#[from] SessionTaken),
+    /// Nobody may choose that name.
+    #[error(transparent)]
+    Name(#[from] NameError),
     /// No such process.
     #[error("there is no process {pid}")]
     NoProcess {
@@ -80,8 +83,18 @@ pub struct Contest {
 }
 
 impl Engine {
-    /// Registers a session; with `pid` that process is the session.
+    /// Registers a session under a name that somebody chose; with `pid` that process is the session.
     pub fn register(
+        &self,
+        name: &SessionName,
+        pid: Option<u32>,
+    ) -> Result<SessionView, SessionError> {
+        name.require_free()?;
+        self.register_given(name, pid)
+    }
+
+    /// The same under a name that weald gave.
+    pub fn register_given(
         &self,
         name: &SessionName,
         pid: Option<u32>,

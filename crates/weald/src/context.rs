@@ -308,7 +308,12 @@ impl<'a> Context<'a> {
         Ok(Some(identity.name).filter(|_| identity.source != IdentitySource::Anonymous))
     }
 
-    fn identity(&self, engine: &Engine, flag: Option<&SessionName>) -> Result<Identity, Failure> {
+    /// Who calls, and how that was found out.
+    pub fn identity(
+        &self,
+        engine: &Engine,
+        flag: Option<&SessionName>,
+    ) -> Result<Identity, Failure> {
         let flag = flag.or(self.agent.as_ref());
         Ok(identify(engine, flag, |name| self.environment.get(name))?)
     }

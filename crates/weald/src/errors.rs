@@ -306,6 +306,8 @@ impl From<SessionError> for Failure {
                     .hint("register under another name")
                     .details(json!({"session": name, "pid": pid}))
             }
+            SessionError::Name(_) => Self::new("name_reserved", exit::USAGE, message)
+                .hint("choose another name, such as alice"),
             SessionError::NoProcess { pid } => {
                 Self::new("no_process", exit::NOT_FOUND, message).details(json!({"pid": pid}))
             }
@@ -362,6 +364,8 @@ impl From<IdentityError> for Failure {
     fn from(error: IdentityError) -> Self {
         match error {
             IdentityError::Registry(error) => error.into(),
+            IdentityError::Weald => Self::new("name_reserved", exit::USAGE, error.to_string())
+                .hint("choose another name: --session alice"),
             error => Self::new("invalid_value", exit::USAGE, error.to_string())
                 .hint("export WEALD_SESSION=alice"),
         }

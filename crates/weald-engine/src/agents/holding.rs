@@ -32,7 +32,7 @@ impl Engine {
         id: &TaskId,
         reopen: bool,
     ) -> Result<Task, AgentError> {
-        self.register(session, Some(std::process::id()))?;
+        self.register_given(session, Some(std::process::id()))?;
         let held = self.change(Some(session), Durability::Process, |tx| {
             let task = require_task(tx, id)?;
             let own = task

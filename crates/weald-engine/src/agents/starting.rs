@@ -18,6 +18,7 @@ use super::AgentError;
 use super::drivers::driver_for;
 use super::records::newest_on;
 use crate::engine::Engine;
+use crate::sessions::SessionError;
 use crate::tasks::{claim_in, move_in, nothing_ready, require_task};
 use crate::trees::Trees;
 
@@ -71,11 +72,18 @@ impl AgentRequest {
             except: Vec::new(),
         }
     }
+
+    /// Errors when somebody chose a name for it that nobody may.
+    pub fn require_name(&self) -> Result<(), AgentError> {
+        let chosen = self.session.as_ref().map(SessionName::require_free);
+        Ok(chosen.unwrap_or(Ok(())).map_err(SessionError::from)?)
+    }
 }
 
 impl Trees<'_> {
     /// Errors when an agent can't be started as asked, before anything is claimed or made.
     pub fn require_driver(&self, request: &AgentRequest) -> Result<(), AgentError> {
+        request.require_name()?;
         let command: Vec<OsString> = request.command.iter().map(OsString::from).collect();
         let driver = driver_for(self.config, Some(&request.driver), &command)?;
         let known = &self.host.environment;
@@ -99,6 +107,7 @@ impl Trees<'_> {
         request: &AgentRequest,
     ) -> Result<Agent, AgentError> {
         let me = self.me().ok_or(AgentError::NoIdentity)?;
+        request.require_name()?;
         let engine = self.engine;
         engine.change(None, Durability::Process, |tx| {
             let id = AgentId(tx.next_number(Counter::Agent)?);

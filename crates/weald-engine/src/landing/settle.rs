@@ -21,7 +21,7 @@ use crate::tasks::{TaskError, move_in, require_task};
 use crate::trees::{BranchOutcome, RemoveRequest, Trees};
 
 /// Who writes messages about landings.
-const SENDER: &str = "weald";
+const SENDER: &str = weald_core::name::WEALD;
 
 /// How much of a log a message shows.
 const LOG_TAIL: usize = 2000;

@@ -75,7 +75,12 @@ struct Which {
 
 impl Which {
     fn resolve(&self, context: &Context<'_>, engine: &Engine) -> Result<SessionName, Failure> {
-        context.session(engine, self.name.as_ref().or(self.session.session.as_ref()))
+        context.session(engine, self.given())
+    }
+
+    /// The name that was given.
+    fn given(&self) -> Option<&SessionName> {
+        self.name.as_ref().or(self.session.session.as_ref())
     }
 }
 

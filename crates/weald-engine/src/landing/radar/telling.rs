@@ -15,7 +15,7 @@ use crate::landing::LandError;
 use crate::trees::{Trees, at};
 
 /// Who writes.
-const SENDER: &str = "weald";
+const SENDER: &str = weald_core::name::WEALD;
 
 /// How many paths a message names.
 const NAMED: usize = 10;

@@ -1,6 +1,7 @@
 //! `weald session register`
 
 use clap::Args;
+use weald_engine::IdentitySource;
 
 use super::{Which, print_session};
 use crate::context::Context;
@@ -23,7 +24,10 @@ impl Register {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let engine = context.engine()?;
         let name = self.which.resolve(context, &engine)?;
-        let view = engine.register(&name, self.pid)?;
+        let view = match context.identity(&engine, self.which.given())?.source {
+            IdentitySource::Flag | IdentitySource::Variable => engine.register(&name, self.pid)?,
+            _ => engine.register_given(&name, self.pid)?,
+        };
         context.tell(&engine);
         print_session(context, &view)
     }
