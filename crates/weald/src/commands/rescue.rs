@@ -151,9 +151,6 @@ impl Rescue {
         tree: Option<&str>,
     ) -> Result<u8, Failure> {
         catch_interrupts();
-        if let Some(tree) = tree {
-            to_trash(context, ground, tree)?;
-        }
         let last = found.newest.as_ref();
         let mut how = self.how.clone();
         if how.driver.is_none() && how.command.is_empty() {
@@ -169,6 +166,11 @@ impl Rescue {
             reopen: true,
             ..request
         };
+        // Nothing goes before it is sure that somebody can begin anew.
+        ground.trees(context)?.require_driver(&request)?;
+        if let Some(tree) = tree {
+            to_trash(context, ground, tree)?;
+        }
         let new = NewTree {
             branch_exists: BranchExists::Recreate,
             ..NewTree::default()

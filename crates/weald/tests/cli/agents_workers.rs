@@ -216,3 +216,26 @@ fn s6_a_worker_without_its_driver_begins_nothing_and_blocks_nobodys_task() {
         serde_json::json!([])
     );
 }
+
+#[test]
+fn s5_nobody_takes_a_name_that_weald_gives() {
+    let env = repository();
+    for name in ["weald", "a7", "12", "race-1", "phase-x", "anon-1"] {
+        for args in [
+            &["work", "Do it", "--name", name, "--", "true"][..],
+            &[
+                "worker",
+                "--name",
+                name,
+                "--idle-timeout",
+                "1s",
+                "--",
+                "true",
+            ],
+            &["session", "register", name],
+        ] {
+            env.refused(args, 2, "name_reserved");
+        }
+    }
+    assert_eq!(env.ok(&["task", "list"])["tasks"], json!([]));
+}

@@ -99,6 +99,15 @@ fn s18_uncommitted_work_can_be_committed_and_gone_on_with() {
 }
 
 #[test]
+fn s18_a_restart_that_nobody_can_begin_takes_nothing_away() {
+    let env = wrecked();
+    let before = listed(&env);
+    let answer = env.weald(&["rescue", "1", "--restart", "--driver", "nope", "--json"]);
+    assert_ne!(answer.code, 0, "{answer:#?}");
+    assert_eq!(listed(&env), before);
+}
+
+#[test]
 fn s18_a_restart_begins_anew_and_keeps_the_old_work() {
     let env = wrecked();
     let head = env.git(&["rev-parse", "wt/fix-it"]);
