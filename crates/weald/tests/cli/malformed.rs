@@ -93,6 +93,7 @@ fn n1_malformed_arguments_get_stable_codes_and_write_nothing_outside() {
         "task_exists",
         "bad_subject",
         "nothing_ready",
+        "name_reserved",
     ];
     let odd = odd_texts();
     let step = if full_scale() { 1 } else { 4 };
