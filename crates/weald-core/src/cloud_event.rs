@@ -60,6 +60,12 @@ pub struct Data {
     /// What went wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// What else a reader should know: paths, where no record has them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// The event that began the operation of which this is a part, or which this takes back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation: Option<Seq>,
 }
 
 impl CloudEvent {
@@ -75,6 +81,8 @@ impl CloudEvent {
             tree,
             after,
             error,
+            note,
+            operation,
         } = event;
         let subject = match (&task, &tree) {
             (Some(task), _) => Some(format!("task/{task}")),
@@ -98,6 +106,8 @@ impl CloudEvent {
                 tree,
                 after,
                 error,
+                note,
+                operation,
             },
         }
     }
@@ -112,6 +122,8 @@ impl CloudEvent {
             tree,
             after,
             error,
+            note,
+            operation,
             ..
         } = self.data;
         let kind = EventKind::from(kind.to_owned());
@@ -125,6 +137,8 @@ impl CloudEvent {
             tree,
             after,
             error,
+            note,
+            operation,
         })
     }
 }
@@ -138,7 +152,7 @@ mod tests {
     #[test]
     fn the_envelope_loses_nothing() {
         let task = Task::new(TaskId::Number(3), "a", Timestamp::UNIX_EPOCH);
-        let change = Change::task(EventKind::TASK_CREATED, task);
+        let change = Change::task(EventKind::TASK_CREATED, task).part_of(Some(Seq(5)));
         let event = Event::stamp(change, Seq(7), Timestamp::UNIX_EPOCH, None);
         let line =
             serde_json::to_string(&CloudEvent::wrap(event.clone(), "file:///x/.git")).unwrap();

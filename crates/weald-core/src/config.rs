@@ -10,6 +10,8 @@ mod keys;
 mod kinds;
 mod profiles;
 mod resolve;
+mod source_keys;
+mod upkeep_keys;
 mod values;
 
 pub use guards::{first_loosened, is_guard, names_guard};
@@ -17,4 +19,4 @@ pub use keys::{KEYS, find_key, variable_of};
 pub use kinds::{Key, Kind};
 pub use profiles::{PROFILES, profile_text};
 pub use resolve::{Config, ConfigError, Ignored, Layer, Origin, resolve, strictest_values};
-pub use values::{Value, check_value, from_text, parse_duration, parse_size};
+pub use values::{Value, check_value, from_text, parse_age, parse_duration, parse_size};

@@ -74,6 +74,7 @@ event_kinds! {
     TREE_RESTORED = "tree.restored",
     TREE_LOCKED = "tree.locked",
     TREE_UNLOCKED = "tree.unlocked",
+    TREE_UNLOCK_MARKED = "tree.unlock_marked",
     TREE_IMPORTED = "tree.imported",
     TREE_RUN_BEFORE = "tree.run.before",
     TREE_RUN_AFTER = "tree.run.after",
@@ -83,6 +84,7 @@ event_kinds! {
     TREE_CLOSEOUT = "tree.closeout",
     TREE_APPROVED = "tree.approved",
     TREE_PORTS = "tree.ports",
+    TREE_EVICTED = "tree.evicted",
     TREE_SETUP_AFTER = "tree.setup.after",
     TREE_SETUP_FAILED = "tree.setup.failed",
     LANDING_QUEUED = "landing.queued",
@@ -123,7 +125,19 @@ event_kinds! {
     SESSION_STARTED = "session.started",
     SESSION_MOVED = "session.moved",
     SESSION_NOTED = "session.noted",
+    SESSION_STALE = "session.stale",
     SESSION_ENDED = "session.ended",
+    MAINTENANCE_TAKEN = "maintenance.taken",
+    MAINTENANCE_RENEWED = "maintenance.renewed",
+    MAINTENANCE_RELEASED = "maintenance.released",
+    CLEAN_BEGUN = "clean.begun",
+    ORPHAN_TRASHED = "orphan.trashed",
+    OPERATION_UNDONE = "operation.undone",
+    SOURCE_TOLD = "source.told",
+    SOURCE_FAILED = "source.failed",
+    LOG_LOST = "log.lost",
+    REGISTRY_REBUILT = "registry.rebuilt",
+    REGISTRY_RECOVERED = "registry.recovered",
 }
 
 impl EventKind {
@@ -186,6 +200,10 @@ pub struct Change {
     pub after: After,
     /// What went wrong, for the `failed` kinds.
     pub error: Option<String>,
+    /// What else a reader should know: paths, where no record has them.
+    pub note: Option<String>,
+    /// The event that began the operation of which this is a part, or which this takes back.
+    pub operation: Option<Seq>,
 }
 
 impl Change {
@@ -197,7 +215,14 @@ impl Change {
             tree: None,
             after,
             error: None,
+            note: None,
+            operation: None,
         }
+    }
+
+    /// A fact that changes no record.
+    pub fn fact(kind: EventKind) -> Self {
+        Self::new(kind, After::default())
     }
 
     /// A change of a task.
@@ -316,6 +341,18 @@ impl Change {
         self
     }
 
+    /// The same as a part of a larger operation, or as what takes one back.
+    pub fn part_of(mut self, operation: Option<Seq>) -> Self {
+        self.operation = operation;
+        self
+    }
+
+    /// The same with what no record says.
+    pub fn with_note(mut self, note: String) -> Self {
+        self.note = Some(note);
+        self
+    }
+
     /// The same with what went wrong.
     pub fn with_error(mut self, error: Option<String>) -> Self {
         self.error = error;
@@ -350,6 +387,12 @@ pub struct Event {
     /// What went wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// What else a reader should know: paths, where no record has them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// The event that began the operation of which this is a part, or which this takes back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation: Option<Seq>,
 }
 
 impl Event {
@@ -362,6 +405,8 @@ impl Event {
             tree,
             after,
             error,
+            note,
+            operation,
         } = change;
         Self {
             seq,
@@ -373,6 +418,8 @@ impl Event {
             tree,
             after,
             error,
+            note,
+            operation,
         }
     }
 }

@@ -1,14 +1,21 @@
-//! Reading tasks that come from elsewhere: JSON lines, Markdown lists, the state of a workflow.
+//! Reading tasks that come from elsewhere: JSON lines, Markdown lists, issues of a tracker, the state of a workflow.
 //!
 //! A line that can't be read is reported with its number and does not stop the others. What the lines mean together
 //! (duplicates, circles) is judged where the store is. Fields that weald does not know are kept.
 
+mod beads;
+mod entries;
+mod gh;
 mod jsonl;
 mod markdown;
+mod renewing;
 mod workflow;
 
+pub use beads::parse_beads;
+pub use gh::parse_gh;
 pub use jsonl::parse_jsonl;
 pub use markdown::parse_markdown;
+pub use renewing::{Renewal, is_history, is_same, renewal};
 pub use workflow::parse_workflow;
 
 use crate::id::TaskId;
@@ -30,15 +37,40 @@ pub struct Incoming {
     pub waits_for: Vec<usize>,
 }
 
+/// A stable word for what is wrong, and a sentence.
+type Problem = (&'static str, String);
+
 /// What is wrong with a line.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct LineError {
-    /// Which line, from 1.
+    /// Which line, or which place in a list, from 1.
     pub line: usize,
+    /// What people call it, if it comes from a tracker: `issue 12 (Fix the login)`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entry: Option<String>,
     /// A stable word for it.
     pub code: &'static str,
     /// For people.
     pub message: String,
+}
+
+impl LineError {
+    fn new(line: usize, (code, message): Problem) -> Self {
+        Self {
+            line,
+            entry: None,
+            code,
+            message,
+        }
+    }
+
+    /// Where it is, in words.
+    pub fn place(&self) -> String {
+        match &self.entry {
+            Some(entry) => entry.clone(),
+            None => format!("line {}", self.line),
+        }
+    }
 }
 
 /// What came out of an input.
@@ -50,4 +82,13 @@ pub struct Parsed {
     pub errors: Vec<LineError>,
     /// What a person should know about those that were read.
     pub warnings: Vec<String>,
+}
+
+#[cfg(test)]
+impl Parsed {
+    /// Line and code of every error.
+    fn codes(&self) -> Vec<(usize, &'static str)> {
+        let errors = self.errors.iter();
+        errors.map(|error| (error.line, error.code)).collect()
+    }
 }

@@ -224,6 +224,9 @@ pub struct Landing {
     /// The token of the task's claim, for its completion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_token: Option<Token>,
+    /// What is reported when its task is completed by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub report: Option<String>,
     /// True when the tree shall stay whatever the configuration says.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub keep: bool,
@@ -275,6 +278,7 @@ impl Landing {
             queued_by: None,
             waiter: None,
             task_token: None,
+            report: None,
             keep: false,
             interim: false,
             forced: None,

@@ -6,27 +6,33 @@
 //! Code map: [`task`] and [`task_rules`], [`dependencies`], [`session`], [`message`], [`tree`], [`landing`], [`landed`], [`queue`], [`agent`] hold the
 //! records and their rules; [`event`] the log; [`store`] the contract of a backend; [`id`], [`name`] and [`naming`] what
 //! things may be called; [`config`] the keys; [`import`] tasks from elsewhere; [`file_view`] files for other tools.
-//! [`setup`] and [`ports`] what a new tree gets; [`radar`] which trees may clash.
+//! [`setup`] and [`ports`] what a new tree gets; [`radar`] which trees may clash; [`sweep`] and [`maintenance`] what goes by itself; [`eviction`] what goes for want of room; [`role`] whose it is to change; [`reading`] what no line may hold.
 
 pub mod agent;
 pub mod agent_rules;
 pub mod agent_view;
 pub mod approval;
 pub mod binding;
+pub mod claude;
+pub mod clean;
 pub mod cloud_event;
 pub mod config;
 pub mod dependencies;
 pub mod event;
+pub mod eviction;
 pub mod file_view;
 pub mod id;
 pub mod import;
+pub mod kill_switch;
 pub mod landed;
 pub mod landing;
 pub mod landing_message;
+pub mod maintenance;
 pub mod message;
 pub mod name;
 pub mod naming;
 pub mod needs;
+pub mod objections;
 pub mod phases;
 pub mod ports;
 pub mod preconditions;
@@ -34,15 +40,21 @@ pub mod prompt;
 pub mod queue;
 pub mod races;
 pub mod radar;
+pub mod reading;
+pub mod rebuild;
 pub mod resuming;
+pub mod role;
 pub mod session;
 pub mod setup;
+pub mod source;
 pub mod store;
+pub mod sweep;
 pub mod task;
 mod task_refusal;
 pub mod task_rules;
 pub mod thinning;
 pub mod tree;
 pub mod tree_rules;
+pub mod undo;
 
 pub use jiff::{SignedDuration, Timestamp};

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::event::{Change, EventKind};
 use crate::id::{MessageId, TaskId};
 use crate::name::SessionName;
+use crate::session::Session;
 
 /// The longest text of a message, in bytes.
 pub const MAX_TEXT: usize = 256 * 1024;
@@ -314,6 +315,18 @@ pub fn consume(message: &Message, now: Timestamp) -> Option<(Message, Change)> {
     Some((read.clone(), Change::message(EventKind::MESSAGE_READ, read)))
 }
 
+/// What to say of an inbox that nobody may look into. What is sent there waits all the same.
+pub fn why_unread(to: &SessionName, reader: Option<&Session>, works: bool) -> Option<String> {
+    let waits = "what is sent there waits for whoever takes the name (weald session list shows who is here)";
+    match reader {
+        Some(session) if session.ended_at.is_none() => None,
+        // Who never registered is known by what it works on.
+        _ if works => None,
+        Some(_) => Some(format!("session {to} has ended; {waits}")),
+        None => Some(format!("no session is called {to}; {waits}")),
+    }
+}
+
 fn write(
     draft: Draft,
     id: MessageId,
@@ -349,4 +362,29 @@ fn write(
         message.clone(),
         Change::message(EventKind::MESSAGE_SENT, message),
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::{ended, register};
+
+    #[test]
+    fn an_inbox_is_read_by_whoever_is_here_or_works() {
+        let now = Timestamp::UNIX_EPOCH;
+        let name: SessionName = "bob".parse().unwrap();
+        let (open, _) = register(None, name.clone(), None, now).unwrap();
+        let (over, _) = ended(&open, now);
+        for (reader, works, said) in [
+            (Some(&open), false, None),
+            (Some(&over), true, None),
+            (None, true, None),
+            (Some(&over), false, Some("session bob has ended")),
+            (None, false, Some("no session is called bob")),
+        ] {
+            let why = why_unread(&name, reader, works);
+            let begins = why.as_deref().map(|why| why.split(';').next().unwrap());
+            assert_eq!(begins, said);
+        }
+    }
 }

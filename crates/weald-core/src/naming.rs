@@ -77,6 +77,38 @@ impl TemplateValues {
     }
 }
 
+impl TemplateValues {
+    /// Whether `template` could have given `text`, whatever the values that are not set here were. Those are names and
+    /// ids: they have no slash and begin with no dot.
+    pub fn could_give(&self, template: &str, text: &str) -> bool {
+        let mut parts = Vec::new();
+        let read = walk(template, |part| {
+            parts.push(match part {
+                Part::Text(text) => Some(text.to_owned()),
+                Part::Placeholder(name) => self.0.get(name).cloned(),
+            });
+            Ok(())
+        });
+        read.is_ok() && fits(&parts, text)
+    }
+}
+
+/// Whether a text consists of these; `None` is any name.
+fn fits(parts: &[Option<String>], text: &str) -> bool {
+    match parts.split_first() {
+        None => text.is_empty(),
+        Some((Some(known), rest)) => text
+            .strip_prefix(known.as_str())
+            .is_some_and(|text| fits(rest, text)),
+        Some((None, _)) if text.starts_with('.') => false,
+        Some((None, rest)) => {
+            let end = text.find('/').unwrap_or(text.len());
+            let mut ends = (1..=end).filter(|end| text.is_char_boundary(*end));
+            ends.any(|end| fits(rest, &text[end..]))
+        }
+    }
+}
+
 /// Checks a template without filling it.
 pub fn check_template(template: &str) -> Result<(), TemplateError> {
     walk(template, |_| Ok(()))
@@ -112,6 +144,43 @@ fn walk<'a>(
 mod tests {
     use super::*;
     use crate::id::TaskId;
+
+    #[test]
+    fn l16_a_path_that_no_name_could_have_given_does_not_fit() {
+        let values = TemplateValues::default()
+            .with("repo_parent", "/srv")
+            .with("repo_name", "app");
+        let path = "{repo_parent}/{repo_name}.weald/{name}";
+        for (template, text, expected) in [
+            (path, "/srv/app.weald/fix", true),
+            (path, "/srv/app.weald", false),
+            (path, "/srv/app.weald/", false),
+            (path, "/srv/app.weald/.trash", false),
+            (path, "/srv/app.weald/../app", false),
+            (path, "/srv/app.weald/a/b", false),
+            (path, "/srv/app", false),
+            (path, "/", false),
+            (path, "", false),
+            (
+                "{repo_parent}/jkz-worktree-{task}",
+                "/srv/jkz-worktree-7",
+                true,
+            ),
+            ("{repo_parent}/jkz-worktree-{task}", "/srv/app", false),
+            ("wt/{name}", "wt/fix", true),
+            ("wt/{name}", "main", false),
+            (
+                "r/{plan}/card/T-{task}/{hash8}",
+                "r/none/card/T-1/00ff",
+                true,
+            ),
+            ("r/{plan}/card/T-{task}/{hash8}", "r/card/T-1/00ff", false),
+            ("{nonsense}", "a", false),
+        ] {
+            let fits = values.could_give(template, text);
+            assert_eq!(fits, expected, "{template} {text}");
+        }
+    }
 
     #[test]
     fn n8_the_prefix_is_stripped_once() {

@@ -49,12 +49,14 @@ pub enum Missing {
     },
 }
 
-/// What speaks against landing a tree of a task, by the agents that worked on it, from the first to the last.
+/// What speaks against landing a tree of a task, by the agents that worked on it, from the first to the last, and by what
+/// is said with the landing: whoever lands with a report says that it is done.
 pub fn missing(
     requirement: Requirement,
     task: &Task,
     tree: TreeId,
     agents: &[Agent],
+    said: Option<&str>,
 ) -> Vec<Missing> {
     let here: Vec<Agent> = since_landing(agents)
         .iter()
@@ -67,13 +69,14 @@ pub fn missing(
         .find_map(|agent| Some((agent, agent.report.as_ref()?)));
     let mut missing = Vec::new();
     if requirement == Requirement::Report {
+        let is_word = |text: Option<&str>| text.is_some_and(|text| !text.trim().is_empty());
         let is_done = task.status == TaskStatus::Completed
-            || newest.is_some_and(|(_, report)| report.success);
+            || newest.is_some_and(|(_, report)| report.success)
+            || is_word(said);
         let spoken = newest.map(|(_, report)| report.report.as_str());
-        let is_told = [spoken, task.report.as_deref()]
+        let is_told = [spoken, task.report.as_deref(), said]
             .into_iter()
-            .flatten()
-            .any(|text| !text.trim().is_empty());
+            .any(is_word);
         missing.extend((!is_done).then_some(Missing::Done));
         missing.extend((!is_told).then_some(Missing::Report));
     }
@@ -189,7 +192,7 @@ mod tests {
             ),
         ];
         for (requirement, task, agents, expected) in cases {
-            let found = missing(requirement, &task, TreeId(1), &agents);
+            let found = missing(requirement, &task, TreeId(1), &agents, None);
             assert_eq!(
                 words(&found),
                 expected,
@@ -197,7 +200,15 @@ mod tests {
             );
         }
         let elsewhere = [agent(1, Some((true, "x", Failed)))];
-        assert_eq!(missing(nothing, &open(), TreeId(2), &elsewhere), []);
+        assert_eq!(missing(nothing, &open(), TreeId(2), &elsewhere, None), []);
+        let landing = |said| words(&missing(report, &open(), TreeId(1), &[], Some(said)));
+        assert_eq!(
+            (landing("did it"), landing(" ")),
+            (String::new(), "Done Report".to_owned())
+        );
+        let checked = [agent(1, Some((true, "x", Failed)))];
+        let found = missing(report, &open(), TreeId(1), &checked, Some("did it"));
+        assert_eq!(words(&found), "Verification");
     }
 
     #[test]
@@ -212,8 +223,8 @@ mod tests {
             ..agent(id, None)
         };
         let task = Task::new(TaskId::Number(1), "x", Timestamp::UNIX_EPOCH);
-        let check =
-            |agents: &[Agent]| words(&missing(Requirement::Nothing, &task, TreeId(1), agents));
+        let nothing = Requirement::Nothing;
+        let check = |agents: &[Agent]| words(&missing(nothing, &task, TreeId(1), agents, None));
         let failed = judged(1, "review", Ruling::Fail);
         let built = judged(2, "build", Ruling::Pass);
         let passed = judged(3, "review", Ruling::Pass);

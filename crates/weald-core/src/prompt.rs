@@ -22,6 +22,8 @@ pub struct Briefing<'a> {
     pub part: Option<&'a str>,
     /// What happened to the run before, if there was one.
     pub before: Option<&'a str>,
+    /// Who started it, and answers its questions.
+    pub lead: Option<&'a str>,
 }
 
 /// The prompt.
@@ -64,6 +66,11 @@ pub fn prompt(briefing: &Briefing<'_>) -> String {
          - `weald task show` prints this task, `weald task done --report TEXT` says what you did, `weald task fail --report TEXT` why it can't be done.\n\
          - `weald msg inbox --consume` reads what others wrote to you, `weald msg ask NAME TEXT` asks.\n"
     ));
+    if let Some(lead) = briefing.lead {
+        text.push_str(&format!(
+            "- {lead} gave you this task: ask {lead} what only a person or the lead can decide.\n"
+        ));
+    }
     text
 }
 
@@ -90,6 +97,7 @@ mod tests {
             target: "main",
             part: Some("Review it."),
             before: Some("The agent before crashed."),
+            lead: Some("alice"),
         });
         for part in [
             "Task 2: Fix the login",
@@ -102,6 +110,7 @@ mod tests {
             "wt/fix",
             "reaches main by weald",
             "weald task done --report",
+            "ask alice",
         ] {
             assert!(text.contains(part), "{part} is missing in\n{text}");
         }

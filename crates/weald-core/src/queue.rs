@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::{Change, EventKind};
 use crate::id::Token;
+use crate::maintenance::Maintenance;
 use crate::name::SessionName;
 use crate::session::{ProcessIdentity, ProcessState};
 
@@ -48,6 +49,9 @@ pub struct Queue {
     /// Set while it is paused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused: Option<QueuePause>,
+    /// Who keeps house beside it: a lease of its own, on the one record that a repository has one of.
+    #[serde(default, skip_serializing_if = "Maintenance::is_unused")]
+    pub maintenance: Maintenance,
 }
 
 /// What is asked of the queue.

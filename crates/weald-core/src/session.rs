@@ -103,6 +103,9 @@ pub struct Session {
     pub started_at: Timestamp,
     /// The last heartbeat. Heartbeats alone make no event.
     pub last_seen: Timestamp,
+    /// When a sweep said that nobody has heard of it; one that was seen since is not silent any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub silent_at: Option<Timestamp>,
     /// When it said goodbye.
     #[serde(default)]
     pub ended_at: Option<Timestamp>,
@@ -181,6 +184,7 @@ pub fn register(
         note: None,
         started_at: now,
         last_seen: now,
+        silent_at: None,
         ended_at: None,
     };
     if let Some((old, life)) = before {
@@ -260,6 +264,20 @@ pub fn noted(session: &Session, text: String, now: Timestamp) -> (Session, Chang
         next.clone(),
         Change::session(EventKind::SESSION_NOTED, next),
     )
+}
+
+/// Says that nobody has heard of a session, once a silence.
+pub fn silent(session: &Session, now: Timestamp) -> Option<(Session, Change)> {
+    let is_told = session.silent_at.is_some_and(|at| at > session.last_seen);
+    if is_told || session.ended_at.is_some() {
+        return None;
+    }
+    let next = Session {
+        silent_at: Some(now),
+        ..session.clone()
+    };
+    let change = Change::session(EventKind::SESSION_STALE, next.clone());
+    Some((next, change))
 }
 
 /// Says goodbye. Its leases are given back by the caller, in the same transaction.

@@ -12,7 +12,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::agent::{Agent, AgentId};
-use crate::event::{Change, Event};
+use crate::event::{After, Change, Event};
 use crate::id::{LandingId, MessageId, Seq, TaskId, TreeId};
 use crate::landing::Landing;
 use crate::message::Message;
@@ -58,6 +58,28 @@ pub enum StoreError {
         /// What the backend says.
         message: String,
     },
+    /// The database is gone, and what else is there shows that there was one. An empty one would lose its trees.
+    #[error("{} is gone, but trees and the log of this repository are there", .path.display())]
+    Lost {
+        /// Which.
+        path: PathBuf,
+    },
+    /// The journal goes on after the end of the database: it is an older copy, or lost its log.
+    #[error("the database ends at event {has}, {} at {journal}: it is an older copy, or lost a part", .path.display())]
+    Behind {
+        /// Which journal.
+        path: PathBuf,
+        /// The last event in the database.
+        has: Seq,
+        /// The last event in the journal.
+        journal: Seq,
+    },
+    /// Another database took its place while this process had it open. Nothing was changed.
+    #[error("{} was put in place anew while this process had it open", .path.display())]
+    Replaced {
+        /// Which.
+        path: PathBuf,
+    },
     /// A file could not be made, opened or written.
     #[error("{}: {source}", .path.display())]
     File {
@@ -69,6 +91,13 @@ pub enum StoreError {
     /// The backend failed or its contents make no sense.
     #[error("the store failed: {0}")]
     Backend(String),
+}
+
+impl StoreError {
+    /// Whether there was no room on the disk.
+    pub fn is_full(&self) -> bool {
+        matches!(self, Self::Backend(why) if why.contains("disk is full"))
+    }
 }
 
 /// How much a commit must survive.
@@ -185,6 +214,26 @@ pub enum Counter {
     Agent,
 }
 
+impl Counter {
+    /// The numbers in a change that must not be given out again.
+    pub fn seen_in(after: &After) -> impl Iterator<Item = (Self, u64)> {
+        let task = after.task.as_ref().and_then(|task| task.id.counted());
+        let message = after.message.as_ref().map(|message| message.id.0);
+        let tree = after.tree.as_ref().map(|tree| tree.id.0);
+        let landing = after.landing.as_ref().map(|landing| landing.id.0);
+        let agent = after.agent.as_ref().map(|agent| agent.id.0);
+        let all = [
+            (Self::Task, task),
+            (Self::Message, message),
+            (Self::Tree, tree),
+            (Self::Landing, landing),
+            (Self::Agent, agent),
+        ];
+        all.into_iter()
+            .filter_map(|(counter, number)| Some((counter, number?)))
+    }
+}
+
 /// Which agents are asked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AgentFilter {
@@ -266,6 +315,13 @@ pub trait Write: Read {
     /// only after the commit. Places have no gaps and follow the order of commits.
     fn record(&mut self, actor: Option<&SessionName>, change: Change) -> Result<Seq>;
 
+    /// Writes down again what was recorded before, with its own place, time and actor, and raises the counters above the
+    /// numbers in it. For a store that is made from a log. A place that is not the next one is refused.
+    fn replay(&mut self, event: Event) -> Result<()>;
+
+    /// Makes sure that a counter gives out only numbers above `number`.
+    fn raise(&mut self, counter: Counter, number: u64) -> Result<()>;
+
     /// The first task that a claim may take: ready ones by priority and age, then those whose lease ran out, longest
     /// ago first. Of two transactions at once, each gets another task (or the second waits for the first).
     fn next_claimable(&mut self) -> Result<Option<Task>>;
@@ -291,8 +347,23 @@ pub trait Store: Send + Sync {
     /// passed over for ever. Gives up with [`StoreError::Busy`].
     fn write(&self, durability: Durability) -> Result<Box<dyn Write + '_>>;
 
+    /// Returns when all that was committed so far outlives a power cut: once for many changes, instead of for each.
+    fn sync(&self) -> Result<()>;
+
     /// Returns as soon as the log is longer than `after`, at the latest after `timeout`, with its length then.
     fn wait(&self, after: Seq, timeout: Duration) -> Result<Seq>;
+}
+
+/// A new database that takes the place of another one. Nothing is deleted by it.
+pub trait Succession {
+    /// Makes the new one whole and durable.
+    fn seal(&self) -> Result<()>;
+
+    /// Sets the one in place aside; answers where it, or what was left of it, is now. From here on there is none.
+    fn set_aside(&self) -> Result<Option<PathBuf>>;
+
+    /// Puts the new one in place.
+    fn put_in_place(self: Box<Self>) -> Result<()>;
 }
 
 /// Where the time comes from. Tests turn it by hand.

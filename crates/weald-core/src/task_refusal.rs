@@ -29,7 +29,7 @@ pub enum TaskRefusal {
         task: TaskId,
         /// The token that came.
         given: Token,
-        /// The newest one.
+        /// The newest one; not told, or whoever lost the claim would go on with it.
         current: Token,
         /// Who holds it, if anybody.
         holder: Option<SessionName>,
@@ -41,8 +41,6 @@ pub enum TaskRefusal {
         task: TaskId,
         /// Who holds it.
         holder: SessionName,
-        /// Its token; tokens fence, they are no secrets.
-        token: Token,
     },
     /// Somebody holds it.
     #[error("task {task} is held by {holder} until {}", .until.strftime("%Y-%m-%d %H:%M:%SZ"))]
@@ -53,6 +51,14 @@ pub enum TaskRefusal {
         holder: SessionName,
         /// Until when nobody may take over.
         until: Timestamp,
+    },
+    /// Somebody else works on it, and the caller's role leaves it that.
+    #[error("task {task} is not yours: {holder} works on it")]
+    NotYours {
+        /// Which task.
+        task: TaskId,
+        /// Who.
+        holder: SessionName,
     },
     /// Somebody works on it without a lease.
     #[error("task {task} is being worked on by {owner}, without a lease")]
@@ -84,10 +90,12 @@ pub enum TaskRefusal {
         /// Where the plan stands.
         plan: PlanApproval,
     },
-    /// A subject that is empty, too long or more than a line.
-    #[error("a subject is one line of 1 to {MAX_SUBJECT} characters")]
+    /// A subject that is empty, too long, more than a line, or reads as another one.
+    #[error(
+        "a subject is one line of 1 to {MAX_SUBJECT} characters, none of them hidden or turning what is read"
+    )]
     BadSubject,
-    /// A label that is empty or holds a control character.
+    /// A label that is empty or holds what can't be seen.
     #[error("a label is 1 to 100 printable characters")]
     BadLabel,
 }
@@ -95,6 +103,6 @@ pub enum TaskRefusal {
 fn newer(given: Token, current: Token) -> String {
     match given == current {
         true => "the task was given back or closed".to_owned(),
-        false => format!("the newest is {current}"),
+        false => "another claim came later".to_owned(),
     }
 }

@@ -9,6 +9,7 @@ use crate::dependencies::Blockers;
 use crate::event::{Change, EventKind};
 use crate::id::{MessageId, TaskId, Token};
 use crate::name::SessionName;
+use crate::reading::misleads;
 use crate::task::{Closeout, Lease, MAX_SUBJECT, PlanApproval, Priority, Task, TaskStatus};
 pub use crate::task_refusal::TaskRefusal;
 
@@ -329,7 +330,6 @@ fn check_token(task: &Task, given: Option<Token>) -> Result<(), TaskRefusal> {
         (None, Some(lease)) => Err(TaskRefusal::TokenRequired {
             task: task.id.clone(),
             holder: lease.session.clone(),
-            token: lease.token,
         }),
         (None, None) => Ok(()),
     }
@@ -397,18 +397,18 @@ fn apply_edit(task: &mut Task, edit: TaskEdit) -> Result<EventKind, TaskRefusal>
 
 fn check_subject(subject: &str) -> Result<(), TaskRefusal> {
     let length = subject.chars().count();
-    match length <= MAX_SUBJECT
-        && !subject.trim().is_empty()
-        && !subject.chars().any(char::is_control)
-    {
+    match length <= MAX_SUBJECT && !subject.trim().is_empty() && !subject.chars().any(is_odd) {
         true => Ok(()),
         false => Err(TaskRefusal::BadSubject),
     }
 }
 
+fn is_odd(c: char) -> bool {
+    c.is_control() || misleads(c)
+}
+
 fn check_label(label: &str) -> Result<(), TaskRefusal> {
-    match !label.is_empty() && label.chars().count() <= 100 && !label.chars().any(char::is_control)
-    {
+    match !label.is_empty() && label.chars().count() <= 100 && !label.chars().any(is_odd) {
         true => Ok(()),
         false => Err(TaskRefusal::BadLabel),
     }

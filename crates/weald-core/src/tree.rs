@@ -102,8 +102,17 @@ pub struct TreeLock {
     pub reason: String,
 }
 
+/// What a sweep saw before it takes a lock away: the next one has to see the same.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnlockMark {
+    /// When the tree's task was closed, as it was known then.
+    pub closed_at: Timestamp,
+    /// When it was seen.
+    pub at: Timestamp,
+}
+
 /// A directory that can't be mistaken for a later one at the same path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct DirectoryIdentity {
     /// The file system.
     pub device: u64,
@@ -155,6 +164,9 @@ pub struct Trash {
     /// The ports it had; they are others' to take by now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ports: Option<PortBlock>,
+    /// Where it stood before; written by the decision that puts it here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<TreeStatus>,
 }
 
 /// A person's word that exactly this head may land.
@@ -198,6 +210,9 @@ pub struct Tree {
     /// Set while somebody locked it.
     #[serde(default)]
     pub locked: Option<TreeLock>,
+    /// Set by a sweep that found the lock stale; a new lock begins without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unlock_marked: Option<UnlockMark>,
     /// Set between the announcement of a removal and its end.
     #[serde(default)]
     pub removing: bool,
@@ -269,6 +284,7 @@ impl Tree {
             task: None,
             status: TreeStatus::Creating,
             locked: None,
+            unlock_marked: None,
             removing: false,
             created_at: now,
             last_used_at: now,

@@ -1,19 +1,19 @@
 //! What may happen to a tree: `(tree, input, now) -> (tree, change)` or a refusal.
 //!
 //! The end of a removal comes only after its beginning, and a creation ends once. Whether a removal is safe is decided
-//! by [`objections`], from facts that the engine gathered.
+//! by [`crate::objections`].
 
 use jiff::Timestamp;
 
 use crate::event::{Change, EventKind};
-use crate::id::TaskId;
+use crate::id::{LandingId, TaskId};
 use crate::name::TreeName;
 use crate::ports::PortBlock;
 use crate::session::ProcessIdentity;
 use crate::setup::{SetupOutcome, SetupRecord};
 use crate::task::Closeout;
 use crate::tree::{
-    Approval, Base, DirectoryIdentity, Run, Trash, Tree, TreeKind, TreeLock, TreeStatus,
+    Approval, Base, DirectoryIdentity, Run, Trash, Tree, TreeKind, TreeLock, TreeStatus, UnlockMark,
 };
 
 /// What happens to a tree.
@@ -57,6 +57,8 @@ pub enum TreeInput {
         registration: String,
         /// Its task, if that is free.
         task: Option<TaskId>,
+        /// The last landing of its work, unless that was reverted.
+        landed: Option<LandingId>,
     },
     /// It can't be used.
     Broke {
@@ -76,6 +78,10 @@ pub enum TreeInput {
     Lock(TreeLock),
     /// Nobody locks it any more.
     Unlock,
+    /// A sweep found its lock stale.
+    MarkStale(UnlockMark),
+    /// A later one found the same, and takes the lock away.
+    UnlockStale,
     /// What its HEAD holds is in the vault.
     Imported {
         /// Its HEAD.
@@ -183,11 +189,18 @@ pub fn decide(
             input: Box::new(input),
         });
     };
+    let status = match &input {
+        TreeInput::Restored { landed, .. } => stood(tree, *landed).unwrap_or(status),
+        _ => status,
+    };
     let mut next = Tree {
         status,
         removing: matches!(input, TreeInput::RemoveBegins { .. })
             || (tree.removing && !ends_removal),
-        last_used_at: now,
+        last_used_at: match is_use(tree, &input) {
+            true => now,
+            false => tree.last_used_at,
+        },
         ..tree.clone()
     };
     let ends_creation = matches!(
@@ -197,11 +210,62 @@ pub fn decide(
     if ends_removal || ends_creation {
         next.worker = None;
     }
+    let input = match input {
+        TreeInput::Trashed(trash) => TreeInput::Trashed(Box::new(Trash {
+            status: Some(tree.status),
+            ..*trash
+        })),
+        other => other,
+    };
     let error = apply(&mut next, input, now);
     let mut change = Change::tree(kind, next.clone()).with_error(error);
     // A tree that lets its task go by this step was that task's until now.
     change.task = change.task.or_else(|| tree.task.clone());
     Ok((next, change))
+}
+
+/// Where a tree in the trash stood, if that still holds: a landing may have been reverted since.
+fn stood(tree: &Tree, landed: Option<LandingId>) -> Option<TreeStatus> {
+    let before = tree.trash.as_ref()?.status?;
+    match before {
+        TreeStatus::Kept => Some(before),
+        TreeStatus::Landed => landed.map(|_| before),
+        _ => None,
+    }
+}
+
+/// Whether somebody works in a tree by this. A look, a lock, a mark or a removal that is refused is no use: otherwise
+/// nothing would ever grow old.
+fn is_use(tree: &Tree, input: &TreeInput) -> bool {
+    use TreeInput as In;
+    match input {
+        In::Imported { head, .. } => head != tree.head.as_ref().unwrap_or(&tree.base.commit),
+        In::Created { .. }
+        | In::Restored { .. }
+        | In::Repaired { .. }
+        | In::RunBegins(_)
+        | In::RunEnds { .. }
+        | In::Entered
+        | In::Synced(_)
+        | In::Bind(_)
+        | In::SetUp { .. }
+        | In::Landed => true,
+        In::CreateFailed { .. }
+        | In::Keep
+        | In::RemoveBegins { .. }
+        | In::Trashed(_)
+        | In::Removed
+        | In::RemoveFailed { .. }
+        | In::Broke { .. }
+        | In::Lock(_)
+        | In::Unlock
+        | In::MarkStale(_)
+        | In::UnlockStale
+        | In::Unbind
+        | In::Closeout(_)
+        | In::Approved(_)
+        | In::Ports(_) => false,
+    }
 }
 
 /// The table: which status and which event follow; `None` where the input makes no sense.
@@ -237,7 +301,8 @@ fn follows(from: TreeStatus, input: &TreeInput) -> Option<(TreeStatus, EventKind
         (In::Closeout(_), _) => stays(Kind::TREE_CLOSEOUT),
         (_, Creating | Trashed | Removed) => None,
         (In::Lock(_), _) => stays(Kind::TREE_LOCKED),
-        (In::Unlock, _) => stays(Kind::TREE_UNLOCKED),
+        (In::Unlock | In::UnlockStale, _) => stays(Kind::TREE_UNLOCKED),
+        (In::MarkStale(_), _) => stays(Kind::TREE_UNLOCK_MARKED),
         (In::Imported { .. }, _) => stays(Kind::TREE_IMPORTED),
         (In::RunBegins(_), Active | Kept | Landed) => stays(Kind::TREE_RUN_BEFORE),
         (In::Entered, Active | Kept | Landed) => stays(Kind::TREE_ENTERED),
@@ -276,6 +341,7 @@ fn apply(tree: &mut Tree, input: TreeInput, now: Timestamp) -> Option<String> {
             identity,
             registration,
             task,
+            landed: _,
         } => {
             tree.identity = Some(identity);
             tree.registration = Some(registration);
@@ -288,8 +354,9 @@ fn apply(tree: &mut Tree, input: TreeInput, now: Timestamp) -> Option<String> {
         }
         TreeInput::Removed => let_go(tree),
         TreeInput::Keep => tree.kept_at = Some(now),
-        TreeInput::Lock(lock) => tree.locked = Some(lock),
-        TreeInput::Unlock => tree.locked = None,
+        TreeInput::Lock(lock) => (tree.locked, tree.unlock_marked) = (Some(lock), None),
+        TreeInput::Unlock | TreeInput::UnlockStale => unlock(tree),
+        TreeInput::MarkStale(mark) => tree.unlock_marked = Some(mark),
         TreeInput::Imported { head, diverged } => {
             tree.head = Some(head);
             tree.diverged = diverged;
@@ -304,12 +371,7 @@ fn apply(tree: &mut Tree, input: TreeInput, now: Timestamp) -> Option<String> {
             code,
         } => {
             tree.runs.retain(|run| run.process != process);
-            return match (timed_out, code) {
-                (true, _) => Some("the time was over".to_owned()),
-                (false, Some(0)) => None,
-                (false, Some(code)) => Some(format!("exit code {code}")),
-                (false, None) => Some("it did not start".to_owned()),
-            };
+            return run_error(timed_out, code);
         }
         TreeInput::Entered => tree.last_entered_at = Some(now),
         TreeInput::Synced(base) => tree.base = base,
@@ -334,126 +396,24 @@ fn apply(tree: &mut Tree, input: TreeInput, now: Timestamp) -> Option<String> {
     None
 }
 
+fn unlock(tree: &mut Tree) {
+    (tree.locked, tree.unlock_marked) = (None, None);
+}
+
+/// What went wrong with a command.
+fn run_error(timed_out: bool, code: Option<i32>) -> Option<String> {
+    match (timed_out, code) {
+        (true, _) => Some("the time was over".to_owned()),
+        (false, Some(0)) => None,
+        (false, Some(code)) => Some(format!("exit code {code}")),
+        (false, None) => Some("it did not start".to_owned()),
+    }
+}
+
 /// What a tree holds only while it is there.
 fn let_go(tree: &mut Tree) {
     tree.ports = None;
     tree.task = None;
-    tree.locked = None;
+    unlock(tree);
     tree.runs.clear();
-}
-
-/// How much of a tree's content nobody else has.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Contents {
-    /// There is no directory any more.
-    Gone,
-    /// It can't be told, and why.
-    Unknown(String),
-    /// It was looked at.
-    Known {
-        /// Changes that are staged.
-        staged: u64,
-        /// Changes that are not staged.
-        unstaged: u64,
-        /// Files that git does not know.
-        untracked: u64,
-        /// Commits that the target lacks.
-        commits: u64,
-    },
-}
-
-/// What is known of a tree before a removal.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RemovalFacts {
-    /// What runs in it, or may.
-    pub running: Vec<String>,
-    /// Sessions and trees that refer to it.
-    pub references: Vec<String>,
-    /// A lock that git knows and weald does not.
-    pub foreign_lock: Option<String>,
-    /// What it holds.
-    pub contents: Contents,
-}
-
-/// How far a removal may go.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct RemovalConsent {
-    /// Uncommitted changes and commits that nobody else has may go to the trash, too.
-    pub discard: bool,
-    /// Also when it is referenced.
-    pub referenced: bool,
-    /// Also when it is locked.
-    pub locked: bool,
-}
-
-/// One reason against a removal.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Objection {
-    /// Something runs in it; nothing overrules that.
-    Running(Vec<String>),
-    /// It is locked.
-    Locked(TreeLock),
-    /// Others refer to it.
-    Referenced(Vec<String>),
-    /// It can't be told what it holds.
-    Unknown(String),
-    /// Uncommitted changes.
-    Dirty {
-        /// Staged.
-        staged: u64,
-        /// Not staged.
-        unstaged: u64,
-        /// Unknown to git.
-        untracked: u64,
-    },
-    /// Commits that the target lacks.
-    Unlanded {
-        /// How many.
-        commits: u64,
-    },
-}
-
-/// Everything that speaks against a removal, the strongest first.
-pub fn objections(tree: &Tree, facts: RemovalFacts, consent: RemovalConsent) -> Vec<Objection> {
-    let mut found = Vec::new();
-    if !facts.running.is_empty() {
-        found.push(Objection::Running(facts.running));
-    }
-    let foreign = facts.foreign_lock.map(|reason| TreeLock {
-        owner: "git".to_owned(),
-        reason,
-    });
-    if let Some(lock) = tree.locked.clone().or(foreign)
-        && !consent.locked
-    {
-        found.push(Objection::Locked(lock));
-    }
-    if !facts.references.is_empty() && !consent.referenced {
-        found.push(Objection::Referenced(facts.references));
-    }
-    if consent.discard {
-        return found;
-    }
-    match facts.contents {
-        Contents::Gone => {}
-        Contents::Unknown(why) => found.push(Objection::Unknown(why)),
-        Contents::Known {
-            staged,
-            unstaged,
-            untracked,
-            commits,
-        } => {
-            if staged + unstaged + untracked > 0 {
-                found.push(Objection::Dirty {
-                    staged,
-                    unstaged,
-                    untracked,
-                });
-            }
-            if commits > 0 {
-                found.push(Objection::Unlanded { commits });
-            }
-        }
-    }
-    found
 }

@@ -156,13 +156,7 @@ fn an_old_token_is_refused_everywhere_and_an_expired_one_is_not() {
     for input in inputs(None) {
         let refusal = decide(&taken, input, at(101)).unwrap_err();
         assert!(
-            matches!(
-                refusal,
-                TaskRefusal::TokenRequired {
-                    token: Token(2),
-                    ..
-                }
-            ),
+            matches!(refusal, TaskRefusal::TokenRequired { .. }),
             "{refusal}"
         );
     }
@@ -358,7 +352,14 @@ fn words_are_checked() {
             at(1),
         )
     };
-    for bad in ["", "  ", "a\nb", "a\0b", &"x".repeat(501)] {
+    for bad in [
+        "",
+        "  ",
+        "a\nb",
+        "a\0b",
+        "pay \u{202e}100",
+        &"x".repeat(501),
+    ] {
         let subject = TaskEdit {
             subject: Some(bad.into()),
             ..TaskEdit::default()

@@ -45,6 +45,7 @@ fn trash() -> Box<Trash> {
         task: None,
         head: None,
         ports: None,
+        status: None,
     })
 }
 
@@ -66,6 +67,7 @@ fn inputs() -> Vec<TreeInput> {
             identity: identity(),
             registration: "fix".into(),
             task: None,
+            landed: None,
         },
         TreeInput::Broke { error: error() },
         TreeInput::Repaired {
@@ -124,6 +126,38 @@ fn d18_the_states_of_a_tree_are_the_documented_ones() {
                 Err(_) => assert!(!from.contains(&status), "{status:?} refused {input:?}"),
             }
         }
+    }
+}
+
+#[test]
+fn d18_a_tree_comes_back_from_the_trash_as_it_stood() {
+    use TreeStatus::*;
+    for (before, landed, after) in [
+        (Active, None, Active),
+        (Kept, None, Kept),
+        (Landed, Some(LandingId(1)), Landed),
+        (Landed, None, Active),
+        (Broken, None, Active),
+    ] {
+        let going = Tree {
+            removing: true,
+            ..tree(before)
+        };
+        let (trashed, _) = decide(&going, TreeInput::Trashed(trash()), NOW).unwrap();
+        let begins = TreeInput::RemoveBegins { worker: None };
+        let (purging, _) = decide(&trashed, begins, NOW).unwrap();
+        let failed = TreeInput::RemoveFailed {
+            error: "no".to_owned(),
+        };
+        let (still, _) = decide(&purging, failed, NOW).unwrap();
+        let restored = TreeInput::Restored {
+            identity: identity(),
+            registration: "fix".into(),
+            task: None,
+            landed,
+        };
+        let (back, _) = decide(&still, restored, NOW).unwrap();
+        assert_eq!(back.status, after, "{before:?} {landed:?}");
     }
 }
 
@@ -259,4 +293,41 @@ fn k14_ports_and_set_up_belong_to_a_tree_that_is_there() {
     let (tree, _) = decide(&tree, TreeInput::RemoveBegins { worker: None }, NOW).unwrap();
     let (tree, _) = decide(&tree, TreeInput::Trashed(trash()), NOW).unwrap();
     assert_eq!(tree.ports, None, "they are others' to take");
+}
+
+#[test]
+fn l5_only_work_counts_as_use() {
+    let later = NOW + weald_core::SignedDuration::from_hours(1);
+    let moves = |input: TreeInput| {
+        let (next, _) = decide(&tree(TreeStatus::Active), input, later).unwrap();
+        next.last_used_at == later
+    };
+    let imported = |head: &str| TreeInput::Imported {
+        head: head.repeat(40),
+        diverged: false,
+    };
+    let lock = weald_core::tree::TreeLock {
+        owner: "me".into(),
+        reason: "mine".into(),
+    };
+    for used in [
+        TreeInput::Entered,
+        TreeInput::Bind("1".parse().unwrap()),
+        TreeInput::Landed,
+        imported("1"),
+    ] {
+        assert!(moves(used.clone()), "{used:?}");
+    }
+    for unused in [
+        // What a look finds again.
+        imported("0"),
+        TreeInput::Keep,
+        TreeInput::Unlock,
+        TreeInput::Lock(lock),
+        TreeInput::RemoveBegins { worker: None },
+        TreeInput::Unbind,
+        TreeInput::Ports(None),
+    ] {
+        assert!(!moves(unused.clone()), "{unused:?}");
+    }
 }

@@ -49,6 +49,13 @@ impl Patterns {
         let meant = |depth| self.0.iter().any(|pattern| pattern.fits(&parts[..depth]));
         (1..=parts.len()).any(meant)
     }
+
+    /// Whether a file itself is meant, not only a directory that it lies in.
+    pub fn names(&self, path: &str) -> bool {
+        let parts: Vec<_> = path.split('/').collect();
+        let is_file = parts.iter().all(|part| !part.is_empty());
+        is_file && self.0.iter().any(|pattern| pattern.fits(&parts))
+    }
 }
 
 impl Pattern {

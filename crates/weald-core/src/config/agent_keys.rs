@@ -90,6 +90,12 @@ pub(super) const AGENTS: &[Key] = &[
         "which model agents use; empty: their own choice",
     ),
     key(
+        "agent.mcp",
+        Kind::Switch,
+        "true",
+        "agents get weald's tools as an MCP server",
+    ),
+    key(
         "phase.list",
         Kind::List,
         "plan, build, review, qa",
@@ -112,5 +118,23 @@ pub(super) const AGENTS: &[Key] = &[
         Kind::OwnList,
         "",
         "what a phase is about, each as `phase: text`",
+    ),
+    key(
+        "hook.on_error",
+        Kind::Guarded(&["allow", "block"]),
+        "allow",
+        "what becomes of an edit that the hook of an agent can't judge",
+    ),
+    key(
+        "hook.allow",
+        Kind::OwnList,
+        "",
+        "further folders that an agent in a tree may edit, as its hook judges; ~/ is your home",
+    ),
+    key(
+        "hook.background",
+        Kind::Switch,
+        "true",
+        "keep an agent's work in the background when it stops, so that it does not wait",
     ),
 ];

@@ -21,7 +21,7 @@ pub fn is_guard(key: &Key) -> bool {
     }
     matches!(
         key.kind,
-        Kind::Guarded(_) | Kind::OwnText | Kind::OwnList | Kind::JoinedList
+        Kind::Guarded(_) | Kind::OwnText | Kind::OwnList | Kind::OwnNames | Kind::JoinedList
     ) || SECTIONS.iter().any(|section| key.name.starts_with(section))
         || ["profile", "landing.check"].contains(&key.name)
 }
@@ -49,7 +49,7 @@ fn guards_less(key: &Key, before: &Value, now: &Value) -> bool {
             rank(now) < rank(before)
         }
         // It only grows; and time makes nothing green.
-        (Kind::JoinedList | Kind::Duration, _, _) => false,
+        (Kind::JoinedList | Kind::Duration | Kind::Age, _, _) => false,
         // A command where there was none tests more than before.
         (Kind::Text, Value::Text(before), _) if before.is_empty() => false,
         _ => before != now,

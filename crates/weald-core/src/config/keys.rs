@@ -3,13 +3,16 @@
 use super::agent_keys::AGENTS;
 use super::kinds::{Key, Kind, key};
 use super::profiles::PROFILES;
+use super::source_keys::SOURCE;
+use super::upkeep_keys::UPKEEP;
 
 /// Every key, in the order `weald config show` prints them.
-pub const KEYS: &[Key] = &joined::<{ TREES.len() + AGENTS.len() + LANDING.len() }>();
+pub const KEYS: &[Key] =
+    &joined::<{ TREES.len() + AGENTS.len() + SOURCE.len() + LANDING.len() + UPKEEP.len() }>();
 
 const fn joined<const COUNT: usize>() -> [Key; COUNT] {
     let mut all = [TREES[0]; COUNT];
-    let (parts, mut part, mut at) = ([TREES, AGENTS, LANDING], 0, 0);
+    let (parts, mut part, mut at) = ([TREES, AGENTS, SOURCE, LANDING, UPKEEP], 0, 0);
     while part < parts.len() {
         let mut next = 0;
         while next < parts[part].len() {
@@ -397,9 +400,9 @@ const LANDING: &[Key] = &[
     ),
     key(
         "clean.min_age",
-        Kind::Duration,
+        Kind::Age,
         "24h",
-        "and for how long it must be unused",
+        "and for how long it must be unused; 0: any",
     ),
     key(
         "clean.stale_after",
@@ -408,10 +411,34 @@ const LANDING: &[Key] = &[
         "trees untouched for longer are reported",
     ),
     key(
-        "clean.kill_switches",
-        Kind::List,
+        "doctor.min_free",
+        Kind::Size,
+        "500M",
+        "a disk with less room than this is reported",
+    ),
+    key(
+        "clean.ignore_dirty",
+        Kind::OwnList,
         "",
-        "further variables that switch clean-up off",
+        "changed files that keep no tree: paths, or patterns as in .gitignore",
+    ),
+    key(
+        "clean.kill_switches",
+        Kind::JoinedList,
+        "",
+        "further variables that switch `clean` off, as NAME or NAME=value",
+    ),
+    key(
+        "sweep.kill_switches",
+        Kind::JoinedList,
+        "",
+        "the same for `sweep`",
+    ),
+    key(
+        "defer.kill_switches",
+        Kind::JoinedList,
+        "",
+        "the same for working in place in a worktree of another tool",
     ),
     key(
         "views",

@@ -13,10 +13,16 @@ pub enum Kind {
     Message,
     /// `true` or `false`.
     Switch,
+    /// The same, set by the user alone: a repository's is ignored.
+    OwnSwitch,
     /// A whole number from the first to the second.
     Number(i64, i64),
     /// A duration above zero, as `15m` or `2h 30m`.
     Duration,
+    /// The same, of at most so many seconds, set by the user alone: a repository's is ignored.
+    OwnDuration(i64),
+    /// A duration, or `0`.
+    Age,
     /// `none` (or `0`), or a duration.
     Interval,
     /// One of these.
@@ -29,10 +35,27 @@ pub enum Kind {
     List,
     /// A list of texts that only the user may set: a repository's is ignored.
     OwnList,
+    /// The same for plain names of files or folders.
+    OwnNames,
     /// A list of texts that only grows: everybody's count together, so nobody takes away what another one guards.
     JoinedList,
     /// `none`, or a size in bytes, as `512M` or `2G`.
     Size,
+}
+
+impl Kind {
+    /// Whether only the user may set it.
+    pub fn is_own(self) -> bool {
+        matches!(
+            self,
+            Self::OwnText
+                | Self::OwnSwitch
+                | Self::OwnDuration(_)
+                | Self::OwnChoice(_)
+                | Self::OwnList
+                | Self::OwnNames
+        )
+    }
 }
 
 /// One key.

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::keys::{KEYS, find_key};
 use super::kinds::{Key, Kind};
 use super::profiles::profile_text;
-use super::values::{Value, check_value, from_text, parse_duration};
+use super::values::{Value, check_value, from_text, parse_age, parse_duration};
 
 /// Where a value came from, weakest first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -202,6 +202,11 @@ impl Config {
         parse_duration(self.text(key)).expect("durations were checked")
     }
 
+    /// For how long something must have been left alone; zero asks for nothing.
+    pub fn age(&self, key: &str) -> SignedDuration {
+        parse_age(self.text(key)).expect("ages were checked")
+    }
+
     /// How often something happens; `None` is never.
     pub fn interval(&self, key: &str) -> Option<SignedDuration> {
         match self.text(key) {
@@ -254,8 +259,7 @@ impl Config {
     /// Checks a value; one that the repository brings must not loosen a guarded key.
     fn admit(&self, key: &'static Key, raw: &toml::Value, trust: Trust) -> Result<Value, Rejected> {
         let value = check_value(key, raw).map_err(Rejected::Invalid)?;
-        let is_own = matches!(key.kind, Kind::OwnList | Kind::OwnText | Kind::OwnChoice(_));
-        if is_own && trust == Trust::Repository {
+        if key.kind.is_own() && trust == Trust::Repository {
             return Err(Rejected::NotTheirs);
         }
         if let (Kind::Guarded(order), Trust::Repository, Value::Text(text)) =
@@ -407,7 +411,11 @@ mod tests {
             Kind::Guarded(order) | Kind::OwnChoice(order) => {
                 order.iter().map(|name| format!("'{name}'")).collect()
             }
-            Kind::OwnList | Kind::JoinedList => vec!["[]".to_owned(), "['/x']".to_owned()],
+            Kind::OwnList | Kind::OwnNames | Kind::JoinedList => {
+                vec!["[]".to_owned(), "['x']".to_owned()]
+            }
+            Kind::OwnSwitch => vec!["false".to_owned(), "true".to_owned()],
+            Kind::OwnDuration(_) => vec!["'1s'".to_owned(), "'2s'".to_owned()],
             _ => vec!["''".to_owned(), "'x'".to_owned()],
         }
     }
@@ -416,14 +424,8 @@ mod tests {
     fn m24_no_key_that_guards_something_is_loosened_by_the_repository() {
         let mut seen = 0;
         for key in KEYS {
-            let is_guarding = matches!(
-                key.kind,
-                Kind::Guarded(_)
-                    | Kind::OwnList
-                    | Kind::OwnText
-                    | Kind::OwnChoice(_)
-                    | Kind::JoinedList
-            );
+            let is_guarding =
+                key.kind.is_own() || matches!(key.kind, Kind::Guarded(_) | Kind::JoinedList);
             if !is_guarding {
                 continue;
             }

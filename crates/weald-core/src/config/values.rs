@@ -37,13 +37,13 @@ impl fmt::Display for Value {
 /// A value given as text (a variable, a flag, `config set`), as TOML would have held it.
 pub fn from_text(key: &Key, text: &str) -> toml::Value {
     match key.kind {
-        Kind::Switch => text
+        Kind::Switch | Kind::OwnSwitch => text
             .parse()
             .map_or_else(|_| text.into(), toml::Value::Boolean),
         Kind::Number(..) => text
             .parse()
             .map_or_else(|_| text.into(), toml::Value::Integer),
-        Kind::List | Kind::OwnList | Kind::JoinedList => {
+        Kind::List | Kind::OwnList | Kind::OwnNames | Kind::JoinedList => {
             if text.trim_start().starts_with('[')
                 && let Ok(table) = format!("list = {text}").parse::<toml::Table>()
                 && let Some(list) = table.get("list")
@@ -76,7 +76,7 @@ pub fn check_value(key: &Key, raw: &toml::Value) -> Result<Value, String> {
             check_message(text()?)?;
             Ok(Value::Text(text()?.to_owned()))
         }
-        Kind::Switch => raw
+        Kind::Switch | Kind::OwnSwitch => raw
             .as_bool()
             .map(Value::Switch)
             .ok_or_else(|| "this is true or false".to_owned()),
@@ -88,6 +88,16 @@ pub fn check_value(key: &Key, raw: &toml::Value) -> Result<Value, String> {
             Ok(_) => Ok(Value::Text(text()?.to_owned())),
             Err(reason) => Err(reason),
         },
+        Kind::OwnDuration(most) => match parse_duration(text()?)? {
+            given if given <= SignedDuration::from_secs(most) => {
+                Ok(Value::Text(text()?.to_owned()))
+            }
+            _ => Err(format!("this is a duration of at most {most} seconds")),
+        },
+        Kind::Age => {
+            parse_age(text()?)?;
+            Ok(Value::Text(text()?.to_owned()))
+        }
         Kind::Interval => match text()? {
             "none" | "0" => Ok(Value::Text("none".to_owned())),
             given => parse_duration(given).map(|_| Value::Text(given.to_owned())),
@@ -100,7 +110,7 @@ pub fn check_value(key: &Key, raw: &toml::Value) -> Result<Value, String> {
             "none" => Ok(Value::Text("none".to_owned())),
             size => parse_size(size).map(|_| Value::Text(size.to_owned())),
         },
-        Kind::List | Kind::OwnList | Kind::JoinedList => {
+        Kind::List | Kind::OwnList | Kind::OwnNames | Kind::JoinedList => {
             let items = raw
                 .as_array()
                 .ok_or_else(|| "this is a list of texts".to_owned())?;
@@ -111,6 +121,10 @@ pub fn check_value(key: &Key, raw: &toml::Value) -> Result<Value, String> {
                     "nothing in this list takes back what another one says: no `!`".to_owned(),
                 );
             }
+            let is_odd = |item: &&toml::Value| item.as_str().is_some_and(|text| !is_name(text));
+            if let (Kind::OwnNames, Some(odd)) = (key.kind, items.iter().find(is_odd)) {
+                return Err(format!("{odd} is no plain name of a folder"));
+            }
             let texts = items.iter().map(|item| item.as_str().map(str::to_owned));
             texts
                 .collect::<Option<_>>()
@@ -118,6 +132,12 @@ pub fn check_value(key: &Key, raw: &toml::Value) -> Result<Value, String> {
                 .ok_or_else(|| "this is a list of texts".to_owned())
         }
     }
+}
+
+/// Whether it names one file or folder, and nothing of a repository.
+fn is_name(text: &str) -> bool {
+    let is_special = ["", ".", ".."].contains(&text) || text.eq_ignore_ascii_case(".git");
+    !is_special && text.trim() == text && !text.contains(['/', '*', '?', '[', '\\', '!'])
 }
 
 /// A size in bytes: a number, and K, M, G or T for powers of 1024.
@@ -137,6 +157,14 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
         .checked_mul(1 << power)
         .filter(|size| *size > 0)
         .ok_or_else(wrong)
+}
+
+/// For how long something must have been left alone; `0` asks for nothing.
+pub fn parse_age(text: &str) -> Result<SignedDuration, String> {
+    match text {
+        "0" | "0s" => Ok(SignedDuration::ZERO),
+        text => parse_duration(text),
+    }
 }
 
 /// A duration above zero. `7d` counts days of 24 hours.

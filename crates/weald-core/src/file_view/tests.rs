@@ -126,6 +126,7 @@ fn trashed() -> Tree {
         task: None,
         head: None,
         ports: None,
+        status: None,
     };
     Tree {
         trash: Some(trash),

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Incoming, LineError, MAX_LINE, Parsed};
+use super::{Incoming, LineError, MAX_LINE, Parsed, Problem};
 use crate::Timestamp;
 use crate::id::TaskId;
 use crate::task::{Priority, Task};
@@ -39,17 +39,11 @@ pub fn parse_jsonl(input: &[u8], now: Timestamp) -> Parsed {
                     waits_for: Vec::new(),
                 });
             }
-            Err((code, message)) => parsed.errors.push(LineError {
-                line,
-                code,
-                message,
-            }),
+            Err(problem) => parsed.errors.push(LineError::new(line, problem)),
         }
     }
     parsed
 }
-
-pub(super) type Problem = (&'static str, String);
 
 fn parse_line(bytes: &[u8], now: Timestamp) -> Result<(Option<TaskId>, Box<Task>), Problem> {
     if bytes.len() > MAX_LINE {
@@ -103,6 +97,7 @@ pub(super) fn read_fields(
         let time = Timestamp::from_millisecond((seconds * 1e3) as i64).unwrap_or(now);
         fields.insert("created_at".into(), time.to_string().into());
     }
+    rename(&mut fields, "closedAt", "closed_at");
     // Whoever worked on it did so elsewhere; here nobody does.
     if fields
         .get("status")
@@ -117,10 +112,28 @@ pub(super) fn read_fields(
         .entry("created_at")
         .or_insert_with(|| now.to_string().into());
     fields.insert("updated_at".into(), now.to_string().into());
-    let task: Task = serde_json::from_value(Value::Object(fields))
+    let closed_at = fields.remove("closed_at");
+    let mut task: Task = serde_json::from_value(Value::Object(fields))
         .map_err(|error| ("bad_field", error.to_string()))?;
+    if task.status.is_closed() {
+        task.closed_at = Some(closing_time(closed_at, now)?);
+    }
     task_rules::check_new(&task).map_err(|refusal| ("bad_field", refusal.to_string()))?;
     Ok((id, Box::new(task)))
+}
+
+/// When the tracker closed it, as text or in seconds; now if it does not say, and never later than now.
+fn closing_time(given: Option<Value>, now: Timestamp) -> Result<Timestamp, Problem> {
+    let odd = |why: String| ("bad_field", format!("closed_at: {why}"));
+    let time = match given {
+        None | Some(Value::Null) => now,
+        Some(Value::Number(seconds)) => {
+            let millis = seconds.as_f64().unwrap_or(f64::NAN) * 1e3;
+            Timestamp::from_millisecond(millis as i64).map_err(|error| odd(error.to_string()))?
+        }
+        Some(text) => serde_json::from_value(text).map_err(|error| odd(error.to_string()))?,
+    };
+    Ok(time.min(now))
 }
 
 fn rename(fields: &mut Map<String, Value>, from: &str, to: &str) {
@@ -137,6 +150,30 @@ mod tests {
     use crate::task::TaskStatus;
 
     #[test]
+    fn l9_a_closed_task_keeps_the_trackers_closing_time() {
+        let now = Timestamp::from_second(10_000).unwrap();
+        for (fields, expected) in [
+            ("\"status\":\"completed\"", Some(10_000)),
+            ("\"status\":\"completed\",\"closed_at\":null", Some(10_000)),
+            ("\"status\":\"completed\",\"closed_at\":7000", Some(7_000)),
+            (
+                "\"status\":\"cancelled\",\"closedAt\":\"1970-01-01T00:01:00Z\"",
+                Some(60),
+            ),
+            ("\"status\":\"completed\",\"closed_at\":99999", Some(10_000)),
+            ("\"status\":\"pending\",\"closed_at\":7000", None),
+            ("\"status\":\"in_progress\",\"closed_at\":7000", None),
+        ] {
+            let line = format!("{{\"subject\":\"A\",{fields}}}");
+            let parsed = parse_jsonl(line.as_bytes(), now);
+            let closed_at = parsed.tasks[0].task.closed_at;
+            assert_eq!(closed_at.map(Timestamp::as_second), expected, "{fields}");
+        }
+        let odd = b"{\"subject\":\"A\",\"status\":\"completed\",\"closed_at\":\"soon\"}";
+        assert_eq!(parse_jsonl(odd, now).errors[0].code, "bad_field");
+    }
+
+    #[test]
     fn lines_are_read_one_by_one() {
         let input = b"{\"id\":\"gh-1\",\"title\":\"A\",\"priority\":0,\"zz\":[1]}\n\nnot json\n\
             {\"subject\":\"\"}\n{\"id\":\"../x\",\"subject\":\"B\"}\n{\"subject\":\"C\",\"status\":\"odd\"}\n\
@@ -147,13 +184,8 @@ mod tests {
         assert_eq!(parsed.tasks[0].task.extra["zz"], serde_json::json!([1]));
         assert_eq!(parsed.tasks[1].line, 7);
         assert_eq!(parsed.tasks[1].task.status, TaskStatus::Completed);
-        let errors: Vec<_> = parsed
-            .errors
-            .iter()
-            .map(|error| (error.line, error.code))
-            .collect();
         assert_eq!(
-            errors,
+            parsed.codes(),
             [
                 (3, "bad_json"),
                 (4, "bad_field"),

@@ -2,11 +2,13 @@
 //!
 //! Every item is a task: `- [ ] Subject (P1) (id: api) (after: db, 12)`, with `-`, `*`, `+` or `1.` and with or without a
 //! box; `[x]` is completed. Indented text under an item is its description. An item inside another is a part of it: the
-//! outer one waits for the inner ones. Headings and text between lists are passed over.
+//! outer one waits for the inner ones. Headings and text between lists are passed over. Without an id an item is known
+//! again by its text.
 
-use super::{Incoming, LineError, MAX_LINE, Parsed};
+use super::{Incoming, LineError, MAX_LINE, Parsed, Problem};
 use crate::Timestamp;
 use crate::id::TaskId;
+use crate::source::{MARKDOWN, SOURCE};
 use crate::task::{Task, TaskStatus};
 use crate::task_rules;
 
@@ -19,18 +21,13 @@ pub fn parse_markdown(input: &[u8], now: Timestamp) -> Parsed {
         now,
     };
     for (index, bytes) in input.split(|byte| *byte == b'\n').enumerate() {
-        if let Err((code, message)) = reader.line(index + 1, bytes) {
-            reader.parsed.errors.push(LineError {
-                line: index + 1,
-                code,
-                message,
-            });
+        if let Err(problem) = reader.line(index + 1, bytes) {
+            let error = LineError::new(index + 1, problem);
+            reader.parsed.errors.push(error);
         }
     }
     reader.parsed
 }
-
-type Problem = (&'static str, String);
 
 struct Reader {
     parsed: Parsed,
@@ -150,6 +147,7 @@ fn parse_item(text: &str, now: Timestamp) -> Result<(Option<TaskId>, Task), Prob
         text = rest;
     }
     task.subject = text.trim().to_owned();
+    task.extra.insert(SOURCE.into(), MARKDOWN.into());
     task_rules::check_new(&task).map_err(|refusal| ("bad_field", refusal.to_string()))?;
     Ok((id, task))
 }

@@ -4,22 +4,19 @@
 
 use serde_json::{Map, Value};
 
-use super::jsonl::{Problem, read_fields};
-use super::{Incoming, LineError, MAX_LINE, Parsed};
+use super::jsonl::read_fields;
+use super::{Incoming, LineError, MAX_LINE, Parsed, Problem};
 use crate::Timestamp;
 use crate::file_view::MARK;
 use crate::name::TreeName;
+use crate::source::{SOURCE, Tracker};
 
 /// Reads one file.
 pub fn parse_workflow(input: &[u8], now: Timestamp) -> Parsed {
     let mut parsed = Parsed::default();
     match parse(input, now, &mut parsed.warnings) {
         Ok(task) => parsed.tasks.push(task),
-        Err((code, message)) => parsed.errors.push(LineError {
-            line: 1,
-            code,
-            message,
-        }),
+        Err(problem) => parsed.errors.push(LineError::new(1, problem)),
     }
     parsed
 }
@@ -39,6 +36,7 @@ fn parse(input: &[u8], now: Timestamp, warnings: &mut Vec<String>) -> Result<Inc
         found.filter(|text| !text.is_empty()).map(str::to_owned)
     };
     let id = fields.get("beads_task_id").filter(|id| !id.is_null());
+    let source = id.map(|_| Tracker::Beads.as_str());
     if let Some(id) = id.or(fields.get("workflow_id")).cloned() {
         fields.insert("id".into(), id);
     }
@@ -55,6 +53,9 @@ fn parse(input: &[u8], now: Timestamp, warnings: &mut Vec<String>) -> Result<Inc
         _ => "pending",
     };
     fields.insert("status".into(), status.into());
+    if let Some(source) = source {
+        fields.insert(SOURCE.into(), source.into());
+    }
     let path = text(&fields, ["worktree_path"; 3]);
     let name = path.as_deref().and_then(|path| path.rsplit('/').next());
     match name.and_then(|name| name.parse::<TreeName>().ok()) {

@@ -1,0 +1,165 @@
+//! The lease of maintenance: who keeps house, and until when nobody else does.
+//!
+//! As with the queue, proof of the holder's end or the end of the lease permits a takeover, and the token tells a holder
+//! that wakes up late that it is not the newest any more.
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::event::{Change, EventKind};
+use crate::id::Token;
+use crate::queue::{Queue, QueueHolder};
+use crate::session::ProcessState;
+
+/// The lease.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Maintenance {
+    /// The newest token.
+    pub token: Token,
+    /// Who has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holder: Option<QueueHolder>,
+}
+
+impl Maintenance {
+    /// True before anybody ever took it.
+    pub fn is_unused(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Why not.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MaintenanceRefusal {
+    /// Somebody has it.
+    #[error("process {} sweeps since {}", .holder.process.pid, .holder.acquired_at)]
+    Held {
+        /// Who.
+        holder: Box<QueueHolder>,
+    },
+    /// Another one took over.
+    #[error("another sweep took over; this one stopped where it was")]
+    Lost,
+}
+
+/// Takes the lease for `taker`, whose times are set here. `state` is what is known of the holder's process.
+pub fn take(
+    queue: &Queue,
+    taker: QueueHolder,
+    state: ProcessState,
+    ttl: SignedDuration,
+    now: Timestamp,
+) -> Result<(Queue, Change), MaintenanceRefusal> {
+    if let Some(held) = &queue.maintenance.holder
+        && held.process != taker.process
+        && state != ProcessState::Gone
+        && now < held.expires_at
+    {
+        return Err(MaintenanceRefusal::Held {
+            holder: Box::new(held.clone()),
+        });
+    }
+    let holder = QueueHolder {
+        acquired_at: now,
+        expires_at: until(now, ttl),
+        ..taker
+    };
+    let maintenance = Maintenance {
+        token: queue.maintenance.token.next(),
+        holder: Some(holder),
+    };
+    Ok(changed(queue, EventKind::MAINTENANCE_TAKEN, maintenance))
+}
+
+/// Holds it longer.
+pub fn renew(
+    queue: &Queue,
+    token: Token,
+    ttl: SignedDuration,
+    now: Timestamp,
+) -> Result<(Queue, Change), MaintenanceRefusal> {
+    let mut holder = require_holder(queue, token)?.clone();
+    holder.expires_at = until(now, ttl);
+    let maintenance = Maintenance {
+        token,
+        holder: Some(holder),
+    };
+    Ok(changed(queue, EventKind::MAINTENANCE_RENEWED, maintenance))
+}
+
+/// Gives it back.
+pub fn release(queue: &Queue, token: Token) -> Result<(Queue, Change), MaintenanceRefusal> {
+    require_holder(queue, token)?;
+    let maintenance = Maintenance {
+        token,
+        holder: None,
+    };
+    Ok(changed(queue, EventKind::MAINTENANCE_RELEASED, maintenance))
+}
+
+/// Whether `token` is the newest, so its holder may go on.
+pub fn require_holder(queue: &Queue, token: Token) -> Result<&QueueHolder, MaintenanceRefusal> {
+    let lease = &queue.maintenance;
+    let holder = lease.holder.as_ref().filter(|_| lease.token == token);
+    holder.ok_or(MaintenanceRefusal::Lost)
+}
+
+fn until(now: Timestamp, ttl: SignedDuration) -> Timestamp {
+    now.checked_add(ttl).unwrap_or(Timestamp::MAX)
+}
+
+fn changed(queue: &Queue, kind: EventKind, maintenance: Maintenance) -> (Queue, Change) {
+    let next = Queue {
+        maintenance,
+        ..queue.clone()
+    };
+    (next.clone(), Change::queue(kind, next))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::ProcessIdentity;
+
+    fn taker(pid: u32) -> QueueHolder {
+        QueueHolder {
+            process: ProcessIdentity {
+                host: "h".into(),
+                boot_id: "b".into(),
+                pid_namespace: "n".into(),
+                pid,
+                start_time: 1,
+            },
+            session: None,
+            acquired_at: Timestamp::UNIX_EPOCH,
+            expires_at: Timestamp::UNIX_EPOCH,
+        }
+    }
+
+    #[test]
+    fn l11_maintenance_goes_over_by_expiry_or_proof_and_never_moves_the_queue() {
+        let ttl = SignedDuration::from_mins(30);
+        let at = |minutes| Timestamp::UNIX_EPOCH + SignedDuration::from_mins(minutes);
+        let taken =
+            |queue: &Queue, pid, state, minutes| take(queue, taker(pid), state, ttl, at(minutes));
+        let (first, _) = taken(&Queue::default(), 1, ProcessState::Gone, 0).unwrap();
+        let token = first.maintenance.token;
+        for state in [ProcessState::Running, ProcessState::Unknown] {
+            let held = taken(&first, 2, state, 29).unwrap_err();
+            assert!(matches!(held, MaintenanceRefusal::Held { .. }));
+            let (next, _) = taken(&first, 2, state, 30).unwrap();
+            assert_eq!(next.maintenance.token, token.next());
+            assert_eq!(
+                renew(&next, token, ttl, at(31)),
+                Err(MaintenanceRefusal::Lost)
+            );
+            assert_eq!(release(&next, token), Err(MaintenanceRefusal::Lost));
+        }
+        let (renewed, _) = renew(&first, token, ttl, at(20)).unwrap();
+        assert!(taken(&renewed, 2, ProcessState::Running, 49).is_err());
+        assert!(taken(&renewed, 2, ProcessState::Gone, 21).is_ok());
+        let (free, _) = release(&renewed, token).unwrap();
+        assert!(require_holder(&free, token).is_err());
+        assert_eq!((free.token, free.holder), (Queue::default().token, None));
+    }
+}
