@@ -22,6 +22,7 @@ const SIZE: usize = 36;
 const ID: usize = 40;
 
 /// Bits of an entry's flags.
+const ASSUMED: u16 = 0x8000;
 const EXTENDED: u16 = 0x4000;
 const STAGE: u16 = 0x3000;
 const SKIP_WORKTREE: u16 = 0x4000;
@@ -128,6 +129,16 @@ impl CheckoutIndex {
         })
     }
 
+    /// Whether any entry is marked as assumed unchanged or as skipped.
+    pub fn has_marks(&self) -> bool {
+        let is_assumed = |entry: &Entry| {
+            let flags = flags(&self.bytes, entry.start + ID + self.id_length);
+            flags.is_none_or(|flags| flags & ASSUMED != 0)
+        };
+        let mut entries = self.entries.iter();
+        entries.any(|entry| entry.is_absent || is_assumed(entry))
+    }
+
     /// How many entries there are.
     pub fn len(&self) -> usize {
         self.entries.len()
@@ -153,6 +164,27 @@ impl CheckoutIndex {
             inode: field(20),
             size: field(SIZE),
         }
+    }
+
+    /// The path of one entry.
+    pub(crate) fn path(&self, place: usize) -> &[u8] {
+        &self.bytes[self.entries[place].path.clone()]
+    }
+
+    /// The id of the git tree that all entries make, in hexadecimal, if git left it here.
+    pub fn tree(&self) -> Option<String> {
+        let cached = self
+            .bytes
+            .get(self.entries_end()..)?
+            .strip_prefix(b"TREE")?;
+        // Its length; then the root, which has no name.
+        let root = cached.get(4..)?.strip_prefix(b"\0")?;
+        let end = root.iter().position(|byte| *byte == b'\n')?;
+        let count = root[..end].split(|byte| *byte == b' ').next()?;
+        let is_whole = count == self.len().to_string().as_bytes();
+        let id = root.get(end + 1..end + 1 + self.id_length)?;
+        let hex = id.iter().map(|byte| format!("{byte:02x}"));
+        is_whole.then(|| hex.collect())
     }
 
     /// Where the entry of a path is, or where it would be.

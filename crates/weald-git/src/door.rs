@@ -11,7 +11,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, CWD, Mode, OFlags, ResolveFlags, mkdirat, openat, openat2, renameat, unlinkat,
+    AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, mkdirat, openat, openat2, renameat,
+    unlinkat,
 };
 
 /// Why a file behind the door was not read.
@@ -34,7 +35,7 @@ pub enum DoorError {
 }
 
 /// Nothing is followed.
-const STRICT: ResolveFlags = ResolveFlags::BENEATH
+pub(crate) const STRICT: ResolveFlags = ResolveFlags::BENEATH
     .union(ResolveFlags::NO_SYMLINKS)
     .union(ResolveFlags::NO_MAGICLINKS)
     .union(ResolveFlags::NO_XDEV);
@@ -42,10 +43,25 @@ const STRICT: ResolveFlags = ResolveFlags::BENEATH
 /// A directory of somebody else's.
 #[derive(Debug)]
 pub struct Door {
-    directory: OwnedFd,
+    pub(crate) directory: OwnedFd,
     device: u64,
     inode: u64,
     born: Option<u64>,
+}
+
+/// What tells that a file was written, or another one put in its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileTrace {
+    inode: u64,
+    size: u64,
+    modified: (i64, i64),
+}
+
+impl FileTrace {
+    /// When it was written, in seconds since 1970.
+    pub fn written(&self) -> i64 {
+        self.modified.0
+    }
 }
 
 /// When a file was made, in nanoseconds since 1970, if the file system says.
@@ -121,9 +137,47 @@ impl Door {
         Ok(bytes)
     }
 
+    /// True when there is nothing at `path`, whatever it would be.
+    pub fn is_absent(&self, path: &str) -> bool {
+        matches!(self.find(path, OFlags::PATH), Err(DoorError::Absent { .. }))
+    }
+
+    /// The names in a folder, each with whether it is a folder; `None` if it can't be read, or holds more than `limit`.
+    pub fn names(&self, path: &str, limit: usize) -> Option<Vec<(String, bool)>> {
+        let folder = self.find(path, OFlags::RDONLY | OFlags::DIRECTORY).ok()?;
+        let mut names = Vec::new();
+        for entry in Dir::new(folder).ok()? {
+            let entry = entry.ok()?;
+            let name = entry.file_name().to_str().ok()?.to_owned();
+            if !matches!(name.as_str(), "." | "..") {
+                names.push((name, entry.file_type() == FileType::Directory));
+            }
+            if names.len() > limit {
+                return None;
+            }
+        }
+        Some(names)
+    }
+
     /// True when `path` is a directory, reached without a link.
     pub fn has_directory(&self, path: &str) -> bool {
         self.find(path, OFlags::PATH | OFlags::DIRECTORY).is_ok()
+    }
+
+    /// What tells later whether `path` was changed; `None` if there is none.
+    pub fn trace(&self, path: &str) -> Option<FileTrace> {
+        let found = self.find(path, OFlags::PATH).ok()?.metadata().ok()?;
+        Some(FileTrace {
+            inode: found.ino(),
+            size: found.len(),
+            modified: (found.mtime(), found.mtime_nsec()),
+        })
+    }
+
+    /// How long ago `path` was changed; `None` if there is none.
+    pub fn age(&self, path: &str) -> Option<std::time::Duration> {
+        let found = self.find(path, OFlags::PATH).ok()?.metadata().ok()?;
+        found.modified().ok()?.elapsed().ok()
     }
 
     /// Writes a file: beside its place, then renamed there. Folders on the way are made; a link in the way is refused.

@@ -8,6 +8,7 @@
 
 mod checkout_copy;
 mod checkout_index;
+mod checkout_walk;
 mod comparing;
 mod digest;
 mod door;
@@ -18,12 +19,19 @@ mod object_stores;
 mod packs;
 mod partial_clone;
 mod process;
+mod ref_faults;
 mod ref_files;
 mod ref_transaction;
 mod refs;
 mod registration;
+mod registration_faults;
 mod repository;
+mod small_packs;
+mod steps;
 mod vault;
+mod vault_faults;
+mod vault_lock;
+mod vault_loose;
 mod vault_pins;
 mod vault_upkeep;
 
@@ -31,19 +39,27 @@ pub use checkout_copy::{copy_checkout, set_times, stats_of};
 pub use checkout_index::{CheckoutIndex, EntryKind, FileStat, IndexEntry, NewEntry};
 pub use comparing::{Parents, TreeDifference, history_between, tree_differences, trees_of};
 pub use digest::{Digest, is_same_seal, seal};
-pub use door::{Door, DoorError, born, device};
+pub use door::{Door, DoorError, FileTrace, born, device};
 pub use index_copy::{copy_index, keep_index_time};
 pub use merge::{MergeRequest, Merged, NewCommit, Person, commit_tree, merge_trees};
 pub use merge_batch::{MergePair, PairMerged, merge_pairs};
 pub use packs::{Transfer, is_stale_keep, receive_checked, send, transfer};
 pub use partial_clone::AsUser;
 pub use process::{Git, GitError, MINIMUM_VERSION, Output, require_version};
+pub use ref_faults::{
+    BrokenRef, LockFile, RefSurvey, head_fault, last_logged, locks_in, packed_refs_fault,
+    survey_refs,
+};
 pub use ref_transaction::{Hooks, RefStep, RefTransaction};
 pub use refs::{
-    Commit, Expected, MainRef, RefChange, Reference, Target, create_branch, list_refs, list_tips,
-    update_refs,
+    Commit, Expected, MainRef, RefChange, Reference, Target, create_branch, delete_branch,
+    list_plain_tips, list_refs, list_tips, update_refs,
 };
 pub use registration::{NewRegistration, Registration, Registrations};
+pub use registration_faults::EntryFault;
 pub use repository::{Blob, DiscoverError, Repository};
+pub use steps::{step, step_of};
 pub use vault::{Vault, VaultError};
+pub use vault_faults::{VaultFault, set_aside};
+pub use vault_lock::Keeper;
 pub use vault_upkeep::{GRACE, VaultStatus, VaultUpkeep};

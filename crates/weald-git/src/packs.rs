@@ -1,15 +1,16 @@
 //! Objects on their way from one repository to another, always as one pack.
 //!
-//! What comes from an agent is checked object by object (`index-pack --strict`), and every link has to lead to an object
+//! What comes from an agent is checked object by object (`--strict`), and every link has to lead to an object
 //! that is there: together with what the receiving repository had, the result is complete. What goes into the user's own
 //! repository is kept (`.keep`) until a ref holds it, because a running gc drops what no ref holds yet.
 
 use std::fs;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::process::{Git, GitError};
+use crate::small_packs::{Start, start_of, unpack_apart};
 
 /// How long objects may take to travel.
 const TIME_LIMIT: Duration = Duration::from_secs(1800);
@@ -25,37 +26,89 @@ const ATTEMPTS: u32 = 4;
 const FORGIVEN: &str = "zeroPaddedFilemode=warn,missingSpaceBeforeDate=warn,missingSpaceBeforeEmail=warn,\
                         missingNameBeforeEmail=warn,badTimezone=warn,missingEmail=warn,missingTaggerEntry=ignore";
 
-/// What a `.keep` of weald's says, before the number of the process that made it.
+/// What a `.keep` of weald's says, before the process that made it.
 const KEEP: &str = "weald import";
 
-/// Whether a `.keep` is weald's, of a process that is gone.
+/// What a `.keep` of this process says: its number, when it began, in which start of the machine and which namespace.
+fn keep_text() -> String {
+    let [boot, namespace] = here();
+    let began = began("self").unwrap_or_default();
+    format!("{KEEP} {} {began} {boot} {namespace}", std::process::id())
+}
+
+/// Whether a `.keep` is weald's, of a process that is proven gone.
 pub fn is_stale_keep(path: &Path) -> bool {
     let text = fs::read_to_string(path).unwrap_or_default();
-    let pid = text.trim_end().strip_prefix(KEEP).map(str::trim);
-    pid.is_some_and(|pid| !Path::new("/proc").join(pid).exists())
+    let Some(maker) = text.trim_end().strip_prefix(KEEP) else {
+        return false;
+    };
+    let words: Vec<_> = maker.split_ascii_whitespace().collect();
+    let is_there = |pid: &str| Path::new("/proc").join(pid).exists();
+    match words[..] {
+        // As older versions wrote it.
+        [pid] => !is_there(pid),
+        [pid, began_then, boot, namespace] => {
+            let [boot_now, namespace_now] = here();
+            match (boot == boot_now, namespace == namespace_now) {
+                (false, _) => !boot_now.is_empty(),
+                // Its number counts elsewhere.
+                (true, false) => false,
+                (true, true) => match began(pid) {
+                    Some(began) => began != began_then,
+                    None => !is_there(pid),
+                },
+            }
+        }
+        _ => false,
+    }
+}
+
+/// Which start of the machine this is, and in which namespace numbers of processes count.
+fn here() -> [String; 2] {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let namespace = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    [boot.trim().to_owned(), namespace.display().to_string()]
+}
+
+/// When a process began, in the kernel's ticks.
+fn began(pid: &str) -> Option<String> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let fields = &stat[stat.rfind(')')? + 1..];
+    fields.split_ascii_whitespace().nth(19).map(str::to_owned)
 }
 
 /// Receives a pack from an untrusted stream: checked, complete, at most `limit` bytes.
 pub fn receive_checked(
     git_dir: &Path,
-    pack: impl Read + Send + 'static,
+    mut pack: impl Read + Send + 'static,
     limit: u64,
 ) -> Result<(), GitError> {
-    Git::new(git_dir, "index-pack")
-        .args([
-            "--stdin".to_owned(),
-            "--fix-thin".to_owned(),
-            format!("--strict={FORGIVEN}"),
-            format!("--max-input-size={limit}"),
-        ])
-        .input_from(pack)
-        .limit(CHECK_LIMIT)
+    let checks = [
+        format!("--strict={FORGIVEN}"),
+        format!("--max-input-size={limit}"),
+    ];
+    match start_of(&mut pack) {
+        Start::Small(bytes) => {
+            let unpack = Git::new(git_dir, "unpack-objects").args(["-q"]);
+            unpack_apart(git_dir, bounded(unpack.args(checks).input(bytes)))
+        }
+        Start::Large(bytes) => {
+            let receive = Git::new(git_dir, "index-pack").args(["--stdin", "--fix-thin"]);
+            let whole = io::Cursor::new(bytes).chain(pack);
+            bounded(receive.args(checks).input_from(whole))
+                .run()
+                .map(drop)
+        }
+    }
+}
+
+/// Bounds what checking somebody else's pack may cost.
+fn bounded(git: Git) -> Git {
+    git.limit(CHECK_LIMIT)
         // Packs that are here already are looked into through small windows, so that the bound is for the new one.
         .config("core.packedGitWindowSize", "32m")
         .config("core.packedGitLimit", "512m")
         .bounded(CHECK_MEMORY, CHECK_LIMIT)
-        .run()
-        .map(drop)
 }
 
 /// Objects that were put into a repository and are held there until this is dropped.
@@ -132,7 +185,7 @@ fn received(from: &Path, to: &Path, wanted: &str) -> Result<Vec<u8>, GitError> {
 
 /// What a receiver that failed may have left.
 fn drop_own_keeps(to: &Path) {
-    let own = format!("{KEEP} {}", std::process::id());
+    let own = keep_text();
     let entries = fs::read_dir(objects_of(to).join("pack"));
     for path in entries
         .into_iter()
@@ -149,13 +202,40 @@ fn drop_own_keeps(to: &Path) {
 
 fn receive_kept(to: &Path) -> Git {
     Git::new(to, "index-pack")
-        .args([
-            "--stdin".to_owned(),
-            format!("--keep={KEEP} {}", std::process::id()),
-        ])
+        .args(["--stdin".to_owned(), format!("--keep={}", keep_text())])
         .limit(TIME_LIMIT)
 }
 
 fn objects_of(git_dir: &Path) -> PathBuf {
     git_dir.join("objects")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_keep_is_stale_only_when_its_process_is_proven_gone() {
+        let home = tempfile::tempdir().unwrap();
+        let keep = home.path().join("pack-1.keep");
+        let [boot, namespace] = here();
+        let (me, began) = (std::process::id(), began("self").unwrap());
+        let nobody = u32::MAX;
+        let cases = [
+            (keep_text(), false),
+            (format!("{KEEP} {me}"), false),
+            (format!("{KEEP} {nobody}"), true),
+            (format!("{KEEP} {nobody} 1 {boot} {namespace}"), true),
+            // The number was given again.
+            (format!("{KEEP} {me} {began}0 {boot} {namespace}"), true),
+            (format!("{KEEP} {me} {began} other-start {namespace}"), true),
+            // It may live in another namespace.
+            (format!("{KEEP} {nobody} 1 {boot} pid:[1]"), false),
+            ("kept by hand".to_owned(), false),
+        ];
+        for (text, stale) in cases {
+            fs::write(&keep, format!("{text}\n")).unwrap();
+            assert_eq!(is_stale_keep(&keep), stale, "{text}");
+        }
+    }
 }

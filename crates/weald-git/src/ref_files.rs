@@ -1,16 +1,18 @@
-//! Refs in files, listed and made without git, because a process costs more than a warm `weald new` may.
+//! Refs in files, listed, made and deleted without git, because a process costs more than a warm `weald new` may.
 //!
 //! Whatever is odd (reftable, a broken ref, a loose tag whose target only git can tell) is `None`, and git is asked.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use crate::refs::{MainRef, Reference};
 use crate::registration::durable;
+use crate::repository::read_text;
 
 /// Refs below `prefixes` (each a directory of refs), sorted by name, as `list_refs` tells them; where nobody `peels`, without
 /// what tags lead to.
@@ -70,10 +72,13 @@ fn collect(common_dir: &Path, directory: &str, found: &mut Vec<(String, Referenc
     for entry in entries {
         let entry = entry.ok()?;
         let name = format!("{directory}/{}", entry.file_name().to_str()?);
-        if entry.file_type().ok()?.is_dir() {
+        let kind = entry.file_type().ok()?;
+        if kind.is_dir() {
             collect(common_dir, &name, found)?;
+        } else if !kind.is_file() {
+            return None;
         } else if !name.ends_with(".lock") {
-            let text = match fs::read_to_string(entry.path()) {
+            let text = match read_text(entry.path()) {
                 Ok(text) => text,
                 // Packed or deleted just now.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
@@ -91,7 +96,7 @@ fn packed(
     prefixes: &[&str],
     found: &mut BTreeMap<String, MainRef>,
 ) -> Option<()> {
-    let text = match fs::read_to_string(common_dir.join("packed-refs")) {
+    let text = match read_text(common_dir.join("packed-refs")) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Some(()),
         Err(_) => return None,
@@ -119,8 +124,8 @@ fn packed(
 }
 
 /// Whether a ref of this name, or one below or above it, is packed.
-fn is_packed(common_dir: &Path, name: &str) -> io::Result<bool> {
-    let text = match fs::read_to_string(common_dir.join("packed-refs")) {
+pub(crate) fn is_packed(common_dir: &Path, name: &str) -> io::Result<bool> {
+    let text = match read_text(common_dir.join("packed-refs")) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         Err(error) => return Err(error),
@@ -142,28 +147,90 @@ pub(crate) fn create(
     seconds: i64,
 ) -> io::Result<()> {
     let file = common_dir.join(name);
-    let mut lock = file.clone().into_os_string();
-    lock.push(".lock");
-    let is_locked = Path::new(&lock).symlink_metadata().is_ok();
-    if common_dir.join("reftable").exists() || is_locked || is_packed(common_dir, name)? {
-        return Err(io::Error::other("git knows more about it"));
+    if common_dir.join("reftable").exists() || is_locked(&file) || is_packed(common_dir, name)? {
+        return Err(gits_turn());
     }
     fs::create_dir_all(file.parent().unwrap_or(common_dir))?;
-    fs::create_dir_all(workshop)?;
-    let building = workshop.join(format!("branch-{}", std::process::id()));
+    let building = place_in(workshop)?;
     let made = durable(&building, format!("{commit}\n").as_bytes()).and_then(|()| {
         log(common_dir, name, commit, message, seconds)?;
-        Ok(renameat_with(
-            CWD,
-            &building,
-            CWD,
-            &file,
-            RenameFlags::NOREPLACE,
-        )?)
+        rename_into_nothing(&building, &file)
     });
     made.inspect_err(|_| {
         let _ = fs::remove_file(&building);
     })
+}
+
+/// Deletes a branch that holds `commit`, with its log. A kill leaves no lock file in the way of others. An error leaves the
+/// branch as it was, and git can be asked.
+///
+/// It is taken away by a rename and looked at then, so what somebody moved it to meanwhile comes back. Whoever packs refs
+/// and saw it before has the lock of the packed refs, or is done with it, by the time those are looked at.
+pub(crate) fn delete(
+    common_dir: &Path,
+    workshop: &Path,
+    name: &str,
+    commit: &str,
+) -> io::Result<()> {
+    let file = common_dir.join(name);
+    let is_current = read_text(common_dir.join("HEAD"))
+        .is_ok_and(|head| Reference::parse(&head) == Some(Reference::Symbolic(name.to_owned())));
+    if common_dir.join("reftable").exists() || is_locked(&file) || is_current {
+        return Err(gits_turn());
+    }
+    let taken = place_in(workshop)?;
+    rename_into_nothing(&file, &taken)?;
+    let holds = read_text(&taken).ok();
+    let is_expected = holds.is_some_and(|text| text.trim_end() == commit);
+    let packed = common_dir.join("packed-refs");
+    if !is_expected || is_locked(&packed) || !matches!(is_packed(common_dir, name), Ok(false)) {
+        let back = rename_into_nothing(&taken, &file);
+        if back.is_err_and(|error| error.kind() == io::ErrorKind::AlreadyExists) {
+            // It is made anew already, and that one counts.
+            let _ = fs::remove_file(&taken);
+        }
+        return Err(gits_turn());
+    }
+    fs::remove_file(&taken)?;
+    let log = common_dir.join("logs").join(name);
+    let _ = fs::remove_file(&log);
+    for (file, top) in [(file, "refs/heads"), (log, "logs/refs/heads")] {
+        remove_empty_above(&file, &common_dir.join(top));
+    }
+    Ok(())
+}
+
+/// Folders that a name was the last in, below `top`.
+fn remove_empty_above(file: &Path, top: &Path) {
+    let above = file.ancestors().skip(1);
+    for directory in above.take_while(|above| *above != top && above.starts_with(top)) {
+        if fs::remove_dir(directory).is_err() {
+            return;
+        }
+    }
+}
+
+fn gits_turn() -> io::Error {
+    io::Error::other("git knows more about it")
+}
+
+/// Whether a git is at work on a file.
+fn is_locked(file: &Path) -> bool {
+    let mut lock = file.as_os_str().to_owned();
+    lock.push(".lock");
+    Path::new(&lock).symlink_metadata().is_ok()
+}
+
+/// A place in the workshop that this process has once; threads of it work side by side.
+fn place_in(workshop: &Path) -> io::Result<PathBuf> {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    fs::create_dir_all(workshop)?;
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    Ok(workshop.join(format!("branch-{}-{number}", std::process::id())))
+}
+
+fn rename_into_nothing(from: &Path, to: &Path) -> io::Result<()> {
+    Ok(renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE)?)
 }
 
 /// The first line of the branch's log, where the repository keeps logs.

@@ -1,11 +1,10 @@
 //! Reading refs: loose files and `packed-refs` directly, anything else (reftable, odd contents) through git.
 
-use std::fs;
 use std::path::Path;
 
 use crate::process::{Git, GitError};
 use crate::ref_files;
-use crate::repository::Repository;
+use crate::repository::{Repository, read_text};
 
 /// An object id in hexadecimal, SHA-1 or SHA-256.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -72,7 +71,7 @@ impl Repository {
         } else {
             self.git_dir()
         };
-        match fs::read_to_string(directory.join(name)) {
+        match read_text(directory.join(name)) {
             Ok(text) => match parse_loose(&text) {
                 Some(reference) => Ok(Some(reference)),
                 None => self.reference_by_git(name),
@@ -108,13 +107,20 @@ impl Repository {
                 return Ok(Some(target));
             }
         }
-        match self.main_head()? {
-            Some(Reference::Symbolic(current)) => match current.strip_prefix("refs/heads/") {
-                Some(branch) => self.target(branch),
-                None => Ok(None),
-            },
-            _ => Ok(None),
+        match self.main_branch()? {
+            Some(branch) => self.target(&branch),
+            None => Ok(None),
         }
+    }
+
+    /// The branch that the main checkout is on.
+    pub fn main_branch(&self) -> Result<Option<String>, GitError> {
+        Ok(match self.main_head()? {
+            Some(Reference::Symbolic(current)) => {
+                current.strip_prefix("refs/heads/").map(str::to_owned)
+            }
+            _ => None,
+        })
     }
 
     /// A branch as a target: its own tip, or origin's if there is no such branch here.
@@ -134,7 +140,7 @@ impl Repository {
     }
 
     fn main_head(&self) -> Result<Option<Reference>, GitError> {
-        match fs::read_to_string(self.common_dir().join("HEAD")) {
+        match read_text(self.common_dir().join("HEAD")) {
             Ok(text) if !self.has_reftable() => Ok(parse_loose(&text)),
             _ => self.reference_by_git("main-worktree/HEAD"),
         }
@@ -173,7 +179,7 @@ fn parse_loose(text: &str) -> Option<Reference> {
 
 /// Looks a ref up in `packed-refs`: lines of `<id> <name>`, with `^<id>` and `#` lines between them.
 fn packed(common_dir: &Path, name: &str) -> Option<Commit> {
-    let text = fs::read_to_string(common_dir.join("packed-refs")).ok()?;
+    let text = read_text(common_dir.join("packed-refs")).ok()?;
     let end = text.find(&format!(" {name}\n"))?;
     let start = text[..end].rfind('\n').map_or(0, |before| before + 1);
     Commit::parse(&text[start..end])
@@ -206,6 +212,11 @@ pub fn list_tips(git_dir: &Path, prefixes: &[&str]) -> Result<Vec<MainRef>, GitE
         Some(listed) => Ok(listed),
         None => list_refs_by_git(git_dir, prefixes),
     }
+}
+
+/// Every ref, as its file says it; `None` where git knows more. Whether the objects are there is not looked at.
+pub fn list_plain_tips(git_dir: &Path) -> Option<Vec<MainRef>> {
+    ref_files::list(git_dir, &["refs/"], false)
 }
 
 fn list_refs_by_git(git_dir: &Path, prefixes: &[&str]) -> Result<Vec<MainRef>, GitError> {
@@ -285,6 +296,26 @@ pub fn create_branch(
     };
     require_plain(&change)?;
     match ref_files::create(git_dir, workshop, &change.name, commit, message, now) {
+        Ok(()) => Ok(()),
+        Err(_) => update_refs(git_dir, &[change], message),
+    }
+}
+
+/// Deletes a branch that must hold `commit`; `workshop` is a folder on the same file system.
+pub fn delete_branch(
+    git_dir: &Path,
+    workshop: &Path,
+    branch: &str,
+    commit: &str,
+    message: &str,
+) -> Result<(), GitError> {
+    let change = RefChange {
+        name: format!("refs/heads/{branch}"),
+        new: None,
+        expected: Expected::Holds(commit.to_owned()),
+    };
+    require_plain(&change)?;
+    match ref_files::delete(git_dir, workshop, &change.name, commit) {
         Ok(()) => Ok(()),
         Err(_) => update_refs(git_dir, &[change], message),
     }

@@ -79,6 +79,19 @@ impl Repository {
         }
     }
 
+    /// A directory that git would not take for a repository, as one: to look at what is broken. `None` if it holds no
+    /// objects, or is somebody else's.
+    pub fn broken(git_dir: &Path, checkout: Option<&Path>) -> Option<Self> {
+        let git_dir = fs::canonicalize(git_dir).ok()?;
+        let is_own = fs::metadata(&git_dir)
+            .is_ok_and(|found| found.uid() == rustix::process::geteuid().as_raw());
+        (is_own && git_dir.join("objects").is_dir()).then(|| Self {
+            common_dir: git_dir.clone(),
+            git_dir,
+            checkout: checkout.map(Path::to_owned),
+        })
+    }
+
     fn open(git_dir: PathBuf, checkout: Option<&Path>) -> Result<Self, DiscoverError> {
         let common_dir = match read_pointer(&git_dir.join("commondir")) {
             Ok(path) => canonical(&git_dir.join(path))?,
@@ -234,6 +247,24 @@ pub(crate) fn read_small(file: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     opened.take(POINTER_LIMIT).read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+/// Reads a text, however long it is. What is no regular file is an error that nobody waits for, as whoever opens a named pipe
+/// would.
+pub(crate) fn read_text(file: impl AsRef<Path>) -> io::Result<String> {
+    use std::io::Read;
+    use std::os::unix::fs::OpenOptionsExt;
+    let nonblocking = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+    let mut opened = fs::OpenOptions::new()
+        .read(true)
+        .custom_flags(nonblocking)
+        .open(file)?;
+    if !opened.metadata()?.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    let mut text = String::new();
+    opened.read_to_string(&mut text)?;
+    Ok(text)
 }
 
 pub(crate) fn path_of(bytes: &[u8]) -> PathBuf {

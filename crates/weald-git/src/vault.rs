@@ -8,7 +8,7 @@
 //! Of a pack that holds little news only the news is copied, so repacking main does not grow the vault.
 
 use std::collections::BTreeSet;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -17,16 +17,16 @@ use crate::object_stores::{ids_of_pack, loose_objects, object_stores, packs_of};
 use crate::process::{Git, GitError};
 use crate::refs::{Commit, Expected, MainRef, RefChange, update_refs};
 use crate::registration::{durable, replace};
-use crate::repository::read_small;
+use crate::repository::{self, read_small};
+use crate::small_packs::FEW_OBJECTS;
+use crate::steps::step;
+use crate::vault_lock::Keeper;
 
 /// How often a feed begins again when main is being repacked under it.
 const ATTEMPTS: usize = 8;
 
 /// How long packing loose objects may take.
 const TIME_LIMIT: Duration = Duration::from_secs(1800);
-
-/// After so long a lock file is nobody's.
-const STALE: Duration = Duration::from_secs(600);
 
 /// Why the vault can't be used.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +41,14 @@ pub enum VaultError {
         path: PathBuf,
         /// Why.
         source: io::Error,
+    },
+    /// A process holds it, is silent, and can't be ended from here.
+    #[error("the vault is held, and its holder has been silent for {}s: {holder}", .silent.as_secs())]
+    Held {
+        /// What it says of itself.
+        holder: String,
+        /// For how long.
+        silent: Duration,
     },
     /// Main itself lacks an object.
     #[error("the repository lacks {object}, which {name} needs")]
@@ -76,7 +84,8 @@ enum News {
 pub struct Vault {
     pub(crate) path: PathBuf,
     pub(crate) main: PathBuf,
-    lock: PathBuf,
+    pub(crate) lock: PathBuf,
+    pub(crate) keeper: Option<Keeper>,
 }
 
 impl Vault {
@@ -87,6 +96,7 @@ impl Vault {
             path: home.join("vault"),
             main: common_dir.to_owned(),
             lock: home.join("private").join("vault.lock"),
+            keeper: None,
         }
     }
 
@@ -97,7 +107,14 @@ impl Vault {
             path: home.join("vault").join("modules").join(name),
             main: common_dir.join("modules").join(name),
             lock: home.join("private").join("vault.lock"),
+            keeper: None,
         }
+    }
+
+    /// The same for a process that is known by name to whoever waits for it, and that ends holders that are silent.
+    pub fn kept_by(mut self, keeper: Keeper) -> Self {
+        self.keeper = Some(keeper);
+        self
     }
 
     /// Where it is.
@@ -113,30 +130,6 @@ impl Vault {
     /// A git command on it.
     pub fn git(&self, name: &str) -> Git {
         Git::new(&self.path, name)
-    }
-
-    /// Lock files of refs in the vault that no git holds any more: none takes so long.
-    pub fn stale_locks(&self) -> Vec<PathBuf> {
-        let mut found = Vec::new();
-        let mut open = vec![self.path.join("refs")];
-        let mut files = vec![self.path.join("packed-refs.lock")];
-        while let Some(directory) = open.pop() {
-            for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-                match entry.file_type() {
-                    Ok(kind) if kind.is_dir() => open.push(entry.path()),
-                    _ => files.push(entry.path()),
-                }
-            }
-        }
-        for file in files {
-            let is_lock = file.extension().is_some_and(|kind| kind == "lock");
-            let age = file.metadata().and_then(|found| found.modified());
-            let is_old = age.is_ok_and(|time| time.elapsed().is_ok_and(|age| age > STALE));
-            if is_lock && is_old {
-                found.push(file);
-            }
-        }
-        found
     }
 
     /// Whether an object is here.
@@ -162,49 +155,21 @@ impl Vault {
             if first {
                 self.make()?;
             }
+            step("vault.made");
             let told = self.feed(first, refs, wanted)?;
+            step("vault.fed");
             self.require_objects(refs, wanted)?;
             self.pin(wanted)?;
+            step("vault.pinned");
             self.write(&self.path.join("fed"), stamp(refs).as_bytes())?;
             Ok(told)
         })
     }
 
-    /// Runs `work` while no other process feeds or keeps up the vault.
-    pub(crate) fn locked<T>(
-        &self,
-        work: impl FnOnce() -> Result<T, VaultError>,
-    ) -> Result<T, VaultError> {
-        let failed = |source| VaultError::File {
-            path: self.lock.clone(),
-            source,
-        };
-        if let Some(directory) = self.lock.parent() {
-            use std::os::unix::fs::DirBuilderExt;
-            let mut builder = DirBuilder::new();
-            builder
-                .recursive(true)
-                .mode(0o700)
-                .create(directory)
-                .map_err(failed)?;
-        }
-        let lock = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(&self.lock)
-            .map_err(failed)?;
-        lock.lock().map_err(failed)?;
-        work()
-    }
-
     /// Whether all of these are known to be complete here: by the refs of the last feed, and pins.
     pub fn has(&self, refs: &[MainRef], wanted: &[&str]) -> bool {
         let fed = read_text(&self.path.join("fed"));
-        let known = |id: &str| {
-            refs.iter().any(|known| known.commit == id)
-                || self.path.join("refs/main").join(id).is_file()
-        };
+        let known = |id: &str| refs.iter().any(|known| known.commit == id) || self.is_pinned(id);
         fed.is_some_and(|fed| fed == stamp(refs)) && wanted.iter().all(|id| known(id))
     }
 
@@ -223,6 +188,7 @@ impl Vault {
             source,
         })?;
         self.write(&building.join("config"), self.config()?.as_bytes())?;
+        step("vault.building");
         if let Some(above) = self.path.parent() {
             fs::create_dir_all(above).map_err(|source| VaultError::File {
                 path: above.to_owned(),
@@ -240,7 +206,7 @@ impl Vault {
         Ok(())
     }
 
-    fn config(&self) -> Result<String, VaultError> {
+    pub(crate) fn config(&self) -> Result<String, VaultError> {
         let format = Git::new(&self.main, "rev-parse")
             .args(["--show-object-format"])
             .run()?;
@@ -329,15 +295,17 @@ impl Vault {
         Ok(missing.map(str::to_owned).collect())
     }
 
-    /// Copies objects of main into one pack here.
+    /// Copies objects of main into one pack here; few of them as they are.
     fn pack_objects(&self, ids: &[String]) -> Result<(), VaultError> {
         let mut list = ids.join("\n");
         list.push('\n');
-        let receive = self.git("index-pack").args(["--stdin"]).limit(TIME_LIMIT);
-        let receive = match self.main_is_partial() {
-            true => receive.args(["--promisor"]),
-            false => receive,
+        let receive = match (self.main_is_partial(), ids.len() < FEW_OBJECTS) {
+            // Only a pack can say that it leads to what is not here.
+            (true, _) => self.git("index-pack").args(["--stdin", "--promisor"]),
+            (false, true) => self.git("unpack-objects").args(["-q"]),
+            (false, false) => self.git("index-pack").args(["--stdin"]),
         };
+        let receive = receive.limit(TIME_LIMIT);
         Git::new(&self.main, "pack-objects")
             .args(["--stdout", "-q", "--window=0"])
             .input(list)
@@ -494,5 +462,5 @@ fn stamp(refs: &[MainRef]) -> String {
 }
 
 fn read_text(path: &Path) -> Option<String> {
-    fs::read_to_string(path).ok()
+    repository::read_text(path).ok()
 }

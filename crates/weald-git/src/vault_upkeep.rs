@@ -9,10 +9,14 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use crate::object_stores::{ids_of_pack, object_stores, packs_of};
+use crate::steps::step;
 use crate::vault::{Vault, VaultError};
 
 /// How long a redundant pack stays.
 pub const GRACE: Duration = Duration::from_secs(600);
+
+/// After so long a lock file is nobody's.
+const STALE: Duration = Duration::from_secs(600);
 
 /// From so many packs on every git process on the vault takes noticeably longer.
 const MANY_PACKS: usize = 200;
@@ -48,6 +52,30 @@ pub struct VaultUpkeep {
 }
 
 impl Vault {
+    /// Lock files of refs in the vault that no git holds any more: none takes so long.
+    pub fn stale_locks(&self) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        let mut open = vec![self.path.join("refs")];
+        let mut files = vec![self.path.join("packed-refs.lock")];
+        while let Some(directory) = open.pop() {
+            for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+                match entry.file_type() {
+                    Ok(kind) if kind.is_dir() => open.push(entry.path()),
+                    _ => files.push(entry.path()),
+                }
+            }
+        }
+        for file in files {
+            let is_lock = file.extension().is_some_and(|kind| kind == "lock");
+            let age = file.metadata().and_then(|found| found.modified());
+            let is_old = age.is_ok_and(|time| time.elapsed().is_ok_and(|age| age > STALE));
+            if is_lock && is_old {
+                found.push(file);
+            }
+        }
+        found
+    }
+
     /// Measures it.
     pub fn status(&self) -> VaultStatus {
         let ours = packs_of(&[self.objects()]);
@@ -67,7 +95,7 @@ impl Vault {
         }
     }
 
-    /// True when it is time for an upkeep: what only the vault holds is more than main itself, or it is in too many packs.
+    /// True when it is time for an upkeep: what only the vault holds is more than main itself, or it is in too many pieces.
     pub fn wants_upkeep(&self) -> bool {
         let last = fs::metadata(self.path().join("redundant")).and_then(|found| found.modified());
         if last.is_ok_and(|time| time.elapsed().is_ok_and(|age| age < GRACE)) {
@@ -75,36 +103,53 @@ impl Vault {
         }
         let status = self.status();
         let alone = status.bytes - status.shared_bytes;
-        status.packs > MANY_PACKS || alone > 2 * status.main_bytes.max(16 << 20)
+        status.packs > MANY_PACKS
+            || alone > 2 * status.main_bytes.max(16 << 20)
+            || self.has_many_loose()
+            || self.has_many_pins()
+    }
+
+    /// The same as [`Vault::maintain`] if it is still wanted when its turn comes.
+    pub fn maintain_if_wanted(&self, now: SystemTime) -> Result<(), VaultError> {
+        self.locked(|| match self.wants_upkeep() {
+            true => self.keep_up(now, GRACE).map(drop),
+            false => Ok(()),
+        })
     }
 
     /// Links main's packs and drops what is redundant by then. `now` and `grace` say which of those waited long enough.
     pub fn maintain(&self, now: SystemTime, grace: Duration) -> Result<VaultUpkeep, VaultError> {
-        self.locked(|| {
-            if !self.path().join("HEAD").exists() {
-                return Ok(VaultUpkeep {
-                    linked: 0,
-                    dropped: 0,
-                    waiting: 0,
-                });
-            }
-            let before: BTreeSet<_> = packs_of(&[self.objects()]).into_iter().collect();
-            let main = packs_of(&object_stores(&self.main));
-            for pack in &main {
-                self.link_pack(pack)?;
-            }
-            let shared: BTreeSet<_> = main
-                .iter()
-                .filter_map(|pack| Some(self.objects().join("pack").join(pack.file_name()?)))
-                .collect();
-            let linked = shared.iter().filter(|pack| !before.contains(*pack)).count();
-            let redundant = self.redundant(&shared)?;
-            let (dropped, waiting) = self.drop_packs(redundant, now, grace)?;
-            Ok(VaultUpkeep {
-                linked,
-                dropped,
-                waiting,
-            })
+        self.locked(|| self.keep_up(now, grace))
+    }
+
+    fn keep_up(&self, now: SystemTime, grace: Duration) -> Result<VaultUpkeep, VaultError> {
+        if !self.path().join("HEAD").exists() {
+            return Ok(VaultUpkeep {
+                linked: 0,
+                dropped: 0,
+                waiting: 0,
+            });
+        }
+        let before: BTreeSet<_> = packs_of(&[self.objects()]).into_iter().collect();
+        let main = packs_of(&object_stores(&self.main));
+        for pack in &main {
+            self.link_pack(pack)?;
+        }
+        let shared: BTreeSet<_> = main
+            .iter()
+            .filter_map(|pack| Some(self.objects().join("pack").join(pack.file_name()?)))
+            .collect();
+        let linked = shared.iter().filter(|pack| !before.contains(*pack)).count();
+        step("vault.linked");
+        self.keep_loose(now, grace)?;
+        self.pack_pins()?;
+        let redundant = self.redundant(&shared)?;
+        step("vault.packed");
+        let (dropped, waiting) = self.drop_packs(redundant, now, grace)?;
+        Ok(VaultUpkeep {
+            linked,
+            dropped,
+            waiting,
         })
     }
 
@@ -148,18 +193,7 @@ impl Vault {
             leftovers.extend(small.into_iter().flatten());
         }
         if !leftovers.is_empty() {
-            let mut list: Vec<_> = leftovers.into_iter().collect();
-            list.sort();
-            let made = self
-                .git("pack-objects")
-                .args(["-q".into(), self.objects().join("pack/pack")])
-                .input(list.join("\n") + "\n")
-                .limit(GRACE)
-                .run()?;
-            if self.main_is_partial() {
-                let name = String::from_utf8_lossy(&made).trim_end().to_owned();
-                self.promise(&self.objects().join(format!("pack/pack-{name}.pack")))?;
-            }
+            self.pack_own(leftovers.into_iter().collect())?;
             // The new pack counts from the next upkeep on; the old ones stay until then.
             return Ok(Vec::new());
         }
@@ -195,6 +229,7 @@ impl Vault {
                 // The index first: without it git does not look for the data.
                 for extension in ["idx", "rev", "promisor", "pack"] {
                     let _ = fs::remove_file(pack.with_extension(extension));
+                    step("vault.dropping");
                 }
                 dropped += 1;
             } else {

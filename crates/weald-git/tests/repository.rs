@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use weald_git::{Blob, DiscoverError, Git, Reference, Repository, list_refs};
+use weald_git::{Blob, DiscoverError, Git, Reference, Repository, delete_branch, list_refs};
 
 struct Lab {
     directory: tempfile::TempDir,
@@ -267,4 +267,60 @@ fn refs_are_listed_as_git_lists_them() {
     git(&["update-ref", "refs/remotes/origin/main", "HEAD"]);
     git(&["update-ref", "refs/remotes/origin/dev", "HEAD"]);
     assert_eq!(listed(), by_git());
+}
+
+/// Deletes a branch as a removal does, and says whether it went.
+fn is_deleted(lab: &Lab, branch: &str, commit: &str) -> bool {
+    let workshop = lab.directory.path().join("workshop");
+    let git_dir = lab.repo().join(".git");
+    let deleted = delete_branch(&git_dir, &workshop, branch, commit, "test");
+    let left = fs::read_dir(&workshop).map_or(0, Iterator::count);
+    assert_eq!(left, 0, "{branch}");
+    let listed = lab.git(&["for-each-ref", "--format=%(refname:short)", "refs/heads"]);
+    let is_gone = !listed.lines().any(|listed| listed == branch);
+    assert_eq!(deleted.is_ok(), is_gone, "{branch}: {deleted:?}");
+    is_gone
+}
+
+#[test]
+fn a_branch_is_deleted_as_git_deletes_it() {
+    let lab = Lab::new(&[]);
+    let git_dir = lab.repo().join(".git");
+    let first = lab.git(&["rev-parse", "HEAD"]);
+    for branch in ["wt/a", "wt/b", "wt/deep/c", "packed", "both"] {
+        lab.git(&["branch", branch]);
+    }
+    assert!(is_deleted(&lab, "wt/a", &first));
+    assert!(is_deleted(&lab, "wt/deep/c", &first));
+    for gone in ["refs/heads/wt/deep", "logs/refs/heads/wt/deep"] {
+        assert!(!git_dir.join(gone).exists(), "{gone}");
+    }
+    assert!(!git_dir.join("logs/refs/heads/wt/a").exists());
+    assert!(git_dir.join("logs/refs/heads/wt/b").exists());
+    lab.git(&["pack-refs", "--all"]);
+    lab.git(&["commit", "-q", "--allow-empty", "-m", "second"]);
+    let second = lab.git(&["rev-parse", "HEAD"]);
+    lab.git(&["branch", "-f", "both", &second]);
+    assert!(is_deleted(&lab, "packed", &first));
+    assert!(is_deleted(&lab, "both", &second));
+    assert_eq!(lab.git(&["branch", "--list", "wt/*"]), "  wt/b");
+    lab.git(&["fsck", "--strict"]);
+}
+
+#[test]
+fn a_branch_that_others_have_to_do_with_stays() {
+    let lab = Lab::new(&[]);
+    let git_dir = lab.repo().join(".git");
+    let first = lab.git(&["rev-parse", "HEAD"]);
+    lab.git(&["commit", "-q", "--allow-empty", "-m", "second"]);
+    lab.git(&["branch", "moved"]);
+    assert!(!is_deleted(&lab, "moved", &first), "somebody moved it");
+    assert!(git_dir.join("logs/refs/heads/moved").exists());
+    lab.git(&["branch", "held", &first]);
+    for lock in ["refs/heads/held.lock", "packed-refs.lock"] {
+        fs::write(git_dir.join(lock), "").unwrap();
+        assert!(!is_deleted(&lab, "held", &first), "{lock}");
+        fs::remove_file(git_dir.join(lock)).unwrap();
+    }
+    assert!(is_deleted(&lab, "held", &first));
 }

@@ -9,9 +9,11 @@ mod cases_git;
 mod field;
 mod native;
 mod native_calls;
+mod pattern;
 
 pub use field::Field;
 pub use native::{ATTEMPT_ARGUMENT, run_if_attempt};
+pub use pattern::Pattern;
 
 use std::io;
 use std::path::Path;
@@ -74,12 +76,17 @@ pub fn cases() -> Vec<Case> {
     .concat()
 }
 
-/// Tries one case at one level; `helper` is a binary that calls [`crate::run_if_init`] and [`run_if_attempt`].
-pub fn try_case(case: &Case, level: Level, helper: &Path) -> io::Result<Outcome> {
-    if !Field::build()?.attempt(case, None, helper)? {
+/// Tries one case at one level, in fields after `pattern`; `helper` is a binary that calls [`crate::run_if_init`] and [`run_if_attempt`].
+pub fn try_case(
+    case: &Case,
+    level: Level,
+    pattern: &Pattern,
+    helper: &Path,
+) -> io::Result<Outcome> {
+    if !Field::build(pattern)?.attempt(case, None, helper)? {
         return Ok(Outcome::NoTeeth);
     }
-    match Field::build()?.attempt(case, Some(level), helper)? {
+    match Field::build(pattern)?.attempt(case, Some(level), helper)? {
         true => Ok(Outcome::Escaped),
         false => Ok(Outcome::Denied),
     }

@@ -27,6 +27,13 @@ pub fn interrupted() -> Option<u8> {
         .filter(|signal| *signal > 0)
 }
 
+/// From here on this process gets SIGTERM when the one that started it ends, however that ends. False if that happened
+/// already: `parent` is not its parent.
+pub fn end_with_parent(parent: u32) -> bool {
+    let asked = sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM as libc::c_ulong);
+    asked.is_ok() && std::os::unix::process::parent_id() == parent
+}
+
 /// Whether signals are this process's own business.
 pub(crate) fn are_caught() -> bool {
     CATCHING.load(Ordering::Acquire)

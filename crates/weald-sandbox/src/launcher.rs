@@ -10,43 +10,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::error::SandboxError;
 use crate::init::{self, INIT_ARGUMENT, Plan, Report};
 use crate::policy::{Level, Policy, Revealed};
 use crate::{caches, interrupts, sockets, sys};
-
-/// Why a run did not start.
-#[derive(Debug, thiserror::Error)]
-pub enum SandboxError {
-    /// A layer of the level can't be had here.
-    #[error("the sandbox (level {}) is not available: {step}: {message}", .level.as_str())]
-    Unavailable {
-        /// Which level was asked for.
-        level: Level,
-        /// Which part failed.
-        step: String,
-        /// What the system said.
-        message: String,
-    },
-    /// The command is not there, or can't be executed.
-    #[error("{program} can't be started: {source}")]
-    NotExecutable {
-        /// As given.
-        program: String,
-        /// Why.
-        source: io::Error,
-    },
-    /// A directory of the policy is not usable.
-    #[error("{}: {source}", .path.display())]
-    Directory {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// The launcher itself could not work.
-    #[error("the launcher failed: {0}")]
-    Launcher(#[from] io::Error),
-}
 
 /// What to run.
 pub struct Invocation {

@@ -9,6 +9,7 @@
 //! system calls, and the only place with `unsafe`.
 
 mod caches;
+mod error;
 pub mod escape;
 mod init;
 mod interrupts;
@@ -24,12 +25,13 @@ mod sys;
 mod view;
 
 pub use caches::{CACHES, Cache};
+pub use error::SandboxError;
 pub use init::{INIT_ARGUMENT, run_if_init};
-pub use interrupts::{catch_interrupts, interrupted};
+pub use interrupts::{catch_interrupts, end_with_parent, interrupted};
 pub use launcher::{
-    Ended, Invocation, PASSED, Running, SandboxError, keep_descriptors, launch, launch_unconfined,
+    Ended, Invocation, PASSED, Running, keep_descriptors, launch, launch_unconfined,
 };
 pub use orders::Order;
 pub use output::{Budget, pass_on};
 pub use policy::{Level, Limits, Network, Policy, Revealed, Simulated};
-pub use sys::{inherited_socket, landlock_abi};
+pub use sys::{end_with_starter, inherited_socket, landlock_abi, shared_extents};

@@ -3,10 +3,12 @@
 //! Each wrapper takes safe types, makes one call and turns its result into `io::Result`. Structures that cross the border
 //! are plain data of the kernel's layout.
 
+mod extents;
 mod mounts;
 mod sockets;
 mod walls;
 
+pub use extents::shared_extents;
 pub use mounts::*;
 pub use sockets::*;
 pub use walls::*;
@@ -15,7 +17,9 @@ use std::ffi::{CStr, CString, OsStr};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::process::Command;
 use std::ptr;
 
 /// A path as the kernel takes it. A NUL in it is an error, not a shorter path.
@@ -97,6 +101,23 @@ pub fn kill(pid: libc::pid_t, signal: libc::c_int) -> io::Result<()> {
 pub fn prctl(option: libc::c_int, value: libc::c_ulong) -> io::Result<()> {
     // SAFETY: the options used here take numbers.
     check_int(unsafe { libc::prctl(option, value, 0, 0, 0) }).map(drop)
+}
+
+/// What is started by `command` ends with the thread that starts it, however that ends.
+pub fn end_with_starter(command: &mut Command) {
+    let starter = std::process::id();
+    let tied = move || {
+        prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong)?;
+        // It may be gone already.
+        match std::os::unix::process::parent_id() == starter {
+            true => Ok(()),
+            false => Err(io::Error::from_raw_os_error(libc::ESRCH)),
+        }
+    };
+    // SAFETY: the closure makes async-signal-safe calls only and allocates nothing.
+    unsafe {
+        command.pre_exec(tied);
+    }
 }
 
 /// What a signal does.

@@ -7,5 +7,13 @@ mod memory;
 mod network;
 mod sqlite;
 
+use weald_core::id::Seq;
+use weald_core::store::StoreError;
+
 pub use memory::MemoryStore;
-pub use sqlite::{DATABASE_FILE, SqliteStore};
+pub use sqlite::{DATABASE_FILE, Rebuilding, Remains, SqliteStore};
+
+/// An event that can't be written down at its place.
+fn out_of_order(given: Seq, next: Seq) -> StoreError {
+    StoreError::Backend(format!("event {given} came where {next} is next"))
+}

@@ -25,6 +25,8 @@ use weald_core::store::{
 use weald_core::task::{Task, TaskStatus};
 use weald_core::tree::Tree;
 
+use crate::out_of_order;
+
 /// The memory store.
 pub struct MemoryStore {
     state: Mutex<State>,
@@ -76,6 +78,10 @@ impl Store for MemoryStore {
 
     fn write(&self, _durability: Durability) -> Result<Box<dyn Write + '_>> {
         Ok(Box::new(self.begin()))
+    }
+
+    fn sync(&self) -> Result<()> {
+        Ok(())
     }
 
     fn wait(&self, after: Seq, timeout: Duration) -> Result<Seq> {
@@ -134,6 +140,35 @@ impl State {
                 }
                 self.tasks.push(task);
             }
+        }
+    }
+}
+
+impl State {
+    /// Stores the records of an event, and the event.
+    fn apply(&mut self, event: Event) {
+        let after = event.after.clone();
+        self.events.push(event);
+        if let Some(task) = after.task {
+            self.put_task(task);
+        }
+        if let Some(mut session) = after.session {
+            let seen = self
+                .sessions
+                .get(&session.name)
+                .map(|known| known.last_seen);
+            session.last_seen = seen.map_or(session.last_seen, |seen| seen.max(session.last_seen));
+            self.sessions.insert(session.name.clone(), session);
+        }
+        self.messages
+            .extend(after.message.map(|message| (message.id.0, message)));
+        self.trees.extend(after.tree.map(|tree| (tree.id.0, tree)));
+        self.landings
+            .extend(after.landing.map(|landing| (landing.id.0, landing)));
+        self.agents
+            .extend(after.agent.map(|agent| (agent.id.0, agent)));
+        if let Some(queue) = after.queue {
+            self.queue = queue;
         }
     }
 }
@@ -324,36 +359,26 @@ impl Write for Transaction<'_> {
     fn record(&mut self, actor: Option<&SessionName>, change: Change) -> Result<Seq> {
         let seq = Seq(self.last_seq()?.0 + 1);
         let event = Event::stamp(change, seq, self.now, actor.cloned());
-        let after = event.after.clone();
-        self.state.events.push(event);
-        if let Some(task) = after.task {
-            self.state.put_task(task);
-        }
-        if let Some(mut session) = after.session {
-            let seen = self
-                .state
-                .sessions
-                .get(&session.name)
-                .map(|known| known.last_seen);
-            session.last_seen = seen.map_or(session.last_seen, |seen| seen.max(session.last_seen));
-            self.state.sessions.insert(session.name.clone(), session);
-        }
-        self.state
-            .messages
-            .extend(after.message.map(|message| (message.id.0, message)));
-        self.state
-            .trees
-            .extend(after.tree.map(|tree| (tree.id.0, tree)));
-        self.state
-            .landings
-            .extend(after.landing.map(|landing| (landing.id.0, landing)));
-        self.state
-            .agents
-            .extend(after.agent.map(|agent| (agent.id.0, agent)));
-        if let Some(queue) = after.queue {
-            self.state.queue = queue;
-        }
+        self.state.apply(event);
         Ok(seq)
+    }
+
+    fn replay(&mut self, event: Event) -> Result<()> {
+        let next = Seq(self.last_seq()?.0 + 1);
+        if event.seq != next {
+            return Err(out_of_order(event.seq, next));
+        }
+        for (counter, number) in Counter::seen_in(&event.after) {
+            self.raise(counter, number)?;
+        }
+        self.state.apply(event);
+        Ok(())
+    }
+
+    fn raise(&mut self, counter: Counter, number: u64) -> Result<()> {
+        let value = &mut self.state.counters[counter as usize];
+        *value = number.max(*value);
+        Ok(())
     }
 
     fn next_claimable(&mut self) -> Result<Option<Task>> {

@@ -4,12 +4,14 @@
 //! ([`turn`]), so writers queue in the kernel and never poll; a new database appears by rename, complete or not at all;
 //! a database of a newer weald, and a network file system, are refused.
 
+mod rebuilding;
 mod rows;
 mod schema;
 mod transaction;
 mod turn;
 
 use std::fs;
+use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,6 +25,7 @@ use weald_core::id::Seq;
 use weald_core::store::{Clock, Durability, Read, Result, Store, StoreError, Write};
 
 use crate::network::network_kind;
+pub use rebuilding::{Rebuilding, Remains};
 use transaction::Transaction;
 use turn::Turn;
 
@@ -48,6 +51,9 @@ const POLL: Duration = Duration::from_millis(20);
 /// The SQLite store.
 pub struct SqliteStore {
     connection: Mutex<Connection>,
+    path: PathBuf,
+    /// The file that was opened, to notice that another one took its place.
+    file: Option<(u64, u64)>,
     log: PathBuf,
     has_written: AtomicBool,
     turn: Turn,
@@ -81,26 +87,24 @@ impl SqliteStore {
                 kind,
             });
         }
-        let mut builder = fs::DirBuilder::new();
-        builder.recursive(true).mode(0o700);
-        builder
-            .create(directory)
-            .map_err(|source| StoreError::File {
-                path: directory.to_owned(),
-                source,
-            })?;
+        make_directory(directory)?;
         let turn = Turn::new(directory, patience)?;
         let path = directory.join(DATABASE_FILE);
-        let connection = match path.exists() {
-            true => connect(&path, patience).map_err(|error| damaged(&path, error))?,
-            false => create(&path, &turn, clock.as_ref(), patience)?,
+        let connection = match path.symlink_metadata() {
+            // SQLite would follow a link, and wait for a FIFO.
+            Ok(found) if !found.is_file() => {
+                let source = io::Error::other("it is no regular file");
+                return Err(StoreError::File { path, source });
+            }
+            // Not even opened: SQLite would take its log for an older one's and delete it.
+            Ok(found) if found.len() == 0 => return Err(empty(&path)),
+            Ok(_) => connect(&path, patience).map_err(|error| damaged(&path, error))?,
+            Err(_) => create(&path, &turn, clock.as_ref(), patience)?,
         };
+        let file = file_at(&path);
         let version = schema::version(&connection).map_err(|error| damaged(&path, error))?;
         if version == 0 {
-            return Err(damaged(
-                &path,
-                StoreError::Backend("it is empty".to_owned()),
-            ));
+            return Err(empty(&path));
         }
         if version != schema::NEWEST {
             let _turn = turn.take()?;
@@ -109,6 +113,8 @@ impl SqliteStore {
         Ok(Self {
             connection: Mutex::new(connection),
             log: with_suffix(&path, "-wal"),
+            path,
+            file,
             has_written: AtomicBool::new(false),
             turn,
             clock,
@@ -127,6 +133,21 @@ impl SqliteStore {
             .pragma_query_value(None, "journal_mode", |row| row.get(0))
             .map_err(backend)?;
         Ok((journal, ask("synchronous")?, ask("foreign_keys")?))
+    }
+
+    /// What SQLite finds wrong with the pages of the database; nothing if it is whole.
+    pub fn problems(&self) -> Result<Vec<String>> {
+        let connection = self.lock();
+        let mut statement = connection
+            .prepare("PRAGMA quick_check(5)")
+            .map_err(backend)?;
+        let rows = statement
+            .query_map([], |row| row.get::<_, String>(0))
+            .map_err(backend)?;
+        let told: Vec<String> = rows
+            .collect::<std::result::Result<_, _>>()
+            .map_err(backend)?;
+        Ok(told.into_iter().filter(|told| told != "ok").collect())
     }
 
     fn lock(&self) -> MutexGuard<'_, Connection> {
@@ -163,10 +184,27 @@ impl Store for SqliteStore {
     fn write(&self, durability: Durability) -> Result<Box<dyn Write + '_>> {
         let connection = self.lock();
         let turn = self.turn.take()?;
+        if file_at(&self.path) != self.file {
+            return Err(StoreError::Replaced {
+                path: self.path.clone(),
+            });
+        }
         // The time is read under the turn: a lease can't look expired because its writer waited.
         self.has_written.store(true, Ordering::Relaxed);
         let transaction = Transaction::begin_write(connection, turn, durability, self.clock.now())?;
         Ok(Box::new(transaction))
+    }
+
+    fn sync(&self) -> Result<()> {
+        // Whoever folds the log into the database syncs both, so what is not in the log is safe.
+        let synced = fs::File::open(&self.log).and_then(|log| log.sync_all());
+        match synced {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => Err(StoreError::File {
+                path: self.log.clone(),
+                source,
+            }),
+            _ => Ok(()),
+        }
     }
 
     fn wait(&self, after: Seq, timeout: Duration) -> Result<Seq> {
@@ -202,7 +240,7 @@ fn create(path: &Path, turn: &Turn, clock: &dyn Clock, patience: Duration) -> Re
             with_suffix(&building, "-shm"),
         ] {
             match fs::remove_file(&leftover) {
-                Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+                Err(source) if source.kind() != io::ErrorKind::NotFound => {
                     return Err(StoreError::File {
                         path: leftover,
                         source,
@@ -223,6 +261,23 @@ fn create(path: &Path, turn: &Turn, clock: &dyn Clock, patience: Duration) -> Re
         })?;
     }
     connect(path, patience)
+}
+
+fn make_directory(directory: &Path) -> Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true).mode(0o700);
+    builder
+        .create(directory)
+        .map_err(|source| StoreError::File {
+            path: directory.to_owned(),
+            source,
+        })
+}
+
+/// Which file is at a path.
+fn file_at(path: &Path) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    path.metadata().ok().map(|found| (found.dev(), found.ino()))
 }
 
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
@@ -250,6 +305,10 @@ fn connect(path: &Path, patience: Duration) -> Result<Connection> {
         .map_err(backend)?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(connection)
+}
+
+fn empty(path: &Path) -> StoreError {
+    damaged(path, StoreError::Backend("it is empty".to_owned()))
 }
 
 /// An error that says which file it is about. What can't be read is never taken for new.

@@ -112,7 +112,7 @@ impl CheckoutIndex {
     }
 
     /// Where entries end and the cached tree begins.
-    fn entries_end(&self) -> usize {
+    pub(super) fn entries_end(&self) -> usize {
         let last = self.entries.last();
         let after = last.and_then(|last| parse_entry(&self.bytes, last.start, self.id_length));
         after.map_or(12, |(_, next)| next)

@@ -16,6 +16,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use super::native::ATTEMPT_ARGUMENT;
+use super::pattern::Pattern;
 use super::{Attempt, Case, Effect};
 use crate::launcher::{Ended, Invocation, launch};
 use crate::policy::{Level, Policy, Revealed};
@@ -73,13 +74,13 @@ type Seen = (u32, u32, u32, i64, i64, u64, Vec<u8>);
 
 impl Field {
     /// Builds a field below the current directory's file system, not below /tmp, which is private inside.
-    pub fn build() -> io::Result<Self> {
+    pub fn build(pattern: &Pattern) -> io::Result<Self> {
         let root = fresh_root()?;
+        pattern.copy_to(&root)?;
         for directory in [
             "tree/sub",
             "out/dir",
             "out/empty",
-            "sibling",
             "home/.claude",
             "home/.codex",
             "home/.ssh",
@@ -93,7 +94,6 @@ impl Field {
             ("out/file", "outside\n"),
             ("out/other", "other\n"),
             ("out/dir/deep", "deep\n"),
-            ("tree/inside", "inside\n"),
             ("home/.claude/settings.json", "{}\n"),
             ("home/.claude.json", "{}\n"),
             ("home/.codex/config.toml", "\n"),
@@ -109,7 +109,6 @@ impl Field {
         ] {
             fs::write(root.join(file), text)?;
         }
-        build_repositories(&root)?;
         let sockets = (
             UnixListener::bind(root.join("out/stream.sock"))?,
             UnixDatagram::bind(root.join("out/datagram.sock"))?,
@@ -287,7 +286,7 @@ fn argv(case: &Case, helper: &Path) -> Vec<OsString> {
 }
 
 /// A new directory outside of what is private inside.
-fn fresh_root() -> io::Result<PathBuf> {
+pub(super) fn fresh_root() -> io::Result<PathBuf> {
     let base = std::env::current_exe()?
         .parent()
         .map(Path::to_owned)
@@ -306,36 +305,6 @@ fn fresh_root() -> io::Result<PathBuf> {
     Err(io::Error::other(
         "no writable directory outside of /tmp for the field",
     ))
-}
-
-fn build_repositories(root: &Path) -> io::Result<()> {
-    let script = r#"
-        cd "$1"; export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1
-        git() { command git -c user.name=x -c user.email=x@example.com -c init.defaultBranch=main "$@"; }
-        git init -q main; cd main; echo 1 > a; git add a; git commit -qm one; echo 2 > a; git commit -qam two
-        git branch side; git tag old HEAD~1; mkdir -p .git/weald/private; echo secret > .git/weald/private/secret
-        for whose in own other; do
-            mkdir -p .git/weald/runs/$whose .git/weald/homes/$whose/agent
-            echo secret > .git/weald/runs/$whose/secret
-        done
-        echo {} > .git/weald/homes/other/agent/settings
-        echo dirty >> a; echo untracked > u
-        cd ../tree; git init -q .; echo "$1/main/.git/objects" > .git/objects/info/alternates
-        git fetch -q ../main main; git reset -q --hard FETCH_HEAD; echo inside > inside
-        cd ../sibling; git init -q .; echo s > s; git add s; git commit -qm s
-    "#;
-    let status = command("sh")
-        .args(["-ec", script, "sh"])
-        .arg(root)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .status()?;
-    match status.success() {
-        true => Ok(()),
-        false => Err(io::Error::other(
-            "the field's repositories could not be made (is git installed?)",
-        )),
-    }
 }
 
 fn abstract_listener(root: &Path) -> io::Result<UnixListener> {
@@ -399,7 +368,7 @@ fn manifest(root: &Path) -> io::Result<BTreeMap<PathBuf, Seen>> {
     Ok(seen)
 }
 
-fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
+pub(super) fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
     #[expect(
         clippy::disallowed_methods,
         reason = "the sandbox launcher starts processes"

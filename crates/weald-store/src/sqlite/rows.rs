@@ -118,7 +118,7 @@ pub fn next_number(connection: &Connection, counter: Counter) -> Result<u64> {
 }
 
 /// Makes sure that a counter gives out only numbers above `number`.
-fn raise_counter(connection: &Connection, counter: Counter, number: u64) -> Result<()> {
+pub fn raise_counter(connection: &Connection, counter: Counter, number: u64) -> Result<()> {
     execute(
         connection,
         "INSERT INTO counters VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = excluded.value \

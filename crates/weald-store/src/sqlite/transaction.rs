@@ -23,6 +23,7 @@ use weald_core::tree::Tree;
 
 use super::turn::TurnGuard;
 use super::{backend, rows};
+use crate::out_of_order;
 
 /// What makes a pending task ready; word for word the condition of the index.
 const READY: &str = "(status = 'pending' AND owner IS NULL AND waiting = 0)";
@@ -326,6 +327,22 @@ impl Write for Transaction<'_> {
         rows::apply(&self.connection, &event.after)?;
         rows::insert_event(&self.connection, &event)?;
         Ok(seq)
+    }
+
+    fn replay(&mut self, event: Event) -> Result<()> {
+        let next = Seq(self.last_seq()?.0 + 1);
+        if event.seq != next {
+            return Err(out_of_order(event.seq, next));
+        }
+        for (counter, number) in Counter::seen_in(&event.after) {
+            self.raise(counter, number)?;
+        }
+        rows::apply(&self.connection, &event.after)?;
+        rows::insert_event(&self.connection, &event)
+    }
+
+    fn raise(&mut self, counter: Counter, number: u64) -> Result<()> {
+        rows::raise_counter(&self.connection, counter, number)
     }
 
     fn next_claimable(&mut self) -> Result<Option<Task>> {

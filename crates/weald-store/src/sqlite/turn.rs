@@ -5,11 +5,13 @@
 //! its holder dies.
 
 use std::fs::{File, OpenOptions, TryLockError};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use rustix::fs::OFlags;
 use weald_core::store::{Result, StoreError};
 
 /// How often a writer looks before it queues.
@@ -28,10 +30,13 @@ impl Turn {
     /// The queue of the database in `directory`.
     pub fn new(directory: &Path, patience: Duration) -> Result<Self> {
         let path = directory.join("write.lock");
+        // A link is not followed, and nobody is waited for but by the lock.
+        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let opened = OpenOptions::new()
             .create(true)
             .truncate(false)
             .write(true)
+            .custom_flags(flags.bits() as i32)
             .open(&path);
         let file = opened.map_err(|source| StoreError::File { path, source })?;
         Ok(Self { file, patience })

@@ -1,0 +1,43 @@
+//! Labelled steps, where tests end or stop a process to see what the next one makes of it.
+//!
+//! `WEALD_STEP=kill:land.swapped` ends this process there with SIGKILL, `stop:` stops it with SIGSTOP, `killchild:` ends
+//! the git that it waits for. `WEALD_STEP_MARK` names a file that tells, afterwards, that it was so. Debug builds have
+//! steps, others only with the feature `failpoints`. They are here because whatever has some stands on this crate.
+
+/// Passes a labelled step.
+pub fn step(label: &str) {
+    step_of(label, 0);
+}
+
+/// Passes a labelled step while `child` is at work; 0 is none.
+#[cfg(any(debug_assertions, feature = "failpoints"))]
+pub fn step_of(label: &str, child: u32) {
+    use rustix::process::{Pid, Signal, getpid, kill_process};
+    let Some(wanted) = switch("WEALD_STEP") else {
+        return;
+    };
+    let child = i32::try_from(child).ok().and_then(Pid::from_raw);
+    let (process, signal) = match (wanted.split_once(':'), child) {
+        (Some(("kill", at)), _) if at == label => (getpid(), Signal::KILL),
+        (Some(("stop", at)), _) if at == label => (getpid(), Signal::STOP),
+        (Some(("killchild", at)), Some(child)) if at == label => (child, Signal::KILL),
+        _ => return,
+    };
+    if let Some(mark) = switch("WEALD_STEP_MARK") {
+        let _ = std::fs::write(mark, label);
+    }
+    let _ = kill_process(process, signal);
+}
+
+#[cfg(any(debug_assertions, feature = "failpoints"))]
+fn switch(name: &str) -> Option<String> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a switch of the test run, not of the product"
+    )]
+    std::env::var(name).ok()
+}
+
+/// Passes a labelled step while `child` is at work.
+#[cfg(not(any(debug_assertions, feature = "failpoints")))]
+pub fn step_of(_label: &str, _child: u32) {}

@@ -1,0 +1,49 @@
+//! Why a run did not start, in words.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::policy::Level;
+
+/// Why a run did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum SandboxError {
+    /// A layer of the level can't be had here.
+    #[error("the sandbox (level {}) is not available: {step}: {message}", .level.as_str())]
+    Unavailable {
+        /// Which level was asked for.
+        level: Level,
+        /// Which part failed.
+        step: String,
+        /// What the system said.
+        message: String,
+    },
+    /// The command is not there, or can't be executed.
+    #[error("{program} can't be started: {source}{}", unseen(.program, .source))]
+    NotExecutable {
+        /// As given.
+        program: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// A directory of the policy is not usable.
+    #[error("{}: {source}", .path.display())]
+    Directory {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The launcher itself could not work.
+    #[error("the launcher failed: {0}")]
+    Launcher(#[from] io::Error),
+}
+
+/// Why a program is missing inside that is there outside.
+fn unseen(program: &str, source: &io::Error) -> &'static str {
+    let is_outside = program.starts_with('/') && Path::new(program).exists();
+    match is_outside && source.kind() == io::ErrorKind::NotFound {
+        true => "; it is there, but not inside: a run has a /tmp and a home of its own",
+        false => "",
+    }
+}
