@@ -92,6 +92,20 @@ pub struct LoadedConfig {
     pub target: Option<(String, String)>,
     /// Differences that a person may not expect.
     pub notes: Vec<String>,
+    /// Why the repository's own file can't be read, if it can't.
+    pub unreadable: Option<String>,
+}
+
+impl LoadedConfig {
+    /// What counts where no file can be read: to look at things, not to change them.
+    pub fn defaults() -> Self {
+        Self {
+            config: resolve(Vec::new()).expect("defaults are valid"),
+            target: None,
+            notes: Vec::new(),
+            unreadable: None,
+        }
+    }
 }
 
 /// Reads all layers.
@@ -105,15 +119,17 @@ pub fn load_config(place: &Place, sources: &Sources) -> Result<LoadedConfig, Con
         Some(branch) => place.repository().target(&branch)?,
         None => place.repository().default_target()?,
     };
-    let mut notes = Vec::new();
+    let (mut notes, mut unreadable) = (Vec::new(), None);
     let target = target.map(|target| (target.branch, target.tip.as_str().to_owned()));
     if let Some((branch, tip)) = &target {
         let text = shared_text(place, tip)?;
         notes.extend(checkout_note(place, branch, &text));
         let values = text.parse().unwrap_or_else(|error| {
-            notes.push(format!(
+            let why = format!(
                 "weald.toml at {branch} can't be read, so what it may guard is strict: {error}"
-            ));
+            );
+            notes.push(why.clone());
+            unreadable = Some(why);
             strictest_values()
         });
         layers.push(Layer {
@@ -125,6 +141,7 @@ pub fn load_config(place: &Place, sources: &Sources) -> Result<LoadedConfig, Con
         config: resolve(layers)?,
         target,
         notes,
+        unreadable,
     })
 }
 
@@ -145,18 +162,7 @@ fn own_layers(place: Option<&Place>, sources: &Sources) -> Result<Vec<Layer>, Co
             Origin::Private,
         )?);
     }
-    for key in KEYS {
-        let Some(name) = variable_of(key) else {
-            continue;
-        };
-        if let Some((_, value)) = sources
-            .variables
-            .iter()
-            .find(|(variable, _)| *variable == name)
-        {
-            layers.push(single(Origin::Variable(name), key, value));
-        }
-    }
+    layers.extend(variable_layers(&sources.variables));
     for (name, value) in &sources.flags {
         layers.push(single(
             Origin::Flag("set".to_owned()),
@@ -165,6 +171,21 @@ fn own_layers(place: Option<&Place>, sources: &Sources) -> Result<Vec<Layer>, Co
         ));
     }
     Ok(layers)
+}
+
+/// What variables set. Most calls have none of ours, and the names of all keys need not be made for them.
+fn variable_layers(variables: &[(String, String)]) -> Vec<Layer> {
+    let is_ours = |(name, _): &&(String, String)| name.starts_with("WEALD_");
+    let ours: Vec<_> = variables.iter().filter(is_ours).collect();
+    if ours.is_empty() {
+        return Vec::new();
+    }
+    let named = KEYS.iter().filter_map(|key| Some((key, variable_of(key)?)));
+    let layers = named.filter_map(|(key, name)| {
+        let (_, value) = ours.iter().find(|(variable, _)| *variable == name)?;
+        Some(single(Origin::Variable(name), key, value))
+    });
+    layers.collect()
 }
 
 fn single(origin: Origin, key: &Key, value: &str) -> Layer {

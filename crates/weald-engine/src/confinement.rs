@@ -67,7 +67,7 @@ pub fn sandbox_policy(config: &Config, request: SandboxRequest) -> Policy {
 }
 
 /// Where the private layers of a directory's caches lie: the same for every run in it, so that it stays warm.
-fn layers_of(home: &Path, directory: &Path) -> PathBuf {
+pub(crate) fn layers_of(home: &Path, directory: &Path) -> PathBuf {
     let path = directory
         .canonicalize()
         .unwrap_or_else(|_| directory.to_owned());

@@ -1,9 +1,11 @@
 //! The engine: one repository's store, clock, processes and derived files.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use weald_core::file_view::ViewKind;
 use weald_core::name::SessionName;
+use weald_core::role::Role;
 use weald_core::session::ProcessTable;
 use weald_core::store::{Durability, Read, Store, StoreError, Write};
 use weald_core::{SignedDuration, Timestamp};
@@ -36,8 +38,11 @@ pub struct Engine {
     journal: Option<Journal>,
     pub(crate) views: Option<Views>,
     notices: Mutex<Vec<String>>,
+    /// Set once something was changed.
+    changed: Arc<AtomicBool>,
     pub(crate) processes: Arc<dyn ProcessTable>,
     pub(crate) settings: Settings,
+    pub(crate) role: Role,
 }
 
 impl Engine {
@@ -52,21 +57,42 @@ impl Engine {
             journal: None,
             views: None,
             notices: Mutex::default(),
+            changed: Arc::default(),
             processes,
             settings,
+            role: Role::default(),
         }
     }
 
-    /// The same with the journal of a repository.
-    pub fn with_journal(mut self, place: &Place) -> Self {
-        self.journal = Some(Journal::new(place.private(), place.source()));
+    /// The same for somebody who may change less than others.
+    pub fn for_role(mut self, role: Role) -> Self {
+        self.role = role;
         self
+    }
+
+    /// The same with the journal of a repository. A store that ends before it is refused.
+    pub fn with_journal(mut self, place: &Place) -> Result<Self, StoreError> {
+        let journal = Journal::new(place.private(), place.source());
+        journal.require_newest(self.store())?;
+        self.journal = Some(journal);
+        Ok(self)
     }
 
     /// The same with the files of another system in the main checkout.
     pub fn with_views(mut self, place: &Place, kind: ViewKind) -> Self {
         self.views = Views::new(place, kind);
         self
+    }
+
+    /// The same, and `changed` is set once something was.
+    pub fn watched(mut self, changed: Arc<AtomicBool>) -> Self {
+        self.changed = changed;
+        self
+    }
+
+    /// The journal, if there is one.
+    pub(crate) fn journal(&self) -> Option<&Journal> {
+        self.journal.as_ref()
     }
 
     /// The store.
@@ -77,6 +103,13 @@ impl Engine {
     /// What went wrong beside the work and should be told.
     pub fn take_notices(&self) -> Vec<String> {
         std::mem::take(&mut *self.notices.lock().expect("nobody panics with the notices"))
+    }
+
+    /// Makes all changes so far, and the journal of them, outlive a power cut.
+    pub(crate) fn sync(&self) -> Result<(), StoreError> {
+        self.store.sync()?;
+        self.catch_up(Durability::Power);
+        Ok(())
     }
 
     /// Brings the derived files up to date, as after a crash.
@@ -136,6 +169,7 @@ impl Engine {
             transaction.touch_session(actor)?;
         }
         transaction.commit()?;
+        self.changed.store(true, Ordering::Relaxed);
         self.catch_up(durability);
         Ok(done)
     }

@@ -1,6 +1,6 @@
 //! Reading the log, from the store or from a journal file.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
 use std::path::Path;
 use std::time::Duration;
@@ -11,6 +11,7 @@ use weald_core::id::Seq;
 use weald_core::store::{EventFilter, StoreError};
 
 use crate::engine::Engine;
+use crate::files::open_own;
 
 /// How much of a journal's end [`read_journal_end`] looks at.
 const END: u64 = 64 * 1024;
@@ -53,7 +54,7 @@ pub fn read_journal(path: &Path) -> io::Result<impl Iterator<Item = io::Result<J
 
 /// The same for the last lines of a file of any size.
 pub fn read_journal_end(path: &Path) -> io::Result<impl Iterator<Item = io::Result<JournalLine>>> {
-    let mut file = BufReader::new(File::open(path)?);
+    let mut file = BufReader::new(open_own(OpenOptions::new().read(true), path)?);
     let mut offset = file.get_ref().metadata()?.len().saturating_sub(END);
     if offset > 0 {
         file.seek(SeekFrom::Start(offset))?;

@@ -2,8 +2,42 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
+
+/// Opens a file of weald's own: a link in its place is not followed, and nothing but a regular file is waited for or written.
+pub fn open_own(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    use rustix::fs::OFlags;
+    use rustix::io::Errno;
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let opened = options.custom_flags(flags.bits() as i32).open(path);
+    let file = opened.map_err(|error| match Errno::from_io_error(&error) {
+        Some(Errno::LOOP) => io::Error::other("it is a symbolic link"),
+        // A FIFO that nobody reads.
+        Some(Errno::NXIO) => io::Error::other("it is no regular file"),
+        _ => error,
+    })?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::other("it is no regular file")),
+    }
+}
+
+/// Whether a program can be started from there: a file, or a link to one, that may be executed.
+pub fn is_program(path: &Path) -> bool {
+    let found = path.metadata();
+    found.is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}
+
+/// Opens a lock of weald's own, made if there is none. The error names it: it stands for something else.
+pub(crate) fn open_lock(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    let opened = open_own(options.create(true).truncate(false).write(true), path);
+    opened.map_err(|error| {
+        let name = path.file_name().unwrap_or_default().display();
+        io::Error::new(error.kind(), format!("its lock {name}: {error}"))
+    })
+}
 
 /// Reads a text file of at most `limit` bytes; `None` if there is none. Waits on no FIFO and reads no device.
 pub fn read_small(path: &Path, limit: u64) -> io::Result<Option<String>> {
@@ -62,16 +96,46 @@ pub fn replace(path: &Path, text: &str) -> io::Result<()> {
 
 /// The same for any bytes.
 pub fn replace_bytes(path: &Path, text: &[u8]) -> io::Result<()> {
-    replace_with(path, text, None)
+    replace_with(path, text, |_| Ok(()))
 }
 
 /// The same, with the mode of what was there.
 pub fn replace_like(path: &Path, text: &[u8]) -> io::Result<()> {
     let known = path.metadata().ok().map(|found| found.permissions());
-    replace_with(path, text, known)
+    replace_with(path, text, |file| {
+        known.map_or(Ok(()), |mode| file.set_permissions(mode))
+    })
 }
 
-fn replace_with(path: &Path, text: &[u8], mode: Option<fs::Permissions>) -> io::Result<()> {
+/// The same, with the owner and the mode of what was there; fails if they can't be kept.
+pub fn replace_as_owned(path: &Path, text: &[u8]) -> io::Result<()> {
+    let known = path.metadata().ok();
+    replace_with(path, text, |file| {
+        let Some(known) = &known else {
+            return Ok(());
+        };
+        let made = file.metadata()?;
+        if (made.uid(), made.gid()) != (known.uid(), known.gid()) {
+            fchown(file, Some(known.uid()), Some(known.gid()))
+                .map_err(|error| io::Error::new(error.kind(), "its owner can't be kept"))?;
+        }
+        // After the owner, whose change takes bits off.
+        file.set_permissions(known.permissions())
+    })
+}
+
+/// The same for a file that nobody else reads.
+pub fn replace_private(path: &Path, text: &[u8]) -> io::Result<()> {
+    replace_with(path, text, |file| {
+        file.set_permissions(fs::Permissions::from_mode(0o600))
+    })
+}
+
+fn replace_with(
+    path: &Path,
+    text: &[u8],
+    prepare: impl FnOnce(&File) -> io::Result<()>,
+) -> io::Result<()> {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{}.new", std::process::id()));
     let building = PathBuf::from(name);
@@ -83,7 +147,7 @@ fn replace_with(path: &Path, text: &[u8], mode: Option<fs::Permissions>) -> io::
         .open(&building);
     let written = made
         .and_then(|mut file| {
-            mode.map_or(Ok(()), |mode| file.set_permissions(mode))?;
+            prepare(&file)?;
             file.write_all(text)
         })
         .and_then(|()| fs::rename(&building, path));
@@ -101,13 +165,40 @@ pub fn edit_alone<T>(path: &Path, edit: impl FnOnce() -> T) -> io::Result<T> {
         .create(directory)?;
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
-    let lock: File = OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(PathBuf::from(name))?;
+    let lock = open_lock(&PathBuf::from(name))?;
     lock.lock()?;
     let done = edit();
     (&lock).flush()?;
     Ok(done)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_program_is_a_file_that_may_be_executed() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        for (name, mode) in [("text", 0o644), ("program", 0o711)] {
+            fs::write(at(name), "").unwrap();
+            fs::set_permissions(at(name), fs::Permissions::from_mode(mode)).unwrap();
+            symlink(name, at(&format!("to-{name}"))).unwrap();
+        }
+        symlink("nothing", at("to-nothing")).unwrap();
+        fs::create_dir(at("folder")).unwrap();
+        for (name, is) in [
+            ("program", true),
+            ("to-program", true),
+            ("text", false),
+            ("to-text", false),
+            ("to-nothing", false),
+            ("nothing", false),
+            ("folder", false),
+        ] {
+            assert_eq!(is_program(&at(name)), is, "{name}");
+        }
+    }
 }

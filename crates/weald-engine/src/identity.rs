@@ -18,7 +18,7 @@ const AGENT_VARIABLES: [(&str, &str); 6] = [
 ];
 
 /// Variables that agents set for the commands they run, whoever started them.
-const AGENT_MARKS: [&str; 12] = [
+const AGENT_MARKS: [&str; 14] = [
     "CLAUDECODE",
     "CLAUDE_CODE_ENTRYPOINT",
     "CODEX_SANDBOX",
@@ -30,7 +30,26 @@ const AGENT_MARKS: [&str; 12] = [
     "AUGMENT_AGENT",
     "GOOSE_TERMINAL",
     "AI_AGENT",
+    "WEALD_AGENT",
     "WEALD_TOKEN",
+    // Of a tool of `weald mcp`: whoever calls one is an agent.
+    "WEALD_MCP",
+];
+
+/// By what commands in a run know who and where they are, and reach the host. An agent that clears the environment of what
+/// it starts has to pass these on.
+pub(crate) const KNOWN_BY: [&str; 11] = [
+    "WEALD_AGENT",
+    "WEALD_BROKER",
+    "WEALD_BROKER_FD",
+    "WEALD_BROKER_SECRET",
+    "WEALD_MAIN",
+    "WEALD_SANDBOX",
+    "WEALD_SESSION",
+    "WEALD_TASK",
+    "WEALD_TOKEN",
+    "WEALD_TREE",
+    "WEALD_TREE_PATH",
 ];
 
 /// What agents' programs are called.
@@ -53,21 +72,10 @@ pub fn agent_above(
     engine: &Engine,
     variable: impl Fn(&str) -> Option<String>,
 ) -> Result<Option<String>, StoreError> {
-    let named = AGENT_VARIABLES.iter().map(|(name, _)| *name);
-    let is_set = |name: &&str| variable(name).is_some_and(|value| !value.is_empty());
-    if let Some(name) = named.chain(AGENT_MARKS).find(is_set) {
-        return Ok(Some(format!("{name} is set")));
+    if let Some(why) = agent_around(engine.processes.as_ref(), variable) {
+        return Ok(Some(why));
     }
     let ancestors = engine.processes.ancestors();
-    for pid in &ancestors {
-        let names = engine.processes.names(*pid);
-        if let Some(name) = names
-            .iter()
-            .find(|name| AGENT_PROGRAMS.contains(&name.as_str()))
-        {
-            return Ok(Some(format!("process {pid} above is {name}")));
-        }
-    }
     let trees = engine.look(|tx| tx.trees())?;
     let runs = trees
         .iter()
@@ -79,6 +87,32 @@ pub fn agent_above(
     Ok(above
         .next()
         .map(|(tree, run)| format!("it runs in tree {} ({})", tree.name, run.program)))
+}
+
+/// The same by variables and programs alone, where no repository is.
+pub fn agent_around(
+    processes: &dyn ProcessTable,
+    variable: impl Fn(&str) -> Option<String>,
+) -> Option<String> {
+    let named = AGENT_VARIABLES.iter().map(|(name, _)| *name);
+    let is_set = |name: &&str| variable(name).is_some_and(|value| !value.is_empty());
+    if let Some(name) = named.chain(AGENT_MARKS).find(is_set) {
+        return Some(format!("{name} is set"));
+    }
+    processes.ancestors().into_iter().find_map(|pid| {
+        let names = processes.names(pid);
+        let mut agents = names
+            .iter()
+            .filter(|name| AGENT_PROGRAMS.contains(&name.as_str()));
+        let name = agents.next()?;
+        Some(format!("process {pid} above is {name}"))
+    })
+}
+
+/// The nearest process above the caller that is this program.
+pub fn program_above(processes: &dyn ProcessTable, program: &str) -> Option<u32> {
+    let mut above = processes.ancestors().into_iter();
+    above.find(|pid| processes.names(*pid).iter().any(|name| name == program))
 }
 
 /// How the caller was recognised.
@@ -156,6 +190,16 @@ pub enum IdentityError {
     /// The registry did not answer.
     #[error(transparent)]
     Registry(#[from] SessionError),
+}
+
+/// The name of a conversation of Claude Code's, by its id: the one its own variable gives it, too.
+pub fn claude_session(id: &str) -> Option<SessionName> {
+    agent_name("claude", id)
+}
+
+/// The session of a conversation of Codex.
+pub fn codex_session(id: &str) -> Option<SessionName> {
+    agent_name("codex", id)
 }
 
 fn agent_name(agent: &str, id: &str) -> Option<SessionName> {

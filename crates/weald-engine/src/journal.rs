@@ -16,6 +16,8 @@ use weald_core::cloud_event::CloudEvent;
 use weald_core::id::Seq;
 use weald_core::store::{Durability, EventFilter, EventReader, Store, StoreError};
 
+use crate::files::open_own;
+
 /// The journal's name in the private directory.
 pub const JOURNAL_FILE: &str = "events.jsonl";
 
@@ -39,6 +41,21 @@ pub struct Journal {
     source: String,
 }
 
+/// How the journal stands to the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum JournalState {
+    /// It has every event.
+    Current,
+    /// It lacks some.
+    Behind,
+    /// It ends in the middle of a line.
+    Torn,
+    /// Its last event is not one of the log.
+    Foreign,
+    /// It can't be read.
+    Broken(String),
+}
+
 #[derive(Deserialize)]
 struct Place {
     sequence: Seq,
@@ -54,18 +71,34 @@ impl Journal {
         }
     }
 
+    /// Refuses a database that ends before the journal does: working on in it would fork the log and give numbers twice.
+    pub fn require_newest(&self, store: &dyn Store) -> Result<(), StoreError> {
+        let opened = open_own(OpenOptions::new().read(true), &self.path);
+        let place = opened.and_then(|mut file| last_place(&mut file));
+        let Ok((Some(place), _)) = place else {
+            return Ok(());
+        };
+        // Whoever writes commits first, so this can only be too new.
+        let has = store.read()?.last_seq()?;
+        match place.sequence > has {
+            true => Err(StoreError::Behind {
+                path: self.path.clone(),
+                has,
+                journal: place.sequence,
+            }),
+            false => Ok(()),
+        }
+    }
+
     /// Brings the journal up to date.
     pub fn catch_up(&self, store: &dyn Store, durability: Durability) -> Result<(), StoreError> {
         let failed = |source| StoreError::File {
             path: self.path.clone(),
             source,
         };
-        let opened = OpenOptions::new()
-            .create(true)
-            .read(true)
-            .append(true)
-            .open(&self.path);
-        let mut file = opened.map_err(failed)?;
+        let mut options = OpenOptions::new();
+        let options = options.create(true).read(true).append(true);
+        let mut file = open_own(options, &self.path).map_err(failed)?;
         lock(&file).map_err(failed)?;
         let (last, torn) = last_place(&mut file).map_err(failed)?;
         if let Some(place) = &last
@@ -100,6 +133,45 @@ impl Journal {
             Durability::Power => file.sync_data().map_err(failed),
             Durability::Process => Ok(()),
         }
+    }
+
+    /// How it stands to the log; nothing is changed.
+    pub(crate) fn state(&self, store: &dyn Store) -> Result<JournalState, StoreError> {
+        let is_link = self.path.is_symlink();
+        let last = || store.read()?.last_seq();
+        let mut file = match self.path.metadata() {
+            Err(_) if !is_link && last()? == Seq(0) => return Ok(JournalState::Current),
+            Err(_) if !is_link => return Ok(JournalState::Behind),
+            Ok(found) if found.is_file() && !is_link => {
+                match open_own(OpenOptions::new().read(true), &self.path) {
+                    Ok(file) => file,
+                    Err(error) => return Ok(JournalState::Broken(error.to_string())),
+                }
+            }
+            _ => return Ok(JournalState::Broken("it is no regular file".to_owned())),
+        };
+        let (place, torn) = match last_place(&mut file) {
+            Ok(found) => found,
+            Err(error) => return Ok(JournalState::Broken(error.to_string())),
+        };
+        // An event is in the log before it is here, so the log is asked afterwards.
+        let last = last()?;
+        let copied = place.as_ref().map_or(Seq(0), |place| place.sequence);
+        if let Some(place) = &place
+            && !is_event(store.read()?.as_ref(), place.sequence, place.time)?
+        {
+            return Ok(JournalState::Foreign);
+        }
+        Ok(match (torn, copied < last) {
+            (true, _) => JournalState::Torn,
+            (false, true) => JournalState::Behind,
+            (false, false) => JournalState::Current,
+        })
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// A journal whose last event the database does not know belongs to another one: it is kept under another name.

@@ -5,18 +5,22 @@
 //!
 //! Code map: [`Engine`] with one file a subject (`tasks`, `task_import`, `sessions`, `messages`, `events`, `board`);
 //! [`Place`] finds where a repository's state lives; [`load_config`] reads the layers; `journal` is the JSONL copy,
-//! `views` are the files of other systems;
+//! `views` are the files of other systems, `sources` speaks to the tracker that tasks come from;
 //! [`Trees`] makes, watches and removes trees; [`SystemClock`] and [`SystemProcesses`] are the machine.
 
 pub mod agents;
 mod board;
+pub mod claude_plugin;
+mod claude_settings;
 mod configuration;
 mod confinement;
 mod engine;
 mod events;
 mod excludes;
 mod files;
+mod hook_memory;
 mod identity;
+mod install;
 mod journal;
 mod landing;
 mod loosening;
@@ -24,11 +28,15 @@ mod machine;
 mod marker;
 mod messages;
 mod place;
+mod rebuild;
 mod sessions;
+mod sources;
 mod steps;
+mod sweep;
 mod task_import;
 mod tasks;
 mod trees;
+mod undo;
 mod views;
 
 pub use agents::{
@@ -36,6 +44,7 @@ pub use agents::{
     LOG_FILE, Prepared, Resumption, StageView, Watched, agent_folder, holder, stages_in_words,
 };
 pub use board::{Board, KnownConflict};
+pub use claude_settings::worktree_settings;
 pub use configuration::{
     ConfigFileError, LoadedConfig, PRIVATE_FILE, SHARED_FILE, Sources, edit_file, load_config,
     load_own_config, remove_key, require_key,
@@ -43,25 +52,45 @@ pub use configuration::{
 pub use confinement::{SandboxRequest, sandbox_policy};
 pub use engine::{Engine, Settings};
 pub use events::{JournalLine, read_journal, read_journal_end};
-pub use identity::{Identity, IdentityError, IdentitySource, agent_above, identify};
+pub use files::{is_program, open_own};
+pub use hook_memory::is_news;
+pub use identity::{
+    Identity, IdentityError, IdentitySource, agent_above, agent_around, claude_session,
+    codex_session, identify, program_above,
+};
+pub use install::{
+    ChangedConfig, Client, Direction, EditError, FileOutcome, GitLink, Homes, InstallError,
+    Installation, Kept, KeptBecause,
+};
 pub use journal::JOURNAL_FILE;
 pub use landing::{
-    ApprovedCommit, ApprovedFile, Clash, CommitScope, Hunk, LANDING_STEPS, LandError, LandRequest,
-    LeftConflict, Observed, OnConflict, PathConflict, Progress, QueueView, Radar, Review, Told,
-    Unknown, Unrecorded, Verification, WorkPatch, approval_folder,
+    ApprovedCommit, ApprovedFile, Clash, CommitScope, Hunk, LandError, LandRequest, LeftConflict,
+    Observed, OnConflict, PathConflict, Progress, QueueView, Radar, Review, Told, Unknown,
+    Unrecorded, Verification, WorkPatch, approval_folder,
 };
 pub use loosening::{Loosening, loosening};
 pub use machine::{SystemClock, SystemProcesses};
 pub use messages::{InboxQuery, MessageError, ReplyOutcome};
 pub use place::{Place, PlaceError};
+pub use rebuild::{Compared, Present, Rebuilt, RecoveredTree, succeed};
 pub use sessions::{Contest, SessionError, SessionView};
-pub use task_import::Imported;
+pub use sources::{Source, SourceError, TellingError, follow_for_tracker, has_untold};
+pub use steps::STEPS;
+pub use sweep::{
+    KeptTree, LockAtEnd, LockSweep, Outside, SessionSweep, SweepError, SweepLease, SweepMode,
+    SweepReport, SweptSession,
+};
+pub use task_import::{BadLines, Imported};
 pub use tasks::{Claimed, Finished, NewTask, TaskDetail, TaskError};
 pub use trees::{
-    AdoptError, Adoption, Against, Binding, BranchExists, BranchOutcome, ChangedFile,
-    CommandResult, Created, Diff, DiffStyle, Dirty, Exited, Finding, ForeignTree, Freshness, Host,
-    Look, NewTree, Outcome, Overview, OwnProgram, Patience, PoolStatus, Population, Proposed,
-    Purged, RemoveRequest, Removed, RunFolder, RunRequest, RunSandbox, ScopeError, SetupReport,
-    Severity, SnapshotRestored, SnapshotView, Synced, TaskProgress, TrashEntry, TreeError,
-    TreeOverview, TreePorts, TreeView, Trees, Trust, run_if_inside,
+    AdoptError, Adoption, Against, Binding, BranchExists, BranchOutcome, BroughtBack, Candidate,
+    ChangedFile, CleanReport, CleanRequest, Code, CommandResult, Created, Diff, DiffStyle, Dirty,
+    Edit, Evicted, Exited, Finding, ForeignTree, Freeing, Freshness, GroundCheck, Host, KeptCommit,
+    KeptWork, Look, NewTree, NotEvicted, NotTaken, Orphan, OrphanClass, Outcome, Overview,
+    OwnProgram, Patience, PoolStatus, Population, Proposed, PurgeRequest, Purged, RemoveRequest,
+    Removed, RoomMode, RunFolder, RunRequest, RunSandbox, ScopeError, SetupReport, Severity,
+    Skipped, SnapshotRestored, SnapshotView, Stale, Synced, Taken, TaskProgress, TrashEntry,
+    TreeError, TreeOverview, TreePorts, TreeUsage, TreeView, Trees, Trust, UsageReport, Wanted,
+    Wishes, bound_for, run_if_inside,
 };
+pub use undo::{RevertedBy, Undone};

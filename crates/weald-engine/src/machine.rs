@@ -2,12 +2,16 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 use weald_core::Timestamp;
 use weald_core::session::{ProcessIdentity, ProcessState, ProcessTable};
 use weald_core::store::Clock;
+
+use crate::trees::inside::INSIDE_ARGUMENT;
 
 /// The system's clock.
 pub struct SystemClock;
@@ -137,10 +141,70 @@ pub(crate) fn parent_of(pid: u32) -> Option<u32> {
     stat(pid).ok().map(|stat| stat.parent)
 }
 
+/// A process that stands in a directory or below, as far as this user may see.
+pub(crate) fn standing_in(directory: &Path) -> Option<u32> {
+    Places::now().within(directory)
+}
+
+/// Where processes stand, as far as this user may see: read once for many directories.
+#[derive(Debug, Default)]
+pub(crate) struct Places(Vec<(u32, PathBuf)>);
+
+impl Places {
+    /// Where all stand now but this process, which knows its own place.
+    pub(crate) fn now() -> Self {
+        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let processes = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let others = processes.filter(|pid: &u32| *pid != std::process::id());
+        let place = |pid| Some((pid, place_of(pid)?));
+        Self(others.filter_map(place).collect())
+    }
+
+    /// One that stands in a directory or below. A look of weald's into a tree is nobody.
+    pub(crate) fn within(&self, directory: &Path) -> Option<u32> {
+        let bytes = directory.as_os_str().as_bytes();
+        let is_in = |place: &Path| {
+            // Bytes first: a thousand directories are asked for.
+            place.as_os_str().as_bytes().starts_with(bytes) && place.starts_with(directory)
+        };
+        let mut here = self.0.iter().filter(|(_, place)| is_in(place));
+        // Asked last: of one that ended since, nothing tells any more that it was a look.
+        here.find(|(pid, _)| !is_look(*pid) && place_of(*pid).is_some_and(|place| is_in(&place)))
+            .map(|(pid, _)| *pid)
+    }
+}
+
+fn place_of(pid: u32) -> Option<PathBuf> {
+    fs::read_link(format!("/proc/{pid}/cwd")).ok()
+}
+
+/// Whether a process belongs to a look of weald's: those end by themselves, and change nothing.
+fn is_look(pid: u32) -> bool {
+    let looks = |pid: &u32| {
+        let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let mut words = words.split(|byte| *byte == 0);
+        words.any(|word| word == INSIDE_ARGUMENT.as_bytes())
+    };
+    let above = std::iter::successors(Some(pid), |pid| parent_of(*pid));
+    let mut above = above.take(8);
+    above.any(|pid| looks(&pid))
+}
+
+/// How long ago a process began that is stopped; `None` for one that is not.
+pub(crate) fn stopped_for(pid: u32) -> Option<std::time::Duration> {
+    let found = stat(pid).ok().filter(|stat| stat.is_stopped)?;
+    let uptime = read_line("/proc/uptime")?;
+    let seconds: f64 = uptime.split(' ').next()?.parse().ok()?;
+    // The kernel tells times of processes in hundredths.
+    let age = (seconds as u64).saturating_sub(found.start_time / 100);
+    Some(std::time::Duration::from_secs(age))
+}
+
 struct Stat {
     parent: u32,
     start_time: u64,
     is_zombie: bool,
+    is_stopped: bool,
 }
 
 fn stat(pid: u32) -> io::Result<Stat> {
@@ -156,6 +220,7 @@ fn parse_stat(text: &str) -> Option<Stat> {
         .collect();
     Some(Stat {
         is_zombie: matches!(*fields.first()?, "Z" | "X" | "x"),
+        is_stopped: *fields.first()? == "T",
         parent: fields.get(1)?.parse().ok()?,
         start_time: fields.get(19)?.parse().ok()?,
     })
@@ -184,6 +249,20 @@ fn read_line(path: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a process to stand somewhere")]
+    fn l13_one_that_stood_there_and_ended_is_nobody() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path().canonicalize().unwrap();
+        let mut sleep = std::process::Command::new("sleep");
+        let mut child = sleep.arg("60").current_dir(&folder).spawn().unwrap();
+        let places = Places::now();
+        assert_eq!(places.within(&folder), Some(child.id()));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(places.within(&folder), None);
+    }
 
     #[test]
     fn this_process_runs_and_a_forged_one_does_not() {

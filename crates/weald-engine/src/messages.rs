@@ -12,6 +12,7 @@ use weald_core::task::{PlanApproval, Task};
 use weald_core::task_rules::{self, TaskInput};
 
 use crate::engine::Engine;
+use crate::sessions::held;
 use crate::tasks::{TaskError, require_task};
 
 /// Why something did not happen to a message.
@@ -77,6 +78,14 @@ impl Engine {
                 submit_plan(tx, &message)?;
             }
             Ok(message)
+        })
+    }
+
+    /// What to say of a message to this name if nobody may read it.
+    pub fn why_unread(&self, to: &SessionName) -> Result<Option<String>, StoreError> {
+        self.look(|tx| {
+            let works = !held(tx, to)?.is_empty();
+            Ok(message::why_unread(to, tx.session(to)?.as_ref(), works))
         })
     }
 

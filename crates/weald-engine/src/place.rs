@@ -1,10 +1,15 @@
 //! Where a repository's state lives.
 
+use std::fs::OpenOptions;
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use weald_core::store::StoreError;
 use weald_git::{DiscoverError, Repository};
 
+use crate::files::open_own;
+use crate::journal::JOURNAL_FILE;
 use crate::marker::{self, Found};
 
 /// A repository and weald's place in it.
@@ -65,6 +70,26 @@ impl Place {
         }
     }
 
+    /// The place of a repository that weald was used in and that can't be used now, for `doctor`. Nothing of it is trusted.
+    pub fn find_broken(start: &Path) -> Option<Self> {
+        let start = start.canonicalize().ok()?;
+        let found = start.ancestors().find_map(|directory| {
+            let inside = directory.join(".git");
+            let candidates = [(inside.as_path(), Some(directory)), (directory, None)];
+            let is_used = |git_dir: &Path| git_dir.join("weald").symlink_metadata().is_ok();
+            let mut used = candidates
+                .into_iter()
+                .filter(|(git_dir, _)| is_used(git_dir));
+            used.find_map(|(git_dir, checkout)| Repository::broken(git_dir, checkout))
+        });
+        found.map(|repository| Self::of(repository, None))
+    }
+
+    /// True when weald's own folders are real ones.
+    pub fn has_own_folders(&self) -> bool {
+        marker::refuse_links(&self.repository).is_ok()
+    }
+
     fn of(repository: Repository, inside: Option<PathBuf>) -> Self {
         let private = repository.common_dir().join("weald").join("private");
         Self {
@@ -82,6 +107,32 @@ impl Place {
     /// The directory that is hidden from agents: database, journal, private configuration.
     pub fn private(&self) -> &Path {
         &self.private
+    }
+
+    /// Whether the registry is shut to this process, as it is inside a sandbox. `database` is its name in the private
+    /// directory; for whoever has not opened it yet.
+    pub fn is_shut(&self, database: &str) -> bool {
+        // A sandbox without masks lets it be read, so only opening it for writing tells.
+        let opened = open_own(OpenOptions::new().write(true), &self.private.join(database));
+        opened.is_err_and(|error| error.kind() == ErrorKind::PermissionDenied)
+    }
+
+    /// Refuses a registry that is gone while the log, the vault or a database set aside shows that there was one: a new
+    /// one would know nothing of the trees. `database` is its name in the private directory.
+    pub fn require_registry(&self, database: &str) -> Result<(), StoreError> {
+        let path = self.private.join(database);
+        if path.exists() {
+            return Ok(());
+        }
+        let log = self.private.join(JOURNAL_FILE);
+        let was_there = log.metadata().is_ok_and(|found| found.len() > 0)
+            || self.private.with_file_name("vault").join("HEAD").exists()
+            || self.private.join(format!("{database}.lost-1")).exists();
+        // Whoever made the first one just now made it before all that.
+        match was_there && !path.exists() {
+            true => Err(StoreError::Lost { path }),
+            false => Ok(()),
+        }
     }
 
     /// One folder a run, each seen by its run alone: the broker's socket, and what the run may read.

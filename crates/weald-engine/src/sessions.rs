@@ -151,6 +151,27 @@ impl Engine {
         })
     }
 
+    /// Holds for longer what a session holds; answers which tasks. What ran out and was not taken over counts.
+    pub fn renew_held(&self, name: &SessionName) -> Result<Vec<TaskId>, SessionError> {
+        self.change(Some(name), Durability::Process, |tx| {
+            let mut renewed = Vec::new();
+            for task in held(tx, name)? {
+                let Some(lease) = task.lease.as_ref().filter(|lease| lease.session == *name) else {
+                    continue;
+                };
+                let input = TaskInput::Renew {
+                    token: Some(lease.token),
+                    ttl: self.settings.lease_ttl,
+                };
+                let decided = task_rules::decide(&task, input, tx.now());
+                let (task, change) = decided.map_err(TaskError::from)?;
+                tx.record(Some(name), change)?;
+                renewed.push(task.id);
+            }
+            Ok(renewed)
+        })
+    }
+
     /// One session.
     pub fn session(&self, name: &SessionName) -> Result<SessionView, SessionError> {
         self.look(|tx| {
@@ -352,7 +373,7 @@ fn require_session(tx: &(impl Read + ?Sized), name: &SessionName) -> Result<Sess
 }
 
 /// The tasks a session works on.
-fn held(tx: &(impl Read + ?Sized), name: &SessionName) -> Result<Vec<Task>, StoreError> {
+pub(crate) fn held(tx: &(impl Read + ?Sized), name: &SessionName) -> Result<Vec<Task>, StoreError> {
     let classes = vec![TaskClass::Status(TaskStatus::InProgress)];
     tx.tasks(&TaskFilter {
         classes,

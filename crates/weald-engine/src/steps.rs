@@ -1,34 +1,111 @@
-//! Labelled steps, where tests end or stop a process to see what the next one makes of it.
+//! The labelled steps of every operation that takes more than one: `weald_git::step` says what can happen at them.
 //!
-//! `WEALD_STEP=kill:land.swapped` ends this process there with SIGKILL, `stop:` stops it with SIGSTOP, `killchild:` ends
-//! the git that it waits for. Builds without debug assertions know nothing of it.
+//! A test reads the sources and insists that the list is whole; the storm insists that every one is really passed.
 
-/// Passes a labelled step.
-pub(crate) fn step(label: &str) {
-    step_of(label, 0);
-}
+pub(crate) use weald_git::{step, step_of};
 
-/// Passes a labelled step while `child` is at work; 0 is none.
-#[cfg(debug_assertions)]
-pub(crate) fn step_of(label: &str, child: u32) {
-    use rustix::process::{Pid, Signal, getpid, kill_process};
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a switch of the test run, not of the product"
-    )]
-    let Ok(wanted) = std::env::var("WEALD_STEP") else {
-        return;
-    };
-    let child = i32::try_from(child).ok().and_then(Pid::from_raw);
-    let (process, signal) = match (wanted.split_once(':'), child) {
-        (Some(("kill", at)), _) if at == label => (getpid(), Signal::KILL),
-        (Some(("stop", at)), _) if at == label => (getpid(), Signal::STOP),
-        (Some(("killchild", at)), Some(child)) if at == label => (child, Signal::KILL),
-        _ => return,
-    };
-    let _ = kill_process(process, signal);
-}
-
-/// Passes a labelled step while `child` is at work.
-#[cfg(not(debug_assertions))]
-pub(crate) fn step_of(_label: &str, _child: u32) {}
+/// Every labelled step, by operation, in their order.
+pub const STEPS: &[&str] = &[
+    "create.planned",
+    "create.announced",
+    "create.fed",
+    "create.populated",
+    "create.built",
+    "create.registered",
+    "create.branched",
+    "create.renamed",
+    "create.recorded",
+    "import.unpacked",
+    "import.received",
+    "import.old_kept",
+    "import.kept",
+    "import.transferred",
+    "import.moved",
+    "import.followed",
+    "remove.judged",
+    "remove.announced",
+    "remove.prepared",
+    "remove.renamed",
+    "remove.branch_kept",
+    "remove.branch_settled",
+    "remove.head_kept",
+    "remove.unregistered",
+    "remove.recorded",
+    "remove.forgetting",
+    "restore.renamed",
+    "restore.transferred",
+    "restore.branched",
+    "restore.registered",
+    "restore.recorded",
+    "purge.announced",
+    "purge.renamed",
+    "purge.deleted",
+    "purge.unregistered",
+    "snapshot.imported",
+    "snapshot.kept",
+    "snapshot.putting_back",
+    "snapshot.put_back",
+    "recreate.begun",
+    "recreate.built",
+    "recreate.recorded",
+    "recreate.renamed",
+    "adopt.numbered",
+    "adopt.noted",
+    "adopt.recorded",
+    "sync.kept",
+    "sync.brought",
+    "sync.imported",
+    "vault.building",
+    "vault.made",
+    "vault.fed",
+    "vault.pinned",
+    "vault.linked",
+    "vault.packed",
+    "vault.dropping",
+    "pool.donor_made",
+    "pool.donor_gone",
+    "pool.spare_made",
+    "pool.spare_held",
+    "pool.unsealed",
+    "pool.taken",
+    "agent.recorded",
+    "agent.tree_made",
+    "agent.placed",
+    "agent.started",
+    "agent.watched",
+    "clean.begun",
+    "clean.taken",
+    "sweep.taken",
+    "sweep.unlocked",
+    "sweep.leftover",
+    "evict.renamed",
+    "undo.restored",
+    "undo.done",
+    "rebuild.replayed",
+    "rebuild.recovered",
+    "rebuild.built",
+    "rebuild.sealed",
+    "rebuild.set_aside",
+    "rebuild.in_place",
+    "repair.branch_gone",
+    "repair.unregistered",
+    "repair.registered",
+    "repair.recorded",
+    "land.ready",
+    "land.intent",
+    "land.prepared",
+    "land.index_locked",
+    "land.checked",
+    "land.staged",
+    "land.ref_prepared",
+    "land.looked",
+    "land.planned",
+    "land.swapping",
+    "land.swapped",
+    "land.index_renamed",
+    "land.ref_committed",
+    "land.unlocked",
+    "land.moved",
+    "land.recorded",
+    "gate.made",
+];

@@ -7,8 +7,9 @@ use weald_core::SignedDuration;
 use weald_core::dependencies::{Blockers, find_cycle};
 use weald_core::event::{Change, EventKind};
 use weald_core::id::{TaskId, Token};
+use weald_core::import::LineError;
 use weald_core::name::SessionName;
-use weald_core::session;
+use weald_core::session::{self, Liveness};
 use weald_core::store::{Counter, Durability, Read, StoreError, TaskClass, TaskFilter, Write};
 use weald_core::task::{Lease, PlanApproval, Priority, Task, TaskStatus};
 use weald_core::task_rules::{self, TaskEdit, TaskInput, TaskRefusal};
@@ -51,6 +52,18 @@ pub enum TaskError {
         /// How many are being worked on.
         in_progress: u64,
     },
+    /// An import has lines that can't be taken, and was to be taken whole.
+    #[error("{} of its entries can't be taken, so nothing was imported{}", errors.len(), first(errors))]
+    BadLines {
+        /// Which.
+        errors: Vec<LineError>,
+    },
+}
+
+fn first(errors: &[LineError]) -> String {
+    let first = errors.first();
+    let first = first.map(|error| format!("; {}: {}", error.place(), error.message));
+    first.unwrap_or_default()
 }
 
 fn path(round: &[TaskId]) -> String {
@@ -177,7 +190,7 @@ impl Engine {
         })
     }
 
-    /// Claims `id`, or the next task that is ready (or abandoned).
+    /// Claims `id`, or the next task that is ready (or abandoned). What a dead session holds is given back if it is named.
     pub fn claim(
         &self,
         session: &SessionName,
@@ -186,7 +199,45 @@ impl Engine {
     ) -> Result<Claimed, TaskError> {
         let ttl = ttl.unwrap_or(self.settings.lease_ttl);
         self.change(Some(session), Durability::Process, |tx| {
+            if let Some(id) = id {
+                self.give_back_of_dead(tx, session, id)?;
+            }
             claim_in(tx, session, id, ttl)
+        })
+    }
+
+    /// Gives back a claim whose holder is proven dead before its lease is over. One that only may be dead keeps it, and so
+    /// does one whose tree something runs in.
+    fn give_back_of_dead(
+        &self,
+        tx: &mut dyn Write,
+        me: &SessionName,
+        id: &TaskId,
+    ) -> Result<(), TaskError> {
+        let task = require_task(tx, id)?;
+        let Some(lease) = task.lease.as_ref().filter(|lease| lease.session != *me) else {
+            return Ok(());
+        };
+        let is_left = task.status == TaskStatus::InProgress
+            && !lease.is_expired(tx.now())
+            && self.liveness_of(tx, &lease.session)? == Liveness::Dead
+            && !self.is_worked_on(tx, &task)?;
+        if is_left {
+            let token = Some(lease.token);
+            move_in(tx, Some(me), &task, TaskInput::Release { token })?;
+        }
+        Ok(())
+    }
+
+    /// Leads a session to the tree that its task has by now, if it still holds that.
+    pub fn lead_to(&self, session: &SessionName, id: &TaskId) -> Result<(), TaskError> {
+        self.change(Some(session), Durability::Process, |tx| {
+            let task = require_task(tx, id)?;
+            let is_held = task.lease.as_ref().map(|lease| &lease.session) == Some(session);
+            match is_held {
+                true => Ok(lead(tx, session, Some(&task))?),
+                false => Ok(()),
+            }
         })
     }
 
@@ -225,6 +276,7 @@ impl Engine {
         };
         self.change(actor, durability, |tx| {
             let task = require_task(tx, id)?;
+            self.role.may_change(actor, &task, tx.now())?;
             let waiting = waiting_for(tx, id)?;
             let task = move_in(tx, actor, &task, input)?;
             let still = waiting_for(tx, id)?;
@@ -266,6 +318,7 @@ impl Engine {
     ) -> Result<Task, TaskError> {
         self.change(actor, Durability::Process, |tx| {
             let task = require_task(tx, id)?;
+            self.role.may_change(actor, &task, tx.now())?;
             let kept = task
                 .blocked_by
                 .iter()

@@ -8,6 +8,7 @@ mod adopt;
 mod binding;
 mod building;
 mod chores;
+mod clean;
 mod create;
 mod differences;
 mod doctor;
@@ -16,17 +17,23 @@ mod error;
 pub(crate) mod fetching;
 pub(crate) mod fresh;
 mod gate_tree;
+mod glance;
+mod guard;
 mod import;
 mod inner;
 pub(crate) mod inside;
 mod keep;
+mod kept_work;
 mod layout;
 mod overview;
 mod own_program;
+mod owned;
 mod planning;
 mod pool;
 mod populating;
 mod ports;
+mod purging;
+mod recover;
 mod recreate;
 mod remove;
 mod repairs;
@@ -40,15 +47,20 @@ mod snapshots;
 pub(crate) mod submodules;
 mod sync;
 mod timer;
+mod turns;
 mod unlanded;
 mod untrusted;
+mod usage;
+mod vault_keeper;
 mod view;
 pub(crate) mod visit;
+mod wishes;
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock};
 
 use weald_core::Timestamp;
 use weald_core::config::Config;
@@ -59,7 +71,7 @@ use weald_core::session::{ProcessIdentity, ProcessState};
 use weald_core::store::{Durability, Read, StoreError, Write};
 use weald_core::tree::{Tree, TreeStatus};
 use weald_core::tree_rules::{self, TreeInput};
-use weald_git::{MainRef, Person, Registrations, Vault};
+use weald_git::{Keeper, MainRef, Person, Registrations};
 
 use crate::engine::Engine;
 use crate::place::Place;
@@ -68,20 +80,27 @@ use chores::Chores;
 
 pub use adopt::{AdoptError, Adoption, ForeignTree};
 pub use binding::Binding;
+pub(crate) use building::identity_of;
+pub use clean::{
+    Candidate, CleanReport, CleanRequest, NotTaken, Orphan, OrphanClass, Skipped, Stale, Taken,
+};
 pub use create::{BranchExists, Created, NewTree, Outcome};
 pub use differences::{Against, Diff};
-pub use doctor::{Finding, Severity};
+pub use doctor::{Code, Finding, GroundCheck, Severity};
 pub use enter::Exited;
 pub use error::TreeError;
 pub(crate) use gate_tree::GateTree;
+pub use guard::{Edit, bound_for};
 pub use inside::{ChangedFile, DiffStyle, Look, run_if_inside};
+pub use kept_work::{BroughtBack, KeptCommit, KeptWork, Wanted};
 pub(crate) use layout::hash_of;
 pub use overview::{Freshness, Overview, TaskProgress, TreeOverview};
 pub use own_program::OwnProgram;
 pub use pool::{Patience, PoolStatus, Population};
 pub use ports::TreePorts;
 pub use remove::{BranchOutcome, RemoveRequest, Removed};
-pub use restore::{Purged, TrashEntry};
+pub(crate) use restore::delete;
+pub use restore::{PurgeRequest, Purged, TrashEntry};
 pub use run::{RunRequest, RunSandbox};
 pub use run_folder::RunFolder;
 pub use scope::ScopeError;
@@ -89,8 +108,10 @@ pub(crate) use setup::Step;
 pub use setup::{CommandResult, Proposed, SetupReport, Trust};
 pub use snapshots::{SnapshotRestored, SnapshotView};
 pub use sync::Synced;
+pub use usage::{Evicted, Freeing, NotEvicted, RoomMode, TreeUsage, UsageReport};
 pub use view::{Dirty, TreeView};
 pub(crate) use visit::leads_to;
+pub use wishes::Wishes;
 
 /// What the machine and the caller have.
 #[derive(Debug, Clone)]
@@ -122,11 +143,17 @@ pub struct Trees<'a> {
     pub(crate) host: Host,
     /// Main's refs, where one command looks at many trees.
     pub(crate) known_refs: Option<Vec<MainRef>>,
+    /// Commits with their git trees, once somebody asked.
+    pub(crate) known_trees: Arc<Mutex<BTreeMap<String, String>>>,
     /// Who commits landings, once somebody asked.
     pub(crate) known_committer: OnceLock<Person>,
     /// Where the main checkout is, once somebody asked: `None` in a bare repository, `Some(None)` at an unknown place.
     pub(crate) known_main: OnceLock<Option<Option<PathBuf>>>,
+    /// How this process holds the vault, once it did.
+    pub(crate) known_keeper: OnceLock<Keeper>,
     pub(crate) chores: Chores,
+    /// What trees that are made now are to have besides.
+    pub(crate) wishes: Wishes,
 }
 
 impl<'a> Trees<'a> {
@@ -145,10 +172,18 @@ impl<'a> Trees<'a> {
             target,
             host,
             known_refs: None,
+            known_trees: Arc::default(),
             known_committer: OnceLock::new(),
             known_main: OnceLock::new(),
+            known_keeper: OnceLock::new(),
             chores: Chores::default(),
+            wishes: Wishes::default(),
         }
+    }
+
+    /// A setting that is text.
+    pub fn setting(&self, key: &str) -> &str {
+        self.config.text(key)
     }
 
     /// This process, as others can look it up; fails where /proc can't be read.
@@ -168,11 +203,6 @@ impl<'a> Trees<'a> {
 
     pub(crate) fn actor(&self) -> Option<&SessionName> {
         self.host.actor.as_ref()
-    }
-
-    /// The vault.
-    pub fn vault(&self) -> Vault {
-        Vault::of(self.place.repository().common_dir())
     }
 
     pub(crate) fn registrations(&self) -> Registrations {

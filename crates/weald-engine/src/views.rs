@@ -12,7 +12,6 @@ mod inspect;
 mod round;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::OpenOptions;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -147,12 +146,7 @@ impl Views {
         work: impl FnOnce(Option<Written>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let path = self.private.join(LOCK_FILE);
-        let opened = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(&path);
-        let file = opened.and_then(|file| journal::lock(&file).map(|()| file));
+        let file = files::open_lock(&path).and_then(|file| journal::lock(&file).map(|()| file));
         let _held = file.map_err(|source| StoreError::File { path, source })?;
         work(self.written())
     }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use weald_core::agent::Agent;
 use weald_core::prompt::{Briefing, prompt};
 use weald_core::tree::Tree;
-use weald_sandbox::Revealed;
+use weald_sandbox::{Level, Revealed};
 
 use super::AgentError;
 use super::drivers::{Brief, Driver, Start};
@@ -30,6 +30,12 @@ pub struct Prepared {
     pub home: PathBuf,
     /// What is open for it besides its streams.
     pub passed: Option<std::os::fd::OwnedFd>,
+}
+
+/// Whether a run reaches the host by an open descriptor: agents close those when they start a server.
+fn is_descriptor(request: &RunRequest) -> bool {
+    let policy = request.policy.as_ref();
+    policy.is_some_and(|policy| policy.level == Level::Landlock)
 }
 
 impl Trees<'_> {
@@ -74,6 +80,7 @@ impl Trees<'_> {
             user_home: self.host.home.as_deref(),
             model: agent.model.as_deref(),
             conversation: agent.conversation.as_deref(),
+            with_tools: self.config.switch("agent.mcp") && !is_descriptor(&request),
             arguments: &arguments,
             variable: &variable,
         })?;
@@ -140,6 +147,7 @@ impl Trees<'_> {
             target: &tree.target,
             part: self.part_of(agent)?.as_deref(),
             before: before.as_deref(),
+            lead: agent.spawned_by.as_ref().map(|lead| lead.as_str()),
         }))
     }
 

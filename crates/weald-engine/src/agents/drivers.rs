@@ -37,6 +37,8 @@ pub struct Brief<'a> {
     pub model: Option<&'a str>,
     /// The conversation to go on with.
     pub conversation: Option<&'a str>,
+    /// Whether it gets weald's own tools, if it can have such.
+    pub with_tools: bool,
     /// The user's words after `--`.
     pub arguments: &'a [OsString],
     /// The caller's environment.
@@ -177,12 +179,22 @@ pub enum DriverError {
     },
 }
 
+/// weald's own tools as a server that an agent starts: it finds the program where every command in a run does.
+const TOOLS: (&str, &[&str]) = ("weald", &["mcp"]);
+
 /// The drivers that weald has.
 const BUILT_IN: &[fn() -> Box<dyn Driver>] = &[|| Box::new(Claude), || Box::<Codex>::default()];
 
 /// Whether weald has a driver for agents of this name.
 pub fn has_driver(agent: &str) -> bool {
     BUILT_IN.iter().any(|make| make().name() == agent)
+}
+
+/// Files of a driver's private state that hold what its user logs in with; none for a driver that weald has not.
+pub(crate) fn secrets_of(driver: &str) -> &'static [&'static str] {
+    let mut known = BUILT_IN.iter().map(|make| make());
+    let found = known.find(|one| one.name() == driver);
+    found.map_or(&[], |one| one.secrets())
 }
 
 /// The name of the driver that runs any command.

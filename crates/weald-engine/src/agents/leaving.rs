@@ -1,7 +1,7 @@
 //! The tree of an agent that had nothing to land: it goes, unless it holds what would be missed.
 
 use weald_core::name::TreeName;
-use weald_core::tree_rules::Objection;
+use weald_core::objections::Objection;
 
 use crate::trees::{RemoveRequest, TreeError, Trees};
 

@@ -12,6 +12,7 @@ use weald_core::agent::Usage;
 
 use super::activity::Activity;
 use super::drivers::{Driver, Observed};
+use crate::files::open_own;
 
 /// The log's name in the agent's folder; the one before it has `.1` behind.
 pub const LOG_FILE: &str = "output.log";
@@ -70,7 +71,7 @@ impl Log {
 
 fn appending(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    options.create(true).append(true).mode(0o600).open(path)
+    open_own(options.create(true).append(true).mode(0o600), path)
 }
 
 /// Everything that an agent's streams end up in.

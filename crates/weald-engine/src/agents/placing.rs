@@ -9,24 +9,31 @@ use std::time::SystemTime;
 use weald_core::Timestamp;
 use weald_core::agent::{Agent, Goal};
 use weald_core::agent_rules::AgentInput;
+use weald_core::id::TaskId;
 use weald_core::store::{AgentFilter, Durability};
-use weald_core::tree::{Run, Tree, TreeKind};
+use weald_core::task::Task;
+use weald_core::tree::{Run, Tree, TreeKind, TreeStatus};
 use weald_core::tree_rules::TreeInput;
 use weald_git::Door;
 
 use super::AgentError;
-use crate::trees::{Binding, Created, NewTree, Trees};
+use crate::steps::step;
+use crate::trees::{Binding, BranchExists, Created, NewTree, Outcome, TreeError, Trees};
 
 impl Trees<'_> {
     /// Finds or makes the tree of an agent's task, and clears it of whoever was there before.
     pub fn place_agent(&self, agent: &Agent, new: NewTree) -> Result<(Agent, Created), AgentError> {
         let task = self.engine.task(&agent.task)?.task;
-        let new = NewTree {
-            name: new.name.or(task.worktree.map(|name| name.to_string())),
-            task: new.task.or(Some(agent.task.clone())),
-            ..new
-        };
+        let new = self.tree_for(&task, new)?;
+        let goes_on = new.branch_exists == BranchExists::Reuse;
         let mut created = self.ensure(&new)?;
+        if goes_on && created.outcome == Outcome::Created {
+            self.engine.notice(format!(
+                "{} goes on with branch {}, which the tree before left; what was not committed there: weald trash list",
+                created.tree.name, created.tree.branch
+            ));
+        }
+        step("agent.tree_made");
         if !self.clear_for(agent, &created.tree)? {
             created = self.beside(agent, &created.tree)?;
         }
@@ -40,7 +47,62 @@ impl Trees<'_> {
             tree_id: created.tree.id,
             branch: created.tree.branch.clone(),
         };
-        Ok((self.engine.decide_agent(agent.id, placed)?, created))
+        let agent = self.engine.decide_agent(agent.id, placed)?;
+        step("agent.placed");
+        Ok((agent, created))
+    }
+
+    /// Errors when the tree of a task can't be made because of its branch, before anything is claimed.
+    pub fn require_tree_for(&self, task: &TaskId, new: &NewTree) -> Result<(), AgentError> {
+        let task = self.engine.task(task)?.task;
+        let new = self.tree_for(&task, new.clone())?;
+        Ok(self.require_branch(&new)?)
+    }
+
+    /// The tree that a task has or gets. A branch that a removal of its own tree left is gone on with.
+    fn tree_for(&self, task: &Task, new: NewTree) -> Result<NewTree, AgentError> {
+        let new = NewTree {
+            task: new.task.or(Some(task.id.clone())),
+            ..new
+        };
+        let is_free = new.name.is_none() && new.branch_exists == BranchExists::Error;
+        if let Some(left) = self.left_branch(task)?.filter(|_| is_free) {
+            return Ok(NewTree {
+                name: Some(left.name.to_string()),
+                target: new.target.or(Some(left.target)),
+                branch_exists: BranchExists::Reuse,
+                ..new
+            });
+        }
+        let own = task.worktree.as_ref().map(ToString::to_string);
+        Ok(NewTree {
+            name: new.name.or(own),
+            ..new
+        })
+    }
+
+    /// The tree that a task had last, if it is gone and its branch is as it left it.
+    fn left_branch(&self, task: &Task) -> Result<Option<Tree>, AgentError> {
+        let Some(last) = task.last_worktree.as_ref() else {
+            return Ok(None);
+        };
+        let Some(tree) = self.record(last)?.filter(|_| task.worktree.is_none()) else {
+            return Ok(None);
+        };
+        let full = format!("refs/heads/{}", tree.branch);
+        let held = self
+            .place
+            .repository()
+            .resolve(&full)
+            .map_err(TreeError::from)?;
+        let held = held.as_ref().map(|tip| tip.as_str());
+        let trash = tree
+            .trash
+            .as_ref()
+            .and_then(|trash| trash.branch_tip.as_deref());
+        let is_gone = matches!(tree.status, TreeStatus::Trashed | TreeStatus::Removed);
+        let is_its = held.is_some() && (held == tree.head.as_deref() || held == trash);
+        Ok(Some(tree).filter(|_| is_gone && is_its))
     }
 
     /// Ends what earlier agents of the task left running in a tree; false where that can't be proven. Whatever else

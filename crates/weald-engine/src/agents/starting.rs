@@ -19,6 +19,7 @@ use super::drivers::driver_for;
 use super::records::newest_on;
 use crate::engine::Engine;
 use crate::sessions::SessionError;
+use crate::steps::step;
 use crate::tasks::{claim_in, move_in, nothing_ready, require_task};
 use crate::trees::Trees;
 
@@ -109,7 +110,7 @@ impl Trees<'_> {
         let me = self.me().ok_or(AgentError::NoIdentity)?;
         request.require_name()?;
         let engine = self.engine;
-        engine.change(None, Durability::Process, |tx| {
+        let agent = engine.change(None, Durability::Process, |tx| {
             let id = AgentId(tx.next_number(Counter::Agent)?);
             let session = match &request.session {
                 Some(session) => session.clone(),
@@ -138,8 +139,10 @@ impl Trees<'_> {
             };
             let change = Change::agent(EventKind::AGENT_SPAWNED, agent.clone());
             tx.record(self.actor().or(Some(&agent.session)), change)?;
-            Ok(agent)
-        })
+            Ok::<_, AgentError>(agent)
+        })?;
+        step("agent.recorded");
+        Ok(agent)
     }
 }
 

@@ -30,6 +30,7 @@ use super::output::{Log, News, Output};
 use super::records::agent_folder;
 use super::silence::Quiet;
 use crate::machine::SystemClock;
+use crate::steps::step;
 use crate::tasks::TaskError;
 use crate::trees::Trees;
 
@@ -131,6 +132,7 @@ impl Trees<'_> {
             Ok(Watched::TimedOut) => Some(Ended::TimedOut),
             _ => None,
         };
+        step("agent.watched");
         let tree = self.run_ends(agent, &tree, ended)?;
         Ok((watched?, tree))
     }
@@ -159,6 +161,7 @@ impl Trees<'_> {
             self.engine
                 .decide_agent(agent.id, AgentInput::Began(process))?;
         }
+        step("agent.started");
         let (news_in, news) = mpsc::channel();
         let now = || SystemClock.now();
         let output = Output::new(log, driver, news_in, &now);

@@ -1,7 +1,7 @@
 //! Agents as people and programs see them: the record with what is known beside it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
+use std::fs::OpenOptions;
 use std::io::{Read as _, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
@@ -22,6 +22,7 @@ use super::activity::Activity;
 use super::records::agent_folder;
 use super::{AgentError, LOG_FILE};
 use crate::engine::Engine;
+use crate::files::open_own;
 use crate::place::Place;
 
 /// How much of a log is read for its last line.
@@ -300,7 +301,7 @@ fn changed_since(
 /// The last line of a log that says something.
 fn last_line(path: &Path) -> String {
     let read = || -> std::io::Result<Vec<u8>> {
-        let mut file = File::open(path)?;
+        let mut file = open_own(OpenOptions::new().read(true), path)?;
         let size = file.metadata()?.len();
         file.seek(SeekFrom::Start(size.saturating_sub(TAIL)))?;
         let mut bytes = Vec::new();

@@ -13,6 +13,7 @@ use weald_git::{
 
 use super::LandError;
 use crate::trees::Trees;
+use crate::trees::submodules::LANDED;
 
 /// The largest `.gitmodules` that is read.
 const SMALL: usize = 1 << 20;
@@ -116,7 +117,7 @@ impl Trees<'_> {
                 )),
             );
         }
-        let vault = Vault::of_submodule(self.place.repository().common_dir(), name);
+        let vault = self.vault_of_submodule(name);
         if vault.path().join("HEAD").is_file() && vault.has_object(commit)? {
             let kept = bring(&vault, &module, commit)?;
             hold(&module, commit)?;
@@ -183,7 +184,7 @@ fn hold(module: &Path, commit: &str) -> Result<(), LandError> {
 }
 
 fn holder(commit: &str) -> String {
-    format!("refs/weald/landed/{commit}")
+    format!("{LANDED}{commit}")
 }
 
 fn missing(link: &Gitlink, why: &str) -> LandError {

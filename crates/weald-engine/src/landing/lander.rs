@@ -34,6 +34,7 @@ impl Trees<'_> {
     /// Puts everything that is asked for into the queue.
     pub fn queue_landings(&self, request: &LandRequest) -> Result<Vec<Landing>, LandError> {
         let trees = self.landing_trees(&request.names)?;
+        trees.iter().try_for_each(|tree| self.require_own(tree))?;
         let mut queued: Vec<Landing> = Vec::new();
         for tree in &trees {
             match self.enqueue(tree, request) {

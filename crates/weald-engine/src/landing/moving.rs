@@ -47,22 +47,6 @@ pub use leave::LeftConflict;
 pub(crate) use leftovers::LeftoverKind;
 pub(crate) use recovery::Recovered;
 
-/// The labelled steps of a move, in their order.
-pub const LANDING_STEPS: [&str; 12] = [
-    "land.prepared",
-    "land.index_locked",
-    "land.checked",
-    "land.staged",
-    "land.ref_prepared",
-    "land.looked",
-    "land.planned",
-    "land.swapping",
-    "land.swapped",
-    "land.index_renamed",
-    "land.ref_committed",
-    "land.unlocked",
-];
-
 /// What to move where.
 pub(crate) struct MoveRequest<'m> {
     /// For which landing; names files and the reflog entry.

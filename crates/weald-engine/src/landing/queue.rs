@@ -12,7 +12,7 @@ use weald_core::SignedDuration;
 use weald_core::id::{LandingId, Token};
 use weald_core::landing::{self, Landing, LandingInput};
 use weald_core::queue::{self, Queue, QueueInput, QueuePause, QueueRefusal};
-use weald_core::session::ProcessState;
+use weald_core::session::{ProcessIdentity, ProcessState, ProcessTable};
 use weald_core::store::{Durability, Write};
 use weald_git::Commit;
 
@@ -223,12 +223,14 @@ impl Trees<'_> {
 }
 
 /// Ends a process that was stopped in the middle of moving the target; true when it is proven gone.
-pub(crate) fn end_process(
-    trees: &Trees<'_>,
-    process: &weald_core::session::ProcessIdentity,
-) -> bool {
+pub(crate) fn end_process(trees: &Trees<'_>, process: &ProcessIdentity) -> bool {
+    end_process_in(trees.engine.processes.as_ref(), process)
+}
+
+/// The same for whoever knows no more than the process table.
+pub(crate) fn end_process_in(processes: &dyn ProcessTable, process: &ProcessIdentity) -> bool {
     use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
-    let gone = || trees.engine.processes.state(process) == ProcessState::Gone;
+    let gone = || processes.state(process) == ProcessState::Gone;
     let Some(pid) = i32::try_from(process.pid).ok().and_then(Pid::from_raw) else {
         return gone();
     };
@@ -236,7 +238,7 @@ pub(crate) fn end_process(
     let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else {
         return gone();
     };
-    if trees.engine.processes.state(process) != ProcessState::Running {
+    if processes.state(process) != ProcessState::Running {
         return gone();
     }
     let _ = pidfd_send_signal(&handle, Signal::KILL);

@@ -3,6 +3,7 @@
 //! It only looks: no ref moves, nothing is recorded, no snapshot is taken. `looking` turns each tree into one commit,
 //! `pairs` merges what may clash, `memory` keeps what was found out, `telling` writes to whom it concerns.
 
+mod beside;
 mod hunks;
 mod landed;
 mod looking;

@@ -30,7 +30,13 @@ impl Trees<'_> {
             return Ok(None);
         };
         let requirement = Requirement::parse(self.config.text("landing.requires"));
-        let missing = missing(requirement, &task, tree.id, &agents);
+        let missing = missing(
+            requirement,
+            &task,
+            tree.id,
+            &agents,
+            request.report.as_deref(),
+        );
         if missing.is_empty() {
             return Ok(None);
         }
@@ -38,7 +44,10 @@ impl Trees<'_> {
         let phase = |one: &Missing| matches!(one, Missing::Verdict { .. });
         let go_on = match missing.iter().any(phase) {
             true => format!("weald phase {id}"),
-            false => format!("weald resume {id}, or weald task done {id} --report TEXT"),
+            false => format!(
+                "weald resume {id}, or weald land {} --report TEXT",
+                tree.name
+            ),
         };
         Ok(Some(Reason {
             code: "not_ready_to_land".to_owned(),

@@ -3,7 +3,7 @@
 use weald_core::id::LandingId;
 use weald_core::landing::{self, Cleanup, Landing, LandingInput, LandingStatus, Strategy};
 use weald_core::session::ProcessIdentity;
-use weald_core::store::{Counter, Durability};
+use weald_core::store::{Counter, Durability, Read};
 use weald_core::task::TaskStatus;
 use weald_core::task_rules::TaskInput;
 use weald_git::{MergeRequest, Merged, NewCommit, commit_tree, merge_trees};
@@ -27,11 +27,14 @@ impl Trees<'_> {
         self.queue_undoing(id, self.me())
     }
 
-    fn queue_undoing(
-        &self,
-        id: LandingId,
-        waiter: Option<ProcessIdentity>,
-    ) -> Result<Landing, LandError> {
+    /// A landing that can be undone: it has landed, and nothing undid it or is about to.
+    pub(crate) fn require_revertible(&self, id: LandingId) -> Result<Landing, LandError> {
+        let landed = self.require_standing(id)?;
+        self.engine.look(|tx| refuse_second(tx, id))?;
+        Ok(landed)
+    }
+
+    fn require_standing(&self, id: LandingId) -> Result<Landing, LandError> {
         let landed = self.landing(id)?;
         if landed.status != LandingStatus::Landed {
             return Err(LandError::refused(
@@ -49,14 +52,17 @@ impl Trees<'_> {
                 format!("landing {id} was undone by landing {by}"),
             ));
         }
+        Ok(landed)
+    }
+
+    fn queue_undoing(
+        &self,
+        id: LandingId,
+        waiter: Option<ProcessIdentity>,
+    ) -> Result<Landing, LandError> {
+        let landed = self.require_standing(id)?;
         self.engine.change(self.actor(), Durability::Process, |tx| {
-            let open = tx.open_landings()?;
-            if let Some(other) = open.iter().find(|one| one.reverts == Some(id)) {
-                return Err(LandError::refused(
-                    "reverted_already",
-                    format!("landing {} is about to undo landing {id}", other.id),
-                ));
-            }
+            refuse_second(tx, id)?;
             let number = LandingId(tx.next_number(Counter::Landing)?);
             let (landing, change) = landing::queue(Landing {
                 id: number,
@@ -248,5 +254,16 @@ impl Trees<'_> {
                     .hint(format!("git branch {target} COMMIT")),
             ),
         }
+    }
+}
+
+fn refuse_second(tx: &(impl Read + ?Sized), id: LandingId) -> Result<(), LandError> {
+    let open = tx.open_landings()?;
+    match open.iter().find(|one| one.reverts == Some(id)) {
+        Some(other) => Err(LandError::refused(
+            "reverted_already",
+            format!("landing {} is about to undo landing {id}", other.id),
+        )),
+        None => Ok(()),
     }
 }

@@ -134,7 +134,10 @@ impl Trees<'_> {
         if landing.interim || landing.status == LandingStatus::NothingToLand {
             return Ok("kept".to_owned());
         }
-        let report = self.reported(landing, id)?;
+        let report = match &landing.report {
+            Some(words) => Some(words.clone()),
+            None => self.reported(landing, id)?,
+        };
         match self.complete_landed(id, landing.task_token, report) {
             Ok(()) => Ok("completed".to_owned()),
             Err(error) => {

@@ -43,6 +43,8 @@ pub struct LandRequest {
     pub on_conflict: OnConflict,
     /// The token of the claim, for the completion of its task.
     pub token: Option<(TaskId, Token)>,
+    /// What to report when its task is completed by it.
+    pub report: Option<String>,
     /// Land it though its agents say that it is not ready; that is recorded.
     pub force: bool,
     /// An agent asks, or what it did lands.
@@ -159,6 +161,7 @@ impl Trees<'_> {
                 let same = Landing {
                     waiter,
                     task_token,
+                    report: request.report.clone().or(same.report),
                     keep: same.keep && request.keep,
                     interim: same.interim && request.interim,
                     ..same
@@ -177,6 +180,7 @@ impl Trees<'_> {
             let wanted = Landing {
                 strategy,
                 waiter,
+                report: request.report.clone(),
                 keep: request.keep,
                 interim: request.interim,
                 forced,
@@ -224,7 +228,7 @@ impl Trees<'_> {
         match newest {
             Some(newest) if newest != token => Err(LandError::refused(
                 "stale_token",
-                format!("token {token} of task {id} does not count: the newest is {newest}"),
+                format!("token {token} of task {id} does not count: another claim came later"),
             )
             .hint(format!("weald task show {id} tells who has it now"))),
             _ => Ok(()),

@@ -18,6 +18,7 @@ use super::building::identity_of;
 use super::visit::leads_to;
 use super::{TreeError, Trees, at, require_task_record};
 use crate::marker::TreeNote;
+use crate::steps::step;
 
 /// A worktree to be adopted.
 #[derive(Debug, Clone, Default)]
@@ -140,7 +141,9 @@ impl Trees<'_> {
         };
         self.refuse_taken(&name)?;
         let plan = self.adopted(wanted, &known, &path, name)?;
+        step("adopt.numbered");
         let tree = self.record_adoption(plan, &known.name)?;
+        step("adopt.recorded");
         self.find_again(&tree);
         Ok(tree)
     }
@@ -255,6 +258,7 @@ impl Trees<'_> {
             registrations
                 .set_note(registration, &note.to_text())
                 .map_err(at(&registrations.directory(registration)))?;
+            step("adopt.noted");
             Ok(tree)
         })
     }

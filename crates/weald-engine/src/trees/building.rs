@@ -10,17 +10,18 @@ use std::time::Duration;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use weald_core::tree::{DirectoryIdentity, Tree, TreeKind};
 use weald_git::{
-    Door, Expected, GRACE, NewRegistration, RefChange, Reference, born, create_branch, device,
-    transfer, update_refs,
+    Door, Expected, NewRegistration, RefChange, Reference, born, create_branch, device, transfer,
+    update_refs,
 };
 
 use super::planning::Plan;
 use super::pool::Population;
 use super::setup::Setup;
-use super::visit::pointer_text;
+use super::visit::{leads_to, pointer_text};
 use super::{TreeError, Trees, at};
 use crate::excludes;
 use crate::marker::{self, TreeNote};
+use crate::steps::step;
 
 /// How long a tree that came from a spare waits for a look at main.
 const PATIENCE: Duration = Duration::from_millis(3);
@@ -45,7 +46,6 @@ impl Trees<'_> {
         self.exclude(root)?;
         let root = root.canonicalize().map_err(at(root))?;
         let building = root.join(building(tree).file_name().unwrap_or_default());
-        let _ = fs::remove_dir_all(&building);
         match tree.kind {
             TreeKind::Sealed => {
                 notes.extend(self.feed(plan)?);
@@ -55,6 +55,7 @@ impl Trees<'_> {
             TreeKind::Linked if plan.pool => drop(self.feed(plan)),
             TreeKind::Linked => {}
         }
+        step("create.fed");
         let index = self.workshop().join(format!("index-{}", tree.id));
         let spare = self.take_spare(plan, tree, &building)?;
         // A spare is here before main could be looked through.
@@ -66,19 +67,23 @@ impl Trees<'_> {
             Some(population) => population,
             None => self.copy_or_check_out(plan, tree, &building, &index)?,
         };
+        step("create.populated");
         self.finish_files(plan, tree, &building, &index)?;
         let setup = self.bring_files(tree, &building, &index)?;
         // Nobody's work is in a spare yet, and its large files are old: a power cut now costs an empty tree.
         if population != Population::Spare {
             sync_small_files(&building)?;
         }
+        step("create.built");
         let identity = identity_of(&building)?;
         self.keep_replaced(plan, tree)?;
         let registration = self.register(tree, identity, Some(&index))?;
+        step("create.registered");
         self.make_branch(plan, tree).inspect_err(|_| {
             // Without the registration nobody takes somebody else's branch for this call's.
             let _ = self.registrations().remove(&registration);
         })?;
+        step("create.branched");
         if tree.kind == TreeKind::Linked {
             self.write_pointer(&building, &registration)?;
         }
@@ -90,11 +95,13 @@ impl Trees<'_> {
                 error => at(&tree.path)(error.into()),
             },
         )?;
+        step("create.renamed");
         if let Some(state) = &self.host.state {
             // An index that can't be written leaves the marker.
             let _ = marker::index(state, &tree.path, self.place.repository().common_dir());
         }
         let tree = self.activate(tree, identity, registration)?;
+        step("create.recorded");
         // A warm create does not wait for a look at main that takes longer than itself.
         let patience = (population == Population::Spare).then_some(PATIENCE);
         notes.extend(dirty.and_then(|main| main.told(patience)));
@@ -172,7 +179,7 @@ impl Trees<'_> {
         if self.vault().wants_upkeep() {
             let now = std::time::SystemTime::from(self.now()?);
             // Upkeep that fails costs room, nothing else.
-            let _ = self.vault().maintain(now, GRACE);
+            let _ = self.vault().maintain_if_wanted(now);
         }
         Ok(told)
     }
@@ -232,6 +239,34 @@ impl Trees<'_> {
         let text = pointer_text(&directory);
         let door = Door::open(building).map_err(at(building))?;
         door.write(".git", text.as_bytes()).map_err(at(building))
+    }
+
+    /// Refuses while something is where a tree is to be made: its number is new, so it is somebody else's.
+    pub(super) fn require_free_building(&self, tree: &Tree) -> Result<(), TreeError> {
+        let path = building(tree);
+        match path.symlink_metadata() {
+            Ok(_) => Err(TreeError::Occupied { path }),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Clears the place where a tree is made again of what an earlier try left there, and of nothing else.
+    pub(super) fn clear_building(&self, tree: &Tree) -> Result<(), TreeError> {
+        let path = building(tree);
+        let name = tree.registration.as_deref().unwrap_or(tree.name.as_str());
+        let git_dir = self.registrations().directory(name);
+        let door = Door::open(&path).ok();
+        let pointer = door.and_then(|door| door.read(".git", 64 * 1024).ok());
+        let is_linked = pointer.is_some_and(|text| leads_to(&path, &text, &git_dir));
+        if is_linked || self.is_left_from_here(&path) {
+            fs::remove_dir_all(&path).map_err(at(&path))?;
+        }
+        match fs::remove_dir(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(TreeError::Occupied { path })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// A creation that failed leaves nothing: not the directory, not the registration, not a branch of this call's.

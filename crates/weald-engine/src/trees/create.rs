@@ -15,6 +15,7 @@ use weald_git::Reference;
 use super::planning::Plan;
 use super::pool::Population;
 use super::{SetupReport, TreeError, Trees, called, decided, require_task_record};
+use crate::steps::step;
 
 /// What happens when the branch exists already.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -98,8 +99,12 @@ impl Trees<'_> {
         self.refuse_taken(&name)?;
         let plan = self.with_ports(self.plan(new, name, task.as_ref())?);
         let released = |_: &TreeError| self.release_ports(&plan.tree);
+        step("create.planned");
         let tree = self.announce(&plan).inspect_err(released)?;
-        match self.build(&plan, &tree) {
+        step("create.announced");
+        let free = self.require_free_building(&tree);
+        let is_free = free.is_ok();
+        match free.and_then(|()| self.build(&plan, &tree)) {
             Ok(built) => {
                 self.hold_reserve();
                 let made = Created {
@@ -112,7 +117,9 @@ impl Trees<'_> {
                 self.with_setup(made, Some(built.setup))
             }
             Err(error) => {
-                self.take_back(&plan, &tree);
+                if is_free {
+                    self.take_back(&plan, &tree);
+                }
                 self.release_ports(&tree);
                 let input = TreeInput::CreateFailed {
                     error: error.to_string(),
@@ -205,7 +212,7 @@ impl Trees<'_> {
     }
 
     /// The name and the task, both checked.
-    fn wanted(&self, new: &NewTree) -> Result<(TreeName, Option<Task>), TreeError> {
+    pub(super) fn wanted(&self, new: &NewTree) -> Result<(TreeName, Option<Task>), TreeError> {
         let task = match &new.task {
             Some(id) => Some(self.engine.look(|tx| require_task_record(tx, id))?),
             None => None,
@@ -308,7 +315,7 @@ impl Trees<'_> {
                     registration,
                 };
                 let (mut made, change) = decided(tx, tree, input)?;
-                tx.record(self.actor(), change)?;
+                let created = tx.record(self.actor(), change)?;
                 if let Some(id) = &tree.task {
                     let task = require_task_record(tx, id)?;
                     let (_, bound, change) = binding::bind(&task, &made, start, tx.now())?;
@@ -324,7 +331,7 @@ impl Trees<'_> {
                         },
                     };
                     let (locked, change) = decided(tx, &made, TreeInput::Lock(lock))?;
-                    tx.record(self.actor(), change)?;
+                    tx.record(self.actor(), change.part_of(Some(created)))?;
                     made = locked;
                 }
                 Ok::<_, TreeError>(made)

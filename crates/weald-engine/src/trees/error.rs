@@ -4,12 +4,15 @@ use std::io;
 use std::path::PathBuf;
 
 use weald_core::binding::BindRefusal;
+use weald_core::clean::Blocker;
 use weald_core::id::TreeId;
 use weald_core::name::{NameError, TreeName};
 use weald_core::naming::TemplateError;
+use weald_core::objections::Objection;
+use weald_core::role::NotYourTree;
 use weald_core::store::StoreError;
 use weald_core::tree::{Tree, TreeLock};
-use weald_core::tree_rules::{Objection, TreeRefusal};
+use weald_core::tree_rules::TreeRefusal;
 use weald_git::{GitError, VaultError};
 use weald_sandbox::SandboxError;
 
@@ -40,6 +43,9 @@ pub enum TreeError {
     /// Task and tree can't be bound.
     #[error(transparent)]
     Bind(#[from] BindRefusal),
+    /// It is somebody else's.
+    #[error(transparent)]
+    NotYours(#[from] NotYourTree),
     /// A worktree that can't be adopted.
     #[error(transparent)]
     Adopt(#[from] AdoptError),
@@ -107,6 +113,30 @@ pub enum TreeError {
         /// What runs.
         running: Vec<String>,
     },
+    /// It changed between the look into it and its removal.
+    #[error(
+        "tree {name} is in use: somebody committed or staged something meanwhile; nothing was removed"
+    )]
+    Stirred {
+        /// Which.
+        name: TreeName,
+    },
+    /// A clean judged it before, and something speaks against it now.
+    #[error("tree {name} changed while others were taken: {}", words(.blockers))]
+    ChangedMeanwhile {
+        /// Which.
+        name: TreeName,
+        /// What speaks against it.
+        blockers: Vec<Blocker>,
+    },
+    /// Somebody is in a directory that was to be moved.
+    #[error("process {pid} stands in {}", .path.display())]
+    Inhabited {
+        /// Where.
+        path: PathBuf,
+        /// Who.
+        pid: u32,
+    },
     /// The name is taken.
     #[error("tree {name} exists already: {}", .path.display())]
     Exists {
@@ -148,6 +178,11 @@ pub enum TreeError {
     /// The repository has no commit.
     #[error("the repository has no commit yet, so there is nothing to start from")]
     NoCommit,
+    /// There are commits, and no branch that trees could start from.
+    #[error(
+        "no branch is the target: the main checkout is on none, and there is neither main nor master"
+    )]
+    NoTarget,
     /// The base is no commit.
     #[error("{base} is no commit of this repository")]
     UnknownBase {
@@ -179,8 +214,18 @@ pub enum TreeError {
     /// The caller stands in it.
     #[error("the current directory is in tree {name}")]
     Standing {
+        /// Whether work may go with it.
+        discard: bool,
         /// Which.
         name: TreeName,
+    },
+    /// A merge or the like is not finished.
+    #[error("a {operation} is going on in {name}")]
+    InOperation {
+        /// Which.
+        name: TreeName,
+        /// `merge`, `rebase` …
+        operation: String,
     },
     /// It can't be told what is in it.
     #[error("{name} can't be looked into: {why}")]
@@ -210,6 +255,36 @@ pub enum TreeError {
         /// As given.
         id: String,
     },
+    /// Of nothing that is called so the vault is the only one to hold something.
+    #[error("the vault holds nothing called {id} of a tree that is gone")]
+    NotInVault {
+        /// As given.
+        id: String,
+    },
+    /// What it holds could not be taken into the vault.
+    #[error(
+        "tree {name} in the trash is kept: what it holds is not all in the vault, and can't be taken in: {why}"
+    )]
+    NotTakenIn {
+        /// Which.
+        name: TreeName,
+        /// Its number.
+        id: TreeId,
+        /// Why.
+        why: String,
+    },
+    /// Its record names a place that is no trash.
+    #[error("tree {name} is left alone: its record says that it was removed to {}, but {why}", .path.display())]
+    OutsideTrash {
+        /// Which.
+        name: TreeName,
+        /// Its number.
+        id: TreeId,
+        /// Where.
+        path: PathBuf,
+        /// What is wrong with that.
+        why: String,
+    },
     /// There is no such snapshot.
     #[error("tree {name} has no snapshot{}", .id.map(|id| format!(" {id}")).unwrap_or_default())]
     NoSnapshot {
@@ -237,6 +312,11 @@ pub enum TreeError {
         /// What can't be done.
         what: String,
     },
+}
+
+fn words(blockers: &[Blocker]) -> String {
+    let words: Vec<_> = blockers.iter().map(|blocker| blocker.as_str()).collect();
+    words.join(", ")
 }
 
 fn removal_message(tree: &Tree, objections: &[Objection]) -> String {

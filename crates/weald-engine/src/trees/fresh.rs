@@ -1,6 +1,7 @@
 //! Looking into many trees at once: a few at a time, each by itself.
 
 use std::num::NonZero;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
@@ -10,8 +11,30 @@ use super::{TreeError, Trees};
 /// How many trees are looked into at the same time, at most; fewer where there are fewer processors.
 const AT_ONCE: usize = 8;
 
-/// Works on items with a few threads, each of which takes `portion` of them at a time. The answers keep their order.
+/// Works on items with a thread for each processor, each of which takes `portion` of them at a time. The answers keep their
+/// order.
 pub(crate) fn side_by_side<T: Sync, R: Send>(
+    items: &[T],
+    portion: usize,
+    work: impl Fn(&T) -> R + Sync,
+) -> Vec<R> {
+    in_threads(processors(), items, portion, work)
+}
+
+/// The same with twice as many threads, for work that waits for the disk as long as it computes.
+pub(crate) fn waiting_side_by_side<T: Sync, R: Send>(
+    items: &[T],
+    work: impl Fn(&T) -> R + Sync,
+) -> Vec<R> {
+    in_threads(2 * processors(), items, 1, work)
+}
+
+fn processors() -> usize {
+    thread::available_parallelism().map_or(1, NonZero::get)
+}
+
+fn in_threads<T: Sync, R: Send>(
+    threads: usize,
     items: &[T],
     portion: usize,
     work: impl Fn(&T) -> R + Sync,
@@ -28,9 +51,8 @@ pub(crate) fn side_by_side<T: Sync, R: Send>(
             done.push((place, portion.iter().map(&work).collect::<Vec<_>>()));
         }
     };
-    let cores = thread::available_parallelism().map_or(1, NonZero::get);
     let mut done = thread::scope(|scope| {
-        let others: Vec<_> = (1..cores.min(AT_ONCE).min(portions.len()))
+        let others: Vec<_> = (1..threads.min(AT_ONCE).min(portions.len()))
             .map(|_| scope.spawn(some))
             .collect();
         let mut done = some();
@@ -79,9 +101,12 @@ impl Trees<'_> {
             target: self.target.clone(),
             host: self.host.clone(),
             known_refs: Some(self.main_refs()?),
+            known_trees: Arc::clone(&self.known_trees),
             known_committer: Default::default(),
             known_main: Default::default(),
+            known_keeper: self.known_keeper.clone(),
             chores: Default::default(),
+            wishes: self.wishes.clone(),
         })
     }
 }

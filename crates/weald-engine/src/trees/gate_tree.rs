@@ -185,6 +185,7 @@ impl<'a> Trees<'a> {
             haves: None,
             snapshot: None,
             partial: None,
+            lent: None,
         };
         let reply = self.do_inside(GATE, &site, Access::Read, job)?;
         let look = reply.look.ok_or_else(|| unfit("git did not say"))?;

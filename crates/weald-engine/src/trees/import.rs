@@ -1,6 +1,6 @@
 //! Import: everything an inner repository holds goes into the vault, and main's branch follows.
 //!
-//! What comes in is a pack that `index-pack --strict` has checked, and names that are checked here. A tip that would be
+//! What comes in is a pack that git has checked (`--strict`), and names that are checked here. A tip that would be
 //! lost by amend or rebase stays as `old/<n>`. If main's branch was moved by somebody else, both are kept.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,7 +9,7 @@ use std::path::Path;
 
 use weald_core::config::parse_size;
 use weald_core::store::Durability;
-use weald_core::tree::{Tree, TreeKind};
+use weald_core::tree::{Tree, TreeKind, TreeStatus};
 use weald_core::tree_rules::TreeInput;
 use weald_git::{
     Commit, Expected, Git, GitError, MainRef, RefChange, list_tips, receive_checked, transfer,
@@ -17,9 +17,10 @@ use weald_git::{
 };
 
 use super::inside::{Job, Look, Reply, SnapshotWish, Tips};
-use super::untrusted::is_ref_name;
+use super::untrusted::{is_ref_name, is_simple_name};
 use super::visit::{Access, Site, Visit};
 use super::{TreeError, Trees};
+use crate::steps::step;
 
 /// How many refs an inner repository may have.
 const REFS: usize = 10_000;
@@ -50,6 +51,7 @@ impl Trees<'_> {
                 haves: None,
                 snapshot,
                 partial: vault.main_is_partial().then(|| vault.path().to_owned()),
+                lent: None,
             };
             return self.receive(
                 tree,
@@ -59,16 +61,30 @@ impl Trees<'_> {
         let known = self.known_refs(tree)?;
         let mains = self.main_refs()?;
         let haves = self.haves(tree, &known, &mains)?;
-        let job = Job::Look {
-            haves: Some(haves),
-            snapshot,
-            partial: vault.main_is_partial().then(|| vault.path().to_owned()),
+        let glanced = match snapshot {
+            None => self.glance(tree, site, &mains),
+            Some(_) => None,
         };
-        let visit = self.visit(tree.name.as_str(), site, Access::Read, job)?;
-        let reply = self.receive(tree, visit)?;
+        // Only what the vault has need not be sent.
+        let head = |reply: &Reply| reply.look.as_ref()?.head.clone();
+        let reply = match glanced {
+            Some(reply) if head(&reply).is_some_and(|head| haves.contains(&head)) => reply,
+            _ => {
+                let job = Job::Look {
+                    haves: Some(haves.clone()),
+                    snapshot,
+                    partial: vault.main_is_partial().then(|| vault.path().to_owned()),
+                    // One level off, a relative way to the vault leads nowhere.
+                    lent: (tree.status == TreeStatus::Trashed).then(|| vault.objects()),
+                };
+                let visit = self.visit(tree.name.as_str(), site, Access::Read, job)?;
+                self.receive(tree, visit)?
+            }
+        };
         let (Some(look), Some(mut tips)) = (reply.look.clone(), reply.tips.clone()) else {
             return Err(self.no_answer(tree));
         };
+        step("import.received");
         // What came from main and is still the same is nobody's work.
         let from_main: BTreeSet<(&str, &str)> = mains
             .iter()
@@ -78,7 +94,7 @@ impl Trees<'_> {
             .retain(|(name, id)| !from_main.contains(&(name.as_str(), id.as_str())));
         let mut known = known;
         for _ in 0..IMPORT_ATTEMPTS {
-            if self.keep_tips(tree, &known, &look, &tips)? {
+            if self.keep_tips(tree, &known, &haves, (&look, &tips))? {
                 return Ok(reply);
             }
             known = self.known_refs(tree)?;
@@ -155,23 +171,36 @@ impl Trees<'_> {
         tree: &Tree,
         site: &Site,
     ) -> Result<(Tree, Look), TreeError> {
-        let look = self.import(tree, site)?;
+        let (tree, _, look) = self.imported(tree, site)?;
+        Ok((tree, look))
+    }
+
+    /// The same, with all that the look said.
+    pub(crate) fn imported(
+        &self,
+        tree: &Tree,
+        site: &Site,
+    ) -> Result<(Tree, Reply, Look), TreeError> {
+        let reply = self.import_with(tree, site, None)?;
+        let look = reply.look.clone().ok_or_else(|| self.no_answer(tree))?;
+        step("import.kept");
         let Some(head) = look.head.clone() else {
-            return Ok((tree.clone(), look));
+            return Ok((tree.clone(), reply, look));
         };
         // In the middle of a rebase or a bisect HEAD is not where the work is.
         if look.operation.is_some() && look.branch.is_none() {
-            return Ok((tree.clone(), look));
+            return Ok((tree.clone(), reply, look));
         }
         let diverged = match tree.kind {
             TreeKind::Sealed => !self.follow(tree, &head)?,
             TreeKind::Linked => false,
         };
         if tree.head.as_deref() == Some(&head) && tree.diverged == diverged {
-            return Ok((tree.clone(), look));
+            return Ok((tree.clone(), reply, look));
         }
+        step("import.followed");
         let input = TreeInput::Imported { head, diverged };
-        Ok((self.decide(tree, Durability::Process, input)?, look))
+        Ok((self.decide(tree, Durability::Process, input)?, reply, look))
     }
 
     pub(super) fn no_answer(&self, tree: &Tree) -> TreeError {
@@ -211,8 +240,8 @@ impl Trees<'_> {
         &self,
         tree: &Tree,
         known: &BTreeMap<String, String>,
-        look: &Look,
-        tips: &Tips,
+        haves: &[String],
+        (look, tips): (&Look, &Tips),
     ) -> Result<bool, TreeError> {
         let now = wanted_refs(look, tips);
         let gone =
@@ -239,14 +268,28 @@ impl Trees<'_> {
         let moved = now
             .iter()
             .filter(|(name, id)| known.get(*name) != Some(*id));
-        let second: Vec<_> = moved
+        let mut second: Vec<_> = moved
             .map(|(name, id)| match known.get(name) {
                 Some(old) => change(name, Some(id), Expected::Holds(old.clone())),
                 None => change(name, Some(id), Expected::Absent),
             })
             .collect();
         // What goes, goes first: a branch `a` may have made room for `a/b`. The lost tips are held before that.
-        Ok(self.vault_refs(tree, &first)? && self.vault_refs(tree, &second)?)
+        if !self.vault_refs(tree, &first)? {
+            return Ok(false);
+        }
+        step("import.old_kept");
+        // The first look into most trees brings nothing but new names for what the vault has.
+        let is_made = |change: &RefChange| match (&change.new, &change.expected) {
+            (Some(id), Expected::Absent) => {
+                haves.contains(id)
+                    && is_simple_name(&change.name)
+                    && self.vault().makes_ref(&change.name, id, &self.workshop())
+            }
+            _ => false,
+        };
+        second.retain(|change| !is_made(change));
+        self.vault_refs(tree, &second)
     }
 
     fn vault_refs(&self, tree: &Tree, changes: &[RefChange]) -> Result<bool, TreeError> {
@@ -279,18 +322,22 @@ impl Trees<'_> {
             .map(|(_, id)| (*id).clone())
             .collect();
         let commits = dropped.iter().filter(|(name, _)| !named(name));
-        let candidates: BTreeSet<&String> =
-            commits.map(|(_, id)| *id).chain(&tips.reflog).collect();
+        let held = now.iter().filter(|(name, _)| *name != "staged");
+        let old = known.iter().filter(|(name, _)| name.starts_with("old/"));
+        let held: BTreeSet<&String> = held.chain(old).map(|(_, id)| id).collect();
+        let candidates: BTreeSet<&String> = commits
+            .map(|(_, id)| *id)
+            .chain(&tips.reflog)
+            .filter(|id| !held.contains(id))
+            .collect();
         if candidates.is_empty() {
             return Ok(kept);
         }
-        let held = now.iter().filter(|(name, _)| *name != "staged");
-        let old = known.iter().filter(|(name, _)| name.starts_with("old/"));
         let mut input = String::new();
         for id in &candidates {
             input.push_str(&format!("{id}\n"));
         }
-        for (_, id) in held.chain(old) {
+        for id in held {
             input.push_str(&format!("^{id}\n"));
         }
         let answer = self
@@ -332,6 +379,7 @@ impl Trees<'_> {
         let haves: Vec<_> = haves.iter().map(String::as_str).collect();
         let main = repository.common_dir();
         let kept = transfer(self.vault().path(), main, &[head], &haves)?;
+        step("import.transferred");
         let change = RefChange {
             name: full,
             new: Some(head.to_owned()),
@@ -341,6 +389,7 @@ impl Trees<'_> {
             },
         };
         let moved = update_refs(main, &[change], &format!("weald: import {}", tree.name));
+        step("import.moved");
         drop(kept);
         match moved {
             Ok(()) => Ok(true),
@@ -379,6 +428,10 @@ fn wanted_refs(look: &Look, tips: &Tips) -> BTreeMap<String, String> {
     }
     for (number, id) in tips.stash.iter().enumerate().filter(|(_, id)| is_id(id)) {
         wanted.insert(format!("stash/{number}"), id.clone());
+    }
+    let inner = tips.worktrees.iter().enumerate();
+    for (number, id) in inner.filter(|(_, id)| is_id(id)) {
+        wanted.insert(format!("worktrees/{number}"), id.clone());
     }
     if let Some(id) = tips.staged.as_ref().filter(|id| is_id(id)) {
         wanted.insert("staged".to_owned(), id.clone());

@@ -110,7 +110,11 @@ impl Trees<'_> {
             door.write("objects/info/alternates", &objects)?;
             door.write("HEAD", format!("{commit}\n").as_bytes())?;
             door.write("config", config.as_bytes())?;
-            self.copy_info(&door)
+            self.copy_info(&door)?;
+            match &self.wishes.sparse {
+                Some(patterns) => door.write("info/sparse-checkout", patterns.as_bytes()),
+                None => Ok(()),
+            }
         };
         filled().map_err(|source| TreeError::File {
             path: git_dir.to_owned(),
@@ -200,6 +204,9 @@ impl Trees<'_> {
             if is_copied(key, value) || is_signing {
                 text.push_str(&line_of(key, &from_here(key, value, &self.place.root())));
             }
+        }
+        if self.wishes.sparse.is_some() {
+            text.push_str("[core]\n\tsparseCheckout = true\n\tsparseCheckoutCone = true\n");
         }
         Ok(text)
     }

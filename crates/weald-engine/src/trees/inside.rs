@@ -3,8 +3,10 @@
 //! Everything here runs confined, on a directory that an agent wrote: it may lie, hang or break, and the host half
 //! (`visit`) treats every byte of the answer as untrusted. An answer is one line of JSON, then perhaps a pack.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Read, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -16,22 +18,28 @@ mod changes;
 mod commit;
 mod diff;
 mod fingerprint;
+mod hidden;
 mod look;
 mod modules;
 mod population;
 mod putting_back;
+mod settings;
 mod size;
 mod snapshot;
 mod stream;
+mod survey;
 mod sync;
 mod times;
+mod usage;
 mod work;
 
 pub(crate) use commit::CommitWish;
 pub use diff::DiffStyle;
 pub(crate) use diff::between;
+pub(crate) use settings::{CONFIG_LIMIT, CONFIGS, judging, judging_lines};
 pub(crate) use snapshot::COMMITTER;
 pub(crate) use stream::quoted;
+pub(crate) use usage::{Usage, UsageWish, apart};
 
 /// The argument that makes a weald the inside half.
 pub(crate) const INSIDE_ARGUMENT: &str = "__weald-inside";
@@ -46,6 +54,8 @@ pub(crate) struct Request {
     pub git_dir: PathBuf,
     /// The files.
     pub work_tree: PathBuf,
+    /// Main's repository, for its configuration.
+    pub main: PathBuf,
     /// The user's home, for their configuration.
     pub home: Option<PathBuf>,
     /// Whether Git LFS may fill in its files.
@@ -82,11 +92,21 @@ pub(crate) enum Job {
         snapshot: Option<SnapshotWish>,
         /// The vault of a partial clone, which may lack files of older history.
         partial: Option<PathBuf>,
+        /// The vault's objects, where the tree's own way to them leads nowhere: from the trash.
+        lent: Option<PathBuf>,
     },
+    /// Say what changed and what holds commits, by name, and when somebody was last at it; send nothing.
+    Survey,
     /// Change refs: name, new, old.
     UpdateRefs(Vec<(String, String, Option<String>)>),
     /// Tell how much room the tree takes, as far as that can be told in so many milliseconds.
     Size { millis: u64 },
+    /// The same with what it shares, and which folders a build makes again.
+    Usage(UsageWish),
+    /// Put such folders aside.
+    Evict { wish: UsageWish, paths: Vec<String> },
+    /// Delete what was put aside.
+    ClearEvicted,
     /// Tell whether anything changed, as cheaply as can be.
     Fingerprint(Unless),
     /// Put a snapshot back; what no snapshot could hold goes aside if it is in the way.
@@ -197,6 +217,9 @@ pub struct Look {
     pub unstaged: u64,
     /// Files that git does not know.
     pub untracked: u64,
+    /// Changed files that git was told not to look at.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub hidden: u64,
     /// Files in conflict.
     pub conflicted: u64,
     /// Files and folders that git ignores.
@@ -205,6 +228,18 @@ pub struct Look {
     pub operation: Option<String>,
     /// How many stash entries there are.
     pub stashed: u64,
+}
+
+impl Look {
+    /// Whether anything is not committed, or not over.
+    pub fn is_changed(&self) -> bool {
+        let seen = self.staged + self.unstaged + self.untracked + self.conflicted;
+        seen + self.hidden > 0 || self.operation.is_some()
+    }
+}
+
+fn is_none(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Everything that holds commits in an inner repository.
@@ -216,6 +251,9 @@ pub(crate) struct Tips {
     pub stash: Vec<String>,
     /// What HEAD held before.
     pub reflog: Vec<String>,
+    /// What the HEADs of further worktrees hold that were made inside.
+    #[serde(default)]
+    pub worktrees: Vec<String>,
     /// A tree of the staged blobs.
     pub staged: Option<String>,
 }
@@ -231,7 +269,7 @@ pub(crate) struct Reply {
     pub tips: Option<Tips>,
     /// The commit of a snapshot, or the tree of what could be committed.
     pub snapshot: Option<String>,
-    /// Files that were left out of it, or that conflict.
+    /// Files that were left out of it, that conflict, or that changed.
     pub paths: Vec<String>,
     /// Files that were set aside, by their new names.
     #[serde(default)]
@@ -241,6 +279,9 @@ pub(crate) struct Reply {
     /// How much room it takes.
     #[serde(default)]
     pub size: Option<Size>,
+    /// The same in parts.
+    #[serde(default)]
+    pub usage: Option<Usage>,
     /// What git ignores.
     pub ignored: Vec<String>,
     /// Changed files.
@@ -251,6 +292,9 @@ pub(crate) struct Reply {
     pub truncated: bool,
     /// How a job ended.
     pub outcome: Option<String>,
+    /// When somebody was last at it, in seconds.
+    #[serde(default)]
+    pub touched_at: Option<i64>,
 }
 
 /// How much room files take.
@@ -331,9 +375,14 @@ impl Request {
                 haves,
                 snapshot,
                 partial,
+                lent: _,
             } => self.look(haves.as_deref(), snapshot.as_ref(), partial.as_deref()),
+            Job::Survey => self.survey(),
             Job::UpdateRefs(changes) => self.update_refs(changes),
             Job::Size { millis } => self.size(Duration::from_millis(*millis)),
+            Job::Usage(wish) => self.usage(wish),
+            Job::Evict { wish, paths } => self.evict(wish, paths),
+            Job::ClearEvicted => self.clear_evicted(),
             Job::Fingerprint(unless) => self.tell_fingerprint(unless),
             Job::RestoreSnapshot(order) => self.restore_snapshot(order),
             Job::SnapshotDiff {
@@ -364,11 +413,34 @@ impl Request {
 
     /// A git command on the tree, with the user's own configuration: programs that it names run in here, too.
     fn git(&self, name: &str) -> Git {
-        Git::new(&self.git_dir, name)
+        let git = Git::new(&self.git_dir, name)
             .with_user_config(self.home.as_deref())
             .env("GIT_CONFIG_NOSYSTEM", "0")
             .work_tree(&self.work_tree)
-            .limit(TIME_LIMIT)
+            .limit(TIME_LIMIT);
+        match self.lent() {
+            Some(_) => git.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", self.stores(&[])),
+            None => git,
+        }
+    }
+
+    fn lent(&self) -> Option<&Path> {
+        match &self.job {
+            Job::Look { lent, .. } => lent.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// Object directories as git reads a list of them, with what is lent.
+    fn stores(&self, own: &[&Path]) -> OsString {
+        let mut stores = Vec::new();
+        for path in own.iter().copied().chain(self.lent()) {
+            if !stores.is_empty() {
+                stores.push(b':');
+            }
+            quoted(&mut stores, path.as_os_str().as_bytes());
+        }
+        OsString::from_vec(stores)
     }
 
     /// The object directory: the repository's own, or of the one that a linked worktree belongs to.

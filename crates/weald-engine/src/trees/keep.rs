@@ -1,6 +1,7 @@
 //! Setting a tree aside, and locking it.
 
-use weald_core::store::Durability;
+use weald_core::name::TreeName;
+use weald_core::store::{Durability, EventFilter};
 use weald_core::tree::{Tree, TreeLock};
 use weald_core::tree_rules::TreeInput;
 
@@ -13,6 +14,7 @@ pub(crate) const SEALED: &str = "sealed by weald";
 impl Trees<'_> {
     /// Sets a tree aside: no clean-up takes it.
     pub fn keep(&self, name: Option<&str>) -> Result<TreeView, TreeError> {
+        self.require_own(&self.named(name)?)?;
         let view = self.look(name)?;
         let tree = self.decide(&view.tree, Durability::Process, TreeInput::Keep)?;
         Ok(TreeView { tree, ..view })
@@ -21,6 +23,8 @@ impl Trees<'_> {
     /// Locks a tree: nobody removes it.
     pub fn lock(&self, name: Option<&str>, reason: &str, force: bool) -> Result<Tree, TreeError> {
         let tree = self.named(name)?;
+        self.require_own(&tree)?;
+        self.refuse_replaced(&tree)?;
         self.require_own_lock(&tree, force)?;
         let lock = TreeLock {
             owner: self.who(),
@@ -34,10 +38,19 @@ impl Trees<'_> {
     /// Takes the lock away.
     pub fn unlock(&self, name: Option<&str>, force: bool) -> Result<Tree, TreeError> {
         let tree = self.named(name)?;
+        self.require_own(&tree)?;
         self.require_own_lock(&tree, force)?;
         let tree = self.decide(&tree, Durability::Process, TreeInput::Unlock)?;
         self.show_lock(&tree)?;
         Ok(tree)
+    }
+
+    /// What took a tree's place is nothing to be kept, locked or shown as the tree.
+    pub(crate) fn refuse_replaced(&self, tree: &Tree) -> Result<(), TreeError> {
+        match self.opened(tree) {
+            Err(error @ TreeError::Replaced { .. }) => Err(error),
+            _ => Ok(()),
+        }
     }
 
     /// Who locks: the session, else the user.
@@ -68,6 +81,14 @@ impl Trees<'_> {
         }
     }
 
+    /// Lets git show that a tree is not locked any more; one that was locked again since is shown as that.
+    pub(crate) fn show_no_lock(&self, name: &TreeName) -> Result<(), TreeError> {
+        match self.record(name)?.filter(Tree::is_live) {
+            Some(tree) => self.show_lock(&tree),
+            None => Ok(()),
+        }
+    }
+
     /// Lets git show the lock.
     pub(crate) fn show_lock(&self, tree: &Tree) -> Result<(), TreeError> {
         let name = tree.registration.as_deref().unwrap_or(tree.name.as_str());
@@ -76,5 +97,21 @@ impl Trees<'_> {
         registrations
             .set_locked(name, text.as_deref())
             .map_err(at(&registrations.directory(name)))
+    }
+
+    /// Whether what git shows is the last lock of a tree that is open by now: whoever opened it was cut short.
+    pub(crate) fn was_lock(&self, tree: &Tree, shown: &str) -> bool {
+        if tree.locked.is_some() || shown == SEALED {
+            return false;
+        }
+        let filter = EventFilter {
+            tree: Some(tree.name.clone()),
+            ..EventFilter::default()
+        };
+        let log = self.engine.look(|tx| tx.events(&filter));
+        let before = log.unwrap_or_default().into_iter().rev();
+        let mut before = before.filter_map(|event| event.after.tree);
+        let locked = before.find(|before| before.id == tree.id && before.locked.is_some());
+        locked.is_some_and(|before| locked_text(&before).as_deref() == Some(shown))
     }
 }

@@ -10,6 +10,9 @@ use weald_core::tree::TreeStatus;
 
 use super::{TreeError, Trees};
 
+/// Where trees lie if the configured place can't be written.
+const ELSEWHERE: &str = "{cache}/worktrees/{repo_hash16}/{name}";
+
 /// Where a tree will be.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
@@ -81,8 +84,7 @@ impl Trees<'_> {
         let branch = values.expand(self.config.text("tree.branch"))?;
         let path = PathBuf::from(values.expand(self.config.text("tree.path"))?);
         if !is_writable_ancestor(&path) {
-            let template = "{cache}/worktrees/{repo_hash16}/{name}";
-            let fallback = PathBuf::from(values.expand(template)?);
+            let fallback = PathBuf::from(values.expand(ELSEWHERE)?);
             let told = Some(format!(
                 "{} can't be written, so the tree lies in {}",
                 path.parent().unwrap_or(&path).display(),
@@ -124,34 +126,49 @@ impl Trees<'_> {
         }
     }
 
+    /// Whether a tree could have been put at `path` by this configuration: never main, nothing above or in it.
+    pub(crate) fn fits_path(&self, path: &Path) -> Result<bool, TreeError> {
+        let Some(text) = path.to_str() else {
+            return Ok(false);
+        };
+        let values = self.place_values()?;
+        let templates = [self.config.text("tree.path"), ELSEWHERE];
+        let common_dir = self.place.repository().common_dir();
+        let holds_main = self.place.root().starts_with(path) || common_dir.starts_with(path);
+        Ok(!holds_main
+            && !path.starts_with(common_dir)
+            && templates
+                .iter()
+                .any(|template| values.could_give(template, text)))
+    }
+
+    /// The same for a branch.
+    pub(crate) fn fits_branch(&self, branch: &str) -> Result<bool, TreeError> {
+        let template = self.config.text("tree.branch");
+        Ok(self.place_values()?.could_give(template, branch))
+    }
+
+    /// Directories in which trees of this configuration lie.
+    pub(crate) fn tree_roots(&self) -> Result<Vec<PathBuf>, TreeError> {
+        let values = self.place_values()?;
+        let templates = [self.config.text("tree.path"), ELSEWHERE];
+        let parents = templates.iter().filter_map(|template| {
+            let (parent, _) = template.rsplit_once('/')?;
+            // One that differs from tree to tree is no root of all.
+            values.expand(parent).ok().map(PathBuf::from)
+        });
+        Ok(parents.collect())
+    }
+
     fn values(
         &self,
         id: TreeId,
         name: &TreeName,
         task: Option<&Task>,
     ) -> Result<TemplateValues, TreeError> {
-        let text = |path: &Path| {
-            path.to_str()
-                .map(str::to_owned)
-                .ok_or_else(|| TreeError::OddPath {
-                    path: path.to_owned(),
-                })
-        };
-        let root = self.place.root();
-        let parent = root.parent().unwrap_or(&root);
         let hash = hash_of(self.place.repository().common_dir());
-        let repo_name = root
-            .file_name()
-            .map(|name| name.to_string_lossy())
-            .unwrap_or_default();
-        let repo_name = repo_name.strip_suffix(".git").unwrap_or(&repo_name);
-        let values = TemplateValues::default()
-            .with("repo", text(&root)?)
-            .with("repo_parent", text(parent)?)
-            .with("repo_name", repo_name)
-            .with("repo_hash16", format!("{hash:016x}"))
-            .with("cache", text(&self.host.cache)?)
-            .with("common_dir", text(self.place.repository().common_dir())?)
+        let values = self
+            .place_values()?
             .with("name", name.as_str())
             .with("slug", name.as_str())
             .with("id", format!("{}-{}", name, id.0))
@@ -169,6 +186,32 @@ impl Trees<'_> {
             // A tree without a task stands for itself.
             None => values.with("task", name.as_str()).with("plan", "none"),
         })
+    }
+
+    /// What is the same for every tree.
+    fn place_values(&self) -> Result<TemplateValues, TreeError> {
+        let text = |path: &Path| {
+            path.to_str()
+                .map(str::to_owned)
+                .ok_or_else(|| TreeError::OddPath {
+                    path: path.to_owned(),
+                })
+        };
+        let root = self.place.root();
+        let parent = root.parent().unwrap_or(&root);
+        let hash = hash_of(self.place.repository().common_dir());
+        let repo_name = root
+            .file_name()
+            .map(|name| name.to_string_lossy())
+            .unwrap_or_default();
+        let repo_name = repo_name.strip_suffix(".git").unwrap_or(&repo_name);
+        Ok(TemplateValues::default()
+            .with("repo", text(&root)?)
+            .with("repo_parent", text(parent)?)
+            .with("repo_name", repo_name)
+            .with("repo_hash16", format!("{hash:016x}"))
+            .with("cache", text(&self.host.cache)?)
+            .with("common_dir", text(self.place.repository().common_dir())?))
     }
 }
 

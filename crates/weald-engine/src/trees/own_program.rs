@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use super::run::RunRequest;
 use super::visit::is_private_inside;
 use super::{TreeError, Trees, at};
+use crate::files::is_program;
 
 /// How the binary is called.
 const NAME: &str = "weald";
@@ -57,7 +58,7 @@ impl OwnProgram {
 /// Whether a search path leads to this very file.
 fn is_found(file: &Path, path: &OsStr) -> bool {
     let mut found = std::env::split_paths(path).map(|folder| folder.join(NAME));
-    let first = found.find(|found| found.is_file());
+    let first = found.find(|found| is_program(found));
     first.is_some_and(|first| first.canonicalize().is_ok_and(|first| first == file))
 }
 

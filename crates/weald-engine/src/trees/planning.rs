@@ -66,6 +66,28 @@ impl DirtyMain {
 }
 
 impl Trees<'_> {
+    /// Why nothing is the target.
+    fn no_target(&self) -> Result<TreeError, TreeError> {
+        Ok(match self.place.repository().resolve("HEAD")? {
+            Some(_) => TreeError::NoTarget,
+            None => TreeError::NoCommit,
+        })
+    }
+
+    /// Whoever stands on another branch may take that one for the target.
+    fn other_branch(&self, target: &str) -> Result<Option<String>, TreeError> {
+        let repository = self.place.repository();
+        // A bare repository is on nothing that anybody sees.
+        let is_checkout = repository.common_dir().join("index").is_file();
+        let branch = repository.main_branch()?.filter(|_| is_checkout);
+        let other = branch.filter(|branch| branch != target);
+        Ok(other.map(|branch| {
+            format!(
+                "the main checkout is on {branch}; this tree starts from {target} and lands there (for {branch}: weald new --target {branch}, or weald config set target {branch})"
+            )
+        }))
+    }
+
     pub(super) fn plan(
         &self,
         new: &NewTree,
@@ -82,8 +104,11 @@ impl Trees<'_> {
             (Some(target), ..) => target.clone(),
             (None, Some(parent), _) => parent.branch.clone(),
             (None, None, Some((branch, _))) => branch.clone(),
-            (None, None, None) => return Err(TreeError::NoCommit),
+            (None, None, None) => return Err(self.no_target()?),
         };
+        if new.target.is_none() && new.base.is_none() && parent.is_none() {
+            notes.extend(self.other_branch(&target)?);
+        }
         let base = match &parent {
             Some(parent) if new.base.is_none() => Base {
                 reference: parent.branch.clone(),
@@ -261,6 +286,16 @@ impl Trees<'_> {
             .is_ok_and(|found| found.len() < SMALL_INDEX)
     }
 
+    /// Errors when the branch of a tree that has to be made is in its way.
+    pub(crate) fn require_branch(&self, new: &NewTree) -> Result<(), TreeError> {
+        let (name, task) = self.wanted(new)?;
+        if self.record(&name)?.is_some_and(|tree| tree.is_live()) {
+            return Ok(());
+        }
+        let layout = self.layout(TreeId(0), &name, task.as_ref())?;
+        self.existing_branch(new, &name, &layout).map(drop)
+    }
+
     /// What the branch will start with, and what it held if it is made anew.
     fn branch_start(
         &self,
@@ -269,6 +304,21 @@ impl Trees<'_> {
         layout: &Layout,
         base: &Base,
     ) -> Result<(String, Option<String>), TreeError> {
+        Ok(
+            match (self.existing_branch(new, name, layout)?, new.branch_exists) {
+                (Some(tip), BranchExists::Reuse) => (tip, None),
+                (existing, _) => (base.commit.clone(), existing),
+            },
+        )
+    }
+
+    /// What a branch holds that may be reused or made anew; `None` if there is none.
+    fn existing_branch(
+        &self,
+        new: &NewTree,
+        name: &TreeName,
+        layout: &Layout,
+    ) -> Result<Option<String>, TreeError> {
         let repository = self.place.repository();
         let full = format!("refs/heads/{}", layout.branch);
         let existing = repository
@@ -282,18 +332,17 @@ impl Trees<'_> {
                 path: user,
             });
         }
-        match (existing, new.branch_exists) {
-            (None, _) => {
-                self.refuse_clash(&layout.branch)?;
-                Ok((base.commit.clone(), None))
+        match (&existing, new.branch_exists) {
+            (None, _) => self.refuse_clash(&layout.branch)?,
+            (Some(_), BranchExists::Error) => {
+                return Err(TreeError::BranchExists {
+                    branch: layout.branch.clone(),
+                    name: name.clone(),
+                });
             }
-            (Some(tip), BranchExists::Reuse) => Ok((tip, None)),
-            (Some(tip), BranchExists::Recreate) => Ok((base.commit.clone(), Some(tip))),
-            (Some(_), BranchExists::Error) => Err(TreeError::BranchExists {
-                branch: layout.branch.clone(),
-                name: name.clone(),
-            }),
+            _ => {}
         }
+        Ok(existing)
     }
 
     /// The worktree that has a branch checked out.

@@ -13,7 +13,7 @@ mod fill;
 mod seal;
 mod snapshot;
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ use weald_git::{CheckoutIndex, Door, DoorError, copy_checkout};
 
 use super::inner::INFO_FILES;
 use super::{TreeError, Trees, at};
-use crate::marker;
+use crate::{files, marker};
 
 pub use fill::Patience;
 pub(crate) use seal::{Seal, Settings};
@@ -165,11 +165,7 @@ impl Pool {
     }
 
     fn lock(&self, name: &str) -> io::Result<File> {
-        OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(self.path.join(name))
+        files::open_lock(&self.path.join(name))
     }
 }
 

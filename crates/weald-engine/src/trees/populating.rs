@@ -14,6 +14,7 @@ use super::pool::{Pool, Population, Taken};
 use super::setup::Setup;
 use super::visit::{Access, Site};
 use super::{TreeError, Trees, at};
+use crate::steps::step;
 
 /// The folder that a tree and its neighbours lie in; those of gates are one level below.
 fn root_of(tree: &Tree) -> &Path {
@@ -36,13 +37,17 @@ impl Trees<'_> {
             return Ok(None);
         };
         match pool.take(&plan.start, building) {
-            Some(taken) => self.brought_forward(plan, building, taken),
+            Some(taken) => {
+                step("pool.taken");
+                self.brought_forward(plan, building, taken)
+            }
             None => Ok(None),
         }
     }
 
     fn pool_of(&self, plan: &Plan, root: &Path) -> Option<Pool> {
-        match plan.pool {
+        // Spares hold every file.
+        match plan.pool && self.wishes.sparse.is_none() {
             // A pool that can't be used costs time, not the tree.
             true => self.pool(root, &plan.start).unwrap_or_default(),
             false => None,

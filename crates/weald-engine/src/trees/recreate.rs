@@ -14,6 +14,7 @@ use super::remove::rename;
 use super::visit::{Access, Site, pointer_text};
 use super::{Created, Outcome, TreeError, Trees, at};
 use crate::files;
+use crate::steps::step;
 
 impl Trees<'_> {
     /// A tree whose directory was deleted is made again from what main and the vault have.
@@ -57,12 +58,13 @@ impl Trees<'_> {
 
     fn recreate_alone(&self, tree: &Tree) -> Result<Created, TreeError> {
         let start = self.start_again(tree)?;
+        self.clear_building(tree)?;
         let building = building(tree);
-        let _ = fs::remove_dir_all(&building);
         if let Some(root) = building.parent() {
             fs::create_dir_all(root).map_err(at(root))?;
         }
         fs::create_dir(&building).map_err(at(&building))?;
+        step("recreate.begun");
         let registrations = self.registrations();
         let registration = match tree.kind {
             TreeKind::Sealed => {
@@ -95,15 +97,19 @@ impl Trees<'_> {
                 name
             }
         };
+        step("recreate.built");
         let identity = identity_of(&building)?;
-        rename(&building, &tree.path)?;
-        self.find_again(tree);
+        // Recorded first: a directory that nobody knows at its place would be taken for somebody else's.
         let input = TreeInput::Repaired {
             identity,
             path: tree.path.clone(),
             registration,
         };
         let tree = self.decide(tree, Durability::Process, input)?;
+        step("recreate.recorded");
+        rename(&building, &tree.path)?;
+        step("recreate.renamed");
+        self.find_again(&tree);
         let note = format!(
             "the directory was gone and was made again from {}; what was never imported is not in it",
             &start[..12.min(start.len())]

@@ -3,7 +3,11 @@
 //! Whatever can't be verified refuses. The directory with everything in it (ignored files, inner repository) waits in the
 //! trash; branch tip and vault refs stay. The registration goes last.
 
+mod as_judged;
+mod branch;
 mod facts;
+mod registering;
+mod traces;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,18 +17,26 @@ use serde::Serialize;
 use weald_core::Timestamp;
 use weald_core::binding::released;
 use weald_core::event::Change;
-use weald_core::id::Token;
+use weald_core::id::{Seq, Token};
+use weald_core::objections::{Contents, Objection, RemovalConsent, RemovalFacts, objections};
 use weald_core::store::{Durability, Write};
 use weald_core::task::{Closeout, Task};
 use weald_core::task_rules::{self, TaskInput};
 use weald_core::tree::{Trash, Tree, TreeKind};
-use weald_core::tree_rules::{
-    Contents, Objection, RemovalConsent, RemovalFacts, TreeInput, objections,
-};
-use weald_git::{Commit, Expected, RefChange, Reference, update_refs};
+use weald_core::tree_rules::TreeInput;
 
+use super::inside::Reply;
 use super::{TreeError, Trees, at, decided, require_task_record};
-use crate::marker::{self, TreeNote};
+use crate::steps::step;
+
+pub use as_judged::AsJudged;
+use as_judged::require_as_judged;
+pub use branch::BranchOutcome;
+pub(crate) use registering::IN_TRASH;
+use traces::Traces;
+
+/// How often a tree that is stirred meanwhile is looked at.
+const LOOKS: u32 = 3;
 
 /// How to remove.
 #[derive(Debug, Clone, Default)]
@@ -41,20 +53,12 @@ pub struct RemoveRequest {
     pub reason: Option<String>,
     /// Whether the caller leaves it by this very step.
     pub leaving: bool,
-}
-
-/// What became of a branch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum BranchOutcome {
-    /// It is gone; its tip is in the vault.
-    Deleted,
-    /// It holds what the target lacks.
-    KeptUnmerged,
-    /// The configuration keeps it.
-    KeptByPolicy,
-    /// There was none.
-    Absent,
+    /// The event that began the operation of which this is a part.
+    pub operation: Option<Seq>,
+    /// Changed files that don't count as changes: paths, or patterns as in `.gitignore`. They go to the trash, too.
+    pub ignore_dirty: Vec<String>,
+    /// Remove only what was judged before: nothing that changed since.
+    pub as_judged: Option<AsJudged>,
 }
 
 /// How a removal ended.
@@ -79,12 +83,31 @@ pub struct Removed {
 }
 
 /// What was found out before.
-struct Verdict {
-    tree: Tree,
+pub(super) struct Verdict {
+    /// The newest record.
+    pub(super) tree: Tree,
+    /// All that the look into it said.
+    pub(super) reply: Option<Reply>,
     is_gone: bool,
     ignored: u64,
     is_dirty: bool,
     unlanded: u64,
+    traces: Traces,
+}
+
+impl Verdict {
+    /// Nothing was looked at yet.
+    pub(super) fn of(tree: Tree) -> Self {
+        Self {
+            tree,
+            reply: None,
+            is_gone: false,
+            ignored: 0,
+            is_dirty: true,
+            unlanded: u64::MAX,
+            traces: Traces::default(),
+        }
+    }
 }
 
 impl Trees<'_> {
@@ -96,17 +119,61 @@ impl Trees<'_> {
     ) -> Result<Removed, TreeError> {
         let tree = self.named(name)?;
         if self.host.directory.starts_with(&tree.path) && !request.leaving {
-            return Err(TreeError::Standing { name: tree.name });
+            return Err(TreeError::Standing {
+                discard: request.discard,
+                name: tree.name,
+            });
         }
         self.refuse_completion(&tree, request)?;
         self.release_reserve();
-        // Another removal may have been faster: then it is not there any more, which says more than a rule.
-        let raced = |error| match error {
-            TreeError::Rule(_) => self.named(name).err().unwrap_or(error),
-            error => error,
-        };
-        let verdict = self.judge(tree, request).map_err(raced)?;
+        let mut removed = self.look_and_remove(name, tree, request);
+        for _ in 1..LOOKS {
+            // Whoever stirred it may only have looked, as another weald does: what is there now is judged anew.
+            let Err(TreeError::Stirred { .. }) = removed else {
+                break;
+            };
+            removed = self.look_and_remove(name, self.named(name)?, request);
+        }
+        self.regain_reserve();
+        removed
+    }
+
+    fn look_and_remove(
+        &self,
+        name: Option<&str>,
+        tree: Tree,
+        request: &RemoveRequest,
+    ) -> Result<Removed, TreeError> {
+        let mut verdict = Verdict::of(tree);
+        let contents = self
+            .contents(&mut verdict, &request.ignore_dirty)
+            .map_err(|error| self.raced(name, error))?;
+        self.remove_seen(verdict, contents, request)
+    }
+
+    /// Another removal may have been faster. That says more than what it looks like from here: a directory that is not
+    /// there, a lock of git's.
+    fn raced(&self, name: Option<&str>, error: TreeError) -> TreeError {
+        match self.named(name) {
+            Ok(tree) => self.require_no_worker(&tree).err().unwrap_or(error),
+            Err(gone @ (TreeError::InTrash { .. } | TreeError::NotFound { .. })) => gone,
+            Err(_) => error,
+        }
+    }
+
+    /// Removes a tree that was looked into just now, if nothing speaks against it.
+    pub(super) fn remove_seen(
+        &self,
+        verdict: Verdict,
+        contents: Contents,
+        request: &RemoveRequest,
+    ) -> Result<Removed, TreeError> {
+        let name = verdict.tree.name.clone();
+        let raced = |error| self.raced(Some(name.as_str()), error);
+        let verdict = self.judge(verdict, contents, request).map_err(raced)?;
+        step("remove.judged");
         let tree = self.begin_removal(&verdict.tree, request).map_err(raced)?;
+        step("remove.announced");
         let removed = match verdict.is_gone {
             true => self.forget(&tree, &verdict, request),
             false => self.to_trash(&tree, &verdict, request),
@@ -133,19 +200,16 @@ impl Trees<'_> {
         })
     }
 
-    /// Gathers the facts and refuses, on record, what they speak against.
-    fn judge(&self, tree: Tree, request: &RemoveRequest) -> Result<Verdict, TreeError> {
-        let mut verdict = Verdict {
-            is_gone: false,
-            ignored: 0,
-            is_dirty: true,
-            unlanded: u64::MAX,
-            tree,
-        };
-        let contents = self.contents(&mut verdict)?;
+    /// Gathers the other facts and refuses, on record, what they speak against.
+    fn judge(
+        &self,
+        verdict: Verdict,
+        contents: Contents,
+        request: &RemoveRequest,
+    ) -> Result<Verdict, TreeError> {
         let facts = RemovalFacts {
             running: self.running(&verdict.tree),
-            references: self.references(&verdict.tree)?,
+            references: self.references(&verdict.tree, request.token)?,
             foreign_lock: self.foreign_lock(&verdict.tree),
             contents,
         };
@@ -161,6 +225,7 @@ impl Trees<'_> {
         self.engine.change(self.actor(), Durability::Process, |tx| {
             let current = tx.tree_by_id(tree.id)?.unwrap_or_else(|| tree.clone());
             self.require_no_worker(&current)?;
+            require_as_judged(tx, &current, request)?;
             let facts = RemovalFacts {
                 running: self.running(&current),
                 references: Vec::new(),
@@ -228,10 +293,13 @@ impl Trees<'_> {
         request: &RemoveRequest,
     ) -> Result<Removed, TreeError> {
         let branch = self.settle_branch(tree, verdict)?;
+        step("remove.forgetting");
         self.unregister(tree)?;
-        let (tree, task) = self.engine.change(self.actor(), Durability::Power, |tx| {
-            self.record_end(tx, tree, TreeInput::Removed, request)
-        })?;
+        let (tree, task) = self
+            .engine
+            .change(self.actor(), durability(request), |tx| {
+                self.record_end(tx, tree, TreeInput::Removed, request)
+            })?;
         Ok(Removed {
             tree,
             outcome: "already_gone",
@@ -249,8 +317,8 @@ impl Trees<'_> {
         verdict: &Verdict,
         request: &RemoveRequest,
     ) -> Result<Removed, TreeError> {
-        let snapshot = match verdict.is_dirty && request.discard {
-            // The directory itself is kept; a snapshot is one more way back.
+        let snapshot = match verdict.is_dirty && request.discard && !self.is_cramped() {
+            // The directory itself is kept; a snapshot is one more way back, where there is room for it.
             true => self
                 .site(tree)
                 .and_then(|site| self.snapshot_before(tree, &site, "removal"))
@@ -260,7 +328,9 @@ impl Trees<'_> {
         };
         let now = self.now()?;
         let place = self.free_trash_place(tree, now)?;
+        step("remove.prepared");
         rename(&tree.path, &place)?;
+        step("remove.renamed");
         let ended = self.after_rename(tree, verdict, request, &place, now, snapshot);
         ended.inspect_err(|_| {
             // Nothing was removed: the tree goes back to where it was.
@@ -282,10 +352,16 @@ impl Trees<'_> {
         now: Timestamp,
         snapshot: Option<String>,
     ) -> Result<Removed, TreeError> {
+        if self.traces(tree, place)? != verdict.traces {
+            return Err(TreeError::Stirred {
+                name: tree.name.clone(),
+            });
+        }
         let full = format!("refs/heads/{}", tree.branch);
         let branch_tip = self.place.repository().resolve(&full)?;
         let branch_tip = branch_tip.map(|tip| tip.as_str().to_owned());
         let branch = self.settle_branch(tree, verdict)?;
+        step("remove.branch_settled");
         let trash = Trash {
             path: place.to_owned(),
             at: now,
@@ -295,14 +371,19 @@ impl Trees<'_> {
             task: tree.task.clone(),
             head: self.registered_head(tree),
             ports: tree.ports,
+            status: None,
         };
         match tree.kind {
             TreeKind::Sealed => self.unregister(tree)?,
             TreeKind::Linked => self.register_in_trash(tree, &trash)?,
         }
-        let (tree, task) = self.engine.change(self.actor(), Durability::Power, |tx| {
-            self.record_end(tx, tree, TreeInput::Trashed(Box::new(trash)), request)
-        })?;
+        step("remove.unregistered");
+        let (tree, task) = self
+            .engine
+            .change(self.actor(), durability(request), |tx| {
+                self.record_end(tx, tree, TreeInput::Trashed(Box::new(trash)), request)
+            })?;
+        step("remove.recorded");
         Ok(Removed {
             outcome: "trashed",
             branch,
@@ -317,117 +398,28 @@ impl Trees<'_> {
     /// A place in the trash that nobody has.
     fn free_trash_place(&self, tree: &Tree, now: Timestamp) -> Result<PathBuf, TreeError> {
         let directory = self.trash_directory(&tree.path)?;
+        self.require_own_trash(&directory)?;
         fs::create_dir_all(&directory).map_err(at(&directory))?;
         self.exclude(&directory)?;
+        self.free_place(&directory, tree.name.as_str(), now)
+    }
+
+    /// A path in the trash that nothing is at.
+    pub(super) fn free_place(
+        &self,
+        directory: &Path,
+        name: &str,
+        now: Timestamp,
+    ) -> Result<PathBuf, TreeError> {
         let stamp = now.strftime("%Y%m%dT%H%M%SZ");
-        let name = format!("{}-{stamp}", tree.name);
+        let name = format!("{name}-{stamp}");
         let free = (0..1000_u32).map(|number| match number {
             0 => directory.join(&name),
             number => directory.join(format!("{name}-{number}")),
         });
         free.into_iter()
             .find(|path| path.symlink_metadata().is_err())
-            .ok_or_else(|| at(&directory)(std::io::Error::other("the trash is full of this name")))
-    }
-
-    /// Deletes the branch in main if the policy says so and nothing is lost by it.
-    fn settle_branch(&self, tree: &Tree, verdict: &Verdict) -> Result<BranchOutcome, TreeError> {
-        let full = format!("refs/heads/{}", tree.branch);
-        let main = self.place.repository();
-        let Some(tip) = main.resolve(&full)?.map(|tip| tip.as_str().to_owned()) else {
-            return Ok(BranchOutcome::Absent);
-        };
-        let landed = match verdict.is_gone || tree.diverged || verdict.unlanded > 0 {
-            true => self.is_landed(tree, &tip)?,
-            false => true,
-        };
-        let goes = match self.config.text("remove.branch") {
-            "keep" => return Ok(BranchOutcome::KeptByPolicy),
-            _ if tree.adopted => return Ok(BranchOutcome::KeptByPolicy),
-            "always" => true,
-            "if_unchanged" if tip != tree.base.commit => return Ok(BranchOutcome::KeptByPolicy),
-            _ => landed,
-        };
-        if !goes {
-            return Ok(BranchOutcome::KeptUnmerged);
-        }
-        self.require_branch_tip(tree, &tip)?;
-        let kept = RefChange {
-            name: format!("refs/tree/{}/branch", tree.id),
-            new: Some(tip.clone()),
-            expected: Expected::Any,
-        };
-        update_refs(
-            self.vault().path(),
-            &[kept],
-            "weald: branch of a removed tree",
-        )?;
-        let gone = RefChange {
-            name: full,
-            new: None,
-            expected: Expected::Holds(tip),
-        };
-        let why = format!("weald: rm {}", tree.name);
-        update_refs(main.common_dir(), &[gone], &why)?;
-        Ok(BranchOutcome::Deleted)
-    }
-
-    fn is_landed(&self, tree: &Tree, tip: &str) -> Result<bool, TreeError> {
-        self.require_branch_tip(tree, tip)?;
-        Ok(self.unlanded(tree, &[tip.to_owned()])? == 0)
-    }
-
-    /// What a linked tree's HEAD says, word for word.
-    pub(crate) fn registered_head(&self, tree: &Tree) -> Option<String> {
-        let name = tree
-            .registration
-            .as_deref()
-            .filter(|_| tree.kind == TreeKind::Linked)?;
-        let head = self.registrations().read(name)?.head?;
-        Some(head.to_text())
-    }
-
-    pub(crate) fn unregister(&self, tree: &Tree) -> Result<(), TreeError> {
-        let registrations = self.registrations();
-        let name = tree.registration.as_deref().unwrap_or(tree.name.as_str());
-        let is_ours = registrations
-            .read(name)
-            .and_then(|known| TreeNote::of(&known))
-            .is_some_and(|note| note.tree == tree.id);
-        if is_ours {
-            registrations
-                .remove(name)
-                .map_err(at(&registrations.directory(name)))?;
-        }
-        if let Some(state) = &self.host.state {
-            marker::unindex(state, &tree.path);
-        }
-        Ok(())
-    }
-
-    /// A linked tree's index and HEAD are in its registration, so that stays, detached and locked.
-    pub(crate) fn register_in_trash(&self, tree: &Tree, trash: &Trash) -> Result<(), TreeError> {
-        let registrations = self.registrations();
-        let name = tree.registration.as_deref().unwrap_or(tree.name.as_str());
-        let head = trash.tip.as_deref().and_then(Commit::parse);
-        let (Some(head), Some(identity)) = (head, tree.identity) else {
-            return Ok(());
-        };
-        self.vault().require(&self.main_refs()?, &[head.as_str()])?;
-        let kept = RefChange {
-            name: format!("refs/tree/{}/HEAD", tree.id),
-            new: Some(head.as_str().to_owned()),
-            expected: Expected::Any,
-        };
-        update_refs(self.vault().path(), &[kept], "weald: trash")?;
-        let note = TreeNote {
-            tree: tree.id,
-            identity,
-        };
-        registrations
-            .point(name, &trash.path, &Reference::Direct(head), &note.to_text())
-            .and_then(|()| registrations.set_locked(name, Some("in weald's trash")))
-            .map_err(at(&registrations.directory(name)))
+            .ok_or_else(|| at(directory)(std::io::Error::other("the trash is full of this name")))
     }
 
     /// The end of a removal: the tree, its task's binding, and what was asked of the task.
@@ -440,6 +432,7 @@ impl Trees<'_> {
     ) -> Result<(Tree, Option<Task>), TreeError> {
         let current = tx.tree_by_id(tree.id)?.unwrap_or_else(|| tree.clone());
         let (ended, change) = decided(tx, tree, input)?;
+        let change = change.part_of(request.operation);
         let bound = match &current.task {
             Some(id) => Some(require_task_record(tx, id)?),
             None => None,
@@ -456,14 +449,14 @@ impl Trees<'_> {
                 at: tx.now(),
             });
         }
-        tx.record(self.actor(), change.and_task(task.clone()))?;
+        let ends = tx.record(self.actor(), change.and_task(task.clone()))?;
         if !request.complete_task {
             return Ok((ended, None));
         }
         let complete = completion(request);
         let (task, change): (Task, Change) =
             task_rules::decide(&task, complete, tx.now()).map_err(crate::tasks::TaskError::from)?;
-        tx.record(self.actor(), change)?;
+        tx.record(self.actor(), change.part_of(Some(ends)))?;
         Ok((ended, Some(task)))
     }
 }
@@ -473,6 +466,14 @@ fn consent(request: &RemoveRequest) -> RemovalConsent {
         discard: request.discard,
         referenced: request.force > 0,
         locked: request.force > 1,
+    }
+}
+
+/// A part of an operation is safe when that is over: whoever began it waits once for the disk.
+fn durability(request: &RemoveRequest) -> Durability {
+    match request.operation {
+        Some(_) => Durability::Process,
+        None => Durability::Power,
     }
 }
 

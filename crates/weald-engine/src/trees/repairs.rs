@@ -1,19 +1,32 @@
 //! What `doctor` does about its findings.
 
 use std::fs;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use weald_core::store::Durability;
 use weald_core::tree::{Trash, Tree, TreeKind};
 use weald_core::tree_rules::TreeInput;
-use weald_git::{Door, Expected, RefChange, transfer, update_refs};
+use weald_git::{Door, DoorError, Expected, RefChange, transfer, update_refs};
 
 use super::building::{building, identity_of};
 use super::inside::Job;
 use super::remove::RemoveRequest;
+use super::view::peek_head;
 use super::visit::{Access, Site, pointer_text};
 use super::{TreeError, Trees, at};
 use crate::marker::{self, TreeNote};
+use crate::steps::step;
+
+/// Where a sealed tree borrows objects from.
+pub(super) enum Borrowing {
+    /// This vault.
+    Here,
+    /// Places that are gone, and the vault has what it needs; with what it says.
+    Nowhere(Option<Vec<u8>>),
+    /// Something that is not weald's to change, in words.
+    Odd(String),
+}
 
 impl Trees<'_> {
     /// Takes back what a creation left: the building, the registration, and the branch that came with it.
@@ -42,6 +55,7 @@ impl Trees<'_> {
                     "weald: not made",
                 )?;
             }
+            step("repair.branch_gone");
             registrations
                 .remove(&known.name)
                 .map_err(at(&registrations.directory(&known.name)))?;
@@ -72,11 +86,13 @@ impl Trees<'_> {
             task: tree.task.clone(),
             head: self.registered_head(tree),
             ports: tree.ports,
+            status: None,
         };
         match tree.kind {
             TreeKind::Sealed => self.unregister(tree)?,
             TreeKind::Linked => self.register_in_trash(tree, &trash)?,
         }
+        step("repair.unregistered");
         self.engine.change(self.actor(), Durability::Power, |tx| {
             let input = TreeInput::Trashed(Box::new(trash));
             self.record_end(tx, tree, input, &RemoveRequest::default())
@@ -109,40 +125,28 @@ impl Trees<'_> {
         Ok(())
     }
 
-    /// Where a tree's directory is now, by what it is.
-    pub(super) fn moved_to(&self, tree: &Tree, places: &[PathBuf]) -> Option<PathBuf> {
-        let identity = tree.identity?;
-        let is_it = |path: &Path| identity_of(path).ok() == Some(identity);
-        let name = tree.path.file_name()?;
-        let root_name = tree.path.parent()?.file_name()?;
-        let main = self.place.root();
-        let beside = main
-            .parent()
-            .map(|parent| parent.join(root_name).join(name));
-        let inside = Some(main.join(root_name).join(name));
-        let mut candidates: Vec<PathBuf> = beside.into_iter().chain(inside).collect();
-        for place in places {
-            candidates.push(place.clone());
-            candidates.push(place.join(name));
+    /// Where `doctor` puts what is in the way of a repair: nothing is thrown away for being broken.
+    pub(crate) fn aside(&self) -> PathBuf {
+        self.place.private().join("aside")
+    }
+
+    /// Keeps a copy of what a repair writes over; without one nothing is written.
+    pub(crate) fn keep_aside(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, TreeError> {
+        let folder = self.aside();
+        fs::create_dir_all(&folder).map_err(at(&folder))?;
+        for number in 1..10_000 {
+            let free = folder.join(format!("{name}.{number}"));
+            let mut options = fs::OpenOptions::new();
+            match options.write(true).create_new(true).open(&free) {
+                Ok(mut file) => {
+                    file.write_all(bytes).map_err(at(&free))?;
+                    return Ok(free);
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(at(&free)(error)),
+            }
         }
-        let mut folders: Vec<PathBuf> = tree
-            .path
-            .ancestors()
-            .skip(1)
-            .take(2)
-            .map(Path::to_owned)
-            .collect();
-        folders.extend(main.parent().map(Path::to_owned));
-        folders.extend(main.parent().map(|parent| parent.join(root_name)));
-        for folder in folders {
-            let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-            candidates.extend(entries.map(|entry| entry.path()).take(10_000));
-        }
-        candidates
-            .into_iter()
-            .find(|path| is_it(path))?
-            .canonicalize()
-            .ok()
+        Err(at(&folder)(io::Error::other("no name is free there")))
     }
 
     pub(super) fn accept_move(&self, tree: &Tree, path: &Path) -> Result<(), TreeError> {
@@ -152,20 +156,18 @@ impl Trees<'_> {
         };
         let identity = identity_of(path)?;
         let registration = self.reinstate_registration(&moved, identity)?;
+        step("repair.registered");
         let input = TreeInput::Repaired {
             identity,
             path: path.to_owned(),
             registration: registration.clone(),
         };
         let moved = self.decide(tree, Durability::Process, input)?;
+        step("repair.recorded");
         if let Some(state) = &self.host.state {
             marker::unindex(state, &tree.path);
         }
-        let root = path.parent().unwrap_or(path);
-        if root.join(marker::MARKER).exists() {
-            marker::mark(root, self.place.repository().common_dir()).map_err(at(root))?;
-        }
-        self.find_again(&moved);
+        self.write_markers(&moved)?;
         match moved.kind {
             TreeKind::Sealed => {
                 let site = Site {
@@ -182,26 +184,97 @@ impl Trees<'_> {
         Ok(())
     }
 
-    /// The `.git` of a linked tree, as it should be.
+    /// The `.git` of a linked tree, as it should be. What it said is kept aside.
     pub(super) fn write_linked_pointer(&self, tree: &Tree) -> Result<(), TreeError> {
         let name = tree.registration.as_deref().unwrap_or(tree.name.as_str());
         let text = pointer_text(&self.registrations().directory(name));
+        let door = Door::open(&tree.path).map_err(at(&tree.path))?;
+        match door.read(".git", 64 * 1024) {
+            Ok(old) if old == text.as_bytes() => return Ok(()),
+            Ok(old) => drop(self.keep_aside("git-pointer", &old)?),
+            Err(DoorError::Absent { .. }) => {}
+            Err(error) => return Err(at(&tree.path)(io::Error::other(error.to_string()))),
+        }
         crate::files::replace(&tree.path.join(".git"), &text).map_err(at(&tree.path))
     }
 
-    /// Whether a sealed tree's alternates lead to this vault.
-    pub(super) fn borrows_from_here(&self, tree: &Tree) -> bool {
+    /// What the `.git` of a linked tree is instead of a way here: a repository of its own, or the way to another one.
+    pub(super) fn other_repository(&self, tree: &Tree) -> Option<String> {
+        let door = Door::open(&tree.path).ok()?;
+        let pointer = match door.read(".git", 64 * 1024) {
+            Ok(pointer) => pointer,
+            Err(DoorError::Absent { .. }) => return None,
+            Err(error) => return Some(error.to_string()),
+        };
+        let text = String::from_utf8_lossy(&pointer);
+        let named = tree.path.join(text.trim_end().strip_prefix("gitdir: ")?);
+        let place = named.canonicalize().ok()?;
+        let is_ours = place.starts_with(self.place.repository().common_dir());
+        let lives = place.join("HEAD").symlink_metadata().is_ok();
+        (lives && !is_ours).then(|| format!("its .git leads to {}", place.display()))
+    }
+
+    /// What is wrong with where a sealed tree borrows from.
+    pub(super) fn borrowing(&self, tree: &Tree) -> Borrowing {
+        if self.is_borrower(&tree.path, &tree.path) {
+            return Borrowing::Here;
+        }
         let Ok(door) = Door::open(&tree.path) else {
-            return true;
+            return Borrowing::Here;
+        };
+        let old = match door.read(".git/objects/info/alternates", 16 * 1024) {
+            Ok(old) => Some(old),
+            Err(DoorError::Absent { .. }) => None,
+            Err(error) => return Borrowing::Odd(error.to_string()),
+        };
+        let text = String::from_utf8_lossy(old.as_deref().unwrap_or_default()).into_owned();
+        let objects = tree.path.join(".git/objects");
+        let places = text.lines().filter(|line| !line.is_empty());
+        let mut places = places.map(|line| objects.join(line));
+        if let Some(other) = places.find(|place| place.is_dir()) {
+            let other = other.display();
+            return Borrowing::Odd(format!("it borrows from {other}, which is there"));
+        }
+        let head = peek_head(&door).unwrap_or_default();
+        let has = |id: &str| self.vault().has_object(id).unwrap_or(false);
+        match has(&head) || has(&tree.base.commit) {
+            true => Borrowing::Nowhere(old),
+            false => Borrowing::Odd("the vault does not have what it was made from".to_owned()),
+        }
+    }
+
+    /// Points a sealed tree at the vault. What it said is kept aside.
+    pub(super) fn borrow_here(
+        &self,
+        tree: &Tree,
+        site: &Site,
+        old: Option<&[u8]>,
+    ) -> Result<(), TreeError> {
+        if let Some(old) = old {
+            self.keep_aside("alternates", old)?;
+        }
+        let text = String::from_utf8_lossy(&self.alternates(&tree.path)).into_owned();
+        let job = Job::WriteAlternates { text };
+        self.do_inside(tree.name.as_str(), site, Access::Write, job)
+            .map(drop)
+    }
+
+    /// Whether a folder is a repository that borrows from this vault, or would at `home`, where it was.
+    pub(super) fn is_borrower(&self, path: &Path, home: &Path) -> bool {
+        let Ok(door) = Door::open(path) else {
+            return false;
         };
         let Ok(text) = door.read(".git/objects/info/alternates", 16 * 1024) else {
             return false;
         };
         let text = String::from_utf8_lossy(&text).into_owned();
-        let objects = tree.path.join(".git/objects");
+        let objects = path.join(".git/objects");
         let vault = self.vault().objects().canonicalize().ok();
-        text.lines()
-            .any(|line| vault.is_some() && objects.join(line).canonicalize().ok() == vault)
+        let written = self.alternates(home);
+        let at_home = |line: &str| line.as_bytes() == written.trim_ascii_end();
+        text.lines().any(|line| {
+            vault.is_some() && (at_home(line) || objects.join(line).canonicalize().ok() == vault)
+        })
     }
 
     /// Whether a command inside the tree would find this repository.

@@ -1,13 +1,23 @@
 //! A little room on the disk, held back so that trees can be removed when there is none left.
+//!
+//! Most of it is given up at once, for what a first removal may have to take in; the rest by slices, so that one removal
+//! after the other finds room for its records even where others take at once what becomes free.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::PathBuf;
 
 use super::Trees;
+use crate::files::open_own;
 
-/// How much is held back: enough for the records of a removal and a small import.
-const RESERVE: usize = 1 << 20;
+/// Room for the records of one removal.
+const SLICE: u64 = 128 << 10;
+
+/// So much is given up by slices.
+const SLICES: u64 = 8 * SLICE;
+
+/// How much is held back: the slices, and a small import.
+const RESERVE: u64 = SLICES + (1 << 20);
 
 /// When less is free, the reserve is given up; when this much more is free, it is held back again.
 const LOW: u64 = 4 << 20;
@@ -17,29 +27,56 @@ impl Trees<'_> {
         self.place.private().join("reserve")
     }
 
+    fn reserved(&self) -> u64 {
+        fs::symlink_metadata(self.reserve_file()).map_or(0, |found| found.len())
+    }
+
     /// Holds room back, if there is enough.
     pub(crate) fn hold_reserve(&self) {
-        let file = self.reserve_file();
-        if file.exists()
-            || self
-                .free_bytes()
-                .is_none_or(|free| free < LOW + 2 * RESERVE as u64)
-        {
-            return;
-        }
-        // Written, not only sized: a hole holds nothing back. Without a reserve everything works until the disk is full.
-        let written = fs::File::create(&file)
-            .and_then(|mut file| file.write_all(&vec![b'r'; RESERVE]).and(file.sync_all()));
-        if written.is_err() {
-            let _ = fs::remove_file(&file);
+        let is_enough = |free| free >= LOW + 2 * RESERVE;
+        if self.reserved() < RESERVE && self.free_bytes().is_some_and(is_enough) {
+            self.grow_reserve();
         }
     }
 
-    /// Gives the reserve up where the disk is full.
+    /// Gives some of the reserve up where the disk is full.
     pub(crate) fn release_reserve(&self) {
-        if self.free_bytes().is_none_or(|free| free < LOW) {
-            let _ = fs::remove_file(self.reserve_file());
+        if self.free_bytes().is_some_and(|free| free >= LOW) {
+            return;
         }
+        let left = match self.reserved() {
+            held if held > SLICES => SLICES,
+            held => held.saturating_sub(SLICE),
+        };
+        let mut options = OpenOptions::new();
+        if let Ok(file) = open_own(options.write(true), &self.reserve_file()) {
+            let _ = file.set_len(left);
+        }
+    }
+
+    /// Takes back what of the reserve was given up and is still free.
+    pub(crate) fn regain_reserve(&self) {
+        if self.reserve_file().exists() && self.reserved() < RESERVE {
+            self.grow_reserve();
+        }
+    }
+
+    /// Whether there is room for records, and for nothing else.
+    pub(crate) fn is_cramped(&self) -> bool {
+        self.free_bytes().is_some_and(|free| free < 4 * SLICE)
+    }
+
+    /// Grows it as far as there is room. Without a reserve everything works until the disk is full.
+    fn grow_reserve(&self) {
+        let mut options = OpenOptions::new();
+        let options = options.create(true).append(true);
+        let Ok(mut file) = open_own(options, &self.reserve_file()) else {
+            return;
+        };
+        // Written, not only sized: a hole holds nothing back.
+        let slice = vec![b'r'; SLICE as usize];
+        while self.reserved() < RESERVE && file.write_all(&slice).is_ok() {}
+        let _ = file.sync_all();
     }
 
     fn free_bytes(&self) -> Option<u64> {

@@ -1,6 +1,7 @@
 //! The trash: what is in it, bringing a tree back, and emptying it on explicit command.
 
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -10,15 +11,22 @@ use weald_core::SignedDuration;
 use weald_core::Timestamp;
 use weald_core::binding;
 use weald_core::id::{TaskId, TreeId};
+use weald_core::landing::LandingStatus;
 use weald_core::store::Durability;
 use weald_core::tree::{DirectoryIdentity, Trash, Tree, TreeKind, TreeStatus};
 use weald_core::tree_rules::TreeInput;
 use weald_git::{Commit, Expected, RefChange, Reference, transfer, update_refs};
 
 use super::building::identity_of;
+use super::purging::{going, is_the_tree};
 use super::remove::{RemoveRequest, rename};
 use super::{TreeError, TreeView, Trees, at, decided};
+use crate::files;
 use crate::marker::{self, TreeNote};
+use crate::steps::step;
+
+/// The largest marker that is kept aside; weald's own is a path.
+const MARKER_LIMIT: u64 = 1 << 20;
 
 /// One thing in the trash.
 #[derive(Debug, Clone, Serialize)]
@@ -41,11 +49,24 @@ pub struct TrashEntry {
     pub exists: bool,
 }
 
+/// What to delete from the trash for good.
+#[derive(Debug, Clone, Copy)]
+pub struct PurgeRequest {
+    /// Only what has been there for longer.
+    pub older_than: SignedDuration,
+    /// Whether to do it.
+    pub apply: bool,
+    /// Also what can't be looked into once more: commits that nobody else has may go with it.
+    pub discard: bool,
+}
+
 /// What a purge took, or would take.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug)]
 pub struct Purged {
-    /// What is old enough.
+    /// What is old enough, and went if it was to go.
     pub trash: Vec<TrashEntry>,
+    /// What is old enough and could not go, each with why.
+    pub failed: Vec<(TrashEntry, TreeError)>,
     /// Whether it was taken.
     pub applied: bool,
 }
@@ -91,14 +112,16 @@ impl Trees<'_> {
             fs::create_dir_all(root).map_err(at(root))?;
         }
         rename(&trash.path, &tree.path)?;
+        step("restore.renamed");
         let restored = self.reinstate(&tree, &trash).inspect_err(|_| {
             let _ = rename(&tree.path, &trash.path);
         })?;
+        step("restore.recorded");
         let (restored, _) = self.hold_ports(restored, trash.ports)?;
         self.look_at(restored)
     }
 
-    fn refuse_name_taken(&self, tree: &Tree) -> Result<(), TreeError> {
+    pub(crate) fn refuse_name_taken(&self, tree: &Tree) -> Result<(), TreeError> {
         let trees = self.records()?;
         let taken = |other: &&Tree| {
             (other.is_live() || other.status == TreeStatus::Creating)
@@ -117,7 +140,9 @@ impl Trees<'_> {
     pub(crate) fn reinstate(&self, tree: &Tree, trash: &Trash) -> Result<Tree, TreeError> {
         let identity = identity_of(&tree.path)?;
         self.reinstate_branch(tree, trash)?;
+        step("restore.branched");
         let registration = self.reinstate_registration(tree, identity)?;
+        step("restore.registered");
         self.find_again(tree);
         let wanted = trash.task.clone();
         self.engine.change(self.actor(), Durability::Power, |tx| {
@@ -125,10 +150,19 @@ impl Trees<'_> {
                 Some(id) => tx.task(id)?.filter(|task| task.worktree.is_none()),
                 None => None,
             };
+            let landings = tx.landings_of(&tree.name)?;
+            let last = landings.iter().rfind(|one| {
+                one.tree_id == tree.id
+                    && one.status == LandingStatus::Landed
+                    && one.reverts.is_none()
+            });
             let input = TreeInput::Restored {
                 identity,
                 registration,
                 task: None,
+                landed: last
+                    .filter(|one| one.reverted_by.is_none())
+                    .map(|one| one.id),
             };
             let (mut restored, change) = decided(tx, tree, input)?;
             tx.record(self.actor(), change)?;
@@ -144,15 +178,35 @@ impl Trees<'_> {
 
     /// Markers by which commands inside the tree find main.
     pub(crate) fn find_again(&self, tree: &Tree) {
+        // A tree without them is there all the same; `doctor` tells.
+        let _ = self.write_markers(tree);
+    }
+
+    /// The same, for whoever wants to know.
+    pub(crate) fn write_markers(&self, tree: &Tree) -> Result<(), TreeError> {
         let common_dir = self.place.repository().common_dir();
-        if let Some(root) = tree.path.parent()
-            && root.join(marker::MARKER).is_file()
-        {
-            let _ = marker::mark(root, common_dir);
+        if let Some(root) = tree.path.parent() {
+            self.mark_again(root)?;
         }
         if let Some(state) = &self.host.state {
             let _ = marker::index(state, &tree.path, common_dir);
         }
+        Ok(())
+    }
+
+    /// The marker in a folder that has one. What else it said, perhaps somebody's, is kept aside.
+    fn mark_again(&self, root: &Path) -> Result<(), TreeError> {
+        let common_dir = self.place.repository().common_dir();
+        let file = root.join(marker::MARKER);
+        if !file.symlink_metadata().is_ok_and(|found| found.is_file()) {
+            return Ok(());
+        }
+        let old = files::read_small_bytes(&file, MARKER_LIMIT).map_err(at(&file))?;
+        let old = old.unwrap_or_default();
+        if old.trim_ascii_end() != common_dir.as_os_str().as_bytes() {
+            self.keep_aside("weald-marker", &old)?;
+        }
+        marker::mark(root, common_dir).map_err(at(root))
     }
 
     /// The branch, if its name is free.
@@ -175,6 +229,7 @@ impl Trees<'_> {
             )?),
             false => None,
         };
+        step("restore.transferred");
         let change = RefChange {
             name: full,
             new: Some(tip.to_owned()),
@@ -243,46 +298,63 @@ impl Trees<'_> {
         }
     }
 
-    /// Empties the trash of what is older; only with `apply`.
-    pub fn purge(&self, older_than: SignedDuration, apply: bool) -> Result<Purged, TreeError> {
+    /// Empties the trash of what is older; only with `apply`. One that can't go keeps no other from going.
+    pub fn purge(&self, request: &PurgeRequest) -> Result<Purged, TreeError> {
         self.release_reserve();
         let now = self.now()?;
-        let (mut taken, mut failed) = (Vec::new(), None);
+        let (mut taken, mut failed) = (Vec::new(), Vec::new());
         for tree in self.trashed()? {
             let Some(found) = entry(&tree) else {
                 continue;
             };
-            if now.duration_since(found.trashed_at) < older_than {
+            if now.duration_since(found.trashed_at) < request.older_than {
                 continue;
             }
-            if apply && let Err(error) = self.purge_one(&tree, &found) {
-                failed = failed.or(Some(error));
+            if request.apply
+                && let Err(error) = self.purge_one(&tree, &found, request)
+            {
+                failed.push((found, error));
                 continue;
             }
             taken.push(found);
         }
-        // The others are gone; what could not go is told.
-        if let Some(error) = failed {
-            return Err(error);
-        }
+        self.regain_reserve();
         Ok(Purged {
             trash: taken,
-            applied: apply,
+            failed,
+            applied: request.apply,
         })
     }
 
-    fn purge_one(&self, tree: &Tree, found: &TrashEntry) -> Result<(), TreeError> {
+    fn purge_one(
+        &self,
+        tree: &Tree,
+        found: &TrashEntry,
+        request: &PurgeRequest,
+    ) -> Result<(), TreeError> {
+        self.require_in_trash(tree, &found.path)?;
+        let going = going(tree, &found.path);
         // What is there now must be what was put there.
-        if found.exists && identity_of(&found.path).ok() != tree.identity {
-            return Err(TreeError::Replaced {
-                name: tree.name.clone(),
-                path: found.path.clone(),
-                why: "another directory took its place in the trash".to_owned(),
-            });
+        for place in [&found.path, &going] {
+            if place.symlink_metadata().is_ok() && !is_the_tree(tree, place) {
+                return Err(TreeError::Replaced {
+                    name: tree.name.clone(),
+                    path: place.clone(),
+                    why: "another directory took its place in the trash".to_owned(),
+                });
+            }
         }
-        let begins = TreeInput::RemoveBegins { worker: self.me() };
-        let tree = self.decide(tree, Durability::Process, begins)?;
-        let going = going(&tree, &found.path);
+        if found.exists && !request.discard {
+            self.take_in_from_trash(tree, &found.path)?;
+        }
+        let begins = || TreeInput::RemoveBegins { worker: self.me() };
+        // On a disk so full that nothing can be announced the files go first: that makes the room for the records.
+        let announced = self.decide(tree, Durability::Process, begins());
+        let tree = match &announced {
+            Err(TreeError::Store(error)) if error.is_full() => tree,
+            _ => &announced?,
+        };
+        step("purge.announced");
         if found.exists {
             if let Some(state) = &self.host.state {
                 marker::forget(state, &found.path);
@@ -290,12 +362,19 @@ impl Trees<'_> {
             // From here on it is not the tree any more, also for whoever finds half of it.
             rename(&found.path, &going)?;
         }
+        step("purge.renamed");
         if going.exists() {
             delete(&going).map_err(at(&going))?;
         }
-        self.unregister(&tree)?;
+        step("purge.deleted");
+        self.unregister(tree)?;
+        step("purge.unregistered");
+        let tree = match tree.removing {
+            true => tree,
+            false => &self.decide(tree, Durability::Process, begins())?,
+        };
         self.engine.change(self.actor(), Durability::Power, |tx| {
-            self.record_end(tx, &tree, TreeInput::Removed, &RemoveRequest::default())
+            self.record_end(tx, tree, TreeInput::Removed, &RemoveRequest::default())
         })?;
         Ok(())
     }
@@ -325,11 +404,6 @@ impl Trees<'_> {
             Ok(())
         })
     }
-}
-
-/// What a tree in the trash is called while it is being deleted.
-pub(crate) fn going(tree: &Tree, path: &Path) -> std::path::PathBuf {
-    path.with_file_name(format!(".purging-{}", tree.id))
 }
 
 fn entry(tree: &Tree) -> Option<TrashEntry> {

@@ -55,6 +55,7 @@ impl Trees<'_> {
         sandbox: Option<RunSandbox>,
     ) -> Result<RunRequest, TreeError> {
         let tree = self.named(name)?;
+        self.require_own(&tree)?;
         let site = self.site(&tree)?;
         let refreshed = self
             .import_and_follow(&tree, &site)

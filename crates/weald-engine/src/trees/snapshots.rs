@@ -20,6 +20,7 @@ use super::inside::{
 use super::untrusted::is_path;
 use super::visit::{Access, Site};
 use super::{TreeError, Trees};
+use crate::steps::step;
 
 /// The largest commit that is taken for a snapshot's; its message names at most a thousand files.
 const COMMIT_LIMIT: u64 = 16 << 20;
@@ -81,7 +82,7 @@ impl Trees<'_> {
     }
 
     /// The numbers and commits of a tree's snapshots.
-    pub(super) fn numbered(&self, tree: &Tree) -> Result<BTreeMap<u64, String>, TreeError> {
+    pub(crate) fn numbered(&self, tree: &Tree) -> Result<BTreeMap<u64, String>, TreeError> {
         // Linked trees need no vault before their first snapshot.
         if !self.vault().path().join("HEAD").exists() {
             return Ok(BTreeMap::new());
@@ -153,6 +154,7 @@ impl Trees<'_> {
             wish.haves.extend(look.head);
         }
         let reply = self.import_with(tree, site, Some(wish.clone()))?;
+        step("snapshot.imported");
         let view = match &reply.snapshot {
             Some(commit) => Some(self.keep_snapshot(tree, commit, &wish)?),
             None => None,
@@ -213,6 +215,7 @@ impl Trees<'_> {
             };
             match update_refs(self.vault().path(), &[change], "weald: snapshot") {
                 Ok(()) => {
+                    step("snapshot.kept");
                     self.thin(tree, &all);
                     return Ok(view);
                 }
@@ -310,6 +313,7 @@ impl Trees<'_> {
             drop(transfer(self.vault().path(), main, &tips, &haves)?);
         }
         let before = self.snapshot_before(&tree, &site, "restore")?;
+        step("snapshot.putting_back");
         let job = Job::RestoreSnapshot(PutBack {
             commit: wanted.commit.clone(),
             before: before.commit.clone(),
@@ -324,6 +328,7 @@ impl Trees<'_> {
                     wanted.id, tree.name, before.id
                 ),
             })?;
+        step("snapshot.put_back");
         Ok(SnapshotRestored {
             tree: self.look_at(tree)?.tree,
             snapshot: wanted,

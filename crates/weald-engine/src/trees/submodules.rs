@@ -10,8 +10,7 @@ use std::path::{Component, Path, PathBuf};
 
 use weald_core::tree::{Tree, TreeKind};
 use weald_git::{
-    CheckoutIndex, Door, EntryKind, Expected, Git, RefChange, Vault, list_refs, list_tips,
-    update_refs,
+    CheckoutIndex, Door, EntryKind, Expected, Git, RefChange, list_refs, list_tips, update_refs,
 };
 
 use super::inner::{packed_line, packed_text, quoted};
@@ -22,6 +21,9 @@ use super::{TreeError, Trees, at};
 /// The largest `.gitmodules` and the largest index that are read.
 const SMALL: u64 = 1 << 20;
 const LARGE: u64 = 1 << 30;
+
+/// Below it, in main's repository of a submodule, is what landed there.
+pub(crate) const LANDED: &str = "refs/weald/landed/";
 
 /// A submodule that can be checked out.
 struct Module {
@@ -131,7 +133,7 @@ impl Trees<'_> {
     ) -> Result<Option<PathBuf>, TreeError> {
         let common_dir = self.place.repository().common_dir();
         let theirs = common_dir.join("modules").join(&module.name);
-        let vault = Vault::of_submodule(common_dir, &module.name);
+        let vault = self.vault_of_submodule(&module.name);
         let refs = list_refs(&theirs, &["refs/remotes/", "refs/tags/"])?;
         if vault.require(&refs, &[&module.commit]).is_err() {
             return Ok(None);
@@ -208,8 +210,10 @@ impl Trees<'_> {
                 why: format!("main has no submodule {name}, so nobody else has what it holds"),
             });
         }
-        let vault = Vault::of_submodule(common_dir, name);
-        let mains = list_refs(&theirs, &["refs/heads/", "refs/remotes/", "refs/tags/"])?;
+        let vault = self.vault_of_submodule(name);
+        // What landed is held by a ref of weald's, until somebody pushes it.
+        let held = ["refs/heads/", "refs/remotes/", "refs/tags/", LANDED];
+        let mains = list_refs(&theirs, &held)?;
         vault.require(&mains, &[])?;
         let known: Vec<_> = mains.iter().map(|known| known.commit.clone()).collect();
         let own = list_tips(vault.path(), &["refs/main/", "refs/tree/"])?;

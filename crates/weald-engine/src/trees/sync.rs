@@ -9,6 +9,7 @@ use weald_git::Git;
 use super::inside::Job;
 use super::visit::{Access, Site};
 use super::{TreeError, Trees};
+use crate::steps::step;
 
 /// How a sync ended.
 #[derive(Debug, Clone, Serialize)]
@@ -61,11 +62,9 @@ impl Trees<'_> {
         let site = self.site(&tree)?;
         self.require_idle(&tree)?;
         if let Some(operation) = look.operation {
-            return Err(TreeError::Unsupported {
-                what: format!(
-                    "a {operation} is going on in {}; finish it first",
-                    tree.name
-                ),
+            return Err(TreeError::InOperation {
+                name: tree.name,
+                operation,
             });
         }
         let tip = self.target_tip(&tree)?;
@@ -73,6 +72,7 @@ impl Trees<'_> {
             return self.synced(tree, &site, Brought::nothing(), tip);
         }
         self.snapshot_before(&tree, &site, "sync")?;
+        step("sync.kept");
         let mut brought = Brought::nothing();
         if tree.diverged
             && let Some(held) = self
@@ -150,7 +150,9 @@ impl Trees<'_> {
         brought: Brought,
         tip: Option<String>,
     ) -> Result<Synced, TreeError> {
+        step("sync.brought");
         let (mut tree, _) = self.import_and_follow(&tree, site)?;
+        step("sync.imported");
         if let Some(commit) = tip.filter(|_| brought.conflicts.is_empty()) {
             let base = Base {
                 reference: tree.target.clone(),

@@ -3,9 +3,6 @@
 //! A snapshot that fails never disturbs the run; what went wrong is told at its end. Whether anything changed is told
 //! from times and sizes first, without git (`inside/fingerprint`), then by comparing with the last snapshot.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
@@ -14,7 +11,7 @@ use weald_core::tree::Tree;
 
 use super::inside::{Job, Unless};
 use super::visit::{Access, Site};
-use super::{TreeError, Trees, at};
+use super::{TreeError, Trees};
 
 /// Files that changed this long ago can't change again without their times showing it; some file systems count in
 /// steps of two seconds.
@@ -102,44 +99,4 @@ impl Trees<'_> {
         let reply = self.do_inside(tree.name.as_str(), site, Access::Read, job)?;
         Ok(reply.fingerprint)
     }
-
-    fn turn_file(&self, tree: &Tree) -> PathBuf {
-        self.workshop().join(format!("snapshot-{}", tree.id))
-    }
-
-    /// Nothing is left of a run that took its turns, unless another run has one now.
-    fn forget_turns(&self, tree: &Tree) {
-        let path = self.turn_file(tree);
-        if path.exists()
-            && let Ok(Some(turn)) = self.snapshot_turn(tree)
-        {
-            let _ = fs::remove_file(&path);
-            drop(turn);
-        }
-    }
-
-    /// Two runs in one tree don't take snapshots at the same time; `None` while the other one does.
-    fn snapshot_turn(&self, tree: &Tree) -> Result<Option<File>, TreeError> {
-        let path = self.turn_file(tree);
-        fs::create_dir_all(self.workshop()).map_err(at(&path))?;
-        let file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(&path)
-            .map_err(at(&path))?;
-        match file.try_lock() {
-            // One that was taken away meanwhile excludes nobody.
-            Ok(()) => Ok(Some(file).filter(|file| is_at(file, &path))),
-            Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(error)) => Err(at(&path)(error)),
-        }
-    }
-}
-
-/// Whether a file is the one at a path.
-fn is_at(file: &File, path: &Path) -> bool {
-    let number = |found: fs::Metadata| (found.dev(), found.ino());
-    let here = file.metadata().map(number).ok();
-    here.is_some() && fs::symlink_metadata(path).map(number).ok() == here
 }

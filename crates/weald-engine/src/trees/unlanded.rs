@@ -2,30 +2,38 @@
 //!
 //! Judged by the commits themselves and by recorded landings, never by an upstream. After a squash the commits are not on
 //! the target, but each of their changes is, or all of them together, or merging them would change nothing: that counts as
-//! landed, too. So does whatever the remote's target is known to have.
+//! landed, too. So does whatever the remote's target is known to have. Work whose landing was taken back counts only while
+//! its content is there.
 
+mod comparing;
+mod many;
+mod undone;
 mod ways;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use weald_core::landed::{Landed, covering};
+use weald_core::landed::{Landed, TakenBack, covering, taken_back};
+use weald_core::landing::Landing;
 use weald_core::tree::{Tree, TreeKind};
-use weald_git::Git;
 
 use super::{TreeError, Trees};
+use comparing::Comparing;
+pub(crate) use many::{Asked, Standing};
 use ways::{count, lacking, number, present, way};
 
 /// What the commits of a tree are compared with.
 struct Ground {
     /// Where.
-    place: PathBuf,
+    place: Comparing,
     /// The target's tip, here and as last seen at its remote.
     targets: Vec<String>,
     /// Commits that are somewhere safe besides: where the tree started, if a remote has it.
     known: Vec<String>,
     /// Heads that landings took.
     recorded: Vec<String>,
+    /// Landings that were taken back.
+    taken_back: Vec<TakenBack>,
 }
 
 impl Ground {
@@ -35,11 +43,31 @@ impl Ground {
         all.chain(&self.recorded).map(String::as_str).collect()
     }
 
+    /// The same before the landings that were taken back.
+    fn had_before(&self) -> Vec<&str> {
+        let onto = self.taken_back.iter().filter_map(|one| one.onto.as_ref());
+        let all = onto.chain(&self.known).chain(&self.recorded);
+        all.map(String::as_str).collect()
+    }
+
+    /// How many commits of `tips` are in none of `had`.
+    fn outside(&self, had: &[&str], tips: &[&str]) -> Result<u64, TreeError> {
+        let mut input: String = had.iter().map(|id| format!("^{id}\n")).collect();
+        input.push_str(&tips.join("\n"));
+        input.push('\n');
+        let counted = self.place.git("rev-list").args(["--count", "--stdin"]);
+        Ok(number(&counted.input(input).run()?))
+    }
+
     /// How it is known that all of `tip` is on the target; `None` if it is not.
     fn landed(&self, tip: &str) -> Result<Option<Landed>, TreeError> {
         let recorded: Vec<_> = self.recorded.iter().map(String::as_str).collect();
         if !recorded.is_empty() && count(&self.place, &recorded, tip)? == 0 {
             return Ok(Some(Landed::Recorded));
+        }
+        let undone = self.taken_back_of(tip)?;
+        if !undone.is_empty() {
+            return self.came_again(&undone, tip);
         }
         let had = self.targets.iter().chain(&self.known).map(String::as_str);
         let had: Vec<_> = had.collect();
@@ -101,15 +129,12 @@ impl Trees<'_> {
         if open.is_empty() {
             return Ok(0);
         }
-        let had = ground.had().into_iter().map(|id| format!("^{id}\n"));
-        let mut input: String = had.collect();
-        input.push_str(&open.join("\n"));
-        input.push('\n');
-        let answer = Git::new(&ground.place, "rev-list")
-            .args(["--count", "--stdin"])
-            .input(input)
-            .run()?;
-        Ok(number(&answer))
+        let lacking = match ground.outside(&ground.had(), &open)? {
+            // They are in the target's history, and were taken back there.
+            0 => ground.outside(&ground.had_before(), &open)?.max(1),
+            lacking => lacking,
+        };
+        Ok(lacking)
     }
 
     /// How it is known that all of `tip` is on the target; `None` if it is not.
@@ -119,47 +144,33 @@ impl Trees<'_> {
 
     fn ground(&self, tree: &Tree) -> Result<Ground, TreeError> {
         let base = || tree.base.commit.clone();
-        let mut targets = vec![self.target_tip(tree)?.unwrap_or_else(base)];
+        let target = self.target_tip(tree)?.unwrap_or_else(base);
+        self.ground_in(Comparing::of(self.comparing(tree)), target, tree)
+    }
+
+    fn ground_in(
+        &self,
+        place: Comparing,
+        target: String,
+        tree: &Tree,
+    ) -> Result<Ground, TreeError> {
+        let mut targets = vec![target];
         let tracking = format!("refs/remotes/origin/{}", tree.target);
         if let Some(seen) = self.place.repository().resolve(&tracking)? {
             targets.push(seen.as_str().to_owned());
         }
         targets.dedup();
         let mut ground = Ground {
-            place: self.comparing(tree),
+            place,
             targets,
             known: self.base_on_remote(tree)?.into_iter().collect(),
             recorded: Vec::new(),
+            taken_back: Vec::new(),
         };
-        ground.recorded = self.recorded_heads(tree, &ground)?;
-        Ok(ground)
-    }
-
-    /// The heads that landings took whose commits are still on the target; a few processes for any number of landings.
-    fn recorded_heads(&self, tree: &Tree, ground: &Ground) -> Result<Vec<String>, TreeError> {
         let landings = self.engine.look(|tx| tx.landings_of(&tree.name))?;
-        let recorded: Vec<(&str, &str)> = covering(&landings, tree.id, &tree.target)
-            .into_iter()
-            .filter_map(|landing| Some((landing.head.as_str(), landing.new_tip.as_deref()?)))
-            .collect();
-        if recorded.is_empty() {
-            return Ok(Vec::new());
-        }
-        // Of a commit that is not here any more nothing can be said.
-        let ids = recorded.iter().flat_map(|(head, tip)| [*head, *tip]);
-        let here = present(&ground.place, ids)?;
-        let known: Vec<_> = recorded
-            .into_iter()
-            .filter(|(head, tip)| here.contains(*head) && here.contains(*tip))
-            .collect();
-        let tips: Vec<&str> = known.iter().map(|(_, tip)| *tip).collect();
-        let mut heads = BTreeSet::new();
-        for target in &ground.targets {
-            let absent = lacking(&ground.place, target, &tips)?;
-            let stands = known.iter().filter(|(_, tip)| !absent.contains(*tip));
-            heads.extend(stands.map(|(head, _)| (*head).to_owned()));
-        }
-        Ok(heads.into_iter().collect())
+        ground.recorded = recorded_heads(tree, &landings, &ground)?;
+        ground.mind_taken_back(taken_back(&landings, &tree.target))?;
+        Ok(ground)
     }
 
     /// The commit that a tree started from, if a remote has it: the target here may be behind that.
@@ -171,7 +182,7 @@ impl Trees<'_> {
 
     /// How far a tree is ahead of its base and behind its target.
     pub(crate) fn distance(&self, tree: &Tree, head: &str) -> Result<(u64, u64), TreeError> {
-        let place = self.comparing(tree);
+        let place = Comparing::of(self.comparing(tree));
         let ahead = count(&place, &[&tree.base.commit], head)?;
         let behind = match self.target_tip(tree)? {
             Some(tip) => count(&place, &[head], &tip)?,
@@ -179,4 +190,34 @@ impl Trees<'_> {
         };
         Ok((ahead, behind))
     }
+}
+
+/// The heads that landings took whose commits are still on the target; a few processes for any number of landings.
+fn recorded_heads(
+    tree: &Tree,
+    landings: &[Landing],
+    ground: &Ground,
+) -> Result<Vec<String>, TreeError> {
+    let recorded: Vec<(&str, &str)> = covering(landings, tree.id, &tree.target)
+        .into_iter()
+        .filter_map(|landing| Some((landing.head.as_str(), landing.new_tip.as_deref()?)))
+        .collect();
+    if recorded.is_empty() {
+        return Ok(Vec::new());
+    }
+    // Of a commit that is not here any more nothing can be said.
+    let ids = recorded.iter().flat_map(|(head, tip)| [*head, *tip]);
+    let here = present(&ground.place, ids)?;
+    let known: Vec<_> = recorded
+        .into_iter()
+        .filter(|(head, tip)| here.contains(*head) && here.contains(*tip))
+        .collect();
+    let tips: Vec<&str> = known.iter().map(|(_, tip)| *tip).collect();
+    let mut heads = BTreeSet::new();
+    for target in &ground.targets {
+        let absent = lacking(&ground.place, &[target], &tips)?;
+        let stands = known.iter().filter(|(_, tip)| !absent.contains(*tip));
+        heads.extend(stands.map(|(head, _)| (*head).to_owned()));
+    }
+    Ok(heads.into_iter().collect())
 }

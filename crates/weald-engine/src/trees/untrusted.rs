@@ -3,7 +3,7 @@
 
 use weald_git::Commit;
 
-use super::inside::{ChangedFile, Look, Reply, Tips};
+use super::inside::{ChangedFile, Look, Reply, Tips, apart};
 
 /// How many refs, and as many changed paths, an answer may name.
 const MANY: usize = 20_000;
@@ -16,6 +16,9 @@ const MESSAGE: usize = 4096;
 
 /// No tree has more changes than this; sums of them don't overflow.
 const COUNT: u64 = u32::MAX as u64;
+
+/// No tree is larger than this; sums of sizes don't overflow.
+const BYTES: u64 = 1 << 50;
 
 /// The same answer with nothing in it that could be taken for something else; `None` if it makes no sense.
 pub(super) fn checked(reply: Reply) -> Option<Reply> {
@@ -36,6 +39,17 @@ pub(super) fn checked(reply: Reply) -> Option<Reply> {
     reply.aside.truncate(MANY);
     reply.ignored.retain(|path| is_path(path));
     reply.ignored.truncate(SOME);
+    if let Some(usage) = &mut reply.usage {
+        usage.bytes = usage.bytes.min(BYTES);
+        usage.shared = usage.shared.map(|shared| shared.min(BYTES));
+        usage.ranges = apart(std::mem::take(&mut usage.ranges));
+        usage.regenerable.retain(|folder| is_path(&folder.path));
+        usage.regenerable.truncate(SOME);
+        for folder in &mut usage.regenerable {
+            folder.bytes = folder.bytes.min(BYTES);
+            folder.frees = folder.frees.min(folder.bytes);
+        }
+    }
     reply.files.retain(is_file);
     reply.files.truncate(MANY);
     Some(reply)
@@ -55,6 +69,7 @@ fn checked_look(look: Look) -> Option<Look> {
         staged: look.staged.min(COUNT),
         unstaged: look.unstaged.min(COUNT),
         untracked: look.untracked.min(COUNT),
+        hidden: look.hidden.min(COUNT),
         conflicted: look.conflicted.min(COUNT),
         ignored: look.ignored.min(COUNT),
         stashed: look.stashed.min(COUNT),
@@ -70,7 +85,7 @@ fn checked_tips(mut tips: Tips) -> Tips {
     tips.refs
         .retain(|(name, id)| is_ref_name(name) && is_id(id));
     tips.refs.truncate(MANY);
-    for list in [&mut tips.stash, &mut tips.reflog] {
+    for list in [&mut tips.stash, &mut tips.reflog, &mut tips.worktrees] {
         list.retain(|id| is_id(id));
         list.truncate(SOME);
     }
@@ -90,6 +105,16 @@ pub(super) fn is_ref_name(name: &str) -> bool {
         && name
             .split('/')
             .all(|part| !part.is_empty() && !part.starts_with('.') && part.len() < 250)
+}
+
+/// A name of a ref that git would not object to, so that a file can be made of it without git.
+pub(super) fn is_simple_name(name: &str) -> bool {
+    let is_simple = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');
+    let is_part = |part: &str| {
+        let has_odd_end = part.ends_with('.') || part.ends_with(".lock");
+        !has_odd_end && !part.starts_with('-') && !part.contains("..")
+    };
+    is_ref_name(name) && name.chars().all(is_simple) && name.split('/').all(is_part)
 }
 
 /// Characters that change how others read.
@@ -145,10 +170,11 @@ mod tests {
             ],
             stash: vec![id.clone(); 5000],
             reflog: vec![String::new(), "--not".into(), id.clone()],
+            worktrees: vec!["--not".into()],
             staged: Some("HEAD".into()),
         };
         let tips = checked_tips(tips);
-        assert!(tips.refs.is_empty() && tips.staged.is_none());
+        assert!(tips.refs.is_empty() && tips.staged.is_none() && tips.worktrees.is_empty());
         assert_eq!((tips.stash.len(), tips.reflog), (SOME, vec![id]));
         let told = checked(Reply {
             error: Some(format!("\u{1b}]52;c;eA==\u{7}{}", "x".repeat(100_000))),
@@ -156,5 +182,31 @@ mod tests {
         });
         let told = told.unwrap().error.unwrap();
         assert!(!told.contains('\u{1b}') && told.chars().count() == MESSAGE);
+    }
+
+    #[test]
+    fn a_simple_name_is_one_that_git_takes() {
+        for name in ["refs/tree/1/HEAD", "refs/tree/1/heads/wt/a-b_c.d"] {
+            assert!(is_simple_name(name), "{name}");
+        }
+        let odd = [
+            "refs/a..b",
+            "refs/.a",
+            "refs/a.lock",
+            "refs/a.lock/b",
+            "refs/a.",
+            "refs//a",
+            "/refs",
+            "refs/a/",
+            "refs/-a",
+            "refs/a~1",
+            "refs/ä",
+            "refs/a@{b",
+            "refs/a\\b",
+            "refs/../a",
+        ];
+        for name in odd {
+            assert!(!is_simple_name(name), "{name}");
+        }
     }
 }

@@ -87,6 +87,13 @@ pub struct TreeView {
     pub problem: Option<String>,
 }
 
+impl TreeView {
+    /// Whether something else is where it was.
+    pub fn is_replaced(&self) -> bool {
+        !self.exists && self.tree.path.symlink_metadata().is_ok()
+    }
+}
+
 impl Trees<'_> {
     /// Every tree that is there or should be, by number, from what is known.
     pub fn list(&self) -> Result<Vec<TreeView>, TreeError> {
@@ -103,9 +110,12 @@ impl Trees<'_> {
         self.known(tree)
     }
 
-    /// Looks at one tree: imports, lets main's branch follow, refreshes the target inside.
+    /// Looks at one tree: imports, lets main's branch follow, refreshes the target inside. What took its place is refused:
+    /// nothing that could be shown is about the tree that was asked for.
     pub fn look(&self, name: Option<&str>) -> Result<TreeView, TreeError> {
-        self.look_at(self.named(name)?)
+        let tree = self.named(name)?;
+        self.refuse_replaced(&tree)?;
+        self.look_at(tree)
     }
 
     pub(crate) fn look_at(&self, tree: Tree) -> Result<TreeView, TreeError> {
@@ -146,10 +156,8 @@ impl Trees<'_> {
             Some(head) if ahead > 0 => self.landed(&tree, head)?,
             _ => None,
         };
-        let changed = look.staged + look.unstaged + look.untracked + look.conflicted > 0
-            || look.operation.is_some();
         let seen = Seen {
-            dirty: Dirty::Known(changed),
+            dirty: Dirty::Known(look.is_changed()),
             look,
             ahead,
             behind,
@@ -178,6 +186,10 @@ impl Trees<'_> {
         let seen: Option<Seen> = text.and_then(|text| serde_json::from_str(&text).ok());
         let opened = self.opened(&tree);
         let exists = matches!(opened, Ok(_) | Err(TreeError::Damaged { .. }));
+        let problem = match &opened {
+            Err(error @ TreeError::Replaced { .. }) => Some(error.to_string()),
+            _ => None,
+        };
         let unimported = exists && tree.kind == TreeKind::Sealed && {
             let recorded = tree.head.as_deref().unwrap_or(&tree.base.commit);
             let head = opened.ok().and_then(|(_, door)| peek_head(&door));
@@ -192,7 +204,7 @@ impl Trees<'_> {
             unimported,
             status_at: seen.as_ref().map(|seen| seen.status_at),
             look: seen.map(|seen| seen.look),
-            problem: None,
+            problem,
             tree,
         }
     }

@@ -133,6 +133,7 @@ impl Trees<'_> {
         Request {
             git_dir: site.git_dir.clone(),
             work_tree: site.path.clone(),
+            main: self.place.repository().common_dir().to_owned(),
             home: self.host.home.clone(),
             smudges_lfs: self.config.text("tree.lfs") == "smudge",
             job,

@@ -4,13 +4,15 @@
 //! is a copy. It gets no refresh token: those are good for one use, and the user's own login would end with it.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
 use weald_core::agent::Usage;
 
 use super::seeding::Seed;
 use super::text::word;
-use super::{Brief, Driver, DriverError, Input, Observed, Start, Variable, program, text};
+use super::{Brief, Driver, DriverError, Input, Observed, Start, TOOLS, Variable, program, text};
+use crate::claude_plugin;
 
 const NAME: &str = "claude";
 
@@ -18,7 +20,9 @@ const NAME: &str = "claude";
 const STATE: &str = "CLAUDE_CONFIG_DIR";
 
 /// What is copied of the user's folder at each start.
-const FILES: [&str; 2] = ["settings.json", "CLAUDE.md"];
+const FILES: [&str; 2] = [SETTINGS, "CLAUDE.md"];
+
+const SETTINGS: &str = "settings.json";
 
 /// What is copied of it once.
 const FOLDERS: [&str; 4] = ["agents", "commands", "skills", "output-styles"];
@@ -63,18 +67,22 @@ impl Driver for Claude {
     }
 
     fn start(&self, brief: &Brief<'_>) -> Result<Start, DriverError> {
-        let mut command: Vec<OsString> = [
-            NAME,
-            "-p",
-            "--output-format",
-            "stream-json",
-            "--input-format",
-            "stream-json",
-            "--verbose",
-            "--dangerously-skip-permissions",
-        ]
-        .map(OsString::from)
-        .into();
+        let mut command: Vec<OsString> = vec![NAME.into(), "-p".into()];
+        if brief.with_tools {
+            // It takes words until the next flag.
+            command.extend(["--mcp-config".into(), tools(brief).to_string().into()]);
+        }
+        command.extend(
+            [
+                "--output-format",
+                "stream-json",
+                "--input-format",
+                "stream-json",
+                "--verbose",
+                "--dangerously-skip-permissions",
+            ]
+            .map(OsString::from),
+        );
         if let Some(model) = brief.model {
             command.extend(["--model", model].map(OsString::from));
         }
@@ -123,6 +131,29 @@ impl Driver for Claude {
     }
 }
 
+/// weald's tools, beside the servers of the user's own. Claude Code leaves out a plugin's server that is started by the
+/// very same words, so it is called as the user's plugin calls it: else its tools would be there twice.
+fn tools(brief: &Brief<'_>) -> Value {
+    let (name, arguments) = TOOLS;
+    let settings = users_folder(brief).map(|folder| folder.join(SETTINGS));
+    let named = settings.and_then(|settings| claude_plugin::program_in(&settings));
+    let program = named.as_deref().unwrap_or(name);
+    // They are few: its model is to see them without a search.
+    let server = json!({"command": program, "args": arguments, "alwaysLoad": true});
+    json!({"mcpServers": {name: server}})
+}
+
+/// The folder that the user named for its state.
+fn named_folder(brief: &Brief<'_>) -> Option<PathBuf> {
+    let named = (brief.variable)(STATE).filter(|folder| !folder.is_empty());
+    named.map(PathBuf::from)
+}
+
+/// Where the user's own settings are.
+fn users_folder(brief: &Brief<'_>) -> Option<PathBuf> {
+    named_folder(brief).or_else(|| Some(brief.user_home?.join(".claude")))
+}
+
 /// A message as a line of its input.
 fn message(text: &str) -> Vec<u8> {
     let content = [json!({"type": "text", "text": text})];
@@ -144,10 +175,7 @@ fn seed(brief: &Brief<'_>) -> Result<Vec<String>, DriverError> {
             login.shift_remove("refreshToken");
         }
     })?;
-    let beside = match (brief.variable)(STATE).filter(|folder| !folder.is_empty()) {
-        Some(folder) => Some(folder.into()),
-        None => brief.user_home.map(std::path::PathBuf::from),
-    };
+    let beside = named_folder(brief).or_else(|| brief.user_home.map(PathBuf::from));
     if let Some(beside) = beside.filter(|beside| beside != brief.home) {
         seed.fields(&beside.join(STATE_FILE), STATE_FILE, &STATE_FIELDS)?;
     }

@@ -6,12 +6,13 @@
 use std::ffi::OsString;
 use std::sync::Mutex;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use weald_core::agent::Usage;
 
 use super::seeding::Seed;
 use super::text::word;
-use super::{Brief, Driver, DriverError, Input, Observed, Start, Variable, program, text};
+use super::{Brief, Driver, DriverError, Input, Observed, Start, TOOLS, Variable, program, text};
+use crate::identity::KNOWN_BY;
 
 const NAME: &str = "codex";
 
@@ -47,6 +48,9 @@ impl Driver for Codex {
         command.push(brief.tree.into());
         command.push("--skip-git-repo-check".into());
         command.push("--dangerously-bypass-approvals-and-sandbox".into());
+        if brief.with_tools {
+            command.extend(tools());
+        }
         if let Some(model) = brief.model {
             command.extend(["--model", model].map(OsString::from));
         }
@@ -105,6 +109,19 @@ impl Driver for Codex {
     fn say(&self, _text: &str) -> Option<Vec<u8>> {
         None
     }
+}
+
+/// weald's tools, beside the servers of the user's own. It passes a server only the variables that are named.
+fn tools() -> impl Iterator<Item = OsString> {
+    let (program, arguments) = TOOLS;
+    let settings = [
+        format!("command={}", json!(program)),
+        format!("args={}", json!(arguments)),
+        format!("env_vars={}", json!(KNOWN_BY)),
+    ];
+    let words = settings.map(|setting| format!("mcp_servers.{program}.{setting}"));
+    let words = words.into_iter().flat_map(|word| ["-c".to_owned(), word]);
+    words.map(OsString::from)
 }
 
 impl Codex {

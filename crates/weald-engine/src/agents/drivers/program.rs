@@ -1,9 +1,9 @@
 //! Whether a driver's program is there, so that nothing is begun that can't run.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use super::{DriverError, Variable};
+use crate::files::is_program;
 
 /// Errors when no folder of the search path has the program.
 pub(super) fn require(
@@ -12,16 +12,10 @@ pub(super) fn require(
     variable: &Variable<'_>,
 ) -> Result<(), DriverError> {
     let path = variable("PATH").unwrap_or_default();
-    let is_there = |folder: &Path| {
-        folder
-            .join(program)
-            .metadata()
-            .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
-    };
     if path
         .to_string_lossy()
         .split(':')
-        .any(|folder| is_there(Path::new(folder)))
+        .any(|folder| is_program(&Path::new(folder).join(program)))
     {
         return Ok(());
     }

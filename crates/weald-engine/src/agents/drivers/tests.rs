@@ -17,6 +17,7 @@ struct Ground {
     prompt: String,
     model: Option<&'static str>,
     conversation: Option<&'static str>,
+    with_tools: bool,
     arguments: Vec<OsString>,
 }
 
@@ -31,6 +32,7 @@ impl Ground {
             prompt: "fix {tree} it".to_owned(),
             model: None,
             conversation: None,
+            with_tools: false,
             arguments: Vec::new(),
         }
     }
@@ -63,6 +65,7 @@ impl Ground {
             user_home: Some(&user),
             model: self.model,
             conversation: self.conversation,
+            with_tools: self.with_tools,
             arguments: &self.arguments,
             variable: &|_| None,
         })
@@ -403,4 +406,61 @@ fn the_built_in_drivers_are_known_by_their_names_and_nothing_else_is() {
         assert!(has_driver(make().name()));
     }
     assert!(!has_driver(COMMAND) && !has_driver("sh"));
+}
+
+#[test]
+fn weald_s_tools_come_by_the_command_line_alone() {
+    let mut ground = Ground::new();
+    ground.with_tools = true;
+    let words = ground.words(&*driver("", Some("claude"), &[]));
+    let at = words
+        .iter()
+        .position(|word| word == "--mcp-config")
+        .unwrap();
+    let given: Value = serde_json::from_str(&words[at + 1]).unwrap();
+    let server = json!({"command": "weald", "args": ["mcp"], "alwaysLoad": true});
+    assert_eq!(given, json!({"mcpServers": {"weald": server}}));
+    // It takes words until the next flag.
+    assert!(words[at + 2].starts_with("--"), "{words:?}");
+    // As the user's plugin calls it: Claude Code takes what is called the same for the same.
+    let (market, program) = (ground.at("market"), ground.at("bin/weald"));
+    let (folder, program) = (market.display(), program.display());
+    let settings = format!(
+        r#"{{"enabledPlugins": {{"weald@weald": true}}, "extraKnownMarketplaces": {{"weald": {{"source": {{"path": "{folder}"}}}}}}}}"#
+    );
+    ground.put("user/.claude/settings.json", &settings);
+    let servers = format!(r#"{{"mcpServers": {{"weald": {{"command": "{program}"}}}}}}"#);
+    ground.put("market/plugins/weald/.mcp.json", &servers);
+    let called = |ground: &Ground| ground.words(&*driver("", Some("claude"), &[]))[at + 1].clone();
+    assert!(
+        called(&ground).contains("\"command\":\"weald\""),
+        "it is not there"
+    );
+    ground.put("bin/weald", "");
+    let may_run = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(ground.at("bin/weald"), may_run).unwrap();
+    assert!(called(&ground).contains(&format!("\"command\":\"{program}\"")));
+    ground.put(
+        "user/.claude/settings.json",
+        &settings.replace("true", "false"),
+    );
+    assert!(
+        called(&ground).contains("\"command\":\"weald\""),
+        "it is off"
+    );
+    let words = ground.words(&*driver("", Some("codex"), &[])).join(" ");
+    assert!(
+        words.contains(r#"-c mcp_servers.weald.command="weald""#),
+        "{words}"
+    );
+    assert!(
+        words.contains(r#"-c mcp_servers.weald.args=["mcp"]"#),
+        "{words}"
+    );
+    assert!(words.contains("WEALD_BROKER_SECRET"), "{words}");
+    ground.with_tools = false;
+    for name in ["claude", "codex"] {
+        let words = ground.words(&*driver("", Some(name), &[])).join(" ");
+        assert!(!words.contains("mcp"), "{words}");
+    }
 }

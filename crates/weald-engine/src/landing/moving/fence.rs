@@ -103,6 +103,15 @@ impl Trees<'_> {
         Ok(Commit::parse(&text).map(|id| id.as_str().to_owned()))
     }
 
+    /// The newest token that git knows of.
+    pub(crate) fn fence_token(&self) -> Result<Option<Token>, LandError> {
+        let token = match self.fence()? {
+            Some(blob) => self.token_in(&blob)?,
+            None => None,
+        };
+        Ok(token.map(Token))
+    }
+
     fn token_in(&self, blob: &str) -> Result<Option<u64>, LandError> {
         let common = self.place.repository().common_dir();
         let read = Git::new(common, "cat-file").args(["blob", blob]).output()?;

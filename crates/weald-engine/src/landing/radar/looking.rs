@@ -59,6 +59,7 @@ impl Trees<'_> {
             haves,
             snapshot: Some(wish),
             partial: vault.main_is_partial().then(|| vault.path().to_owned()),
+            lent: None,
         };
         let visit = self.visit(tree.name.as_str(), site, Access::Read, job)?;
         let reply = self.receive_into(repository, tree, visit)?;

@@ -1,6 +1,6 @@
 //! Trees of gates whose process is gone.
 
-use super::{Round, Severity};
+use super::{Code, Round, Severity};
 
 impl Round<'_, '_> {
     /// The next gate deletes them, too.
@@ -8,7 +8,7 @@ impl Round<'_, '_> {
         let trees = self.trees;
         for path in trees.abandoned_gate_trees() {
             let what = format!("{} is left from a gate that was killed", path.display());
-            self.found("leftover", Severity::Info, what, "delete it", || {
+            self.found(Code::Leftover, Severity::Info, what, "delete it", || {
                 trees.clear_gate_tree(&path)
             });
         }

@@ -5,7 +5,7 @@ use std::io;
 use weald_core::landing::{Landing, LandingStatus};
 use weald_core::session::ProcessState;
 
-use super::{Round, Severity};
+use super::{Code, Round, Severity};
 use crate::landing::{LandError, Lease, LeftoverKind};
 use crate::trees::{TreeError, Trees};
 
@@ -34,7 +34,7 @@ impl Round<'_, '_> {
                 landing.id, landing.tree, landing.target
             );
             let would = "complete its task, and let its tree go as configured";
-            self.found("landing_unsettled", Severity::Warn, what, would, || {
+            self.found(Code::LandingUnsettled, Severity::Warn, what, would, || {
                 alone(trees, |lease| trees.recover_landings(lease).map(drop))
             });
         }
@@ -49,7 +49,7 @@ impl Round<'_, '_> {
                     left.landing
                 );
                 let would = format!("look at it; if nothing in it is yours: rm -r {place}");
-                self.told("landing_leftover", Severity::Warn, what, would);
+                self.told(Code::LandingLeftover, Severity::Warn, what, would);
                 continue;
             }
             let what = format!(
@@ -58,7 +58,7 @@ impl Round<'_, '_> {
                 left.landing
             );
             let would = "put back what it holds, and delete it";
-            self.found("landing_leftover", Severity::Warn, what, would, || {
+            self.found(Code::LandingLeftover, Severity::Warn, what, would, || {
                 alone(trees, |_| trees.clear_leftover(&left))
             });
         }
@@ -69,7 +69,7 @@ impl Round<'_, '_> {
             let name = stash.split(':').next().unwrap_or_default().to_owned();
             let what = format!("changes that were in a landing's way are in the stash ({stash})");
             let would = format!("git stash pop --index {name}, in the checkout that they are of");
-            self.told("landing_stash", Severity::Info, what, would);
+            self.told(Code::LandingStash, Severity::Info, what, would);
         }
         Ok(())
     }
@@ -87,7 +87,7 @@ impl Round<'_, '_> {
                 "if that process is gone: weald queue recover {}",
                 landing.id
             );
-            self.told("landing_unfinished", Severity::Error, what, would);
+            self.told(Code::LandingUnfinished, Severity::Error, what, would);
             return;
         }
         if state == Some(ProcessState::Running) {
@@ -98,9 +98,13 @@ impl Round<'_, '_> {
             landing.id, landing.tree, landing.target
         );
         let would = "bring it to its end if it is on the way there, else take it back";
-        self.found("landing_unfinished", Severity::Error, what, would, || {
-            alone(trees, |lease| trees.recover_landing(lease, landing.id))
-        });
+        self.found(
+            Code::LandingUnfinished,
+            Severity::Error,
+            what,
+            would,
+            || alone(trees, |lease| trees.recover_landing(lease, landing.id)),
+        );
     }
 }
 

@@ -2,7 +2,7 @@
 
 use weald_core::tree::Tree;
 
-use super::{Round, Severity, TreeError};
+use super::{Code, Round, Severity, TreeError};
 
 impl Round<'_, '_> {
     /// After everything else: a tree may have been finished, taken back or moved by a repair.
@@ -15,7 +15,7 @@ impl Round<'_, '_> {
                 lease.tree,
                 lease.repository.display()
             );
-            self.found("ports_stale", Severity::Info, what, "free them", || {
+            self.found(Code::PortsStale, Severity::Info, what, "free them", || {
                 trees.clear_lease(cell)
             });
         }
@@ -39,7 +39,7 @@ impl Round<'_, '_> {
             tree.name
         );
         self.found(
-            "ports_lost",
+            Code::PortsLost,
             Severity::Warn,
             what,
             "take them again, or others",

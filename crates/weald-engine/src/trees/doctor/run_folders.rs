@@ -1,6 +1,6 @@
 //! Folders of runs whose process is gone.
 
-use super::{Round, Severity};
+use super::{Code, Round, Severity};
 
 impl Round<'_, '_> {
     /// The next run deletes them, too.
@@ -8,7 +8,7 @@ impl Round<'_, '_> {
         let trees = self.trees;
         for path in trees.abandoned_run_folders() {
             let what = format!("{} is left from a run that was killed", path.display());
-            self.found("leftover", Severity::Info, what, "delete it", || {
+            self.found(Code::Leftover, Severity::Info, what, "delete it", || {
                 trees.clear_run_folder(&path)
             });
         }

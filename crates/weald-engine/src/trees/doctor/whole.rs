@@ -1,95 +1,52 @@
-//! Checks that are not about one tree: registrations, bindings, leftovers, branches.
+//! Checks of records against each other: tasks and trees, sessions and trees, agents and processes, branches.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::path::Path;
 
-use weald_core::store::{Durability, TaskFilter};
-use weald_core::tree::{Tree, TreeKind, TreeStatus};
+use weald_core::id::TaskId;
+use weald_core::name::TreeName;
+use weald_core::store::{AgentFilter, Durability, SessionSet, TaskFilter};
+use weald_core::tree::{Tree, TreeStatus};
 use weald_core::tree_rules::TreeInput;
+use weald_git::set_aside;
 
-use super::{Round, Severity};
-use crate::marker::TreeNote;
+use super::{Code, Round, Severity};
 use crate::trees::{TreeError, at};
 
 impl Round<'_, '_> {
-    /// Entries in `worktrees/`: ours without a tree go, broken ones of others are told.
-    pub(super) fn check_registrations(&mut self) -> Result<(), TreeError> {
-        let trees = self.trees;
-        let known = trees.records()?;
-        let registrations = trees.registrations();
-        for entry in registrations.list().unwrap_or_default() {
-            let Some(note) = TreeNote::of(&entry) else {
-                if entry.dot_git.is_none() || entry.head.is_none() {
-                    let what = format!("worktrees/{} is broken and not weald's", entry.name);
-                    let would = format!(
-                        "look at it, then delete {}",
-                        registrations.directory(&entry.name).display()
-                    );
-                    self.told("foreign_broken", Severity::Warn, what, would);
-                }
-                continue;
-            };
-            let owner = known.iter().find(|tree| tree.id == note.tree);
-            let wanted = owner.is_some_and(|tree| {
-                let in_trash = tree.status == TreeStatus::Trashed && tree.kind == TreeKind::Linked;
-                let unfinished = tree.status == TreeStatus::Creating || tree.removing;
-                (tree.is_live() && tree.registration.as_deref() == Some(&entry.name))
-                    || in_trash
-                    || unfinished
-            });
-            if !wanted && owner.is_some() {
-                let what = format!("worktrees/{} belongs to a tree that is gone", entry.name);
-                self.found(
-                    "registration_stale",
-                    Severity::Info,
-                    what,
-                    "remove it",
-                    || {
-                        registrations
-                            .remove(&entry.name)
-                            .map_err(at(&registrations.directory(&entry.name)))
-                    },
-                );
-            }
-        }
-        Ok(())
-    }
-
     /// Tasks and trees that don't agree on each other.
     pub(super) fn check_bindings(&mut self) -> Result<(), TreeError> {
         let trees = self.trees;
         let known = trees.records()?;
         let tasks = trees.engine.look(|tx| tx.tasks(&TaskFilter::default()))?;
+        // An older tree of the name may have come back from the trash, so every one of them counts.
+        let live = || known.iter().filter(|tree| tree.is_live());
+        let of_trees: HashSet<(Option<&TreeName>, Option<&TaskId>)> = live()
+            .map(|tree| (Some(&tree.name), tree.task.as_ref()))
+            .collect();
+        let of_tasks: HashSet<(Option<&TreeName>, Option<&TaskId>)> = tasks
+            .iter()
+            .map(|task| (task.worktree.as_ref(), Some(&task.id)))
+            .collect();
         for task in tasks.iter().filter(|task| task.worktree.is_some()) {
-            // An older tree of the name may have come back from the trash, so every one of them is looked at.
-            let is_its_own = known.iter().any(|tree| {
-                tree.is_live()
-                    && task.worktree.as_ref() == Some(&tree.name)
-                    && tree.task.as_ref() == Some(&task.id)
-            });
-            if is_its_own {
+            if of_trees.contains(&(task.worktree.as_ref(), Some(&task.id))) {
                 continue;
             }
             let what = format!("task {} names a tree that is not its own", task.id);
             self.found(
-                "binding_dangling",
+                Code::BindingDangling,
                 Severity::Warn,
                 what,
                 "unbind it",
                 || trees.unbind(&task.id).map(drop),
             );
         }
-        for tree in known
-            .iter()
-            .filter(|tree| tree.is_live() && tree.task.is_some())
-        {
-            let agrees = tasks.iter().any(|task| {
-                Some(&task.id) == tree.task.as_ref() && task.worktree.as_ref() == Some(&tree.name)
-            });
-            if !agrees {
+        for tree in live().filter(|tree| tree.task.is_some()) {
+            if !of_tasks.contains(&(Some(&tree.name), tree.task.as_ref())) {
                 let what = format!("tree {} names a task that has another tree", tree.name);
                 self.found(
-                    "binding_dangling",
+                    Code::BindingDangling,
                     Severity::Warn,
                     what,
                     "unbind it",
@@ -104,99 +61,101 @@ impl Round<'_, '_> {
         Ok(())
     }
 
-    /// Things in the making that nobody makes any more.
-    pub(super) fn check_leftovers(&mut self) -> Result<(), TreeError> {
-        let trees = self.trees;
-        let workshop = trees.workshop();
-        let old: Vec<PathBuf> = fs::read_dir(&workshop)
-            .map(|entries| entries.flatten().map(|entry| entry.path()).collect())
-            .unwrap_or_default();
-        let known = trees.records()?;
-        let may_live = |tree: &Tree| {
-            let is_making = tree.status == TreeStatus::Creating;
-            let worker = tree.worker.as_ref();
-            worker.map_or(is_making, |worker| trees.may_live(worker))
-        };
-        let old = old.into_iter();
-        for path in old.filter(|path| is_abandoned(path, &known, may_live)) {
-            let what = format!("{} is left from something unfinished", path.display());
-            self.found("leftover", Severity::Info, what, "delete it", || {
-                let gone = match path.is_dir() {
-                    true => fs::remove_dir_all(&path),
-                    false => fs::remove_file(&path),
-                };
-                gone.map_err(at(&path))
-            });
-        }
-        for lock in trees.vault().stale_locks() {
-            let what = format!("{} is left from a git that was killed", lock.display());
-            self.found("leftover", Severity::Info, what, "delete it", || {
-                fs::remove_file(&lock).map_err(at(&lock))
-            });
-        }
-        let packs = trees.place.repository().common_dir().join("objects/pack");
-        let keeps = fs::read_dir(&packs).into_iter().flatten().flatten();
-        for keep in keeps.map(|entry| entry.path()) {
-            let is_keep = keep.extension().is_some_and(|kind| kind == "keep");
-            if is_keep && weald_git::is_stale_keep(&keep) {
-                let what = format!("{} holds a pack for an import that ended", keep.display());
-                self.found("leftover", Severity::Info, what, "delete it", || {
-                    fs::remove_file(&keep).map_err(at(&keep))
-                });
-            }
-        }
-        Ok(())
-    }
-
-    /// Live trees whose branch in main is gone.
+    /// Live trees whose branch in main is gone, or holds nothing after a power cut.
     pub(super) fn check_branches(&mut self) -> Result<(), TreeError> {
         let trees = self.trees;
+        let repository = trees.place.repository();
         for tree in trees
             .records()?
             .iter()
             .filter(|tree| tree.is_live() && !tree.removing)
         {
             let full = format!("refs/heads/{}", tree.branch);
-            if trees.place.repository().resolve(&full)?.is_none() && trees.site(tree).is_ok() {
-                let what = format!("branch {} of tree {} is gone", tree.branch, tree.name);
-                self.found("branch_lost", Severity::Warn, what, "make it again", || {
-                    trees.reinstate_missing_branch(tree)
-                });
+            if repository.resolve(&full)?.is_some() || trees.site(tree).is_err() {
+                continue;
             }
+            let file = repository.common_dir().join(&full);
+            let is_there = file.symlink_metadata().is_ok() && !repository.has_reftable();
+            let state = if is_there {
+                "names no commit"
+            } else {
+                "is gone"
+            };
+            let what = format!("branch {} of tree {} {state}", tree.branch, tree.name);
+            let would = "make it again where it was when the tree was last looked at";
+            let repair = || {
+                if file.is_dir() {
+                    return Err(at(&file)(io::Error::other("a directory is in the way")));
+                }
+                if is_there {
+                    set_aside(&file, &trees.aside()).map_err(at(&file))?;
+                }
+                trees.reinstate_missing_branch(tree)
+            };
+            self.ledger
+                .found(Code::BranchLost, Severity::Warn, what, would, repair)
+                .of(tree);
         }
         Ok(())
     }
-}
 
-/// What the first word of a name in the workshop says about the number after it.
-const OF_PROCESSES: [&str; 4] = ["registration", "removed", "branch", "visit"];
-const LOCKS_OF_TREES: [&str; 3] = ["snapshot", "setup", "recreate"];
-
-/// Something in the workshop that nobody works on: its process is gone, or it is a free lock of a tree that is gone, or
-/// the index of a tree that nobody makes. Anything else is, after an hour.
-fn is_abandoned(path: &Path, known: &[Tree], may_live: impl Fn(&Tree) -> bool) -> bool {
-    let name = path
-        .file_name()
-        .and_then(|name| name.to_str())
-        .unwrap_or_default();
-    let mut words = name.split(['-', '.']);
-    let (kind, number) = (words.next().unwrap_or_default(), words.next());
-    let number = number.and_then(|number| number.parse::<u64>().ok());
-    let tree = || known.iter().find(|tree| Some(tree.id.0) == number);
-    match number {
-        Some(pid) if OF_PROCESSES.contains(&kind) => !Path::new(&format!("/proc/{pid}")).exists(),
-        Some(_) if LOCKS_OF_TREES.contains(&kind) => {
-            !tree().is_some_and(|tree| tree.is_live() || may_live(tree)) && is_free(path)
-        }
-        Some(_) if kind == "index" => !tree().is_some_and(may_live),
-        _ => {
-            let modified = path.symlink_metadata().and_then(|found| found.modified());
-            modified.is_ok_and(|time| time.elapsed().is_ok_and(|age| age.as_secs() > 3600))
+    /// Two records of one directory: whatever is done to one is done to the other.
+    pub(super) fn check_paths(&mut self, known: &[Tree]) {
+        let mut holders: HashMap<&Path, &Tree> = HashMap::new();
+        for tree in known.iter().filter(|tree| tree.is_live()) {
+            let Some(other) = holders.insert(&tree.path, tree) else {
+                continue;
+            };
+            let what = format!(
+                "{} is the directory of tree {} ({}) and of tree {} ({})",
+                tree.path.display(),
+                other.name,
+                other.id,
+                tree.name,
+                tree.id
+            );
+            let would = "take a copy of weald's private folder, then: weald doctor --rebuild --fix";
+            self.ledger
+                .told(Code::PathTwice, Severity::Error, what, would.to_owned())
+                .of(tree);
         }
     }
-}
 
-/// Whether nobody holds a lock.
-fn is_free(path: &Path) -> bool {
-    fs::File::open(path).is_ok_and(|file| file.try_lock().is_ok())
+    /// Sessions in trees that are gone, and agents that nobody watches over.
+    pub(super) fn check_sessions(&mut self) -> Result<(), TreeError> {
+        let trees = self.trees;
+        let known = trees.records()?;
+        let has_tree = |name: &TreeName| {
+            let here = |tree: &&Tree| tree.is_live() || tree.status == TreeStatus::Creating;
+            known.iter().filter(here).any(|tree| tree.name == *name)
+        };
+        let sessions = trees.engine.look(|tx| tx.sessions(SessionSet::Open))?;
+        for session in sessions {
+            let Some(tree) = session.tree.as_ref().filter(|tree| !has_tree(tree)) else {
+                continue;
+            };
+            let what = format!("session {} is in tree {tree}, which is gone", session.name);
+            let would = format!("when it has ended: weald session end {}", session.name);
+            self.told(Code::SessionDangling, Severity::Info, what, would);
+        }
+        let open = AgentFilter {
+            open: true,
+            task: None,
+        };
+        let agents = trees.engine.look(|tx| tx.agents(&open))?;
+        for agent in agents.iter().filter(|one| trees.engine.is_orphaned(one)) {
+            let what = format!(
+                "agent {} of task {} is on record as {}, but its supervisor is gone",
+                agent.id, agent.task, agent.status
+            );
+            let would = "record the crash and give its task back";
+            self.found(Code::AgentOrphaned, Severity::Warn, what, would, || {
+                let reaped = trees.engine.reap_agents();
+                reaped
+                    .map(drop)
+                    .map_err(|error| at(trees.place.private())(io::Error::other(error.to_string())))
+            });
+        }
+        Ok(())
+    }
 }

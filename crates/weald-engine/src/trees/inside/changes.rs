@@ -22,6 +22,26 @@ pub struct ChangedFile {
     pub deleted: Option<u64>,
 }
 
+/// How `git status` is asked.
+pub(super) const STATUS: [&str; 7] = [
+    "--porcelain=v2",
+    "--branch",
+    "-z",
+    "--untracked-files=all",
+    "--ignored=matching",
+    "--no-renames",
+    "--ignore-submodules=none",
+];
+
+/// The path in a line of it that says that a file differs from the index.
+pub(super) fn unstaged_path(line: &[u8]) -> Option<&[u8]> {
+    let fields: Vec<_> = line.splitn(9, |byte| *byte == b' ').collect();
+    match fields[..] {
+        [b"1", [_, state], .., path] if *state != b'.' => Some(path),
+        _ => None,
+    }
+}
+
 /// The tree against its HEAD.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
@@ -33,6 +53,8 @@ pub(super) struct Changes {
     pub paths: Vec<Vec<u8>>,
     /// The same, only those unknown to git.
     pub untracked: Vec<Vec<u8>>,
+    /// Paths of changed files that git was told not to look at.
+    pub hidden: Vec<Vec<u8>>,
     /// What git ignores; directories end with a slash.
     pub ignored: Vec<Vec<u8>>,
     /// What HEAD holds.
@@ -44,18 +66,7 @@ pub(super) struct Changes {
 impl Request {
     /// Asks git what changed.
     pub(super) fn changes(&self) -> Result<Changes, InsideError> {
-        let answer = self
-            .git("status")
-            .args([
-                "--porcelain=v2",
-                "--branch",
-                "-z",
-                "--untracked-files=all",
-                "--ignored=matching",
-                "--no-renames",
-                "--ignore-submodules=none",
-            ])
-            .run()?;
+        let answer = self.status(&self.git_dir.join("index"))?.run()?;
         let mut changes = Changes::default();
         for line in answer
             .split(|byte| *byte == 0)
@@ -63,6 +74,9 @@ impl Request {
         {
             changes.take(line);
         }
+        let is_sha256 = changes.head.as_ref().is_some_and(|head| head.len() == 64);
+        changes.hidden = self.hidden(is_sha256)?;
+        changes.look.hidden = changes.hidden.len() as u64;
         Ok(changes)
     }
 }
@@ -72,6 +86,12 @@ impl Changes {
     pub(super) fn state(&self) -> Vec<u8> {
         let head = self.head.clone().unwrap_or_default().into_bytes();
         [head, self.lines.clone()].join(&b'\n')
+    }
+
+    /// Everything that differs from HEAD, seen by git or hidden from it, each path once.
+    pub(super) fn all_paths(&self) -> BTreeSet<&[u8]> {
+        let all = self.paths.iter().chain(&self.hidden);
+        all.map(Vec::as_slice).collect()
     }
 
     fn take(&mut self, line: &[u8]) {

@@ -162,6 +162,7 @@ mod tests {
         let request = Request {
             git_dir: root.join(".git"),
             work_tree: root.to_owned(),
+            main: root.join(".git"),
             home: None,
             smudges_lfs: false,
             job: Job::Fingerprint(unless.clone()),

@@ -1,16 +1,13 @@
 //! Looking, and sending what the vault lacks.
 
-use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::AsFd;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use weald_git::{Commit, Git, Reference};
+use weald_git::{Commit, Git, Reference, list_plain_tips};
 
 use super::changes::Changes;
 use super::snapshot::Made;
-use super::stream::quoted;
 use super::{
     InsideError, Look, Reply, Request, SnapshotForm, SnapshotWish, Tips, read_capped, say, scratch,
 };
@@ -20,6 +17,9 @@ const REFLOG_LIMIT: u64 = 4 << 20;
 
 /// The longest HEAD that is read without git.
 const HEAD_LIMIT: u64 = 4096;
+
+/// How many worktrees in a tree are looked at.
+const WORKTREES: usize = 500;
 
 /// How many entries of HEAD's reflog are sent.
 const REFLOG_ENTRIES: usize = 500;
@@ -34,6 +34,7 @@ impl Request {
         let unless = snapshot.and_then(|wish| wish.unless.as_ref());
         // Before anything is read: what changes later shows in the next walk.
         let walk = unless.map(|unless| (self.walk(unless), unless));
+        let touched_at = self.touched_at();
         let changes = self.changes()?;
         let tips = match snapshot {
             // Nothing but HEAD is merged.
@@ -46,13 +47,19 @@ impl Request {
             Some(wish) => self.make_snapshot(&changes, wish)?,
             None => None,
         };
+        let changed = self.named(&changes);
         say(&Reply {
             look: Some(look.clone()),
             tips: Some(tips.clone()),
             snapshot: made.as_ref().map(|made| made.commit.clone()),
-            paths: made
-                .as_ref()
-                .map_or(Vec::new(), |made| made.left_out.clone()),
+            truncated: snapshot.is_none()
+                && changed.len() < changes.paths.len() + changes.hidden.len(),
+            paths: match (&made, snapshot) {
+                (Some(made), _) => made.left_out.clone(),
+                (None, Some(_)) => Vec::new(),
+                (None, None) => changed,
+            },
+            touched_at,
             fingerprint: walk.and_then(|(walk, unless)| walk.fingerprint(&changes.ignored, unless)),
             ignored: match unless {
                 Some(_) => changes
@@ -126,19 +133,19 @@ impl Request {
             input.push_str(&format!("\n^{have}"));
         }
         input.push('\n');
-        let mut stores = Vec::new();
-        quoted(&mut stores, self.objects().as_os_str().as_bytes());
-        if let Some(made) = made {
-            stores.push(b':');
-            let objects = made.repository.join("objects");
-            quoted(&mut stores, objects.as_os_str().as_bytes());
-        }
+        let objects = self.objects();
+        let of_made = made.map(|made| made.repository.join("objects"));
+        let stores: Vec<&Path> = of_made
+            .iter()
+            .chain([&objects])
+            .map(PathBuf::as_path)
+            .collect();
+        let stores = self.stores(&stores);
         let own = scratch()?.join("objects");
         let git = |name: &str| {
-            self.git(name).env("GIT_OBJECT_DIRECTORY", &own).env(
-                "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-                OsStr::from_bytes(&stores),
-            )
+            self.git(name)
+                .env("GIT_OBJECT_DIRECTORY", &own)
+                .env("GIT_ALTERNATE_OBJECT_DIRECTORIES", &stores)
         };
         let mut pack = git("pack-objects").args(["--stdout", "-q", "--delta-base-offset"]);
         if besides.is_empty() {
@@ -159,7 +166,7 @@ impl Request {
         }
     }
 
-    fn complete(&self, changes: &Changes, tips: &Tips) -> Result<Look, InsideError> {
+    pub(super) fn complete(&self, changes: &Changes, tips: &Tips) -> Result<Look, InsideError> {
         let branch = self.branch()?;
         // Without a commit, HEAD must at least be on a branch that does not exist yet.
         if changes.head.is_none()
@@ -213,6 +220,37 @@ impl Request {
 
     /// Everything that holds commits.
     fn tips(&self, changes: &Changes) -> Result<Tips, InsideError> {
+        let head = changes.head.as_deref();
+        let mut before = reflog(&self.git_dir.join("logs/HEAD"));
+        before.truncate(REFLOG_ENTRIES);
+        for name in self.worktrees()? {
+            let mut own = reflog(&self.git_dir.join(format!("worktrees/{name}/logs/HEAD")));
+            own.truncate(REFLOG_ENTRIES / 10);
+            before.extend(own);
+        }
+        let is_plain = before.iter().all(|id| Some(id.as_str()) == head);
+        Ok(Tips {
+            refs: self.refs(head)?,
+            stash: self.stash()?,
+            worktrees: self.worktree_heads()?,
+            reflog: match is_plain {
+                // The look itself read that commit.
+                true => head.into_iter().map(str::to_owned).collect(),
+                false => self.existing(before)?,
+            },
+            staged: self.staged(changes)?,
+        })
+    }
+
+    /// Every ref that leads to an object: name and object. Where all of them are at `head`, which was read, git need not tell.
+    pub(super) fn refs(&self, head: Option<&str>) -> Result<Vec<(String, String)>, InsideError> {
+        let is_linked = self.git_dir.join("commondir").exists();
+        let plain = list_plain_tips(&self.git_dir)
+            .filter(|refs| !is_linked && refs.iter().all(|known| Some(&*known.commit) == head));
+        if let Some(refs) = plain {
+            let refs = refs.into_iter().map(|known| (known.name, known.commit));
+            return Ok(refs.collect());
+        }
         let answer = self
             .git("for-each-ref")
             .args(["--format=%(objectname) %(refname)"])
@@ -221,17 +259,33 @@ impl Request {
         let refs = text
             .lines()
             .filter_map(|line| line.split_once(' '))
-            .map(|(id, name)| (name.to_owned(), id.to_owned()))
-            .collect();
-        let stash = reflog(&self.git_dir.join("logs/refs/stash"));
-        let mut before = reflog(&self.git_dir.join("logs/HEAD"));
-        before.truncate(REFLOG_ENTRIES);
-        Ok(Tips {
-            refs,
-            stash: self.existing(stash)?,
-            reflog: self.existing(before)?,
-            staged: self.staged(changes)?,
-        })
+            .map(|(id, name)| (name.to_owned(), id.to_owned()));
+        Ok(refs.collect())
+    }
+
+    /// Stash entries that are there, newest first.
+    pub(super) fn stash(&self) -> Result<Vec<String>, InsideError> {
+        self.existing(reflog(&self.git_dir.join("logs/refs/stash")))
+    }
+
+    /// The names of worktrees that were made inside.
+    fn worktrees(&self) -> Result<Vec<String>, InsideError> {
+        let entries = std::fs::read_dir(self.git_dir.join("worktrees"));
+        let names = entries.into_iter().flatten().flatten();
+        let names = names.filter_map(|entry| entry.file_name().into_string().ok());
+        let mut names: Vec<_> = names.filter(|name| !name.contains('\n')).collect();
+        names.sort_unstable();
+        match names.len() > WORKTREES {
+            true => Err(InsideError::Damaged("too many worktrees inside".to_owned())),
+            false => Ok(names),
+        }
+    }
+
+    /// What their HEADs hold; no ref may lead there.
+    pub(super) fn worktree_heads(&self) -> Result<Vec<String>, InsideError> {
+        let names = self.worktrees()?;
+        let heads = names.iter().map(|name| format!("worktrees/{name}/HEAD"));
+        self.existing(heads.collect())
     }
 
     /// Those that are there: a gc inside may have taken what only a reflog knew.
@@ -265,11 +319,10 @@ impl Request {
         let tree = self
             .git("mktree")
             .env("GIT_OBJECT_DIRECTORY", &objects)
-            .env("GIT_ALTERNATE_OBJECT_DIRECTORIES", {
-                let mut stores = Vec::new();
-                quoted(&mut stores, self.objects().as_os_str().as_bytes());
-                OsString::from_vec(stores)
-            })
+            .env(
+                "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+                self.stores(&[&self.objects()]),
+            )
             .input(list)
             .run()?;
         Ok(Some(String::from_utf8_lossy(&tree).trim_end().to_owned()))
@@ -304,7 +357,8 @@ fn held<'a>(look: &'a Look, tips: &'a Tips) -> Vec<&'a str> {
         .iter()
         .filter(|(name, _)| !name.starts_with("refs/remotes/"));
     let refs = own.map(|(_, id)| id.as_str());
-    let before = tips.stash.iter().chain(&tips.reflog).map(String::as_str);
+    let before = tips.stash.iter().chain(&tips.reflog);
+    let before = before.chain(&tips.worktrees).map(String::as_str);
     refs.chain(before)
         .chain(tips.staged.as_deref())
         .chain(look.head.as_deref())

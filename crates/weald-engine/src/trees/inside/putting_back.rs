@@ -8,6 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use super::aside::{Aside, Paths, Place, beside, free, lines};
+use super::hidden::is_there;
 use super::stream::quoted;
 use super::{InsideError, PutBack, Reply, Request, say};
 
@@ -25,19 +26,20 @@ impl Request {
         let parent = String::from_utf8_lossy(&parent.stdout)
             .trim_end()
             .to_owned();
-        let (held, unseen) = self.held_before(order)?;
+        let (held, marked) = self.held_before(order)?;
         let mut places = self.places_of(&format!("{commit}:files"))?;
         if !parent.is_empty() {
             places.extend(self.places_of(&parent)?);
         }
-        places.extend(unseen.into_iter().map(|path| Place {
-            path,
+        places.extend(marked.iter().map(|path| Place {
+            path: path.clone(),
             is_module: false,
         }));
         let mut aside = Aside::new(&self.work_tree, SUFFIX, held);
         let done = aside
             .make_way(&places)
             .map_err(InsideError::from)
+            .and_then(|()| self.unmark(&marked))
             .and_then(|()| self.put_all(commit, &parent));
         let aside = aside.put_back();
         done?;
@@ -47,9 +49,9 @@ impl Request {
         })?)
     }
 
-    /// What can be had again: what the index or the snapshot before has. And paths whose changes neither shows.
+    /// What can be had again: what the index or the snapshot before has. And paths that git was told not to look at.
     fn held_before(&self, order: &PutBack) -> Result<(Paths, Paths), InsideError> {
-        let (mut held, unseen) = self.indexed()?;
+        let (mut held, marked) = self.indexed()?;
         let mut vault = Vec::new();
         quoted(&mut vault, order.vault.as_os_str().as_bytes());
         let kept = self
@@ -66,11 +68,20 @@ impl Request {
             )
             .run()?;
         held.extend(lines(&kept).map(<[u8]>::to_vec));
-        held.retain(|path| !unseen.contains(path));
         for path in &order.unkept {
             held.remove(path.as_bytes());
         }
-        Ok((held, unseen))
+        Ok((held, marked))
+    }
+
+    /// Takes marks off files that are there: git would leave those as they are. The snapshot's index has its own.
+    fn unmark(&self, marked: &Paths) -> Result<(), InsideError> {
+        let there: Paths = marked
+            .iter()
+            .filter(|path| is_there(&self.work_tree, path))
+            .cloned()
+            .collect();
+        self.clear_marks(&self.git_dir.join("index"), &there)
     }
 
     fn put_all(&self, commit: &str, parent: &str) -> Result<(), InsideError> {

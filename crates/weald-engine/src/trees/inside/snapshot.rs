@@ -1,7 +1,7 @@
 //! A snapshot: one commit that holds everything, byte for byte, without any filter.
 //!
-//! Its tree: `files/` the work tree (known to git or not, but not ignored), `index` the index file as it is, `staged/`
-//! the blobs that only the index knows, `head` what HEAD says, `state` what `git status` says. Its parent is HEAD; its
+//! Its tree: `files/` the work tree (known to git or not, marked as unchanged or not, but not ignored), `index` the index
+//! file as it is, `staged/` the blobs that only the index knows, `head` what HEAD says, `state` what `git status` says. Its parent is HEAD; its
 //! message says why it was taken and what was too large for it. It is made in a repository of its own in the private
 //! /tmp, so nothing in the tree is written.
 
@@ -43,14 +43,15 @@ impl Request {
         changes: &Changes,
         wish: &SnapshotWish,
     ) -> Result<Option<Made>, InsideError> {
+        let changed = changes.all_paths();
         let last = match &wish.unless {
             // Without one, what was committed is all there is to keep, and that is imported.
-            Some(unless) if unless.like.is_none() && changes.paths.is_empty() => return Ok(None),
+            Some(unless) if unless.like.is_none() && changed.is_empty() => return Ok(None),
             Some(unless) => unless.like.as_deref(),
             None => None,
         };
         let mut stream = Stream::new(wish.limits);
-        for path in &changes.paths {
+        for path in changed {
             self.take(&mut stream, path, DEPTH)?;
         }
         for (mode, id) in &changes.staged {

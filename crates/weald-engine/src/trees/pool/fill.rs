@@ -8,6 +8,7 @@ use weald_core::tree::TreeKind;
 use weald_git::Door;
 
 use super::{Pool, PoolStatus, Seal, Taken, snapshot};
+use crate::steps::step;
 use crate::trees::inside::Job;
 use crate::trees::visit::{Access, Site};
 use crate::trees::{TreeError, Trees, at};
@@ -52,7 +53,7 @@ impl Trees<'_> {
         }
         self.vault().require(&self.main_refs()?, &[&base])?;
         self.require_files(&base)?;
-        self.sweep(&pool);
+        self.clear_unusable(&pool);
         self.refresh_donor(&pool, &base)?;
         let configured = u64::try_from(self.config.number("pool.size")).unwrap_or(0);
         let wanted = usize::try_from(count.unwrap_or(configured)).unwrap_or(usize::MAX);
@@ -128,7 +129,7 @@ impl Trees<'_> {
     }
 
     /// Takes away what nobody can use: half-made, made from other settings, or opened by somebody.
-    fn sweep(&self, pool: &Pool) {
+    fn clear_unusable(&self, pool: &Pool) {
         for prefix in ["new-", "gone-"] {
             for entry in pool.entries(prefix) {
                 evict(pool, &entry);
@@ -139,6 +140,46 @@ impl Trees<'_> {
                 evict(pool, &spare);
             }
         }
+    }
+
+    /// What in the pool nobody can use, or nobody is to: everything that is half-made, and every spare where there is to
+    /// be none. Nothing while somebody fills it.
+    pub(crate) fn stale_pool_entries(&self) -> Result<Vec<PathBuf>, TreeError> {
+        let Some(pool) = self.existing_pool()? else {
+            return Ok(Vec::new());
+        };
+        let lock = pool.lock("fill.lock").map_err(at(&pool.path))?;
+        if lock.try_lock().is_err() {
+            return Ok(Vec::new());
+        }
+        let is_unwanted = self.config.number("pool.size") == 0;
+        let mut stale = [pool.entries("new-"), pool.entries("gone-")].concat();
+        let spares = pool.entries("spare-").into_iter();
+        stale.extend(spares.filter(|spare| is_unwanted || !self.is_usable(&pool, spare)));
+        Ok(stale)
+    }
+
+    /// Deletes such an entry, unless somebody fills the pool meanwhile.
+    pub(crate) fn evict_stale(&self, entry: &Path) -> Result<(), TreeError> {
+        let Some(pool) = self.existing_pool()? else {
+            return Ok(());
+        };
+        let lock = pool.lock("fill.lock").map_err(at(&pool.path))?;
+        if lock.try_lock().is_ok() {
+            evict(&pool, entry);
+        }
+        Ok(())
+    }
+
+    /// The pool, if one was ever made and there is something to make it from.
+    fn existing_pool(&self) -> Result<Option<Pool>, TreeError> {
+        let root = self.tree_root()?;
+        let home = self.place.repository().common_dir().join("weald/pool");
+        if self.target.is_none() || !(home.is_dir() || root.join(".pool").is_dir()) {
+            return Ok(None);
+        }
+        let base = self.pool_base()?;
+        self.pool_at(&root, &base)
     }
 
     /// Whether what is sealed is still good. After a start of the machine git has to look at it once.
@@ -155,6 +196,7 @@ impl Trees<'_> {
             haves: None,
             snapshot: None,
             partial: None,
+            lent: None,
         };
         let looked = self.do_inside(SPARE, &site(&tree), Access::Read, job);
         let look = looked.ok().and_then(|reply| reply.look);
@@ -184,9 +226,11 @@ impl Trees<'_> {
         }
         let made = self.make_checkout(pool, base)?;
         Seal::put(&made, &pool.settings, base, &pool.boot)?;
+        step("pool.donor_made");
         let lock = pool.lock("donor.lock").map_err(at(&donor))?;
         lock.lock().map_err(at(&donor))?;
         evict(pool, &donor);
+        step("pool.donor_gone");
         fs::rename(&made, &donor).map_err(at(&donor))
     }
 
@@ -220,6 +264,7 @@ impl Trees<'_> {
             _ => self.make_checkout(pool, base)?,
         };
         Seal::put(&holder, &pool.settings, base, &pool.boot)?;
+        step("pool.spare_made");
         offer(pool, &holder)
     }
 
@@ -236,6 +281,7 @@ impl Trees<'_> {
             return Ok(());
         }
         let _ = fs::remove_dir_all(spare);
+        step("pool.spare_held");
         match self.forward_sealed(pool, &holder, seal, base)? {
             true => offer(pool, &holder),
             false => {
@@ -254,6 +300,7 @@ impl Trees<'_> {
     ) -> Result<bool, TreeError> {
         // Unsealed meanwhile: nobody takes half of each.
         let _ = fs::remove_file(holder.join("seal"));
+        step("pool.unsealed");
         let tree = holder.join("tree");
         if !self.bring_forward(&tree, &seal.base, to)? {
             return Ok(false);

@@ -1,18 +1,27 @@
 //! What speaks against a removal: facts, gathered without touching anything.
 
+use weald_core::id::Token;
+use weald_core::name::SessionName;
+use weald_core::objections::Contents;
 use weald_core::session::Liveness;
 use weald_core::tree::{Tree, TreeKind};
-use weald_core::tree_rules::Contents;
 use weald_git::list_tips;
 
 use super::Verdict;
+use crate::sessions::SessionView;
 use crate::trees::building::locked_text;
+use crate::trees::clean::is_benign;
 use crate::trees::keep::SEALED;
 use crate::trees::{TreeError, Trees, run};
 
 impl Trees<'_> {
     /// What a tree holds; everything in it that can be imported is in the vault afterwards.
-    pub(super) fn contents(&self, verdict: &mut Verdict) -> Result<Contents, TreeError> {
+    pub(in crate::trees) fn contents(
+        &self,
+        verdict: &mut Verdict,
+        ignore_dirty: &[String],
+    ) -> Result<Contents, TreeError> {
+        verdict.traces = self.traces(&verdict.tree, &verdict.tree.path)?;
         let site = match self.site(&verdict.tree) {
             Ok(site) => site,
             Err(TreeError::Missing { .. }) => {
@@ -23,18 +32,26 @@ impl Trees<'_> {
             Err(TreeError::Damaged { why, .. }) => return Ok(Contents::Unknown(why)),
             Err(other) => return Err(other),
         };
-        let (tree, look) = match self.import_and_follow(&verdict.tree, &site) {
+        let (tree, reply, mut look) = match self.imported(&verdict.tree, &site) {
             Ok(looked) => looked,
             Err(error @ TreeError::Unreadable { .. }) => {
                 return Ok(Contents::Unknown(error.to_string()));
             }
             Err(TreeError::Git(error)) => return Ok(Contents::Unknown(error.to_string())),
+            // On a full disk nothing can be taken in; what may be discarded goes to the trash all the same.
+            Err(TreeError::Vault(error)) => return Ok(Contents::Unknown(error.to_string())),
             Err(other) => return Err(other),
         };
         verdict.tree = tree;
         verdict.ignored = look.ignored;
         let in_progress = u64::from(look.operation.is_some());
+        look.unstaged += look.hidden;
         verdict.is_dirty = look.staged + look.unstaged + look.untracked + in_progress > 0;
+        if verdict.is_dirty && !ignore_dirty.is_empty() && is_benign(&reply, ignore_dirty) {
+            (look.staged, look.unstaged, look.untracked) = (0, 0, 0);
+            verdict.is_dirty = false;
+        }
+        verdict.reply = Some(reply);
         let below = match self.import_submodules(&verdict.tree, &site) {
             Ok(commits) => commits,
             // Its changes refuse already, and tell more.
@@ -51,13 +68,18 @@ impl Trees<'_> {
         })
     }
 
-    /// Everything in a tree that may hold work: HEAD, its branches, its stash.
+    /// The same for whoever wants to know nothing else.
+    pub(crate) fn contents_of(&self, tree: &Tree) -> Result<Contents, TreeError> {
+        self.contents(&mut Verdict::of(tree.clone()), &[])
+    }
+
+    /// Everything in a tree that may hold work: HEAD, its branches, its stash, HEADs of worktrees in it.
     fn tips(&self, tree: &Tree, head: &Option<String>) -> Result<Vec<String>, TreeError> {
         let mut tips: Vec<String> = head.iter().cloned().collect();
         if tree.kind == TreeKind::Sealed {
             let id = tree.id;
-            let prefixes =
-                ["heads", "stash", "tags", "other"].map(|kind| format!("refs/tree/{id}/{kind}/"));
+            let kinds = ["heads", "stash", "tags", "other", "worktrees"];
+            let prefixes = kinds.map(|kind| format!("refs/tree/{id}/{kind}/"));
             let prefixes: Vec<_> = prefixes.iter().map(String::as_str).collect();
             let own_target = format!("refs/tree/{id}/heads/{}", tree.target);
             for known in list_tips(self.vault().path(), &prefixes)? {
@@ -94,16 +116,31 @@ impl Trees<'_> {
             .collect()
     }
 
-    /// Sessions that work in it, and short-lived trees that land on it.
-    pub(super) fn references(&self, tree: &Tree) -> Result<Vec<String>, TreeError> {
+    /// Every session. A registry that can't be read refuses: whoever is there would be overlooked.
+    pub(crate) fn known_sessions(&self) -> Result<Vec<SessionView>, TreeError> {
+        let sessions = self.engine.sessions();
+        sessions.map_err(|error| TreeError::Unreadable {
+            name: "the session registry".to_owned(),
+            why: error.to_string(),
+        })
+    }
+
+    /// Sessions that work in it or hold its task, and short-lived trees that land on it. Who has the token of the claim
+    /// speaks for its holder.
+    pub(crate) fn references(
+        &self,
+        tree: &Tree,
+        token: Option<Token>,
+    ) -> Result<Vec<String>, TreeError> {
         let mut found = Vec::new();
-        let sessions = self
-            .engine
-            .sessions()
-            .map_err(|error| TreeError::Unreadable {
-                name: "the session registry".to_owned(),
-                why: error.to_string(),
-            })?;
+        let sessions = self.known_sessions()?;
+        if let Some(holder) = self.holder_of(tree, token)? {
+            // Whether a session that is known lives is known, too.
+            let is_known = sessions.iter().any(|view| view.session.name == holder);
+            if !is_known && self.actor() != Some(&holder) {
+                found.push(format!("session {holder}, which holds its task"));
+            }
+        }
         for view in sessions {
             let mine = self.actor() == Some(&view.session.name);
             let open = view.session.ended_at.is_none() && view.liveness != Liveness::Dead;
@@ -118,6 +155,22 @@ impl Trees<'_> {
             }
         }
         Ok(found)
+    }
+
+    /// Who holds the task of a tree by a lease that has not run out, and is of another token.
+    fn holder_of(
+        &self,
+        tree: &Tree,
+        token: Option<Token>,
+    ) -> Result<Option<SessionName>, TreeError> {
+        let Some(id) = &tree.task else {
+            return Ok(None);
+        };
+        let now = self.now()?;
+        let task = self.engine.look(|tx| tx.task(id))?;
+        let lease = task.and_then(|task| task.lease);
+        let lease = lease.filter(|lease| !lease.is_expired(now) && Some(lease.token) != token);
+        Ok(lease.map(|lease| lease.session))
     }
 
     /// A lock that somebody set with git.

@@ -21,7 +21,7 @@ impl Trees<'_> {
             // Relative to the tree, in which it runs.
             true => tree.path.join(self.hooks().ok()??),
         };
-        if !is_executable(&folder.join("post-checkout")) {
+        if !files::is_program(&folder.join("post-checkout")) {
             return None;
         }
         let opened = self.opened(tree).ok();
@@ -74,10 +74,4 @@ fn may_name_hooks(file: &Path) -> bool {
         }
         Err(_) => true,
     }
-}
-
-fn is_executable(file: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    file.metadata()
-        .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }

@@ -161,6 +161,8 @@ impl Trees<'_> {
             let linked = self.claude_directories(&mut setup.notes)?;
             named.extend(linked.into_iter().map(|path| (path, Share::Link)));
         }
+        let wished = self.wishes.links.iter().cloned();
+        named.extend(wished.map(|path| (path, Share::Link)));
         let mut folders: Vec<(PathBuf, Share)> = Vec::new();
         for (text, how) in named {
             let path = PathBuf::from(text.trim_end_matches('/'));

@@ -1,0 +1,245 @@
+//! `weald install`: weald's entries in the files of the programs that agents live in, and out of them again.
+//!
+//! Invariants: everything is worked out before anything is written; a file that can't be parsed, that can't be written or
+//! that changed meanwhile stays as it is; what is not weald's stays as it is, byte for byte. `clients` says what belongs
+//! where, `edit` and the `in_…` modules change texts, `applying` changes files, `records` remembers what was there.
+
+mod applying;
+mod clients;
+mod edit;
+mod git_link;
+mod in_json;
+mod in_markdown;
+mod in_toml;
+mod lines;
+mod records;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+pub use edit::EditError;
+pub use git_link::GitLink;
+
+use self::records::Records;
+
+/// A program that people meet weald in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Client {
+    /// Claude Code.
+    Claude,
+    /// Codex.
+    Codex,
+    /// Gemini CLI.
+    Gemini,
+    /// opencode.
+    Opencode,
+}
+
+/// Where the user's files are.
+#[derive(Debug, Clone)]
+pub struct Homes {
+    /// The home.
+    pub home: PathBuf,
+    /// Claude Code's folder.
+    pub claude: PathBuf,
+    /// Codex's folder.
+    pub codex: PathBuf,
+    /// Where programs keep their settings.
+    pub config: PathBuf,
+    /// Where weald keeps files for other programs.
+    pub data: PathBuf,
+    /// Where weald remembers what it changed.
+    pub state: PathBuf,
+}
+
+/// What is asked for.
+#[derive(Debug, Clone)]
+pub struct Installation<'a> {
+    /// In which program.
+    pub client: Client,
+    /// Where the user's files are.
+    pub homes: &'a Homes,
+    /// The project whose files are meant, instead of the user's own.
+    pub project: Option<&'a Path>,
+    /// How weald is called there.
+    pub weald: &'a str,
+}
+
+/// What to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// Put weald's entries in, or bring them up to date.
+    In,
+    /// Take them out.
+    Out,
+}
+
+/// A file that is touched, or would be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ChangedConfig {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What happens to it.
+    pub outcome: FileOutcome,
+    /// The change as `diff -u` shows it.
+    pub diff: String,
+    /// What stays there under weald's name when weald's entries go.
+    pub kept: Vec<Kept>,
+}
+
+/// An entry that `--remove` leaves.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Kept {
+    /// Which.
+    pub entry: String,
+    /// Why.
+    pub why: KeptBecause,
+}
+
+/// Why an entry stays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KeptBecause {
+    /// It was there before weald was installed.
+    ThereBefore,
+    /// It has weald's name, or something of weald's in it, but starts something else.
+    NotWealds,
+}
+
+impl KeptBecause {
+    /// Only what was there before is left of what starts weald.
+    fn of(starts_weald: bool) -> Self {
+        match starts_weald {
+            true => Self::ThereBefore,
+            false => Self::NotWealds,
+        }
+    }
+}
+
+/// What happens to a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileOutcome {
+    /// It was not there.
+    Created,
+    /// It was there.
+    Changed,
+    /// Nothing.
+    Unchanged,
+    /// weald had made it, and nothing else is in it.
+    Deleted,
+}
+
+/// Why nothing was installed.
+#[derive(Debug, thiserror::Error)]
+pub enum InstallError {
+    /// A file can't be edited.
+    #[error("{}: {source}", .path.display())]
+    Edit {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: EditError,
+    },
+    /// A file can't be read or written.
+    #[error("{}: {source}", .path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Somebody wrote a file meanwhile.
+    #[error("{} was changed meanwhile", .path.display())]
+    Raced {
+        /// Which.
+        path: PathBuf,
+    },
+    /// A file is marked as one that nobody writes.
+    #[error("{} is read-only", .path.display())]
+    ReadOnly {
+        /// Which.
+        path: PathBuf,
+    },
+    /// A file has other names, which would keep the old text.
+    #[error("{} is a hard link, one of several names of a file", .path.display())]
+    HardLinked {
+        /// Which.
+        path: PathBuf,
+    },
+    /// The program is called something by which its entries could not be found again.
+    #[error("this program is called {program}; its entries could not be told from those of others")]
+    Name {
+        /// How it is called.
+        program: String,
+    },
+    /// A link in the project leads out of it.
+    #[error("{} leads out of the project, to {}", .path.display(), .to.display())]
+    LeadsOut {
+        /// The link.
+        path: PathBuf,
+        /// Where to.
+        to: PathBuf,
+    },
+    /// Something else is where a link should be.
+    #[error("{} is there already, and is not weald's", .path.display())]
+    Taken {
+        /// Where.
+        path: PathBuf,
+    },
+}
+
+impl Installation<'_> {
+    /// What would be done; writes nothing.
+    pub fn look(&self, direction: Direction) -> Result<Vec<ChangedConfig>, InstallError> {
+        let plan = self.plan(direction)?;
+        Ok(plan.iter().map(applying::Planned::told).collect())
+    }
+
+    /// Does it: all of it, or nothing.
+    pub fn perform(&self, direction: Direction) -> Result<Vec<ChangedConfig>, InstallError> {
+        let records = self.records();
+        let worked = records.alone(|| {
+            let plan = self.plan(direction)?;
+            applying::apply(&plan, &records)?;
+            Ok(plan.iter().map(applying::Planned::told).collect())
+        });
+        worked.map_err(|source| InstallError::File {
+            path: self.homes.state.clone(),
+            source,
+        })?
+    }
+
+    fn plan(&self, direction: Direction) -> Result<Vec<applying::Planned>, InstallError> {
+        if direction == Direction::In && !edit::is_weald(self.weald) {
+            return Err(InstallError::Name {
+                program: self.weald.to_owned(),
+            });
+        }
+        let records = self.records();
+        let wanted = match self.project {
+            Some(root) => clients::for_project(self.client, root, self.weald),
+            None => clients::for_user(self.client, self.homes, self.weald),
+        };
+        let planned = wanted.iter();
+        let planned = planned.map(|file| applying::plan(file, direction, self.project, &records));
+        let mut planned: Vec<_> = planned.collect::<Result<_, _>>()?;
+        let own = clients::own_folder(self.client, self.homes).filter(|_| self.project.is_none());
+        for path in own.iter().flat_map(|folder| records.below(folder)) {
+            if planned.iter().all(|known| known.place() != path) {
+                // An older weald wrote it.
+                let dropped = clients::Wanted::dropped(path);
+                planned.push(applying::plan(&dropped, Direction::Out, None, &records)?);
+            }
+        }
+        Ok(planned)
+    }
+
+    fn records(&self) -> Records {
+        Records::in_folder(self.homes.state.join("install"))
+    }
+}

@@ -1,0 +1,240 @@
+//! Telling a tracker what became of its tasks, from the log.
+//!
+//! Up to which event that was done is in a place of its own (`places`), so it happens after the commit, once, by whichever
+//! process comes next. One process tells at a time, and nobody waits for it: whoever finds it at work leaves, and it looks
+//! again before it ends. What was told, or failed, is recorded; a failure is not tried again by itself.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use weald_core::event::{Change, Event, EventKind};
+use weald_core::id::{Seq, TaskId};
+use weald_core::source::{Telling, Tellings, Tracker};
+use weald_core::store::{Durability, EventFilter, StoreError};
+
+use super::{Source, SourceError, places, process};
+use crate::engine::Engine;
+
+/// Events a batch.
+const BATCH: u64 = 1_000;
+
+/// How far back is looked for the landing of a task.
+const STORY: u64 = 100;
+
+/// How long one process tells; what is left is told after the next change.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// How many failures are shown one by one.
+const SHOWN: usize = 3;
+
+/// Why nothing more was told.
+#[derive(Debug, thiserror::Error)]
+pub enum TellingError {
+    /// The registry.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The place in the log could not be read or written down.
+    #[error("its place in the log: {0}")]
+    Place(#[from] std::io::Error),
+}
+
+/// Begins to follow the log for a tracker that nothing is known of: what was before is not told.
+pub fn follow_for_tracker(engine: &Engine, private: &Path, tracker: Tracker) {
+    let newest = engine.last_seq().map_err(TellingError::from);
+    let begun = newest.and_then(|newest| Ok(places::begin(private, tracker, newest)?));
+    if let Err(error) = begun {
+        let tracker = tracker.as_str();
+        engine.notice(format!("{tracker} is not told what happens now: {error}"));
+    }
+}
+
+/// Whether something could not be told that nobody was shown yet. Costs one small file.
+pub fn has_untold(private: &Path, tracker: Tracker) -> bool {
+    places::place(private, tracker).is_some_and(places::Place::has_unshown)
+}
+
+impl Source {
+    /// Whether the tracker has to be told something.
+    pub fn wants_telling(&self, engine: &Engine, private: &Path) -> Result<bool, TellingError> {
+        if !self.updates {
+            return Ok(false);
+        }
+        let Some(place) = places::place(private, self.tracker) else {
+            return Ok(false);
+        };
+        let (tellings, newest) = self.pending(engine, place.told)?;
+        if tellings.is_empty() {
+            self.remember(private, newest)?;
+        }
+        Ok(!tellings.is_empty())
+    }
+
+    /// Tells the tracker what it does not know yet, unless another process does. What went wrong is recorded, and can be
+    /// asked for by [`Source::untold`].
+    pub fn tell(&self, engine: &Engine, private: &Path) -> Result<(), TellingError> {
+        let deadline = Instant::now() + PATIENCE;
+        while self.wants_telling(engine, private)? && Instant::now() < deadline {
+            let Some(lock) = places::alone(private)? else {
+                return Ok(());
+            };
+            self.tell_all(engine, private, deadline)?;
+            // What was recorded until now was left to us; only what comes after finds nobody at work.
+            drop(lock);
+        }
+        Ok(())
+    }
+
+    fn tell_all(
+        &self,
+        engine: &Engine,
+        private: &Path,
+        deadline: Instant,
+    ) -> Result<(), TellingError> {
+        let Some(place) = places::place(private, self.tracker) else {
+            return Ok(());
+        };
+        let (tellings, _) = self.pending(engine, place.told)?;
+        for telling in tellings {
+            if Instant::now() >= deadline {
+                return Ok(());
+            }
+            if let Some(failed) = self.tell_one(engine, &telling)? {
+                places::change(private, self.tracker, |place| {
+                    if !place.has_unshown() {
+                        place.shown = Seq(failed.0 - 1);
+                    }
+                    place.failed = failed;
+                })?;
+            }
+            self.remember(private, telling.seq)?;
+        }
+        Ok(())
+    }
+
+    /// What could not be told, in words, for whoever asks first.
+    pub fn untold(&self, engine: &Engine, private: &Path) -> Result<Vec<String>, TellingError> {
+        let taken = places::change(private, self.tracker, |place| {
+            place.shown = place.shown.max(place.failed);
+        })?;
+        let Some(place) = taken.filter(|place| place.has_unshown()) else {
+            return Ok(Vec::new());
+        };
+        let (mut failures, mut newest) = (Vec::new(), place.shown);
+        while newest < place.failed {
+            let events = batch(engine, newest)?;
+            let Some(last) = events.last() else { break };
+            newest = last.seq;
+            let is_failure = |event: &Event| event.kind == EventKind::SOURCE_FAILED;
+            failures.extend(
+                events
+                    .into_iter()
+                    .filter(|event| event.seq <= place.failed && is_failure(event)),
+            );
+        }
+        let more = failures.len().saturating_sub(SHOWN);
+        let told = failures.into_iter().rev().take(SHOWN).rev();
+        let mut told: Vec<_> = told.map(|event| self.in_words(event)).collect();
+        if more > 0 {
+            told.push(format!("{more} more of these: weald events --json"));
+        }
+        Ok(told)
+    }
+
+    fn in_words(&self, failed: Event) -> String {
+        let tracker = self.tracker.as_str();
+        let task = failed.task.map_or(String::new(), |task| task.to_string());
+        let what = failed.note.unwrap_or_default();
+        let why = failed.error.unwrap_or_default();
+        format!(
+            "{tracker} was not told of task {task} ({what}); the task itself is as it should be: {why}"
+        )
+    }
+
+    /// Tells one thing, and records how that went; gives the event of a failure.
+    fn tell_one(&self, engine: &Engine, telling: &Telling) -> Result<Option<Seq>, StoreError> {
+        let (task, order) = (&telling.task, telling.order);
+        let words = match self.words(order, task, &telling.message) {
+            Ok(None) => return Ok(None),
+            Ok(Some(words)) => Ok(words),
+            Err(error) => Err(error),
+        };
+        let done = words.and_then(|words| {
+            process::run(&words, self).map_err(|error| match &error {
+                // Whoever reads this can do it by hand; the others name the command.
+                SourceError::NotInstalled { .. } => SourceError::NotRun {
+                    command: words.shown.clone(),
+                    why: error.to_string(),
+                },
+                _ => error,
+            })
+        });
+        let kind = match done {
+            Ok(_) => EventKind::SOURCE_TOLD,
+            Err(_) => EventKind::SOURCE_FAILED,
+        };
+        let change = Change {
+            task: Some(task.clone()),
+            note: Some(order.as_str().to_owned()),
+            error: done.as_ref().err().map(ToString::to_string),
+            ..Change::fact(kind)
+        };
+        let recorded: Result<Seq, StoreError> =
+            engine.change(None, Durability::Process, |tx| tx.record(None, change));
+        Ok(Some(recorded?).filter(|_| done.is_err()))
+    }
+
+    /// What has to be told, and the newest event there is.
+    fn pending(&self, engine: &Engine, since: Seq) -> Result<(Vec<Telling>, Seq), StoreError> {
+        let (mut tellings, mut newest) = (Tellings::default(), since);
+        loop {
+            let events = batch(engine, newest)?;
+            let Some(last) = events.last().map(|event| event.seq) else {
+                break;
+            };
+            for event in &events {
+                tellings.take(event, self.tracker);
+            }
+            newest = last;
+        }
+        // A landing is recorded before its task is done: the place may be between the two.
+        for task in tellings.unexplained() {
+            let mut story = Tellings::default();
+            for event in story_of(engine, &task)? {
+                story.take(&event, self.tracker);
+            }
+            tellings.explain(&task, story);
+        }
+        Ok((tellings.finish(), newest))
+    }
+
+    /// Never back: somebody else may have gone further.
+    fn remember(&self, private: &Path, sequence: Seq) -> std::io::Result<()> {
+        if places::place(private, self.tracker).is_some_and(|place| place.told >= sequence) {
+            return Ok(());
+        }
+        places::change(private, self.tracker, |place| {
+            place.told = place.told.max(sequence);
+        })
+        .map(drop)
+    }
+}
+
+/// The next events.
+fn batch(engine: &Engine, since: Seq) -> Result<Vec<Event>, StoreError> {
+    let filter = EventFilter {
+        since: Some(since),
+        limit: Some(BATCH),
+        ..EventFilter::default()
+    };
+    engine.store().read()?.events(&filter)
+}
+
+/// The last that happened to a task.
+fn story_of(engine: &Engine, task: &TaskId) -> Result<Vec<Event>, StoreError> {
+    let filter = EventFilter {
+        task: Some(task.clone()),
+        limit: Some(STORY),
+        ..EventFilter::default()
+    };
+    engine.store().read()?.events(&filter)
+}

@@ -1,0 +1,40 @@
+//! The vault as this process holds it: known by name to whoever waits, and not waiting for ever for a stopped process.
+
+use std::sync::Arc;
+
+use weald_core::session::ProcessIdentity;
+use weald_git::{Keeper, Vault};
+
+use super::Trees;
+use crate::landing::end_process_in;
+
+impl Trees<'_> {
+    /// The vault.
+    pub fn vault(&self) -> Vault {
+        Vault::of(self.place.repository().common_dir()).kept_by(self.keeper())
+    }
+
+    /// The vault of a submodule.
+    pub(crate) fn vault_of_submodule(&self, name: &str) -> Vault {
+        let common_dir = self.place.repository().common_dir();
+        Vault::of_submodule(common_dir, name).kept_by(self.keeper())
+    }
+
+    fn keeper(&self) -> Keeper {
+        let known = self.known_keeper.get_or_init(|| {
+            let me = self.me();
+            let processes = Arc::clone(&self.engine.processes);
+            Keeper {
+                name: serde_json::to_string(&me).unwrap_or_default(),
+                lease: self.config.duration("vault.lease").unsigned_abs(),
+                // Who has no name, or is on another machine, can't be ended from here.
+                end: Arc::new(move |name| {
+                    let holder = serde_json::from_str::<ProcessIdentity>(name).ok();
+                    let other = holder.filter(|holder| Some(holder) != me.as_ref());
+                    other.is_some_and(|holder| end_process_in(processes.as_ref(), &holder))
+                }),
+            }
+        });
+        known.clone()
+    }
+}
