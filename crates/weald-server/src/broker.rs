@@ -18,5 +18,6 @@ mod server;
 pub use authority::{Authority, NotAllowed};
 pub use client::{Client, ClientError};
 pub use desk::{Desk, DeskError, Face};
+pub(crate) use limits::CONNECTIONS;
 pub use protocol::{Ask, Diffed, Fault, LandWish, Reply, Report, Request};
 pub use server::{Broker, DESCRIPTOR, PATH, SECRET};

@@ -1,6 +1,7 @@
 //! What answers others.
 //!
-//! Code map: [`broker`] serves the run in one tree over a socket that this run alone reaches. Threads and blocking calls
-//! only: whoever watches over an agent has to stay small.
+//! Code map: [`broker`] serves the run in one tree over a socket that this run alone reaches; [`mcp`] serves an agent on
+//! stdin and stdout. The broker has threads and blocking calls only: whoever watches over an agent has to stay small.
 
 pub mod broker;
+pub mod mcp;

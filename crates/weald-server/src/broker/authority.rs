@@ -88,7 +88,7 @@ impl Authority {
             Ask::Status { tree }
             | Ask::Path { tree, .. }
             | Ask::Diff { tree, .. }
-            | Ask::SnapshotCreate { tree }
+            | Ask::SnapshotCreate { tree, .. }
             | Ask::SnapshotList { tree }
             | Ask::Land(LandWish { tree, .. }) => self.permits_tree(tree.as_deref()),
             Ask::MsgSend {
@@ -106,6 +106,7 @@ impl Authority {
             | Ask::MsgInbox { .. }
             | Ask::SessionList { .. }
             | Ask::SessionNote { .. }
+            | Ask::Beside { .. }
             | Ask::Events { .. } => Ok(()),
         }
     }

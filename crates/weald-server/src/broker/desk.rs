@@ -3,6 +3,9 @@
 //! The answers are the objects that commands print outside. How an error is told, and how landings are told, the face that
 //! opened the desk knows.
 
+mod cost;
+mod taking;
+
 use std::path::Path;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -18,6 +21,8 @@ use weald_engine::{
     Against, AgentError, DiffStyle, Engine, InboxQuery, MessageError, ReplyOutcome, ScopeError,
     SessionError, TaskError, TreeError, Trees,
 };
+
+pub(super) use cost::Cost;
 
 use super::authority::{Authority, NotAllowed};
 use super::limits;
@@ -73,47 +78,6 @@ pub enum DeskError {
 impl std::fmt::Display for Fault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.message)
-    }
-}
-
-/// What an answer costs the host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Cost {
-    /// Time.
-    Read,
-    /// Time, and room in the store.
-    Write,
-    /// Room in the store; its time is its own.
-    Landing,
-}
-
-impl Cost {
-    pub(super) fn of(ask: &Ask) -> Self {
-        match ask {
-            Ask::Overview {}
-            | Ask::TaskList { .. }
-            | Ask::TaskReady { .. }
-            | Ask::TaskShow { .. }
-            | Ask::TaskClaim { .. }
-            | Ask::MsgAnswer { .. }
-            | Ask::MsgInbox { consume: false, .. }
-            | Ask::SessionList { .. }
-            | Ask::SessionNote { text: None }
-            | Ask::Events { .. }
-            | Ask::Path { .. }
-            | Ask::Diff { .. }
-            | Ask::SnapshotList { .. } => Self::Read,
-            Ask::TaskRenew { .. }
-            | Ask::TaskDone { .. }
-            | Ask::TaskFail { .. }
-            | Ask::MsgSend { .. }
-            | Ask::MsgReply { .. }
-            | Ask::MsgInbox { .. }
-            | Ask::SessionNote { .. }
-            | Ask::Status { .. }
-            | Ask::SnapshotCreate { .. } => Self::Write,
-            Ask::Land(_) => Self::Landing,
-        }
     }
 }
 
@@ -238,7 +202,13 @@ impl<'a> Desk<'a> {
                     text,
                     task,
                 })?;
-                Ok(Reply::new().with("messages", &[message]))
+                let unread = self.engine.why_unread(&message.to)?;
+                let mut reply = Reply::new().with("messages", &[message]);
+                if let Some(why) = unread {
+                    reply = reply.with("notices", &[&why]);
+                    reply.notes.push(why);
+                }
+                Ok(reply)
             }
             Ask::MsgReply {
                 id,
@@ -268,11 +238,7 @@ impl<'a> Desk<'a> {
     fn perform_on_tree(&self, ask: Ask) -> Result<Reply, DeskError> {
         let name = Some(self.authority.tree.as_str());
         if let Ask::Land(wish) = &ask {
-            let _turn = self.landing.try_lock().map_err(|_| DeskError::Landing)?;
-            return self
-                .face
-                .land(&self.authority, wish)
-                .map_err(DeskError::Fault);
+            return self.land(wish);
         }
         let turn = self.looking.lock();
         let reply = match ask {
@@ -282,13 +248,16 @@ impl<'a> Desk<'a> {
                 let text = path.display().to_string();
                 Reply::new().with("path", text.strip_suffix('/').unwrap_or(&text))
             }
+            Ask::Beside { path } => {
+                Reply::new().with("trees", &self.trees.also_changed(name, Path::new(&path))?)
+            }
             Ask::Diff {
                 against_target,
                 style,
                 ..
             } => self.diff(against_target, style)?,
-            Ask::SnapshotCreate { .. } => {
-                Reply::new().with("snapshot", &self.trees.snapshot(name)?)
+            Ask::SnapshotCreate { if_changed, .. } => {
+                Reply::new().with("snapshot", &self.snapshot(if_changed)?)
             }
             Ask::SnapshotList { .. } => {
                 Reply::new().with("snapshots", &self.trees.snapshots(name)?)
@@ -305,7 +274,11 @@ impl<'a> Desk<'a> {
         let mut reply = Reply::new()
             .with("session", &own.session)
             .with("tree", &own.tree)
-            .with("unread", &unread.len());
+            .with("unread", &unread.len())
+            .with("mcp_aliases", self.trees.setting("mcp.aliases"));
+        if let Some(agent) = own.agent {
+            reply = reply.with("lead", &self.engine.agent(agent)?.spawned_by);
+        }
         if let Some(id) = &own.task {
             reply = reply.with("task", &self.engine.task(id)?);
         }

@@ -15,6 +15,8 @@ pub const SILENCE: Duration = Duration::from_secs(10);
 pub const TRANSFER: Duration = Duration::from_secs(10);
 /// How long a request waits for its turn before it is refused.
 pub const TURN: Duration = Duration::from_secs(10);
+/// How long somebody who asks for too much waits to hear so.
+pub const REFUSAL: Duration = Duration::from_millis(20);
 /// The longest report or note, in bytes.
 pub const TEXT: usize = 64 << 10;
 /// Everything that one run may write, in bytes.

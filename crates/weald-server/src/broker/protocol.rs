@@ -181,6 +181,11 @@ pub enum Ask {
         #[serde(default)]
         check: Option<String>,
     },
+    /// Which other trees change a path of the own tree, as far as that is known.
+    Beside {
+        /// Below the tree's folder.
+        path: String,
+    },
     /// What changed in the own tree.
     Diff {
         /// Which.
@@ -197,6 +202,9 @@ pub enum Ask {
         /// Which.
         #[serde(default)]
         tree: Option<String>,
+        /// Whether it is taken only if something changed since the last one.
+        #[serde(default)]
+        if_changed: bool,
     },
     /// The snapshots of the own tree.
     SnapshotList {
@@ -260,9 +268,12 @@ pub struct LandWish {
     /// Which.
     #[serde(default)]
     pub tree: Option<String>,
-    /// How; otherwise as configured.
+    /// How it is expected to land; refused if that is not as configured.
     #[serde(default)]
     pub strategy: Option<Strategy>,
+    /// What was done, for the task that is completed by it.
+    #[serde(default)]
+    pub report: Option<String>,
     /// Only say what would happen.
     #[serde(default)]
     pub dry_run: bool,
@@ -283,7 +294,7 @@ pub struct Fault {
     pub hint: Option<String>,
     /// Facts for programs.
     #[serde(default)]
-    pub details: Value,
+    pub details: Box<Value>,
     /// The exit code.
     pub exit: u8,
 }
@@ -295,7 +306,7 @@ impl Fault {
             code: code.to_owned(),
             message: message.into(),
             hint: None,
-            details: json!({}),
+            details: Box::new(json!({})),
             exit,
         }
     }

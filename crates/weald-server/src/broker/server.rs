@@ -276,6 +276,10 @@ impl Broker {
                 return Some(Ok(()));
             }
             if now - began + wait > limits::TURN {
+                // To refuse costs something, too.
+                if !watch.pause(limits::REFUSAL) {
+                    return None;
+                }
                 let words = "this run asked for more than its share";
                 let seconds = wait.as_secs() + 1;
                 let fault = Fault::new("too_many_requests", 5, words)

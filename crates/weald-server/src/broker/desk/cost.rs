@@ -1,0 +1,45 @@
+//! What requests cost: a run may not use up what belongs to all.
+
+use super::super::protocol::Ask;
+
+/// What an answer costs the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::broker) enum Cost {
+    /// Time.
+    Read,
+    /// Time, and room in the store.
+    Write,
+    /// Room in the store; its time is its own.
+    Landing,
+}
+
+impl Cost {
+    pub(in crate::broker) fn of(ask: &Ask) -> Self {
+        match ask {
+            Ask::Overview {}
+            | Ask::TaskList { .. }
+            | Ask::TaskReady { .. }
+            | Ask::TaskShow { .. }
+            | Ask::TaskClaim { .. }
+            | Ask::MsgAnswer { .. }
+            | Ask::MsgInbox { consume: false, .. }
+            | Ask::SessionList { .. }
+            | Ask::SessionNote { text: None }
+            | Ask::Events { .. }
+            | Ask::Path { .. }
+            | Ask::Beside { .. }
+            | Ask::Diff { .. }
+            | Ask::SnapshotList { .. } => Self::Read,
+            Ask::TaskRenew { .. }
+            | Ask::TaskDone { .. }
+            | Ask::TaskFail { .. }
+            | Ask::MsgSend { .. }
+            | Ask::MsgReply { .. }
+            | Ask::MsgInbox { .. }
+            | Ask::SessionNote { .. }
+            | Ask::Status { .. }
+            | Ask::SnapshotCreate { .. } => Self::Write,
+            Ask::Land(_) => Self::Landing,
+        }
+    }
+}

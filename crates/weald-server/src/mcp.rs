@@ -1,0 +1,27 @@
+//! The Model Context Protocol on stdin and stdout: weald's commands as tools for agents.
+//!
+//! A tool is a thin call of a command: [`tool`] says what it is, `tools/` has one file a tool, [`weald`] runs the command
+//! ([`words`] makes its command line, [`child`] is its process), [`caller`] says whose task and tree are meant, [`server`]
+//! speaks the protocol in [`lines`]. The server keeps nothing between two calls but who it acts for; claims and default
+//! trees are in the store, where every other process finds them.
+
+mod answers;
+mod arguments;
+mod bounds;
+mod caller;
+mod child;
+mod classroom;
+mod hints;
+mod kept;
+mod lines;
+mod prompts;
+mod resources;
+mod server;
+mod tool;
+mod tools;
+mod weald;
+mod words;
+
+pub use server::serve;
+pub use tool::Audience;
+pub use weald::{Weald, role_of};

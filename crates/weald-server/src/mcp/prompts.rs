@@ -1,0 +1,196 @@
+//! Words for models that come with the server: its instructions, and prompts that a person can choose.
+
+use rmcp::ErrorData;
+use rmcp::model::{GetPromptResult, JsonObject, Prompt, PromptArgument, PromptMessage, Role};
+use serde_json::Value;
+
+use super::tool::Audience;
+
+const LEAD: &str = "lead";
+const TEAMMATE: &str = "teammate";
+
+/// The name of the argument that a task goes into.
+pub const TASK_ARGUMENT: &str = "task_id";
+
+/// The longest argument that is taken into a prompt, in bytes.
+const MOST: usize = 64 << 10;
+
+/// What a client shows its model once, beside the tools.
+pub fn instructions(audience: Audience) -> &'static str {
+    match audience {
+        Audience::Confined => {
+            "You work on one task, in a worktree of your own, in a sandbox. task_get tells the task. Work in this directory and \
+             commit; nothing else can be written. Read message_inbox now and then; ask whoever gave you the task what only they \
+             can decide. At the end call task_complete with a report (or task_update with action fail): your work lands when you \
+             end."
+        }
+        Audience::Teammate => {
+            "weald gives each task a worktree of its own. task_claim takes a task and answers its path and branch: work there and \
+             nowhere else, never in the main checkout, and commit. Read message_inbox now and then. At the end land with \
+             a report: that completes the task. A task with nothing to land ends with task_complete."
+        }
+        Audience::Lead => {
+            "weald runs many coding agents on one git repository: a task each, in a worktree and a sandbox each; what they leave is \
+             tested and lands on the target. Break work into tasks (task_create), start agents on them (agent_spawn), look after \
+             them (check_agents, message_inbox, reply), wait (wait_agents). To work on a task yourself: task_claim, work in its \
+             path, commit, land with a report. Never edit the main checkout while agents work."
+        }
+    }
+}
+
+/// The prompts that a caller may have.
+pub fn all(audience: Audience) -> Vec<Prompt> {
+    let argument = |name: &str, what: &str| {
+        let argument = PromptArgument::new(name).with_description(what);
+        Some(vec![argument.with_required(false)])
+    };
+    let lead = Prompt::new(
+        LEAD,
+        Some("Have a goal reached by agents: tasks, agents, questions, landing."),
+        argument("goal", "What is to be reached"),
+    );
+    let teammate = Prompt::new(
+        TEAMMATE,
+        Some("Do one task in its worktree, from the claim to the landing."),
+        argument(
+            TASK_ARGUMENT,
+            "Which task; otherwise the next one that is ready",
+        ),
+    );
+    let mut prompts = vec![teammate.with_title("Work on a task")];
+    if audience == Audience::Lead {
+        prompts.insert(0, lead.with_title("Lead a team of agents"));
+    }
+    prompts
+}
+
+/// One of them, filled in.
+pub fn get(
+    audience: Audience,
+    name: &str,
+    arguments: &JsonObject,
+) -> Result<GetPromptResult, ErrorData> {
+    let is_offered = all(audience).iter().any(|prompt| prompt.name == name);
+    let given = |name: &str| match arguments.get(name) {
+        Some(Value::String(text)) if text.len() > MOST => Err(ErrorData::invalid_params(
+            format!("{name} has more than {MOST} bytes"),
+            None,
+        )),
+        Some(Value::String(text)) => {
+            Ok(Some(text.trim().to_owned()).filter(|text| !text.is_empty()))
+        }
+        Some(Value::Number(number)) => Ok(Some(number.to_string())),
+        None => Ok(None),
+        Some(_) => Err(ErrorData::invalid_params(
+            format!("{name} is no text"),
+            None,
+        )),
+    };
+    let text = match name {
+        LEAD if is_offered => lead(given("goal")?.as_deref()),
+        TEAMMATE if is_offered => teammate(audience, given(TASK_ARGUMENT)?.as_deref()),
+        _ => {
+            let message = format!("there is no prompt {name:.100}");
+            return Err(ErrorData::invalid_params(message, None));
+        }
+    };
+    let message = PromptMessage::new_text(Role::User, text);
+    Ok(GetPromptResult::new(vec![message]))
+}
+
+fn lead(goal: Option<&str>) -> String {
+    let goal = goal.unwrap_or("Ask me what is to be reached, then begin.");
+    format!(
+        "{goal}
+
+Reach it as the lead of a team. The tools are weald's.
+
+1. Look: task_list, check_agents, worktree_list. Don't do again what is there.
+2. Split the work into tasks that can be done at the same time, each with what has to hold at its end (task_create: \
+acceptance), small enough for one agent. What needs another task's result gets it in blocked_by. Tasks that change the same \
+lines go one after the other; conflicts tells which worktrees would not merge.
+3. agent_spawn for each task that is ready, as many at once as the machine carries. Each agent has its own worktree and \
+sandbox; you need not prepare anything.
+4. Until all are over: wait_agents (any: true); after each return read message_inbox and check_agents. Answer questions at \
+once with reply, an agent waits for it. Steer one that goes astray (agent_diff, agent_steer), stop one that can't be helped \
+(agent_stop with release), and start what became ready.
+5. What agents finished lands by itself, tested. What did not says why in task_get and land_status: a conflict or red tests \
+go back to an agent (agent_spawn on the same task goes on in the same worktree).
+6. When nothing is left, tell me what landed, what did not and why, and what you decided on the way.
+
+Don't edit files in the main checkout, and don't merge or push yourself.
+"
+    )
+}
+
+fn teammate(audience: Audience, task: Option<&str>) -> String {
+    let (claim, end) = match audience {
+        Audience::Confined => (
+            "1. task_get tells your task. It is yours already, and this directory is its worktree.".to_owned(),
+            "task_complete with a report: what you did, what you checked and how. Your work lands when you end.",
+        ),
+        _ => (
+            match task {
+                Some(task) => format!("1. task_claim task {task}. The answer has the path of its worktree."),
+                None => "1. task_claim without an id: you get the next task that is ready, and the path of its worktree.".to_owned(),
+            },
+            "land with a report: what you did, what you checked and how. That completes the task. With a conflict or red tests, \
+             mend it in the worktree, commit and land again. A task with nothing to land ends with task_complete.",
+        ),
+    };
+    format!(
+        "Work on a task with weald's tools.
+
+{claim}
+2. Read the task: what has to hold at its end, and what the tasks before it reported.
+3. Work in that worktree and nowhere else: every path that you read or write is below it. The main checkout is not yours.
+4. Commit as you go, with messages that say why. Run the tests there.
+5. Between steps read message_inbox: somebody may steer you. What only the lead can decide, ask (it waits for the answer); \
+go on with something else while none comes.
+6. If it can't be done, say so with task_update (action fail) and a reason, instead of half a solution.
+7. At the end: {end}
+"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(audience: Audience, name: &str, arguments: Value) -> Option<String> {
+        let arguments = arguments.as_object().cloned().unwrap_or_default();
+        let result = get(audience, name, &arguments).ok()?;
+        let content = serde_json::to_value(&result.messages[0].content).ok()?;
+        content["text"].as_str().map(str::to_owned)
+    }
+
+    #[test]
+    fn prompts_are_short_fit_the_role_and_take_their_argument() {
+        let none = || serde_json::json!({});
+        for audience in [Audience::Confined, Audience::Teammate, Audience::Lead] {
+            for prompt in all(audience) {
+                let text = text(audience, &prompt.name, none()).unwrap();
+                assert!(text.lines().count() <= 40, "{text}");
+            }
+            assert!(instructions(audience).len() < 700);
+            assert_eq!(text(audience, "other", none()), None);
+        }
+        let goal = serde_json::json!({"goal": "port it"});
+        assert!(
+            text(Audience::Lead, LEAD, goal.clone())
+                .unwrap()
+                .starts_with("port it")
+        );
+        assert_eq!(text(Audience::Teammate, LEAD, goal), None);
+        let task = serde_json::json!({"task_id": "7"});
+        for task in [&task, &serde_json::json!({"task_id": 7})] {
+            let told = text(Audience::Teammate, TEAMMATE, task.clone()).unwrap();
+            assert!(told.contains("task_claim task 7"), "{told}");
+        }
+        // Inside a sandbox there is one task, whatever is asked.
+        let told = text(Audience::Confined, TEAMMATE, task).unwrap();
+        assert!(!told.contains("task_claim"), "{told}");
+        let odd = serde_json::json!({"goal": "x".repeat(MOST + 1)});
+        assert_eq!(text(Audience::Lead, LEAD, odd), None);
+    }
+}

@@ -1,0 +1,31 @@
+//! `agent_pulse`
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, Words, answers};
+
+pub struct AgentPulse;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Which agent: its id, its task, its name or its worktree.
+    #[serde(alias = "id")]
+    agent: TaskRef,
+}
+
+impl Tool for AgentPulse {
+    const NAME: &'static str = "agent_pulse";
+    const TITLE: &'static str = "Feel an agent's pulse";
+    const DESCRIPTION: &'static str = "One agent in full: state, task, worktree, what it did last and when, its open question, its report once it is over.";
+    const EFFECT: Effect = Effect::Reads;
+    const AUDIENCE: Audience = Audience::Lead;
+    type Input = Input;
+    type Output = answers::agents::Agents;
+
+    async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
+        call.run(Words::of(&["agent", "pulse"]).rest([input.agent]))
+            .await
+    }
+}

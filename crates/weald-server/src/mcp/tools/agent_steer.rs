@@ -1,0 +1,37 @@
+//! `agent_steer`
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, Words, answers};
+
+pub struct AgentSteer;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Which agent: its id, its task, its name or its worktree.
+    #[serde(alias = "id")]
+    agent: TaskRef,
+    /// The words.
+    #[serde(alias = "content", alias = "message")]
+    text: String,
+    /// Before everything else.
+    urgent: Option<bool>,
+}
+
+impl Tool for AgentSteer {
+    const NAME: &'static str = "agent_steer";
+    const TITLE: &'static str = "Tell an agent something";
+    const DESCRIPTION: &'static str = "Puts words into an agent's inbox. One whose input is open reads them at once, any other when it looks into its inbox.";
+    const EFFECT: Effect = Effect::Writes;
+    const AUDIENCE: Audience = Audience::Lead;
+    type Input = Input;
+    type Output = answers::messages::Messages;
+
+    async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
+        let words = Words::of(&["agent", "steer"]).switch("urgent", input.urgent);
+        let about = [input.agent.to_string(), input.text];
+        call.run(words.rest(about)).await
+    }
+}

@@ -1,0 +1,40 @@
+//! `agent_stop`
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, Words, answers};
+
+pub struct AgentStop;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Which agent: its id, its task, its name or its worktree.
+    #[serde(alias = "id")]
+    agent: TaskRef,
+    /// Give the task back, so that somebody else may take it.
+    release: Option<bool>,
+    /// Why.
+    reason: Option<String>,
+    /// Answer only when it is over.
+    wait: Option<bool>,
+}
+
+impl Tool for AgentStop {
+    const NAME: &'static str = "agent_stop";
+    const TITLE: &'static str = "Stop an agent";
+    const DESCRIPTION: &'static str = "Ends an agent with all its processes. Its worktree and what it did stay; its task is marked as failed, or given back with release.";
+    const EFFECT: Effect = Effect::Removes;
+    const AUDIENCE: Audience = Audience::Lead;
+    type Input = Input;
+    type Output = answers::agents::Agents;
+
+    async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
+        let words = Words::of(&["agent", "stop"])
+            .switch("release", input.release)
+            .switch("wait", input.wait)
+            .flag("reason", input.reason);
+        call.run(words.rest([input.agent])).await
+    }
+}

@@ -1,0 +1,43 @@
+//! `check_agents`
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Audience, Call, Effect, Fault, JsonObject, Tool, Words, answers};
+
+pub struct CheckAgents;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Also those that are over.
+    all: Option<bool>,
+    /// Only in these: running, waiting, stalled, paused, starting, finishing, exited, crashed, unknown; or stuck, failed, done.
+    #[serde(default)]
+    state: Vec<String>,
+    /// Only what changed after this place of the log: `seq` of the answer before.
+    since: Option<u64>,
+    /// At most so many.
+    limit: Option<u64>,
+}
+
+impl Tool for CheckAgents {
+    const NAME: &'static str = "check_agents";
+    const TITLE: &'static str = "See agents";
+    const DESCRIPTION: &'static str = "Agents at work with state, last action and how long they did nothing, and alerts: what needs you, each with what helps. Cheap; ask it between your own steps.";
+    const EFFECT: Effect = Effect::Reads;
+    const AUDIENCE: Audience = Audience::Lead;
+    type Input = Input;
+    type Output = answers::agents::Board;
+
+    async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
+        let mut words = Words::of(&["agent", "list"])
+            .switch("all", input.all)
+            .flag("since", input.since)
+            .flag("limit", input.limit);
+        for state in input.state {
+            words = words.flag("state", Some(state));
+        }
+        call.run(words).await
+    }
+}

@@ -1,0 +1,29 @@
+//! `conflicts`
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Audience, Call, Effect, Fault, JsonObject, Tool, Words, answers};
+
+pub struct Conflicts;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Only what concerns this worktree or task.
+    name: Option<String>,
+}
+
+impl Tool for Conflicts {
+    const NAME: &'static str = "conflicts";
+    const TITLE: &'static str = "Show conflicts";
+    const DESCRIPTION: &'static str = "Which worktrees would clash with the target and with each other, committed or not, before anybody lands. Nothing is changed.";
+    const EFFECT: Effect = Effect::Reads;
+    const AUDIENCE: Audience = Audience::Teammate;
+    type Input = Input;
+    type Output = answers::Conflicts;
+
+    async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
+        call.run(Words::of(&["conflicts"]).rest(input.name)).await
+    }
+}

@@ -1,0 +1,69 @@
+//! `land`
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Audience, Call, Effect, Fault, JsonObject, Lasts, TaskRef, Tool, Words, answers};
+
+pub struct Land;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Which worktree or task; your own unless given.
+    name: Option<String>,
+    /// What was done and how it was checked, for the task that is completed by it.
+    report: Option<String>,
+    /// squash, merge, rebase or ff; as configured unless given.
+    strategy: Option<String>,
+    /// Only say what would happen.
+    dry_run: Option<bool>,
+    /// Queue it and return; land_status tells the rest.
+    no_wait: Option<bool>,
+    /// Keep the worktree after it landed.
+    keep: Option<bool>,
+}
+
+impl Tool for Land {
+    const NAME: &'static str = "land";
+    const TITLE: &'static str = "Land a worktree";
+    const DESCRIPTION: &'static str = "Bring the commits of a worktree to its target: merged onto its tip, tested, moved there. Commit first. This is how a task ends: it is completed by it, with your report, and the worktree goes to the trash; in a sandbox both happen when you end. Look at each outcome: landed; conflict (merge the target into the worktree and resolve it there, commit, land again); red (the gate failed, see log; mend it, commit, land again); refused (reason). After a conflict task_claim takes the task again.";
+    const EFFECT: Effect = Effect::Writes;
+    const AUDIENCE: Audience = Audience::Confined;
+    type Input = Input;
+    type Output = answers::Landings;
+
+    fn lasts(_: &Input) -> Lasts {
+        Lasts::Long
+    }
+
+    async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
+        let tree = call.tree(input.name).await?;
+        let token = match &tree {
+            Some(name) => own_token(name, call).await,
+            None => None,
+        };
+        let words = Words::of(&["land"])
+            .flag("report", input.report)
+            .flag("strategy", input.strategy)
+            .switch("dry-run", input.dry_run)
+            .switch("no-wait", input.no_wait)
+            .switch("keep", input.keep)
+            .flag("token", token)
+            .rest(tree);
+        call.run(words).await
+    }
+}
+
+/// The caller's own token for the task of a tree; what can't be told, the landing will say.
+async fn own_token(name: &str, call: &Call<'_>) -> Option<u64> {
+    if call.is_confined() {
+        return None;
+    }
+    let session = call.session().await.ok()?;
+    if session.get("tree")?.as_str() != Some(name) {
+        return None;
+    }
+    let task = TaskRef::of(session.get("task")?);
+    call.held(task, None).await.ok()?.1
+}

@@ -1,0 +1,43 @@
+//! `message_inbox`
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Audience, Call, Effect, Fault, JsonObject, Lasts, Tool, Words, answers};
+
+pub struct MessageInbox;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Only look; take nothing out.
+    peek: Option<bool>,
+    /// Wait so long for the first one; 0 is not at all.
+    #[serde(default)]
+    #[schemars(range(max = 1800))]
+    wait_seconds: u64,
+    /// At most so many.
+    limit: Option<u64>,
+}
+
+impl Tool for MessageInbox {
+    const NAME: &'static str = "message_inbox";
+    const TITLE: &'static str = "Read your inbox";
+    const DESCRIPTION: &'static str = "Your messages, the urgent ones first. They are taken out, each given to exactly one reader, unless peek is true. Questions, plans and shutdowns want a reply.";
+    const EFFECT: Effect = Effect::Writes;
+    const AUDIENCE: Audience = Audience::Confined;
+    type Input = Input;
+    type Output = answers::messages::Messages;
+
+    fn lasts(input: &Input) -> Lasts {
+        Lasts::waiting(input.wait_seconds)
+    }
+
+    async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
+        let words = Words::of(&["msg", "inbox"])
+            .switch("consume", Some(input.peek != Some(true)))
+            .waiting(input.wait_seconds)
+            .flag("limit", input.limit);
+        call.run(words).await
+    }
+}

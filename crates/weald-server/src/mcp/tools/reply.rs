@@ -1,0 +1,39 @@
+//! `reply`
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, Words, answers};
+
+pub struct Reply;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Which message.
+    #[serde(alias = "id")]
+    message_id: TaskRef,
+    /// The words.
+    #[serde(default, alias = "content")]
+    text: String,
+    /// Yes or no, to a plan or a shutdown.
+    approve: Option<bool>,
+}
+
+impl Tool for Reply {
+    const NAME: &'static str = "reply";
+    const TITLE: &'static str = "Reply to a request";
+    const DESCRIPTION: &'static str = "Answers a question, or judges a plan or a shutdown (approve or reject). A second reply to the same message is ignored.";
+    const EFFECT: Effect = Effect::Settles;
+    const AUDIENCE: Audience = Audience::Confined;
+    type Input = Input;
+    type Output = answers::messages::Replied;
+
+    async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
+        let words = Words::of(&["msg", "reply"])
+            .switch("approve", Some(input.approve == Some(true)))
+            .switch("reject", Some(input.approve == Some(false)));
+        let about = [input.message_id.to_string(), input.text];
+        call.run(words.rest(about)).await
+    }
+}

@@ -1,0 +1,34 @@
+//! `request_shutdown`, of the classroom profile
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Audience, Call, Effect, Fault, JsonObject, Tool, Words, answers};
+
+pub struct RequestShutdown;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Whom: the name of an agent or a worker.
+    #[serde(alias = "name")]
+    teammate: String,
+    /// Why.
+    reason: Option<String>,
+}
+
+impl Tool for RequestShutdown {
+    const NAME: &'static str = "request_shutdown";
+    const TITLE: &'static str = "Ask a teammate to stop";
+    const DESCRIPTION: &'static str = "Asks a teammate to stop. It answers (shutdown_reply in your inbox) and ends; its task is given back and its worktree stays.";
+    const EFFECT: Effect = Effect::Writes;
+    const AUDIENCE: Audience = Audience::Lead;
+    type Input = Input;
+    type Output = answers::messages::Messages;
+
+    async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
+        let reason = input.reason.unwrap_or_else(|| "please stop".to_owned());
+        let words = Words::of(&["msg", "send", "--type=shutdown"]);
+        call.run(words.rest([input.teammate, reason])).await
+    }
+}

@@ -1,0 +1,39 @@
+//! `task_bind_worktree`
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, Words, answers};
+
+pub struct TaskBindWorktree;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Which task.
+    task_id: TaskRef,
+    /// Which worktree.
+    name: String,
+    /// Start the task for this session.
+    owner: Option<String>,
+    /// Let older bindings of both go.
+    rebind: Option<bool>,
+}
+
+impl Tool for TaskBindWorktree {
+    const NAME: &'static str = "task_bind_worktree";
+    const TITLE: &'static str = "Bind a task to a worktree";
+    const DESCRIPTION: &'static str = "Make a worktree the one of a task, for work that was begun without one. Claiming the task leads to it. The status stays, unless an owner is given.";
+    const EFFECT: Effect = Effect::Settles;
+    const AUDIENCE: Audience = Audience::Lead;
+    type Input = Input;
+    type Output = answers::OneTask;
+
+    async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
+        let words = Words::of(&["task", "bind"])
+            .flag("owner", input.owner)
+            .switch("rebind", input.rebind)
+            .rest([input.task_id.to_string(), input.name]);
+        call.run(words).await
+    }
+}

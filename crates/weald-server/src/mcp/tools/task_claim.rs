@@ -1,0 +1,30 @@
+//! `task_claim`
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, Words, answers};
+
+pub struct TaskClaim;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Which task; the next ready one unless given.
+    task_id: Option<TaskRef>,
+}
+
+impl Tool for TaskClaim {
+    const NAME: &'static str = "task_claim";
+    const TITLE: &'static str = "Claim a task";
+    const DESCRIPTION: &'static str = "Take a task, or the next ready one, and get a worktree for it. Answers the task, your claim, and the worktree with its absolute path and branch: work only below that path. From then on it is the default worktree of your other calls. Finish with land and a report. Error nothing_ready: there is no work.";
+    const EFFECT: Effect = Effect::Writes;
+    const AUDIENCE: Audience = Audience::Confined;
+    type Input = Input;
+    type Output = answers::ClaimedTask;
+
+    async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
+        let words = Words::of(&["task", "claim", "--with-tree"]).rest(input.task_id);
+        call.run(words).await
+    }
+}

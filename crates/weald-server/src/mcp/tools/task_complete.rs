@@ -1,0 +1,61 @@
+//! `task_complete`
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, Words, answers};
+
+pub struct TaskComplete;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Which task; your own unless given.
+    task_id: Option<TaskRef>,
+    /// What was done, for whoever reads it next.
+    report: Option<String>,
+    /// Paths that you changed.
+    #[serde(default)]
+    files_changed: Vec<String>,
+    /// passed or failed, if you checked your work.
+    verified: Option<String>,
+    /// By what you checked it, such as cargo test. Only with verified.
+    verified_by: Option<String>,
+    /// The token of your claim, if your session is not the one that claimed it.
+    token: Option<u64>,
+}
+
+impl Tool for TaskComplete {
+    const NAME: &'static str = "task_complete";
+    const TITLE: &'static str = "Complete a task";
+    const DESCRIPTION: &'static str = "Say that your task is done, with a report of what you did. In a sandbox: commit first; your work lands by itself when you end. Elsewhere only for a task that has nothing to land: land completes a task whose work landed. Answers the task and what became ready by it. Your default worktree is reset; it stays on disk.";
+    const EFFECT: Effect = Effect::Settles;
+    const AUDIENCE: Audience = Audience::Confined;
+    type Input = Input;
+    type Output = answers::FinishedTask;
+
+    async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
+        if input.verified_by.is_some() && input.verified.is_none() {
+            return Err(no_verdict());
+        }
+        let (task, token) = call.held(input.task_id, input.token).await?;
+        let words = Words::of(&["task", "done"])
+            .flag("token", token)
+            .flag("report", input.report)
+            .flags("changed", input.files_changed)
+            .flag("verified", input.verified)
+            .flag("verified-by", input.verified_by)
+            .rest(task);
+        call.run(words).await
+    }
+}
+
+/// As the command line has it: what checked the work says nothing without what came out.
+fn no_verdict() -> Fault {
+    Fault::new(
+        "bad_arguments",
+        2,
+        "verified_by says by what the work was checked, but verified is not given; the task is as it was",
+    )
+    .hint("give verified, too: passed or failed")
+}

@@ -1,0 +1,54 @@
+//! `task_create`
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, Words, answers};
+
+pub struct TaskCreate;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// What is to be done, in one line.
+    subject: String,
+    /// More words, for whoever does it.
+    description: Option<String>,
+    /// What has to hold for it to be done.
+    acceptance: Option<String>,
+    /// Tasks that have to be completed before.
+    #[serde(default)]
+    blocked_by: Vec<TaskRef>,
+    /// P0 (now) to P3 (when nothing else is left); P2 unless given.
+    priority: Option<String>,
+    /// Words to filter by.
+    #[serde(default)]
+    labels: Vec<String>,
+    /// It can't be completed before somebody approved a plan for it.
+    needs_plan: Option<bool>,
+    /// An id of another tracker, such as gh-12.
+    task_id: Option<TaskRef>,
+}
+
+impl Tool for TaskCreate {
+    const NAME: &'static str = "task_create";
+    const TITLE: &'static str = "Create a task";
+    const DESCRIPTION: &'static str = "Put a piece of work on the board for somebody to claim. Answers the task with its id. Name what it waits for in blocked_by.";
+    const EFFECT: Effect = Effect::Writes;
+    const AUDIENCE: Audience = Audience::Teammate;
+    type Input = Input;
+    type Output = answers::OneTask;
+
+    async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
+        let words = Words::of(&["task", "add"])
+            .flag("description", input.description)
+            .flag("acceptance", input.acceptance)
+            .flags("after", input.blocked_by)
+            .flag("priority", input.priority)
+            .flags("label", input.labels)
+            .switch("needs-plan", input.needs_plan)
+            .flag("id", input.task_id)
+            .rest([input.subject]);
+        call.run(words).await
+    }
+}

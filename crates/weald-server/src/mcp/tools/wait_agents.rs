@@ -1,0 +1,48 @@
+//! `wait_agents`
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Audience, Call, Effect, Fault, JsonObject, Lasts, TaskRef, Tool, Words, answers};
+
+/// Clients wait for a minute, by default.
+fn patience() -> u64 {
+    50
+}
+
+pub struct WaitAgents;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Which: ids, tasks, names or worktrees. Default: all that are at work.
+    #[serde(default, alias = "ids")]
+    agents: Vec<TaskRef>,
+    /// Until the first one is over.
+    any: Option<bool>,
+    /// At most so long, from 30 to 1800.
+    #[serde(default = "patience")]
+    #[schemars(range(min = 30, max = 1800))]
+    timeout_seconds: u64,
+}
+
+impl Tool for WaitAgents {
+    const NAME: &'static str = "wait_agents";
+    const TITLE: &'static str = "Wait for agents";
+    const DESCRIPTION: &'static str = "Waits until agents are over, or until the time is: then timed_out is true and they go on. Call it again, or look at check_agents meanwhile: an agent may wait for your answer.";
+    const EFFECT: Effect = Effect::Reads;
+    const AUDIENCE: Audience = Audience::Lead;
+    type Input = Input;
+    type Output = answers::agents::Waited;
+
+    fn lasts(_: &Input) -> Lasts {
+        Lasts::Long
+    }
+
+    async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
+        let words = Words::of(&["agent", "wait"])
+            .switch("any", input.any)
+            .flag("timeout", Some(format!("{}s", input.timeout_seconds)));
+        call.run(words.rest(input.agents)).await
+    }
+}

@@ -1,0 +1,37 @@
+//! `worktree_create`
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, Words, answers};
+
+pub struct WorktreeCreate;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// What to call it; after its task unless given.
+    name: Option<String>,
+    /// The task it is for.
+    task_id: Option<TaskRef>,
+    /// The commit or branch it starts from; the target unless given.
+    base_ref: Option<String>,
+}
+
+impl Tool for WorktreeCreate {
+    const NAME: &'static str = "worktree_create";
+    const TITLE: &'static str = "Create a worktree";
+    const DESCRIPTION: &'static str = "Make a worktree of its own, outside of the main checkout, on a branch of its own. Answers its absolute path and branch. For a task call task_claim instead, which makes one.";
+    const EFFECT: Effect = Effect::Writes;
+    const AUDIENCE: Audience = Audience::Lead;
+    type Input = Input;
+    type Output = answers::TreeOutcome;
+
+    async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
+        let words = Words::of(&["new"])
+            .flag("task", input.task_id)
+            .flag("base", input.base_ref)
+            .rest(input.name);
+        call.run(words).await
+    }
+}

@@ -1,0 +1,30 @@
+//! `worktree_keep`
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Audience, Call, Effect, Fault, JsonObject, Tool, Words, answers};
+
+pub struct WorktreeKeep;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Which worktree; your own unless given.
+    name: Option<String>,
+}
+
+impl Tool for WorktreeKeep {
+    const NAME: &'static str = "worktree_keep";
+    const TITLE: &'static str = "Keep a worktree";
+    const DESCRIPTION: &'static str = "Set a worktree aside: no clean-up takes it.";
+    const EFFECT: Effect = Effect::Settles;
+    const AUDIENCE: Audience = Audience::Teammate;
+    type Input = Input;
+    type Output = answers::TreeOutcome;
+
+    async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
+        let tree = call.tree(input.name).await?;
+        call.run(Words::of(&["keep"]).rest(tree)).await
+    }
+}

@@ -1,0 +1,31 @@
+//! `worktree_restore`
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Audience, Call, Effect, Fault, JsonObject, Tool, Words, answers};
+
+pub struct WorktreeRestore;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Its name, or its number in the trash.
+    name: String,
+}
+
+impl Tool for WorktreeRestore {
+    const NAME: &'static str = "worktree_restore";
+    const TITLE: &'static str = "Restore a worktree";
+    const DESCRIPTION: &'static str =
+        "Bring a worktree back from the trash: files, index, branch and binding.";
+    const EFFECT: Effect = Effect::Settles;
+    const AUDIENCE: Audience = Audience::Lead;
+    type Input = Input;
+    type Output = answers::OneTree;
+
+    async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
+        call.run(Words::of(&["trash", "restore"]).rest([input.name]))
+            .await
+    }
+}

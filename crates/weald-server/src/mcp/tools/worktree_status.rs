@@ -1,0 +1,30 @@
+//! `worktree_status`
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Audience, Call, Effect, Fault, JsonObject, Tool, Words, answers};
+
+pub struct WorktreeStatus;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Which worktree; your own unless given.
+    name: Option<String>,
+}
+
+impl Tool for WorktreeStatus {
+    const NAME: &'static str = "worktree_status";
+    const TITLE: &'static str = "Look into a worktree";
+    const DESCRIPTION: &'static str = "Branch, dirty or clean, staged, unstaged and untracked counts, commits ahead of its base and behind its target. Commits in it are taken in.";
+    const EFFECT: Effect = Effect::Settles;
+    const AUDIENCE: Audience = Audience::Confined;
+    type Input = Input;
+    type Output = answers::OneTree;
+
+    async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
+        let tree = call.tree(input.name).await?;
+        call.run(Words::of(&["status"]).rest(tree)).await
+    }
+}

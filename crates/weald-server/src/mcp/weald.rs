@@ -1,0 +1,308 @@
+//! How a tool's command is run: this binary, started again.
+//!
+//! A process of its own has no way to print into the protocol, can be interrupted when a client takes its call back, goes
+//! through the broker inside a sandbox, and is judged as every other call of an agent is. It costs a few milliseconds.
+
+use std::io;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+use rmcp::RoleServer;
+use rmcp::model::JsonObject;
+use rmcp::service::RequestContext;
+use serde_json::Value;
+use tokio::process::Command;
+use tokio::sync::{OnceCell, Semaphore, SemaphorePermit, watch};
+use tokio::time::timeout;
+use weald_core::role::Role;
+
+use super::child::{self, Cut, Ended, GRACE, Lasts, Limits, left};
+use super::hints;
+use super::tool::Audience;
+use super::words::{Words, too_long};
+use crate::broker::{CONNECTIONS, Fault};
+
+/// The variable that says that a command is a tool's, and for whom: whoever called it is an agent.
+const MARK: &str = "WEALD_MCP";
+
+/// The part that a command's caller plays, by its variables. What is no tool's may do what the rules allow.
+pub fn role_of(variable: impl Fn(&str) -> Option<String>) -> Role {
+    match variable(MARK).as_deref() {
+        Some("teammate" | "confined") => Role::Teammate,
+        _ => Role::Lead,
+    }
+}
+
+/// The longest answer of a command that is read.
+const ANSWER: usize = 32 << 20;
+
+/// How many calls are at work at once; further ones wait for their turn. Long ones have places of their own: somebody
+/// who waits for an answer must not be in the way of whoever gives it.
+const AT_ONCE: usize = 16;
+
+/// The same inside a sandbox: the broker refuses more connections than it has, and the agent's own commands want one, too.
+const AT_ONCE_INSIDE: usize = (CONNECTIONS - 1) / 2;
+
+/// Who calls, and where.
+#[derive(Debug)]
+pub struct Weald {
+    /// The binary.
+    pub program: PathBuf,
+    /// Flags that every command gets.
+    pub flags: Vec<String>,
+    /// Who calls, if that was said.
+    pub session: Option<String>,
+    /// Who the caller is to weald.
+    pub audience: Audience,
+    /// Whose names tools have beside their own; see `mcp.aliases`.
+    pub aliases: String,
+    /// Who calls, once that was found out.
+    pub(super) known: OnceCell<Known>,
+    short_calls: Semaphore,
+    long_calls: Semaphore,
+}
+
+/// What is known of the caller's session.
+#[derive(Debug)]
+pub(super) enum Known {
+    /// Commands find it out by themselves.
+    ByItself,
+    /// A session of the server's own.
+    Own(String),
+}
+
+impl Weald {
+    /// For whoever started the server.
+    pub fn new(program: PathBuf, flags: Vec<String>, audience: Audience) -> Self {
+        let at_once = match audience {
+            Audience::Confined => AT_ONCE_INSIDE,
+            Audience::Teammate | Audience::Lead => AT_ONCE,
+        };
+        Self {
+            program,
+            flags,
+            session: None,
+            audience,
+            aliases: String::new(),
+            known: OnceCell::new(),
+            short_calls: Semaphore::new(at_once),
+            long_calls: Semaphore::new(at_once),
+        }
+    }
+
+    /// weald again, for whoever calls.
+    fn command(&self, flags: &[&str]) -> Command {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the command is weald's own; nothing else is started here"
+        )]
+        let mut command = Command::new(&self.program);
+        command
+            .args(flags)
+            .args(&self.flags)
+            .env(MARK, self.audience.as_str());
+        if let Some(name) = self.acting() {
+            command.env("WEALD_SESSION", name);
+        }
+        command
+    }
+
+    /// Says every now and then that the caller lives, and holds its tasks for longer: an agent that thinks for an hour
+    /// calls no tool.
+    pub(super) async fn beat(&self, every: Duration) {
+        loop {
+            tokio::time::sleep(every).await;
+            if !self.known.initialized() {
+                continue;
+            }
+            let mut command = self.command(&["--json", "session", "heartbeat", "--renew"]);
+            let nothing = Stdio::null;
+            command.stdin(nothing()).stdout(nothing()).stderr(nothing());
+            // What is wrong with it, the next call will say.
+            let _ = command.kill_on_drop(true).status().await;
+        }
+    }
+
+    /// Ends a session that is the server's own: what it holds is given back.
+    pub(super) async fn take_leave(&self) {
+        let Some(Known::Own(_)) = self.known.get() else {
+            return;
+        };
+        let mut command = self.command(&["--json", "session", "end"]);
+        let nothing = Stdio::null;
+        command.stdin(nothing()).stdout(nothing()).stderr(nothing());
+        // What it could not give back, others take over when the claim is over.
+        let _ = timeout(GRACE, command.status()).await;
+    }
+
+    /// The name that commands are told to act under.
+    fn acting(&self) -> Option<String> {
+        match self.known.get() {
+            Some(Known::Own(name)) => Some(name.clone()),
+            _ => self.session.clone(),
+        }
+    }
+}
+
+/// One call of a tool.
+#[derive(Clone)]
+pub struct Call<'a> {
+    /// Who calls, and where.
+    pub weald: &'a Weald,
+    /// The request, for progress and cancellation.
+    pub context: &'a RequestContext<RoleServer>,
+    /// Becomes true when the client has left.
+    pub gone: watch::Receiver<bool>,
+    /// Whether it is interrupted when nobody waits for it.
+    pub lasts: Lasts,
+}
+
+impl<'a> Call<'a> {
+    /// Waits for a place among those that are at work. Whoever takes the call back meanwhile finds nothing done.
+    pub async fn turn(&self) -> Result<SemaphorePermit<'a>, Fault> {
+        let places = match self.lasts {
+            Lasts::Shortly => &self.weald.short_calls,
+            Lasts::Long => &self.weald.long_calls,
+        };
+        let mut gone = self.gone.clone();
+        let is_long = self.lasts == Lasts::Long;
+        tokio::select! {
+            biased;
+            () = self.context.ct.cancelled() => Err(taken_back()),
+            () = left(&mut gone), if is_long => Err(taken_back()),
+            place = places.acquire() => place.map_err(|_| taken_back()),
+        }
+    }
+
+    /// Runs a command, and answers the object that it prints.
+    pub async fn run(&self, words: Words) -> Result<JsonObject, Fault> {
+        let ended = self.start(&["--json"], words, Limits::answer()).await?;
+        answer_of(&ended)
+    }
+
+    /// Runs a command that prints an object a line, and answers them as a list under `name`.
+    pub async fn list(&self, name: &str, words: Words) -> Result<JsonObject, Fault> {
+        let ended = self.start(&["--json"], words, Limits::answer()).await?;
+        if !ended.status.success() {
+            return answer_of(&ended);
+        }
+        let bytes = ended.stdout.whole().ok_or_else(too_much)?;
+        let items = serde_json::Deserializer::from_slice(&bytes).into_iter::<Value>();
+        let items: Vec<Value> = items.collect::<Result<_, _>>().map_err(|error| {
+            Fault::new("bad_answer", 70, format!("an answer is no JSON: {error}"))
+        })?;
+        let mut answer = JsonObject::new();
+        answer.insert("schema_version".to_owned(), 1.into());
+        answer.insert(name.to_owned(), items.into());
+        Ok(answer)
+    }
+
+    /// Runs a command that only reads, as for people, and answers what it prints, bounded.
+    pub async fn text(&self, words: Words, most: usize) -> Result<(String, bool), Fault> {
+        let limits = Limits {
+            head: most,
+            tail: 0,
+            is_told: false,
+        };
+        let flags = ["--color=never"];
+        let ended = self.start(&flags, words.clone(), limits).await?;
+        if ended.status.success() {
+            return Ok((ended.stdout.text(), ended.stdout.left_out() > 0));
+        }
+        // What it said is laid out for people; asked for its object it says the same in parts.
+        let again = self.run(words).await;
+        let said = || ended.stderr.text().trim().to_owned();
+        let fault = again.err();
+        Err(fault.unwrap_or_else(|| Fault::new("failed", exit_of(&ended), said())))
+    }
+
+    /// Runs a command, whatever it prints and however it ends.
+    pub async fn start(
+        &self,
+        flags: &[&str],
+        words: Words,
+        limits: Limits,
+    ) -> Result<Ended, Fault> {
+        let words = words.finish()?;
+        let mut command = self.weald.command(flags);
+        if self.lasts == Lasts::Long {
+            command.arg(format!("--ends-with={}", std::process::id()));
+        }
+        command.args(words);
+        let gone = self.gone.clone();
+        let ended = child::run(&mut command, limits, self.lasts, self.context, gone).await;
+        ended.map_err(|cut| match cut {
+            Cut::Cancelled => taken_back(),
+            Cut::Failed(error) if error.raw_os_error() == Some(E2BIG) => too_long(ARGUMENTS),
+            Cut::Failed(error) => not_started(&error),
+        })
+    }
+}
+
+fn taken_back() -> Fault {
+    Fault::new("cancelled", 130, "the call was taken back")
+        .hint("call the tool again; what was finished by then is kept")
+}
+
+/// The machine has no room for one more process, or weald is gone.
+fn not_started(error: &io::Error) -> Fault {
+    let message = format!("weald could not be started: {error}");
+    let fault = Fault::new("not_started", 125, message);
+    match error.kind() {
+        io::ErrorKind::NotFound => fault.hint("was weald moved or removed? Start the server again"),
+        _ => fault.hint("nothing was done; try again when other calls have ended"),
+    }
+}
+
+/// Too many words for a process to be started with.
+const E2BIG: i32 = rustix::io::Errno::TOOBIG.raw_os_error();
+/// About what all of them together may have.
+const ARGUMENTS: usize = 2 << 20;
+
+impl Limits {
+    /// For an answer that is read as a whole.
+    pub fn answer() -> Self {
+        Self {
+            head: ANSWER,
+            tail: 0,
+            is_told: false,
+        }
+    }
+}
+
+/// The object that a command printed: its answer, or its error.
+pub fn answer_of(ended: &Ended) -> Result<JsonObject, Fault> {
+    let bytes = ended.stdout.whole().ok_or_else(too_much)?;
+    let mut answer: JsonObject = serde_json::from_slice(&bytes).map_err(|error| {
+        let said = ended.stderr.text();
+        Fault::new("bad_answer", 70, format!("{error}: {}", said.trim()))
+    })?;
+    match answer.remove("error") {
+        None => Ok(answer),
+        Some(error) => Err(fault(error, exit_of(ended))),
+    }
+}
+
+/// The exit code of a command.
+pub fn exit_of(ended: &Ended) -> u8 {
+    let code = ended.status.code().unwrap_or(70);
+    u8::try_from(code).unwrap_or(70)
+}
+
+fn too_much() -> Fault {
+    Fault::new("answer_too_long", 1, "the answer is too long").hint("ask for less: give a limit")
+}
+
+fn fault(mut error: Value, code: u8) -> Fault {
+    if let Some(fields) = error.as_object_mut() {
+        fields.insert("exit".to_owned(), code.into());
+    }
+    match serde_json::from_value(error) {
+        Ok(fault) => hints::for_tools(fault),
+        Err(error) => {
+            let message = format!("an error is not understood: {error}");
+            Fault::new("bad_answer", 70, message)
+        }
+    }
+}
