@@ -3,6 +3,10 @@
 
 use std::fs;
 use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::TestEnv;
 
@@ -38,11 +42,22 @@ impl TestEnv {
         self.home().join("agent.sh").exists()
     }
 
-    /// Kills everything that belongs to this environment.
+    /// Kills everything that belongs to this environment and what that starts meanwhile; answers once it is gone.
     pub fn end_processes(&self) {
-        for pid in self.processes() {
-            let mut kill = self.command("kill");
-            let _ = kill.args(["-KILL", &pid.to_string()]).output();
+        let deadline = Instant::now() + Duration::from_secs(30);
+        let mut dying = Vec::new();
+        while Instant::now() < deadline {
+            let living = self.processes();
+            for pid in &living {
+                let pid = Pid::from_raw(*pid as i32).expect("a process has a number");
+                let _ = kill_process(pid, Signal::KILL);
+            }
+            dying.extend(living);
+            dying.retain(|pid| !is_over(*pid));
+            if dying.is_empty() && self.processes().is_empty() {
+                return;
+            }
+            thread::sleep(Duration::from_millis(2));
         }
     }
 }
@@ -54,4 +69,11 @@ fn belongs(pid: u32, root: &[u8]) -> bool {
         let bytes = fs::read(place.join(file)).unwrap_or_default();
         bytes.windows(root.len()).any(|part| part == root)
     })
+}
+
+/// A process that was killed gives its memory back, and with it all that `belongs` reads, before it is over.
+fn is_over(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit(") ").next().unwrap_or_default();
+    state.is_empty() || state.starts_with(['Z', 'X'])
 }

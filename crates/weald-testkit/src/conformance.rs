@@ -62,6 +62,7 @@ cases! {
     agents_are_kept,
     the_queue_has_one_lease,
     waiting_ends_with_a_new_event_or_in_time,
+    a_log_that_is_replayed_gives_the_same_store,
 }
 
 fn write(store: &dyn Store, change: impl FnOnce(&mut dyn Write)) {

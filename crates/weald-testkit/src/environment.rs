@@ -79,6 +79,11 @@ impl TestEnv {
         }
     }
 
+    /// Leaves everything on disk, for somebody to look at.
+    pub fn keep(&mut self) {
+        self.directory.disable_cleanup(true);
+    }
+
     /// The folder that holds everything.
     pub fn root(&self) -> &Path {
         self.directory.path()
@@ -114,6 +119,7 @@ impl TestEnv {
             .env("HOME", self.home())
             // Nothing goes on in the background unless a test wants it.
             .env("WEALD_POOL_SIZE", "0")
+            .env("WEALD_HOOK_BACKGROUND", "false")
             .current_dir(directory);
         for (name, value) in [
             ("GIT_CONFIG_NOSYSTEM", "1"),

@@ -1,17 +1,21 @@
 //! What tests share: a hermetic environment around the binary, a clock and a process table that tests turn by hand,
-//! the conformance suite that every store has to pass, a scripted agent, real agents and a model that is none.
+//! the conformance suite that every store has to pass, a scripted agent, real agents and a model that is none,
+//! the official SDKs of MCP.
 
 mod agent;
 mod conformance;
 mod environment;
 mod forged;
+mod mcp_sdks;
 mod real_agents;
 mod replay;
 mod scripted_model;
+pub mod storm;
 
 pub use conformance::{CASES, Case};
 pub use environment::{Answer, TestEnv, full_scale};
 pub use forged::{FakeClock, FakeProcesses};
+pub use mcp_sdks::McpSdk;
 pub use real_agents::RealAgents;
 pub use replay::assert_log_explains_state;
 pub use scripted_model::{Gate, Request, Scenario, ScriptedModel, Turn};

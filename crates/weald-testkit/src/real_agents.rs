@@ -113,7 +113,8 @@ fn install(place: &Path) -> Result<(), String> {
     })
 }
 
-fn quiet(program: &Path) -> Command {
+/// A command that reads nothing.
+pub(crate) fn quiet(program: &Path) -> Command {
     #[expect(clippy::disallowed_methods, reason = "tests start real processes")]
     let mut command = Command::new(program);
     command.stdin(Stdio::null());
@@ -121,7 +122,7 @@ fn quiet(program: &Path) -> Command {
 }
 
 /// Waits for success; says what else happened.
-fn wait(mut child: Child, limit: Duration) -> Result<(), String> {
+pub(crate) fn wait(mut child: Child, limit: Duration) -> Result<(), String> {
     let begun = Instant::now();
     loop {
         match child.try_wait() {

@@ -7,10 +7,11 @@ use weald_core::SignedDuration;
 use weald_core::name::SessionName;
 
 use crate::commands::{
-    adopt, agent, approve, board, completions, config, conflicts, demo, diff, doctor, ensure,
-    enter, events, habits, init, inside, keep, land, list, man, msg, new, path, phase, pool, ports,
-    queue, race, rescue, resume, revert, rm, run, sandbox, session, setup, shell_init, snapshot,
-    status, supervise_agent, sync, task, trash, trust, vault, verify, work, worker,
+    adopt, agent, approve, board, clean, completions, config, conflicts, demo, diff, doctor,
+    ensure, enter, events, habits, hook, init, inside, install, keep, land, list, man, mcp, msg,
+    new, path, phase, pool, ports, queue, race, rescue, resume, revert, rm, run, sandbox, session,
+    setup, shell_init, snapshot, status, supervise_agent, sweep, sync, task, tell_tracker, trash,
+    trust, undo, usage, vault, verify, work, worker,
 };
 use crate::completion;
 use crate::context::Context;
@@ -19,7 +20,12 @@ use crate::ui::Format;
 
 /// Run many coding agents on one git repository: each in its own worktree, nothing lost, main always green.
 #[derive(Parser)]
-#[command(name = "weald", version, disable_help_subcommand = false)]
+#[command(
+    name = "weald",
+    bin_name = "weald",
+    version,
+    disable_help_subcommand = false
+)]
 pub struct Cli {
     /// Flags of every command.
     #[command(flatten)]
@@ -46,6 +52,9 @@ pub struct GlobalArgs {
     /// Set a configuration key for this command
     #[arg(long, global = true, help_heading = GLOBAL, value_name = "KEY=VALUE", value_parser = key_value)]
     pub set: Vec<(String, String)>,
+    /// End when this process, which started it, does
+    #[arg(long, global = true, hide = true, value_name = "PID")]
+    pub ends_with: Option<u32>,
 }
 
 impl GlobalArgs {
@@ -60,6 +69,7 @@ impl GlobalArgs {
 }
 
 #[derive(Subcommand)]
+#[command(defer = true)]
 enum Command {
     Demo(demo::Demo),
     Init(init::Init),
@@ -89,17 +99,22 @@ enum Command {
     Worker(worker::Worker),
     #[command(hide = true)]
     SuperviseAgent(supervise_agent::SuperviseAgent),
+    #[command(hide = true)]
+    TellTracker(tell_tracker::TellTracker),
     Land(land::Land),
-    /// See what waits to land; pause, drop or retry it
     Queue(queue::QueueArgs),
     Revert(revert::Revert),
+    Undo(undo::Undo),
     Conflicts(conflicts::Conflicts),
     Verify(verify::Verify),
     Keep(keep::Keep),
     Lock(keep::Lock),
     Unlock(keep::Unlock),
     Rm(rm::Rm),
+    Clean(clean::Clean),
     Doctor(doctor::Doctor),
+    Sweep(sweep::Sweep),
+    Usage(usage::Usage),
     Setup(setup::Setup),
     Trust(trust::Trust),
     ShellInit(shell_init::ShellInit),
@@ -125,6 +140,11 @@ enum Command {
     #[command(subcommand)]
     Session(session::Session),
     Events(events::Events),
+    Mcp(mcp::Mcp),
+    Install(install::Install),
+    /// What agents call at certain moments of a conversation
+    #[command(subcommand, hide = true)]
+    Hook(hook::Hook),
     /// Run a command that can write one directory, and show what holds it there
     #[command(subcommand)]
     Sandbox(sandbox::Sandbox),
@@ -166,16 +186,21 @@ impl Cli {
             Some(Command::Resume(command)) => command.run(context),
             Some(Command::Worker(command)) => command.run(context),
             Some(Command::SuperviseAgent(command)) => command.run(context),
+            Some(Command::TellTracker(command)) => command.run(context),
             Some(Command::Land(command)) => command.run(context),
             Some(Command::Queue(command)) => command.run(context),
             Some(Command::Revert(command)) => command.run(context),
+            Some(Command::Undo(command)) => command.run(context),
             Some(Command::Conflicts(command)) => command.run(context),
             Some(Command::Verify(command)) => command.run(context),
             Some(Command::Keep(command)) => command.run(context),
             Some(Command::Lock(command)) => command.run(context),
             Some(Command::Unlock(command)) => command.run(context),
             Some(Command::Rm(command)) => command.run(context),
+            Some(Command::Clean(command)) => command.run(context),
             Some(Command::Doctor(command)) => command.run(context),
+            Some(Command::Sweep(command)) => command.run(context),
+            Some(Command::Usage(command)) => command.run(context),
             Some(Command::Setup(command)) => command.run(context),
             Some(Command::Trust(command)) => command.run(context),
             Some(Command::ShellInit(command)) => command.run(context),
@@ -187,6 +212,9 @@ impl Cli {
             Some(Command::Msg(command)) => command.run(context),
             Some(Command::Session(command)) => command.run(context),
             Some(Command::Events(command)) => command.run(context),
+            Some(Command::Mcp(command)) => command.run(context),
+            Some(Command::Install(command)) => command.run(context),
+            Some(Command::Hook(command)) => command.run(context),
             Some(Command::Sandbox(command)) => command.run(context),
             Some(Command::Config(command)) => command.run(context),
             Some(Command::Completions(command)) => command.run(context),
@@ -197,6 +225,22 @@ impl Cli {
 }
 
 impl Cli {
+    /// The command line without commands: its name, its version and the flags of every command.
+    pub fn frame() -> clap::Command {
+        let frame = clap::Command::new("weald").version(env!("CARGO_PKG_VERSION"));
+        GlobalArgs::augment_args(frame)
+    }
+
+    /// All commands, of which only the names are known yet.
+    pub fn commands() -> clap::Command {
+        Command::augment_subcommands(clap::Command::new("weald"))
+    }
+
+    /// Whether an agent calls a hook.
+    pub fn is_hook(&self) -> bool {
+        matches!(self.command, Some(Command::Hook(_)))
+    }
+
     /// The same from inside a tree's sandbox: what is not for there is refused.
     pub fn run_inside(self, inside: &inside::Inside<'_>) -> Result<u8, Failure> {
         match self.command {
@@ -211,10 +255,11 @@ impl Cli {
             Some(Command::Diff(command)) => command.inside(inside),
             Some(Command::Snapshot(command)) => command.inside(inside),
             Some(Command::Land(command)) => command.inside(inside),
-            // These need no repository.
-            Some(Command::Completions(_) | Command::Man(_) | Command::Sandbox(_)) => {
-                self.run(inside.context)
-            }
+            Some(Command::Hook(command)) => command.inside(inside),
+            // These need no repository, or ask the broker themselves.
+            Some(
+                Command::Mcp(_) | Command::Completions(_) | Command::Man(_) | Command::Sandbox(_),
+            ) => self.run(inside.context),
             // Nothing holds a run without a sandbox, so nothing is refused to it here.
             Some(_) if !inside.context.is_confined() => self.run(inside.context),
             Some(_) => Err(Failure::not_allowed_inside()),
@@ -233,6 +278,11 @@ pub struct SessionArg {
 /// A duration above zero.
 pub fn duration(text: &str) -> Result<SignedDuration, String> {
     weald_core::config::parse_duration(text)
+}
+
+/// A duration, or zero.
+pub fn age(text: &str) -> Result<SignedDuration, String> {
+    weald_core::config::parse_age(text)
 }
 
 fn key_value(text: &str) -> Result<(String, String), String> {

@@ -14,29 +14,48 @@ use weald_engine::{Place, SystemClock};
 use weald_store::{DATABASE_FILE, SqliteStore};
 
 use crate::environment::Environment;
+use crate::ui::clean_line;
 
 /// How many candidates a shell is given at most.
 const LIMIT: u64 = 200;
 
-/// Ids of tasks, with their subjects.
+/// Ids of tasks that are open, with their subjects.
 pub fn tasks() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| tasks_in(|status| !status.is_closed()))
+}
+
+/// Ids of tasks that can be opened again.
+pub fn ended_tasks() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
-        let open = TaskStatus::ALL
-            .into_iter()
-            .filter(|status| !status.is_closed());
-        let filter = TaskFilter {
-            classes: open.map(TaskClass::Status).collect(),
-            limit: Some(LIMIT),
-            ..TaskFilter::default()
-        };
-        let found = store()
-            .and_then(|store| store.read().ok()?.tasks(&filter).ok())
-            .unwrap_or_default();
-        let candidates = found.into_iter().map(|task| {
-            CompletionCandidate::new(task.id.to_string()).help(Some(task.subject.into()))
-        });
-        candidates.collect()
+        let stuck = [TaskStatus::Blocked, TaskStatus::NeedsMerge];
+        tasks_in(|status| status.is_closed() || stuck.contains(&status))
     })
+}
+
+/// Ids of all tasks, the open ones first.
+pub fn all_tasks() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        let open = tasks_in(|status| !status.is_closed());
+        let room = LIMIT as usize - open.len();
+        let closed = tasks_in(TaskStatus::is_closed).into_iter().take(room);
+        open.into_iter().chain(closed).collect()
+    })
+}
+
+fn tasks_in(is_meant: impl Fn(TaskStatus) -> bool) -> Vec<CompletionCandidate> {
+    let meant = TaskStatus::ALL
+        .into_iter()
+        .filter(|status| is_meant(*status));
+    let filter = TaskFilter {
+        classes: meant.map(TaskClass::Status).collect(),
+        limit: Some(LIMIT),
+        ..TaskFilter::default()
+    };
+    let found = store().and_then(|store| store.read().ok()?.tasks(&filter).ok());
+    let found = found.unwrap_or_default().into_iter();
+    found
+        .map(|task| candidate(&task.id, &task.subject))
+        .collect()
 }
 
 /// Names of sessions.
@@ -52,13 +71,16 @@ pub fn sessions() -> ArgValueCandidates {
     })
 }
 
-/// Names of trees, with their tasks.
+/// Names of trees, with their branches, where they stand and their tasks.
 pub fn trees() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
         let found = store().and_then(|store| store.read().ok()?.trees().ok());
         let live = found.unwrap_or_default().into_iter().filter(Tree::is_live);
         live.map(|tree| {
-            CompletionCandidate::new(tree.name.to_string()).help(Some(tree.branch.into()))
+            let task = tree.task.as_ref();
+            let task = task.map_or_else(String::new, |task| format!(", task {task}"));
+            let about = format!("{}, {}{task}", tree.branch, tree.status.as_str());
+            candidate(&tree.name, &about)
         })
         .collect()
     })
@@ -74,7 +96,7 @@ pub fn agents() -> ArgValueCandidates {
         let found = store().and_then(|store| store.read().ok()?.agents(&open).ok());
         let described = |agent: Agent| {
             let about = format!("{} on task {}", agent.status, agent.task);
-            CompletionCandidate::new(agent.id.to_string()).help(Some(about.into()))
+            candidate(&agent.id, &about)
         };
         let found = found.unwrap_or_default().into_iter();
         found.map(described).collect()
@@ -87,6 +109,11 @@ pub fn keys() -> ArgValueCandidates {
         let described = |key: &Key| CompletionCandidate::new(key.name).help(Some(key.about.into()));
         KEYS.iter().map(described).collect()
     })
+}
+
+/// A word and what it means, on one line whatever somebody wrote.
+fn candidate(word: &impl ToString, about: &str) -> CompletionCandidate {
+    CompletionCandidate::new(word.to_string()).help(Some(clean_line(about).into()))
 }
 
 fn store() -> Option<SqliteStore> {

@@ -1,5 +1,9 @@
 //! What a command needs to work: where it is, who calls, and the engine.
 
+mod hook;
+mod news;
+mod role;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -7,20 +11,24 @@ use weald_core::Timestamp;
 use weald_core::config::{Config, names_guard};
 use weald_core::file_view::ViewKind;
 use weald_core::id::{TaskId, Token};
+use weald_core::kill_switch::switched_on;
 use weald_core::name::SessionName;
-use weald_core::store::Clock;
+use weald_core::source::Tracker;
+use weald_core::store::{Clock, Store, StoreError};
 use weald_engine::{
     Engine, Host, Identity, IdentitySource, LoadedConfig, Loosening, Place, Settings, Sources,
     SystemClock, SystemProcesses, Trees, agent_above, approval_folder, identify, load_config,
     load_own_config, loosening,
 };
 use weald_server::broker::Client;
-use weald_store::SqliteStore;
+use weald_store::{DATABASE_FILE, SqliteStore};
 
 use crate::cli::GlobalArgs;
 use crate::environment::Environment;
 use crate::errors::Failure;
 use crate::ui::Ui;
+
+use self::news::News;
 
 /// One call of the command line.
 pub struct Context<'a> {
@@ -32,6 +40,8 @@ pub struct Context<'a> {
     overrides: Vec<(String, String)>,
     /// The agent that this call is made for, if it is.
     agent: Option<SessionName>,
+    /// What the tracker that tasks come from has to do with this call.
+    pub news: News,
 }
 
 impl<'a> Context<'a> {
@@ -48,6 +58,7 @@ impl<'a> Context<'a> {
             directory,
             overrides: global.set.clone(),
             agent: None,
+            news: News::default(),
         })
     }
 
@@ -67,6 +78,7 @@ impl<'a> Context<'a> {
             directory: self.directory.clone(),
             overrides: Vec::new(),
             agent: Some(session.clone()),
+            news: self.news.for_another(),
         }
     }
 
@@ -132,7 +144,8 @@ impl<'a> Context<'a> {
         Ok(load_config(place, &self.sources())?)
     }
 
-    fn sources(&self) -> Sources {
+    /// Where values of the configuration come from besides the repository.
+    pub fn sources(&self) -> Sources {
         Sources {
             user_file: self.environment.user_config(),
             variables: self.environment.variables().to_vec(),
@@ -221,14 +234,6 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Refuses an agent what only a person may ask for.
-    pub fn refuse_agent(&self, what: &str) -> Result<(), Failure> {
-        match agent_above(&self.engine()?, |name| self.environment.get(name))? {
-            None => Ok(()),
-            Some(why) => Err(Failure::agent_asks(what, &why)),
-        }
-    }
-
     /// The same for another directory.
     pub fn ground_at(&self, directory: &Path) -> Result<Ground, Failure> {
         let (home, state) = (self.environment.home(), self.environment.state());
@@ -249,14 +254,43 @@ impl<'a> Context<'a> {
         self.engine_at(&place, &loaded)
     }
 
-    fn engine_at(&self, place: &Place, loaded: &LoadedConfig) -> Result<Engine, Failure> {
-        let settings = Settings {
-            lease_ttl: loaded.config.duration("lease.ttl"),
-            stale_after: loaded.config.duration("session.stale_after"),
+    /// The repository with an engine on another store than its own; nothing is derived from that.
+    pub fn ground_on(&self, place: Place, store: Box<dyn Store>) -> Result<Ground, Failure> {
+        let loaded = self.config(&place)?;
+        Ok(Ground {
+            engine: engine_on(store, &loaded),
+            place,
+            loaded,
+        })
+    }
+
+    /// The repository with an engine on its own store, which is open. Nothing is looked at yet.
+    pub fn ground_of(
+        place: Place,
+        loaded: LoadedConfig,
+        store: SqliteStore,
+    ) -> Result<Ground, StoreError> {
+        let engine = engine_on(Box::new(store), &loaded).with_journal(&place)?;
+        let engine = match ViewKind::of(loaded.config.text("views")) {
+            Some(kind) => engine.with_views(&place, kind),
+            None => engine,
         };
+        Ok(Ground {
+            engine,
+            place,
+            loaded,
+        })
+    }
+
+    fn engine_at(&self, place: &Place, loaded: &LoadedConfig) -> Result<Engine, Failure> {
+        place.require_registry(DATABASE_FILE)?;
         let store = SqliteStore::open(place.private(), Arc::new(SystemClock))?;
-        let engine = Engine::new(Box::new(store), Arc::new(SystemProcesses), settings);
-        let engine = engine.with_journal(place);
+        let engine = engine_on(Box::new(store), loaded).for_role(self.role());
+        let engine = engine.with_journal(place)?;
+        let engine = match Tracker::of(loaded.config.text("source.from")) {
+            None => engine,
+            Some(tracker) => self.news.follow(engine, place, tracker),
+        };
         // Whoever comes next notices that a supervisor is gone.
         match engine.reap_agents() {
             Ok(crashed) => {
@@ -318,6 +352,21 @@ impl<'a> Context<'a> {
         Ok(identify(engine, flag, |name| self.environment.get(name))?)
     }
 
+    /// The variable that switches something off, if one does: weald's `own`, or one that the list at `key` names.
+    pub fn kill_switch(&self, own: &str, config: &Config, key: &str) -> Option<String> {
+        let named = config.list(key).iter().map(String::as_str);
+        let switches = std::iter::once(own).chain(named);
+        switched_on(switches, |name| self.environment.get(name)).map(str::to_owned)
+    }
+
+    /// The same for a command with a list of its own, `<command>.kill_switches`; whoever watches is told.
+    pub fn switched_off(&self, command: &str, own: &str, config: &Config) -> Option<String> {
+        let variable = self.kill_switch(own, config, &format!("{command}.kill_switches"))?;
+        let note = format!("${variable} switches {command} off: nothing was done");
+        self.ui.note(&note);
+        Some(variable)
+    }
+
     /// Passes on what the engine has to say beside its answer.
     pub fn tell(&self, engine: &Engine) {
         for notice in engine.take_notices() {
@@ -351,6 +400,14 @@ impl<'a> Context<'a> {
         };
         flag.or_else(ours)
     }
+}
+
+fn engine_on(store: Box<dyn Store>, loaded: &LoadedConfig) -> Engine {
+    let settings = Settings {
+        lease_ttl: loaded.config.duration("lease.ttl"),
+        stale_after: loaded.config.duration("session.stale_after"),
+    };
+    Engine::new(store, Arc::new(SystemProcesses), settings)
 }
 
 /// A repository with its configuration and engine.

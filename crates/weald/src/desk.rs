@@ -5,10 +5,12 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Mutex;
 
+use weald_core::agent::{FinalReport, Verification};
+use weald_core::agent_rules::AgentRefusal;
 use weald_core::id::LandingId;
 use weald_core::name::SessionName;
 use weald_core::tree::Tree;
-use weald_engine::{LandRequest, OwnProgram, RunRequest, Trees};
+use weald_engine::{AgentError, LandRequest, OwnProgram, RunRequest, Trees};
 use weald_server::broker::{Authority, Broker, Desk, DeskError, Face, Fault, LandWish, Reply};
 
 use crate::commands::land::{self, Beside, Mode};
@@ -113,15 +115,25 @@ impl Host<'_> {
     fn landed(&self, authority: &Authority, wish: &LandWish) -> Result<Reply, Failure> {
         let context = self.context.for_agent(&self.ui, &authority.session);
         let ground = context.landing_ground()?;
+        let configured = ground.config().text("landing.strategy");
+        if wish
+            .strategy
+            .is_some_and(|wish| wish.as_str() != configured)
+        {
+            return Err(Failure {
+                message: format!("from inside a tree it lands as configured: {configured}"),
+                ..Failure::not_allowed_inside()
+            });
+        }
         let request = LandRequest {
             names: vec![authority.tree.to_string()],
-            strategy: wish.strategy,
             no_wait: wish.no_wait,
             keep: true,
             by_agent: true,
             // An agent's task is completed by its supervisor, at the agent's end.
             interim: authority.agent.is_some(),
             token: authority.task.clone().zip(authority.token),
+            report: wish.report.clone(),
             ..LandRequest::default()
         };
         let landings = match wish.dry_run {
@@ -144,6 +156,31 @@ impl Host<'_> {
         };
         let mut reply = Reply::new().with("landings", &land::listed(&landings, &Beside::default()));
         reply.exit = land::exit_of(&landings);
+        if reply.exit == 0
+            && let Some(words) = &wish.report
+        {
+            self.report(authority, words)?;
+        }
         Ok(reply)
+    }
+
+    /// What an agent says of work that landed is its report. One that has reported already has said it.
+    fn report(&self, authority: &Authority, words: &str) -> Result<(), Failure> {
+        let (Some(agent), Some(token)) = (authority.agent, authority.token) else {
+            return Ok(());
+        };
+        let engine = self.context.ground()?.engine;
+        let report = FinalReport {
+            success: true,
+            report: words.to_owned(),
+            files_changed: Vec::new(),
+            verification: Verification::None,
+            verified_by: String::new(),
+            at: engine.now()?,
+        };
+        match engine.report_agent(agent, token, report) {
+            Ok(_) | Err(AgentError::Refused(AgentRefusal::Reported { .. })) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 }

@@ -47,7 +47,9 @@ impl Environment {
             .filter(|(name, _)| {
                 let name = name.as_encoded_bytes();
                 // The broker of a run around this one is not for the runs in it.
-                !name.starts_with(b"GIT_") && !name.starts_with(b"WEALD_BROKER")
+                !name.starts_with(b"GIT_")
+                    && !name.starts_with(b"WEALD_BROKER")
+                    && name != b"WEALD_CD_FILE"
             })
             .collect()
     }

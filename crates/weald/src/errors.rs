@@ -3,22 +3,27 @@
 //! Codes are stable. A hint is a command that can be run, or what to do if no command helps.
 
 mod agents;
+mod config;
 mod drivers;
+mod hooks;
 mod inside;
+mod install;
 pub mod landing;
+mod sources;
+mod sweep;
 mod trees;
 
 use std::borrow::Cow;
 use std::io;
 
 use serde_json::{Value, json};
-use weald_core::config::{ConfigError, Origin};
 use weald_core::message::MessageRefusal;
+use weald_core::name::SessionName;
 use weald_core::session::SessionTaken;
 use weald_core::store::StoreError;
 use weald_core::task::TaskStatus;
 use weald_core::task_rules::TaskRefusal;
-use weald_engine::{ConfigFileError, IdentityError, MessageError, SessionError, TaskError};
+use weald_engine::{IdentityError, MessageError, SessionError, TaskError};
 use weald_git::{DiscoverError, GitError};
 use weald_sandbox::{Level, SandboxError};
 
@@ -159,7 +164,7 @@ impl From<DiscoverError> for Failure {
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        let message = error.to_string();
+        let (message, is_full) = (error.to_string(), error.is_full());
         match error {
             StoreError::Busy { .. } => Self::new("store_busy", exit::BUSY, message)
                 .hint("a stopped weald process may hold it: pgrep -a weald"),
@@ -170,13 +175,18 @@ impl From<StoreError> for Failure {
                 Self::new("network_file_system", exit::REFUSED, message)
                     .hint("clone the repository to a local disk and work there")
             }
-            StoreError::Damaged { path, .. } => Self::new("store_damaged", exit::REFUSED, message).hint(format!(
-                "keep a copy, then move it away: mv {0} {0}.damaged (events.jsonl beside it holds the log)",
-                path.display()
-            )),
+            StoreError::Damaged { .. } => Self::new("store_damaged", exit::REFUSED, message).hint(
+                "weald doctor --rebuild --fix makes it again from events.jsonl, git and the trees; the old file is kept",
+            ),
+            StoreError::Lost { .. } | StoreError::Behind { .. } => {
+                Self::new("registry_lost", exit::REFUSED, message)
+                    .hint("weald doctor --rebuild --fix")
+            }
+            StoreError::Replaced { .. } => Self::new("store_replaced", exit::BUSY, message)
+                .hint("nothing was changed; run the command again"),
             StoreError::File { .. } => Self::new("file", exit::REFUSED, message)
                 .hint("weald needs to write its folder in the repository: see who owns it"),
-            StoreError::Backend(_) if message.contains("disk is full") => {
+            StoreError::Backend(_) if is_full => {
                 Self::new("store_failed", exit::REFUSED, message)
                     .hint("make room: weald pool drain, weald trash purge --apply")
             }
@@ -200,6 +210,7 @@ impl From<TaskError> for Failure {
             TaskError::Cycle { round } => Self::new("dependency_cycle", exit::REFUSED, message)
                 .hint(format!("weald task show {}", round[0]))
                 .details(json!({"cycle": round})),
+            TaskError::BadLines { errors } => Self::bad_lines(message, &errors),
             TaskError::NothingReady {
                 waiting,
                 in_progress,
@@ -244,20 +255,19 @@ impl From<TaskRefusal> for Failure {
             TaskRefusal::StaleToken {
                 task,
                 given,
-                current,
                 holder,
+                ..
             } => refused("stale_token")
                 .hint(format!("weald task show {task}"))
-                .details(
-                    json!({"task": task, "given": given, "current": current, "holder": holder}),
-                ),
-            TaskRefusal::TokenRequired {
-                task,
-                holder,
-                token,
-            } => refused("token_required")
-                .hint(format!("if that is you, add --token {token}"))
-                .details(json!({"task": task, "holder": holder, "token": token})),
+                .details(json!({"task": task, "given": given, "holder": holder})),
+            TaskRefusal::TokenRequired { task, holder } => refused("token_required")
+                .hint("if that is you, add --token with the one that weald task claim answered")
+                .details(json!({"task": task, "holder": holder})),
+            TaskRefusal::NotYours { task, holder } => refused("not_yours")
+                .hint(format!(
+                    "write to {holder} or to your lead (message_send), or task_claim another one"
+                ))
+                .details(json!({"task": task, "holder": holder})),
             TaskRefusal::Held {
                 task,
                 holder,
@@ -287,6 +297,14 @@ impl From<TaskRefusal> for Failure {
     }
 }
 
+/// How a session begins; one that weald named is nobody's to choose.
+fn registering(name: &SessionName) -> String {
+    match name.require_free() {
+        Ok(()) => format!("weald session register {name}"),
+        Err(_) => "weald session register NAME, with a name of your own".to_owned(),
+    }
+}
+
 impl From<SessionError> for Failure {
     fn from(error: SessionError) -> Self {
         let message = error.to_string();
@@ -295,11 +313,11 @@ impl From<SessionError> for Failure {
             SessionError::Task(error) => error.into(),
             SessionError::NotFound { name } => {
                 Self::new("session_not_found", exit::NOT_FOUND, message)
-                    .hint(format!("weald session register {name}"))
+                    .hint(registering(&name))
                     .details(json!({"session": name}))
             }
             SessionError::Ended { name } => Self::new("session_ended", exit::REFUSED, message)
-                .hint(format!("weald session register {name}"))
+                .hint(registering(&name))
                 .details(json!({"session": name})),
             SessionError::Taken(SessionTaken { name, pid }) => {
                 Self::new("session_taken", exit::BUSY, message)
@@ -369,40 +387,6 @@ impl From<IdentityError> for Failure {
             error => Self::new("invalid_value", exit::USAGE, error.to_string())
                 .hint("export WEALD_SESSION=alice"),
         }
-    }
-}
-
-impl From<ConfigFileError> for Failure {
-    fn from(error: ConfigFileError) -> Self {
-        let message = error.to_string();
-        match error {
-            ConfigFileError::Git(error) => error.into(),
-            ConfigFileError::File { path, source } => Self::file(&path, &source),
-            ConfigFileError::Syntax { .. } => Self::new("config_syntax", exit::REFUSED, message),
-            ConfigFileError::Invalid(error) => Self::new("config_invalid", exit::REFUSED, message)
-                .hint(mending(&error))
-                .details(json!({"key": error.key, "origin": error.origin.to_string()})),
-            ConfigFileError::BadValue { .. } => Self::new("invalid_value", exit::USAGE, message),
-            ConfigFileError::UnknownKey { similar, .. } => {
-                let failure = Self::new("unknown_key", exit::USAGE, message);
-                match similar {
-                    Some(key) => failure.hint(format!("did you mean `{key}`?")),
-                    None => failure.hint("weald config show"),
-                }
-            }
-        }
-    }
-}
-
-/// How to mend a value, by where it stands.
-fn mending(error: &ConfigError) -> String {
-    match &error.origin {
-        Origin::Variable(name) => format!("unset {name}"),
-        Origin::User(path) => format!("edit {path}"),
-        _ => format!(
-            "weald config set {0} VALUE, or weald config unset {0}",
-            error.key
-        ),
     }
 }
 

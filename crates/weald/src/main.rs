@@ -13,18 +13,21 @@ mod environment;
 mod errors;
 mod exit;
 mod foreground;
+mod own_program;
+mod parsing;
+mod tracker;
 mod ui;
 
 use std::panic;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, FromArgMatches};
+use clap::CommandFactory;
 
 use crate::cli::Cli;
 use crate::commands::inside;
 use crate::context::Context;
 use crate::errors::Failure;
-use crate::ui::{Format, Ui, help};
+use crate::ui::{Format, Ui};
 
 fn main() -> ExitCode {
     weald_sandbox::run_if_init();
@@ -42,14 +45,41 @@ fn main() -> ExitCode {
 }
 
 fn answer() -> ExitCode {
-    let parsed = help::with_groups(Cli::command()).try_get_matches();
-    let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
+    let cli = match parsing::parse() {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
     };
+    if let Some(parent) = cli.global.ends_with
+        && !weald_sandbox::end_with_parent(parent)
+    {
+        return ExitCode::from(exit::NOT_RUN);
+    }
     let ui = Ui::new(cli.global.format(), cli.global.color);
-    let code = Context::new(&cli.global, &ui).and_then(|context| inside::run(cli, &context));
-    ExitCode::from(code.unwrap_or_else(|failure| ui.failure(&failure)))
+    let is_hook = cli.is_hook();
+    let code = Context::new(&cli.global, &ui).and_then(|context| {
+        let code = inside::run(cli, &context);
+        tracker::at_end(&context);
+        code
+    });
+    ExitCode::from(code.unwrap_or_else(|failure| match ui.failure(&failure) {
+        _ if is_hook => exit::REFUSED,
+        code => code,
+    }))
+}
+
+/// Whether arguments that were not understood are meant for a hook. For those who call hooks, the code of a mistake is a
+/// decision: it stops the agent.
+fn asks_for_hook() -> bool {
+    let understood = Cli::command().ignore_errors(true).try_get_matches();
+    let named = understood.ok().and_then(|matches| {
+        let name = matches.subcommand_name()?;
+        Some(name == "hook")
+    });
+    named.unwrap_or_else(|| {
+        let words = std::env::args_os().skip(1);
+        let mut words = words.filter(|word| !word.as_encoded_bytes().starts_with(b"-"));
+        words.next().is_some_and(|word| word == "hook")
+    })
 }
 
 /// Whether a program reads, for the cases in which the arguments were not understood.
@@ -61,11 +91,15 @@ fn asks_for_json() -> bool {
 
 /// What clap says of the arguments: help and version go to stdout, mistakes to stderr or into JSON.
 fn usage(error: &clap::Error) -> ExitCode {
-    if asks_for_json() && error.use_stderr() {
+    let is_hook = error.use_stderr() && asks_for_hook();
+    if asks_for_json() && error.use_stderr() && !is_hook {
         let ui = Ui::new(Format::Json, clap::ColorChoice::Never);
         return ExitCode::from(ui.failure(&Failure::usage(error)));
     }
     // Nothing is left to say if even this can't be printed.
     let _ = error.print();
-    ExitCode::from(error.exit_code() as u8)
+    match is_hook {
+        true => ExitCode::from(exit::REFUSED),
+        false => ExitCode::from(error.exit_code() as u8),
+    }
 }

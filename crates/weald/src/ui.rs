@@ -3,12 +3,15 @@
 mod fields;
 pub mod help;
 mod progress;
+pub mod reference;
+mod size;
 mod style;
 mod table;
 mod time;
 
 pub use fields::Fields;
 pub use progress::Progress;
+pub use size::size;
 pub use style::{ACCENT, DIM, HEADING, paint, status_style};
 pub use table::Table;
 pub use time::{ago, left};

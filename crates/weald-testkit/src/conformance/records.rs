@@ -1,5 +1,7 @@
 //! Sessions, messages, trees, landings and the log.
 
+use weald_core::event::Event;
+
 use super::*;
 
 pub fn a_heartbeat_makes_no_event_and_never_goes_back(store: &dyn Store, clock: &FakeClock) {
@@ -385,5 +387,47 @@ pub fn waiting_ends_with_a_new_event_or_in_time(store: &dyn Store, clock: &FakeC
         let waiter = scope.spawn(|| store.wait(Seq(1), Duration::from_secs(60)).expect("waited"));
         put_after(store, clock, 2, &[]);
         assert_eq!(waiter.join().expect("no panic"), Seq(2));
+    });
+}
+
+pub fn a_log_that_is_replayed_gives_the_same_store(store: &dyn Store, clock: &FakeClock) {
+    let time = clock.now();
+    let mut change = Change::task(EventKind::TASK_CREATED, task(7, time));
+    change.error = Some("kept".to_owned());
+    let first = Event::stamp(change, Seq(1), time, Some(alice()));
+    let base = Base {
+        reference: "main".to_owned(),
+        commit: "c".to_owned(),
+    };
+    let name: TreeName = "fix".parse().expect("a name");
+    let mut tree = Tree::new(TreeId(5), name, "/t/fix".into(), base, time);
+    tree.task = Some(number(7));
+    let change = Change::tree(EventKind::TREE_CREATE_AFTER, tree.clone());
+    let second = Event::stamp(change, Seq(2), time, None);
+    clock.advance(SignedDuration::from_hours(1));
+    write(store, |tx| {
+        tx.replay(first.clone()).expect("the first");
+        assert!(tx.replay(first.clone()).is_err(), "the same place twice");
+        tx.replay(second.clone()).expect("the second");
+        tx.raise(Counter::Agent, 9).expect("raised");
+        tx.raise(Counter::Agent, 3).expect("never lowered");
+    });
+    read(store, |tx| {
+        let events = tx.events(&EventFilter::default()).expect("read");
+        assert_eq!(events, [first, second]);
+        assert_eq!(tx.trees().expect("read"), [tree]);
+        assert_log_explains_state(tx);
+    });
+    write(store, |tx| {
+        let mut next = |counter| tx.next_number(counter).expect("a number");
+        assert_eq!(next(Counter::Task), 8);
+        assert_eq!(next(Counter::Tree), 6);
+        assert_eq!(next(Counter::Agent), 10);
+        assert_eq!(next(Counter::Landing), 1);
+        let gap = Change::fact(EventKind::LOG_LOST);
+        let later = Event::stamp(gap, Seq(4), time, None);
+        assert!(tx.replay(later).is_err(), "a gap");
+        let seq = tx.record(None, Change::fact(EventKind::LOG_LOST));
+        assert_eq!(seq.expect("recorded"), Seq(3));
     });
 }

@@ -107,6 +107,16 @@ fn call(body: &Value, turn: &Turn) -> Option<(String, Value)> {
     }
 }
 
+/// A tool that the agent has in a namespace, as Codex has those of MCP servers: `mcp__weald__land` is `land` in `mcp__weald`.
+fn spaced<'a>(body: &'a Value, name: &'a str) -> Option<(&'a str, &'a str)> {
+    let tools = body["tools"].as_array().into_iter().flatten();
+    let mut spaces = tools.filter(|tool| tool["type"] == "namespace");
+    spaces.find_map(|space| {
+        let space = space["name"].as_str()?;
+        Some((space, name.strip_prefix(space)?.strip_prefix("__")?))
+    })
+}
+
 fn words(turn: &Turn) -> &str {
     match turn {
         Turn::Say(text) => text,
@@ -170,10 +180,17 @@ fn responses(body: &Value, turn: &Turn) -> Vec<Value> {
     let number = results(body).len();
     let id = format!("resp_{number}");
     let item = match call(body, turn) {
-        Some((name, input)) => json!({
-            "type": "function_call", "id": format!("fc_{number}"), "call_id": format!("call_{number}"),
-            "name": name, "arguments": input.to_string(),
-        }),
+        Some((name, input)) => {
+            let mut item = json!({
+                "type": "function_call", "id": format!("fc_{number}"), "call_id": format!("call_{number}"),
+                "name": name, "arguments": input.to_string(),
+            });
+            if let Some((space, name)) = spaced(body, &name) {
+                item["namespace"] = json!(space);
+                item["name"] = json!(name);
+            }
+            item
+        }
         None => json!({
             "type": "message", "id": format!("msg_{number}"), "role": "assistant",
             "content": [{"type": "output_text", "text": words(turn)}],

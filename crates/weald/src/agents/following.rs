@@ -1,6 +1,6 @@
 //! Following an agent: its output as it comes, until it is over. A Ctrl-C asks it to stop; a closed terminal changes nothing.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use weald_core::agent::{Agent, AgentId, AgentStatus, Goal, Wanted};
 use weald_core::agent_rules::AgentInput;
 use weald_engine::agents::drivers::{Driver, Observed, driver_for};
-use weald_engine::{LOG_FILE, agent_folder};
+use weald_engine::{LOG_FILE, agent_folder, open_own};
 use weald_sandbox::interrupted;
 
 use crate::agents::launching::SUPERVISOR_LOG;
@@ -101,7 +101,7 @@ impl Narration {
 
     fn show(&mut self) -> Result<(), Failure> {
         if self.file.is_none() {
-            self.file = File::open(&self.path).ok();
+            self.file = open_own(OpenOptions::new().read(true), &self.path).ok();
         }
         let mut text = String::new();
         if let Some(file) = &mut self.file {
@@ -198,7 +198,7 @@ impl Tail {
         }
         loop {
             if self.file.is_none() {
-                let Ok(file) = File::open(&self.path) else {
+                let Ok(file) = open_own(OpenOptions::new().read(true), &self.path) else {
                     return Ok(news);
                 };
                 let number = file.metadata()?.ino();

@@ -11,12 +11,13 @@ use weald_core::agent_rules::AgentInput;
 use weald_core::id::TaskId;
 use weald_core::task::{Task, TaskStatus};
 use weald_core::task_rules::TaskInput;
-use weald_engine::{AgentRequest, Created, NewTree, agent_folder};
+use weald_engine::{AgentRequest, Created, NewTree, agent_folder, open_own};
 
 use crate::commands::pool;
 use crate::context::{Context, Ground};
 use crate::errors::Failure;
 use crate::exit;
+use crate::tracker;
 
 /// Where a supervisor says what it has to say, in the agent's folder.
 pub const SUPERVISOR_LOG: &str = "supervisor.log";
@@ -40,6 +41,9 @@ pub fn launch(
         Some(id) => Some(ground.engine.task(id)?.task),
         None => None,
     };
+    if let Some(id) = task {
+        trees.require_tree_for(id, &new)?;
+    }
     let agent = trees.start_agent(task, request)?;
     let begun = trees.place_agent(&agent, new).map_err(Failure::from);
     let begun = begun.and_then(|(agent, created)| {
@@ -48,7 +52,10 @@ pub fn launch(
         Ok(agent)
     });
     pool::refill(context, &trees, &ground.place.root());
-    begun.inspect_err(|failure| give_back(ground, &agent, before.as_ref(), &failure.message))
+    let begun =
+        begun.inspect_err(|failure| give_back(ground, &agent, before.as_ref(), &failure.message));
+    tracker::start_telling(context, ground);
+    begun
 }
 
 /// Starts an agent in the main checkout.
@@ -202,5 +209,5 @@ fn spawn(
 
 fn log(path: &Path) -> std::io::Result<File> {
     let mut options = OpenOptions::new();
-    options.create(true).append(true).mode(0o600).open(path)
+    open_own(options.create(true).append(true).mode(0o600), path)
 }

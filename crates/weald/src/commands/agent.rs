@@ -29,6 +29,7 @@ const POLL: Duration = Duration::from_millis(50);
 
 /// See agents, and steer them.
 #[derive(Subcommand)]
+#[command(defer = true)]
 pub enum Agent {
     Spawn(spawn::Spawn),
     #[command(visible_alias = "ls")]

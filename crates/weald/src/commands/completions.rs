@@ -26,13 +26,17 @@ pub struct Completions {
 impl Completions {
     /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let shells = Shells::builtins();
-        let shell = shells
-            .completer(&self.shell)
-            .expect("the list above is clap's");
-        let mut script = Vec::new();
-        shell.write_registration("COMPLETE", "weald", "weald", "weald", &mut script)?;
-        context.ui.out().write_all(&script)?;
+        let script = script(&self.shell, "weald")?;
+        context.ui.out().write_all(script.as_bytes())?;
         Ok(exit::DONE)
     }
+}
+
+/// The script of a shell, which asks `program` for what fits.
+pub fn script(shell: &str, program: &str) -> Result<String, Failure> {
+    let shells = Shells::builtins();
+    let shell = shells.completer(shell).expect("the list above is clap's");
+    let mut script = Vec::new();
+    shell.write_registration("COMPLETE", "weald", "weald", program, &mut script)?;
+    Ok(String::from_utf8_lossy(&script).into_owned())
 }

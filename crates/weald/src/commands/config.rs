@@ -11,6 +11,7 @@ use crate::errors::Failure;
 
 /// Show and set configuration, with origins.
 #[derive(Subcommand)]
+#[command(defer = true)]
 pub enum Config {
     Show(show::Show),
     Set(set::Set),

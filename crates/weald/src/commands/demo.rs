@@ -2,9 +2,9 @@
 //!
 //! Every step is a real call of this very binary, in a home of its own, so the demo can't show what does not work.
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 use clap::Args;
 use tempfile::TempDir;
@@ -390,15 +390,18 @@ impl Stage {
             paint(DIM, "$"),
             paint(ACCENT, format!("weald {line}").trim_end())
         )?;
-        let Output {
-            stdout,
-            stderr,
-            status,
-        } = self.command(args).output()?;
-        for text in [stdout, stderr] {
-            for line in String::from_utf8_lossy(&text).lines() {
-                writeln!(out, "  {line}")?;
-            }
+        // Both streams by one pipe: what was said first stands first.
+        let (mut said, both) = io::pipe()?;
+        let mut child = {
+            let mut command = self.command(args);
+            command.stdout(both.try_clone()?).stderr(both);
+            command.spawn()?
+        };
+        let mut text = Vec::new();
+        said.read_to_end(&mut text)?;
+        let status = child.wait()?;
+        for line in String::from_utf8_lossy(&text).lines() {
+            writeln!(out, "  {line}")?;
         }
         Ok(status.success())
     }

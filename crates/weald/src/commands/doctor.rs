@@ -1,26 +1,35 @@
 //! `weald doctor`
 
-use std::io::{self, Write};
+mod opening;
+mod rebuilding;
+mod sandbox;
+mod told;
+
 use std::path::PathBuf;
-use std::process::Stdio;
 
 use clap::Args;
-use weald_engine::{Finding, Severity};
-use weald_sandbox::{Ended, Invocation, Level, Policy, launch};
+use weald_engine::{Code, Finding, GroundCheck, Severity};
 
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::exit;
-use crate::ui::{DIM, Fields, Out, clean, paint};
+use crate::ui::Fields;
+
+use opening::Patient;
 
 /// Find what does not fit, and repair what is weald's own
 ///
-/// After a crash, a moved repository or a moved tree. Exits 0 when nothing worse than info is left.
+/// After a crash, a moved repository or a moved tree. Exits 0 when nothing worse than info is left. It needs nothing that
+/// may be broken: what can't be looked at is a finding, and the rest is looked at all the same. docs/doctor.md explains
+/// each finding by its code.
 #[derive(Args)]
 pub struct Doctor {
     /// Repair what can be repaired without losing anything
     #[arg(long)]
     fix: bool,
+    /// Make the registry again from its log, git and the trees; without --fix, say what that would give
+    #[arg(long, conflicts_with = "places")]
+    rebuild: bool,
     /// Where moved trees are now
     #[arg(value_name = "PLACE")]
     places: Vec<PathBuf>,
@@ -29,89 +38,68 @@ pub struct Doctor {
 impl Doctor {
     /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let ground = context.ground()?;
-        let trees = ground.trees(context)?;
+        if self.rebuild {
+            return rebuilding::run(context, self.fix);
+        }
         let resolve = |path: &PathBuf| {
             path.canonicalize()
                 .map_err(|error| Failure::file(path, &error))
         };
         let places: Vec<_> = self.places.iter().map(resolve).collect::<Result<_, _>>()?;
+        let patient = Patient::find(context)?;
         let progress = context.ui.progress("looking");
-        let mut findings = vec![sandbox(context)?];
-        findings.extend(trees.doctor(self.fix, &places)?);
+        let mut findings = vec![sandbox::sandbox(context)?];
+        findings.extend(self.examined(context, patient, &places));
         drop(progress);
-        context.tell(&ground.engine);
         context.ui.answer(
             || Fields::new().with("findings", &findings),
-            |out| findings.iter().try_for_each(|finding| told(out, finding)),
+            |out| told::told(out, &findings, self.fix),
         )?;
-        let open = |finding: &&Finding| finding.severity != Severity::Info && !finding.fixed;
-        Ok(match findings.iter().find(open) {
-            None => exit::DONE,
-            Some(_) => exit::REFUSED,
+        Ok(match findings.iter().any(is_open) {
+            false => exit::DONE,
+            true => exit::REFUSED,
         })
     }
-}
 
-fn told(out: &mut Out, finding: &Finding) -> io::Result<()> {
-    let severity = match finding.severity {
-        Severity::Info => "info",
-        Severity::Warn => "warn",
-        Severity::Error => "error",
-    };
-    writeln!(out, "{severity}: {}", clean(&finding.what))?;
-    match finding.fixed {
-        true => writeln!(
-            out,
-            "  {}",
-            paint(DIM, format!("repaired: {}", finding.would))
-        ),
-        false => writeln!(out, "  {}", paint(DIM, &finding.would)),
+    /// The ground first, then what is on record, then what a repair may have taken away.
+    fn examined(
+        &self,
+        context: &Context<'_>,
+        mut patient: Patient,
+        places: &[PathBuf],
+    ) -> Vec<Finding> {
+        let mut findings = std::mem::take(&mut patient.findings);
+        let ground = patient.ground;
+        let trees = match ground.as_ref().map(|ground| ground.trees(context)) {
+            Some(Err(failure)) => {
+                let what = format!("records could not be looked at: {}", failure.message);
+                let would = failure.hint.unwrap_or_default();
+                let code = Code::CheckFailed;
+                findings.push(Finding::new(code, Severity::Error, what, would));
+                None
+            }
+            trees => trees.and_then(Result::ok),
+        };
+        let check = || GroundCheck {
+            place: &patient.place,
+            trees: trees.as_ref(),
+            min_free: patient.min_free,
+            fix: self.fix && patient.is_safe,
+        };
+        findings.extend(check().run());
+        if let Some(trees) = &trees {
+            let fix = self.fix && patient.is_safe && patient.is_understood;
+            findings.extend(trees.doctor(fix, places));
+        }
+        findings.extend(check().run_last());
+        if let Some(ground) = &ground {
+            context.tell(&ground.engine);
+        }
+        findings
     }
 }
 
-/// The strongest level that works here, and what it does not cover.
-fn sandbox(context: &Context<'_>) -> Result<Finding, Failure> {
-    let works = |level: Level| -> Result<bool, Failure> {
-        let directory = tempfile::TempDir::with_prefix("weald-doctor-")?;
-        let tmp = tempfile::TempDir::with_prefix("weald-doctor-")?;
-        let mut policy = Policy::new(directory.path());
-        policy.level = level;
-        policy.tmp = (level == Level::Landlock).then(|| tmp.path().to_owned());
-        let invocation = Invocation {
-            helper: context.helper()?,
-            command: vec!["/bin/true".into()],
-            directory: directory.path().to_owned(),
-            environment: Vec::new(),
-            streams: [Stdio::null(), Stdio::null(), Stdio::null()],
-            passed: None,
-        };
-        let ended = launch(&policy, invocation).and_then(|running| Ok(running.wait(None)?));
-        Ok(matches!(ended, Ok(Ended::Code(0))))
-    };
-    let not_covered = |level: Level| format!("does not cover: {}", level.not_covered().join("; "));
-    let (severity, what, would) = match (works(Level::Full)?, works(Level::Landlock)?) {
-        (true, _) => (
-            Severity::Info,
-            "the sandbox works at level full".to_owned(),
-            not_covered(Level::Full),
-        ),
-        (false, true) => (
-            Severity::Warn,
-            "the sandbox works only at level landlock; runs need --sandbox landlock".to_owned(),
-            not_covered(Level::Landlock),
-        ),
-        (false, false) => (
-            Severity::Error,
-            "the sandbox does not work here: trees can't be looked into".to_owned(),
-            "weald sandbox explain".to_owned(),
-        ),
-    };
-    Ok(Finding {
-        code: "sandbox_level",
-        severity,
-        what,
-        would,
-        fixed: false,
-    })
+/// Whether it is worse than good to know, and still there.
+fn is_open(finding: &Finding) -> bool {
+    finding.severity != Severity::Info && !finding.fixed
 }

@@ -30,7 +30,7 @@ impl Ensure {
         let ground = context.ground()?;
         ground.warn_of_settings(context);
         let trees = ground.trees(context)?;
-        if context.environment.get("WEALD_DEFER_CLAUDE").as_deref() != Some("0") {
+        if defers(context, &ground) {
             if ground.place.inside().is_some() {
                 let tree = trees.named(None)?;
                 context.ui.note(&format!("already in tree {}", tree.name));
@@ -68,6 +68,13 @@ fn refuse_contest(context: &Context<'_>, ground: &Ground, task: &TaskId) -> Resu
         (true, Some(owner)) => Err(Failure::contested(task, &owner, contest.since)),
         _ => Ok(()),
     }
+}
+
+/// Whether a caller who is in a tree, of ours or of others, works there. A switch makes trees all the same.
+pub fn defers(context: &Context<'_>, ground: &Ground) -> bool {
+    let (own, config) = ("WEALD_DEFER_CLAUDE=0", ground.config());
+    let switch = context.kill_switch(own, config, "defer.kill_switches");
+    switch.is_none()
 }
 
 /// A worktree that another system made for its own agents.

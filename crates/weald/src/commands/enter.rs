@@ -1,15 +1,28 @@
 //! `weald enter` and `weald exit`: shell code that changes the directory.
 
-use std::io::Write;
+use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 
 use clap::Args;
-use weald_engine::{Exited, RemoveRequest};
+use weald_engine::{Exited, RemoveRequest, TreeError, Trees};
 
+use super::session::told_lock;
+use super::shell_init::Moves;
 use crate::completion;
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::ui::Fields;
+
+/// What a shell knows while it is in a tree.
+const VARIABLES: [&str; 7] = [
+    "WEALD_TREE",
+    "WEALD_TREE_PATH",
+    "WEALD_TASK",
+    "WEALD_MAIN",
+    "WEALD_PORT",
+    "WEALD_PORTS",
+    "WEALD_BACK",
+];
 
 /// Go into a tree: prints shell code to eval
 ///
@@ -70,6 +83,12 @@ impl Enter {
             ),
             ("WEALD_BACK", back),
         ];
+        let moves = Moves {
+            to: &tree.path,
+            set: &variables,
+            unset: &[],
+        };
+        let moved = told_shell(context, &moves)?;
         context.ui.answer(
             || {
                 let env: serde_json::Map<_, _> = variables
@@ -82,6 +101,9 @@ impl Enter {
                     .with("env", &env)
             },
             |out| {
+                if moved {
+                    return Ok(());
+                }
                 for (name, value) in &variables {
                     writeln!(out, "export {name}={};", quoted(value))?;
                 }
@@ -112,16 +134,7 @@ impl Exit {
             None => named.as_deref(),
         };
         if let Some(name) = name {
-            // Another repository may have a tree of the same name.
-            let entered = context
-                .environment
-                .get("WEALD_TREE_PATH")
-                .map(PathBuf::from);
-            if entered
-                .is_some_and(|path| trees.named(Some(name)).is_ok_and(|tree| tree.path != path))
-            {
-                return Err(weald_engine::TreeError::NoTree.into());
-            }
+            require_entered(context, &trees, name)?;
         }
         let exited = match (self.keep, self.remove) {
             (true, _) => trees.leave_and_keep(name)?,
@@ -130,10 +143,20 @@ impl Exit {
                     discard: self.discard,
                     ..RemoveRequest::default()
                 };
-                trees.leave_and_remove(name, request)?
+                let removed = trees.leave_and_remove(name, request);
+                removed.map_err(|error| Failure::from(error).of_exit())?
             }
             _ => trees.leave(name)?,
         };
+        // What goes to the trash has no lock any more.
+        let locks = match exited.outcome {
+            "removed" => Vec::new(),
+            _ => trees.release_on_end(context.actor(&ground.engine, None)?.as_ref())?,
+        };
+        let locks: Vec<_> = locks
+            .into_iter()
+            .filter(|lock| lock.tree == exited.tree.name)
+            .collect();
         context.tell(&ground.engine);
         let back = context
             .environment
@@ -142,6 +165,15 @@ impl Exit {
             .filter(|back| back.is_dir() && !back.starts_with(&exited.tree.path))
             .unwrap_or_else(|| ground.place.root());
         narrate(context, &exited);
+        for lock in &locks {
+            context.ui.note(&told_lock(lock));
+        }
+        let moves = Moves {
+            to: &back,
+            set: &[],
+            unset: &VARIABLES,
+        };
+        let moved = told_shell(context, &moves)?;
         context.ui.answer(
             || {
                 Fields::new()
@@ -150,16 +182,41 @@ impl Exit {
                     .with("branch", &exited.tree.branch)
                     .with("path", &exited.tree.path)
                     .with("back", &back)
+                    .with("locks", &locks)
             },
             |out| {
+                if moved {
+                    return Ok(());
+                }
                 writeln!(out, "cd {};", quoted(&back.display().to_string()))?;
-                writeln!(
-                    out,
-                    "unset WEALD_TREE WEALD_TREE_PATH WEALD_TASK WEALD_MAIN WEALD_PORT WEALD_PORTS WEALD_BACK;"
-                )
+                writeln!(out, "unset {};", VARIABLES.join(" "))
             },
         )
     }
+}
+
+/// Another repository may have a tree of the same name.
+fn require_entered(context: &Context<'_>, trees: &Trees<'_>, name: &str) -> Result<(), Failure> {
+    let entered = context
+        .environment
+        .get("WEALD_TREE_PATH")
+        .map(PathBuf::from);
+    let is_other = |path| trees.named(Some(name)).is_ok_and(|tree| tree.path != path);
+    match entered.is_some_and(is_other) {
+        true => Err(TreeError::NoTree.into()),
+        false => Ok(()),
+    }
+}
+
+/// Moves the shell by its script. Whoever sees the code instead is told what is missing.
+fn told_shell(context: &Context<'_>, moves: &Moves<'_>) -> Result<bool, Failure> {
+    let moved = moves.tell(context)?;
+    if !moved && !context.ui.is_json() && io::stdout().is_terminal() {
+        context.ui.note(
+            "your shell stays where it is; once `eval \"$(weald shell-init bash)\"` is in its start-up file (or zsh; docs/shell.md), it goes there",
+        );
+    }
+    Ok(moved)
 }
 
 fn narrate(context: &Context<'_>, exited: &Exited) {

@@ -20,7 +20,7 @@ use crate::completion;
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::exit;
-use crate::ui::{ACCENT, DIM, Out, paint};
+use crate::ui::{ACCENT, DIM, Out, clean_line, paint};
 
 /// The most that one call prints.
 const MOST: u64 = 200;
@@ -40,7 +40,7 @@ pub struct Events {
     #[arg(long, value_name = "SEQ")]
     since: Option<Seq>,
     /// Only those about this task
-    #[arg(long, value_name = "ID", add = completion::tasks())]
+    #[arg(long, value_name = "ID", add = completion::all_tasks())]
     task: Option<TaskId>,
     /// Only those about this tree
     #[arg(long, value_name = "NAME")]
@@ -250,6 +250,9 @@ impl Printer<'_> {
         }
         if let Some(token) = event.data.token {
             write!(out, " token {token}")?;
+        }
+        if let Some(note) = &event.data.note {
+            write!(out, ": {}", clean_line(note))?;
         }
         if let Some(error) = &event.data.error {
             write!(out, ": {error}")?;

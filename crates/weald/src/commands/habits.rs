@@ -4,47 +4,58 @@ use clap::{Args, Subcommand};
 use weald_core::id::TaskId;
 use weald_core::name::TreeName;
 
+use super::clean::Clean;
 use super::{land, list, new, resume, rm};
 use crate::context::{Context, Ground};
 use crate::errors::Failure;
-use crate::exit;
 
 /// Commands under the names of other systems; none is shown in the help.
 #[derive(Subcommand)]
+#[command(defer = true)]
 pub enum Habit {
-    /// Make a tree: `weald new`
-    #[command(hide = true)]
+    #[command(hide = true, after_help = "The same as: weald new")]
     Create(new::New),
-    /// Put a tree into the trash: `weald rm`
-    #[command(hide = true)]
+    #[command(hide = true, after_help = "The same as: weald rm")]
     Remove(rm::Rm),
-    /// Bring trees' commits to their target: `weald land`
-    #[command(hide = true)]
+    #[command(hide = true, after_help = "The same as: weald land")]
     Merge(land::Land),
-    /// Go on with a task: `weald resume`
-    #[command(hide = true)]
+    #[command(hide = true, after_help = "The same as: weald resume")]
     Implement(resume::Resume),
-    /// See trees: `weald list`; clean up: `weald rm`
+    /// See trees: `weald list`; clean up: `weald clean`
     #[command(hide = true, subcommand)]
     Worktrees(Worktrees),
+    #[command(hide = true)]
+    CleanupMerged(CleanupMerged),
 }
 
 /// `worktrees …`
 #[derive(Subcommand)]
+#[command(defer = true)]
 pub enum Worktrees {
     List(list::List),
     Cleanup(Cleanup),
 }
 
-/// Remove worktrees that are done with: one at a time, by `weald rm`
+/// Say which worktrees are done with; with --apply, put them into the trash: `weald clean`
 #[derive(Args)]
 pub struct Cleanup {
-    /// A tree or a task
+    /// A tree or a task; without it, all of them
     #[arg(value_name = "ID")]
     id: Option<String>,
-    /// Also with changes; here that is `weald rm NAME --discard`
+    /// Overrules nothing here; `weald rm NAME --discard` is what takes a tree with changes
     #[arg(long)]
     force: bool,
+    /// Put them into the trash
+    #[arg(long)]
+    apply: bool,
+}
+
+/// Say which worktrees are merged; with --apply, put them into the trash: `weald clean`
+#[derive(Args)]
+pub struct CleanupMerged {
+    /// Put them into the trash
+    #[arg(long)]
+    apply: bool,
 }
 
 impl Habit {
@@ -72,26 +83,38 @@ impl Habit {
                 command.run(context)
             }
             Self::Worktrees(Worktrees::Cleanup(command)) => command.run(context),
+            Self::CleanupMerged(command) => {
+                context.ui.note("weald cleanup-merged is weald clean");
+                let clean = Clean {
+                    apply: command.apply,
+                    ..Clean::default()
+                };
+                clean.run(context)
+            }
         }
     }
 }
 
 impl Cleanup {
-    /// Removes nothing: which tree goes is said by name.
     fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let Some(id) = self.id else {
-            return Err(refusal("weald list, then weald rm NAME".to_owned()));
+        context.ui.note("weald worktrees cleanup is weald clean");
+        let tree = match &self.id {
+            Some(id) => Some(tree_of(context, &context.ground()?, id)?),
+            None => None,
         };
-        let ground = context.ground()?;
-        let name = tree_of(context, &ground, &id)?;
-        let discard = if self.force { " --discard" } else { "" };
-        Err(refusal(format!("weald rm {name}{discard}")))
+        if self.force {
+            let name = tree.as_ref().map_or("NAME", TreeName::as_str);
+            context.ui.warn(&format!(
+                "--force overrules nothing; with changes: weald rm {name} --discard"
+            ));
+        }
+        let clean = Clean {
+            apply: self.apply,
+            tree,
+            ..Clean::default()
+        };
+        clean.run(context)
     }
-}
-
-fn refusal(hint: String) -> Failure {
-    let told = "nothing was removed: weald removes a tree when it is named";
-    Failure::new("name_it", exit::REFUSED, told).hint(hint)
 }
 
 /// The tree that is called so, or the tree of the task that is.

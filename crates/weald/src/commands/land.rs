@@ -12,7 +12,7 @@ use weald_sandbox::{catch_interrupts, interrupted};
 use weald_server::broker::{Ask, LandWish};
 
 use super::inside::{Inside, field};
-use super::pool;
+use super::{pool, vault};
 use crate::completion;
 use crate::context::{Context, Ground};
 use crate::errors::Failure;
@@ -61,6 +61,9 @@ pub struct Land {
     /// The message of that commit (default: Work in progress)
     #[arg(long, short, value_name = "TEXT", requires = "commit")]
     message: Option<String>,
+    /// What was done, for the task that is completed by it
+    #[arg(long, value_name = "TEXT", conflicts_with = "dry_run")]
+    report: Option<String>,
     /// The token of the claim that its task is under (default: $WEALD_TOKEN if $WEALD_TASK is that task)
     #[arg(long, value_name = "N")]
     token: Option<Token>,
@@ -143,6 +146,7 @@ impl Land {
         let wish = LandWish {
             tree,
             strategy: self.strategy.map(StrategyArg::as_strategy),
+            report: self.report,
             dry_run: self.dry_run,
             no_wait: self.no_wait,
         };
@@ -166,6 +170,7 @@ impl Land {
                 OnConflictArg::Leave => OnConflict::Leave,
             },
             token: self.claim(context, ground)?,
+            report: self.report.clone(),
             commit: self.commit.map(|what| {
                 let scope = match what {
                     CommitArg::Tracked => CommitScope::Tracked,
@@ -276,6 +281,7 @@ pub fn work(
     };
     // A gate may have taken a spare.
     pool::refill(context, &trees, &ground.place.root());
+    vault::keep_up(context, &trees, &ground.place.root());
     let told = before.iter().map(|landing| &landing.id).chain(ids);
     let landings: Vec<_> = told
         .map(|id| trees.landing(*id))

@@ -124,6 +124,7 @@ fn print_table(out: &mut Out, views: &[TreeView], now: Timestamp) -> io::Result<
         let tree = &view.tree;
         let task = tree.task.as_ref().map(|task| format!("#{task}"));
         let dirty = match (view.exists, view.dirty) {
+            (false, _) if view.is_replaced() => "replaced",
             (false, _) => "gone",
             (true, Dirty::Known(true)) => "dirty",
             (true, Dirty::Known(false)) => "clean",

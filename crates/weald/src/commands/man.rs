@@ -10,12 +10,17 @@ use crate::cli::Cli;
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::exit;
+use crate::ui::reference;
 
 /// Print or write the manual pages
 ///
-/// Print the manual page of weald, or write the pages of all commands into a folder.
+/// Print the manual page of weald, write the pages of all commands into a folder, or print all of them as one page of
+/// Markdown.
 #[derive(Args)]
 pub struct Man {
+    /// Print every command with its options as Markdown
+    #[arg(long, conflicts_with = "folder")]
+    markdown: bool,
     /// Write every page into this folder
     #[arg(value_name = "DIR")]
     folder: Option<PathBuf>,
@@ -26,6 +31,10 @@ impl Man {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let command = Cli::command();
         match self.folder {
+            None if self.markdown => {
+                let page = reference::page(command);
+                context.ui.out().write_all(page.as_bytes())?;
+            }
             None => {
                 let mut page = Vec::new();
                 clap_mangen::Man::new(command).render(&mut page)?;
@@ -35,6 +44,8 @@ impl Man {
                 let failed = |source| Failure::file(&folder, &source);
                 fs::create_dir_all(&folder).map_err(failed)?;
                 clap_mangen::generate_to(command, &folder).map_err(failed)?;
+                // What `git weald --help` asks for.
+                fs::write(folder.join("git-weald.1"), ".so man1/weald.1\n").map_err(failed)?;
                 writeln!(context.ui.out(), "{}", folder.display())?;
             }
         }

@@ -15,6 +15,7 @@ use weald_core::SignedDuration;
 use weald_core::id::TaskId;
 use weald_core::message::{Draft, Message, MessageType, Urgency};
 use weald_core::name::SessionName;
+use weald_engine::Engine;
 use weald_server::broker::{Ask, Reply};
 
 use super::inside::{Inside, field};
@@ -25,6 +26,7 @@ use crate::ui::{ACCENT, DIM, Fields, Out, ago, clean, paint};
 
 /// Send, ask and answer messages.
 #[derive(Subcommand)]
+#[command(defer = true)]
 pub enum Msg {
     Send(send::Send),
     Inbox(inbox::Inbox),
@@ -121,7 +123,44 @@ pub fn print_messages(
     )
 }
 
-/// The same for messages that came over the broker.
+/// Warns of an inbox that nobody may look into, and gives the words for the answer.
+fn notice_unread(
+    context: &Context<'_>,
+    engine: &Engine,
+    to: &SessionName,
+) -> Result<Option<String>, Failure> {
+    let notice = engine.why_unread(to)?;
+    if let Some(notice) = &notice {
+        context.ui.warn(notice);
+    }
+    Ok(notice)
+}
+
+/// The answer: what was sent, with what its sender should know.
+fn print_sent(
+    context: &Context<'_>,
+    messages: &[Message],
+    notice: Option<&str>,
+) -> Result<u8, Failure> {
+    let notices = notice.map(|notice| [notice]);
+    context.ui.answer(
+        || {
+            let fields = Fields::new().with("messages", messages);
+            fields.with_some("notices", notices.as_ref())
+        },
+        |out| print_all(out, messages, "", context),
+    )
+}
+
+/// The same of a question that nobody answered.
+fn with_notice(mut failure: Failure, notice: Option<&str>) -> Failure {
+    if let (Some(notice), Some(details)) = (notice, failure.details.as_object_mut()) {
+        details.insert("notices".to_owned(), vec![notice].into());
+    }
+    failure
+}
+
+/// The answer of messages that came over the broker.
 fn print_inside(inside: &Inside<'_>, reply: &Reply, none: &str) -> Result<u8, Failure> {
     let messages: Vec<Message> = field(reply, "messages")?;
     inside.print(reply, |out| print_all(out, &messages, none, inside.context))

@@ -79,6 +79,7 @@ fn status(one: &TreeOverview) -> String {
     let view = &one.view;
     let mut words = vec![view.tree.status.as_str().to_owned()];
     match (view.exists, view.dirty) {
+        (false, _) if view.is_replaced() => words.push("replaced".to_owned()),
         (false, _) => words.push("gone".to_owned()),
         (true, Dirty::Known(true)) => words.push("dirty".to_owned()),
         (true, Dirty::Known(false)) => words.push("clean".to_owned()),

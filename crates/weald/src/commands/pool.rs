@@ -1,5 +1,6 @@
 //! `weald pool …`
 
+use std::ffi::OsStr;
 use std::io::Write;
 use std::path::Path;
 use std::process::Stdio;
@@ -14,6 +15,7 @@ use crate::ui::Fields;
 
 /// See, fill or empty the pool that new trees come from.
 #[derive(Subcommand)]
+#[command(defer = true)]
 pub enum Pool {
     Status(Status),
     Fill(Fill),
@@ -48,7 +50,7 @@ impl Pool {
             background: true, ..
         }) = self
         {
-            step_back();
+            step_back(context);
         }
         let ground = context.ground()?;
         let trees = ground.trees(context)?;
@@ -104,30 +106,36 @@ fn print(context: &Context<'_>, status: &PoolStatus) -> Result<u8, Failure> {
 
 /// Fills the pool in the background, if it wants that. Nobody waits for it and nobody hears of it.
 pub fn refill(context: &Context<'_>, trees: &Trees<'_>, root: &Path) {
-    if !trees.pool_wants_filling() {
-        return;
+    if trees.pool_wants_filling() {
+        // What is not done costs time or room, nothing else.
+        let _ = go_on_behind(context, root, &["pool", "fill", "--background"]);
     }
+}
+
+/// Starts weald again for what nobody waits for; it has to [`step_back`]. Answers whether it was started.
+pub fn go_on_behind(context: &Context<'_>, root: &Path, args: &[impl AsRef<OsStr>]) -> bool {
     let Ok(helper) = context.helper() else {
-        return;
+        return false;
     };
     #[expect(
         clippy::disallowed_methods,
         reason = "weald itself, to go on in the background"
     )]
     let mut command = std::process::Command::new(helper);
-    // A pool that stays empty costs time, nothing else.
     let _ = weald_sandbox::keep_descriptors();
-    let _ = command
-        .args(["pool", "fill", "--background"])
+    command
+        .args(args)
         .current_dir(root)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
-        .spawn();
+        .spawn()
+        .is_ok()
 }
 
-/// Out of the terminal's session, behind everybody else.
-fn step_back() {
+/// Out of the terminal's session, behind everybody else, and heard by nobody.
+pub fn step_back(context: &Context<'_>) {
+    context.news.go_behind();
     // Where that is refused it is a little louder.
     let _ = setsid();
     let _ = nice(19);

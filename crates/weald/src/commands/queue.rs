@@ -19,7 +19,7 @@ use crate::ui::{ACCENT, DIM, Fields, Out, ago, clean, paint};
 /// How many landings `--all` shows unless told otherwise.
 const SHOWN: usize = 50;
 
-/// `weald queue`
+/// See what waits to land; pause, drop or retry it
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct QueueArgs {
@@ -28,6 +28,7 @@ pub struct QueueArgs {
 }
 
 #[derive(Subcommand)]
+#[command(defer = true)]
 enum QueueCommand {
     Status(Status),
     Pause(Pause),

@@ -56,6 +56,7 @@ pub struct Race {
 }
 
 #[derive(Subcommand)]
+#[command(defer = true)]
 enum RaceCommand {
     /// Show what the entries came to, side by side
     Show {
@@ -338,6 +339,7 @@ fn pick(context: &Context<'_>, ground: &Ground, id: &TaskId, name: &str) -> Resu
     let losers = races::entries(&agents).into_iter();
     let losers = losers.filter(|agent| agent.id != winner.id && agent.token == winner.token);
     let removed = trees.take_away(losers.filter_map(|agent| agent.tree.clone()));
+    context.tell(&ground.engine);
     told::tell_removed(context, &removed);
     work::answer(context, ground, &agent)
 }

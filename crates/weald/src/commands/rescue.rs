@@ -1,5 +1,6 @@
 //! `weald rescue`
 
+use std::fs::OpenOptions;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 
@@ -10,7 +11,7 @@ use weald_core::id::TaskId;
 use weald_core::resuming::Diagnosis;
 use weald_engine::{
     Against, AgentRequest, BranchExists, ChangedFile, CommitScope, Created, DiffStyle, LOG_FILE,
-    NewTree, RemoveRequest, Resumption, SnapshotView, TreeView, agent_folder,
+    NewTree, RemoveRequest, Resumption, SnapshotView, TreeError, TreeView, agent_folder, open_own,
 };
 use weald_sandbox::catch_interrupts;
 
@@ -189,7 +190,9 @@ fn required<'t>(tree: &'t Option<String>, task: &TaskId) -> Result<&'t str, Fail
             exit::REFUSED,
             format!("task {task} has no tree to rescue"),
         )
-        .hint(format!("weald resume {task}; weald trash list"))
+        .hint(format!(
+            "weald resume {task}; weald trash list; weald vault list"
+        ))
     })
 }
 
@@ -199,11 +202,14 @@ fn gather(context: &Context<'_>, ground: &Ground, found: &Resumption) -> Result<
     let (task, newest) = (&found.task, &found.newest);
     let of_agent = newest.as_ref().and_then(|agent| agent.tree.clone());
     let name = task.worktree.clone().or(of_agent);
-    let tree = match &name {
-        Some(name) if trees.named(Some(name.as_str())).is_ok() => {
-            Some(trees.look(Some(name.as_str()))?)
-        }
-        _ => None,
+    let known = name.and_then(|name| trees.named(Some(name.as_str())).ok());
+    let tree = match known {
+        Some(tree) => match trees.look(Some(tree.name.as_str())) {
+            // What its agent committed can be rescued all the same.
+            Err(TreeError::Replaced { .. }) => Some(trees.view(tree)),
+            looked => Some(looked?),
+        },
+        None => None,
     };
     let is_there = tree.as_ref().filter(|view| view.problem.is_none());
     let name = is_there.map(|view| view.tree.name.to_string());
@@ -238,7 +244,7 @@ fn gather(context: &Context<'_>, ground: &Ground, found: &Resumption) -> Result<
 fn last_lines(ground: &Ground, agent: &Agent) -> Vec<String> {
     let path = agent_folder(&ground.place, agent.id).join(LOG_FILE);
     let read = || -> io::Result<Vec<u8>> {
-        let mut file = std::fs::File::open(path)?;
+        let mut file = open_own(OpenOptions::new().read(true), &path)?;
         let length = file.metadata()?.len();
         file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;
         let mut bytes = Vec::new();
@@ -349,7 +355,10 @@ fn print(out: &mut Out, evidence: &Evidence) -> io::Result<()> {
         }
     }
     let Some(view) = &evidence.tree else {
-        return writeln!(out, "it has no tree; see weald trash list");
+        return writeln!(
+            out,
+            "it has no tree; see weald trash list, weald vault list"
+        );
     };
     let (name, branch) = (&view.tree.name, &view.tree.branch);
     if let Some(problem) = &view.problem {

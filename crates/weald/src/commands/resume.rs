@@ -19,8 +19,8 @@ use crate::ui::{Fields, because};
 
 /// Go on with a task where its last agent ended
 ///
-/// In the same tree (made again if it is gone), with the same command and, where the driver can, in the agent's own
-/// conversation. If the work was done and only had to land, it lands. One that worked in the main checkout goes on there.
+/// In the same tree (made again if it is gone, from the branch that it left), with the same command and, where the driver
+/// can, in the agent's own conversation. If the work was done and only had to land, it lands. One that worked in the main checkout goes on there.
 #[derive(Args)]
 pub struct Resume {
     /// Which task
@@ -162,7 +162,10 @@ fn unlanded(
 fn tell(context: &Context<'_>, found: &Resumption) {
     let task = &found.task.id;
     let text = match (found.diagnosis, &found.newest) {
-        (Diagnosis::Fresh, _) | (_, None) => format!("no agent worked on task {task} yet"),
+        (_, None) => format!("no agent worked on task {task} yet"),
+        (Diagnosis::Fresh, Some(agent)) => {
+            format!("task {task} is open again; {} worked on it last", agent.id)
+        }
         (diagnosis, Some(agent)) => {
             let why = agent.end.as_ref().map_or("", |end| end.why.as_str());
             let word = diagnosis.as_str().replace('_', " ");

@@ -42,15 +42,16 @@ impl Rm {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         let trees = ground.trees(context)?;
-        let task = trees.named(Some(&self.name))?.task;
-        let token = task.and_then(|task| context.token(&task, self.token));
+        let tree = trees.named(Some(&self.name))?;
+        trees.require_own(&tree)?;
+        let token = tree.task.and_then(|task| context.token(&task, self.token));
         let request = RemoveRequest {
             discard: self.discard,
             force: self.force,
             complete_task: self.complete_task,
             token,
             reason: self.reason,
-            leaving: false,
+            ..RemoveRequest::default()
         };
         let progress = context.ui.progress("looking");
         let removed = trees.remove(Some(&self.name), &request)?;

@@ -11,6 +11,7 @@ use crate::errors::Failure;
 
 /// Run a command that can write one directory, and show what holds it there.
 #[derive(Subcommand)]
+#[command(defer = true)]
 pub enum Sandbox {
     Exec(exec::Exec),
     Explain(explain::Explain),

@@ -8,6 +8,8 @@ mod note;
 mod register;
 mod show;
 
+pub use end::told_lock;
+
 use std::io::{self, Write};
 
 use clap::{Args, Subcommand};
@@ -24,6 +26,7 @@ use crate::ui::{ACCENT, Fields, Out, ago, paint};
 
 /// Tell who is working, and whether they live.
 #[derive(Subcommand)]
+#[command(defer = true)]
 pub enum Session {
     Register(register::Register),
     Heartbeat(heartbeat::Heartbeat),

@@ -1,16 +1,30 @@
 //! `weald shell-init`
+//!
+//! The scripts are in `shell_init/`. A command that moves the shell writes where to go into a file that the script made
+//! ([`Moves`]): standard output stays the answer's, and the shell runs nothing that a program printed.
 
+use std::fs::OpenOptions;
 use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use rustix::fs::OFlags;
 
+use super::completions;
+use super::enter::quoted;
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::exit;
+use crate::own_program::OwnProgram;
 
-/// Print what a shell needs so that enter and exit change the directory
+/// The variable in which the script names its file.
+pub const CD_FILE: &str = "WEALD_CD_FILE";
+
+/// Print what a shell needs: enter and exit change the directory, and completions
 ///
-/// In ~/.bashrc or ~/.zshrc: eval "$(weald shell-init bash)"; in fish: weald shell-init fish | source
+/// In ~/.bashrc: eval "$(weald shell-init bash)"; in ~/.zshrc: eval "$(weald shell-init zsh)"; in config.fish: weald
+/// shell-init fish | source
 #[derive(Args)]
 pub struct ShellInit {
     /// Which shell
@@ -25,37 +39,79 @@ enum Shell {
     Fish,
 }
 
-const POSIX: &str = r#"weald() {
-  case "$1" in
-    enter|exit)
-      case " $* " in
-        *" --json "*|*" --help "*|*" -h "*) command weald "$@" ;;
-        *) local code; code="$(command weald "$@")" || return $?; eval "$code" ;;
-      esac ;;
-    *) command weald "$@" ;;
-  esac
-}
-"#;
+const POSIX: &str = include_str!("shell_init/posix.sh");
+const BASH: &str = include_str!("shell_init/completing.bash");
+const FISH: &str = include_str!("shell_init/weald.fish");
 
-const FISH: &str = r#"function weald
-  if contains -- "$argv[1]" enter exit; and not contains -- --json $argv; and not contains -- --help $argv
-    set -l code (command weald $argv | string collect); or return $pipestatus[1]
-    string replace -ra 'export (\w+)=' 'set -gx $1 ' -- $code | string replace -ra '^unset ' 'set -e ' | source
-  else
-    command weald $argv
-  end
-end
-"#;
+/// What stands for the program in the scripts.
+const PROGRAM: &str = "command WEALD";
 
 impl ShellInit {
     /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let text = match self.shell {
-            Shell::Bash | Shell::Zsh => POSIX,
-            Shell::Fish => FISH,
+        let own = OwnProgram::find(context)?;
+        let (program, completer) = match own.is_on_path {
+            true => ("command weald".to_owned(), "weald".to_owned()),
+            false => (quoted(&own.word), own.word),
         };
-        let mut out = context.ui.out();
-        out.write_all(text.as_bytes())?;
+        let named = |script: &str| script.replace(PROGRAM, &program);
+        let text = match self.shell {
+            Shell::Bash => {
+                let script = completions::script("bash", &completer)?;
+                format!("{}{script}{}", named(POSIX), named(BASH))
+            }
+            Shell::Zsh => {
+                let script = completions::script("zsh", &completer)?;
+                // A shell without completions has nothing to register them with.
+                let guarded = format!("if (( $+functions[compdef] )); then\n{script}\nfi\n");
+                format!("{}{guarded}", named(POSIX))
+            }
+            Shell::Fish => {
+                let script = completions::script("fish", &completer)?;
+                format!("{}{script}", named(FISH))
+            }
+        };
+        context.ui.out().write_all(text.as_bytes())?;
         Ok(exit::DONE)
+    }
+}
+
+/// What a command wants of the shell that called it.
+pub struct Moves<'a> {
+    /// Where to go.
+    pub to: &'a Path,
+    /// What to set.
+    pub set: &'a [(&'static str, String)],
+    /// What to forget.
+    pub unset: &'a [&'static str],
+}
+
+impl Moves<'_> {
+    /// Tells the shell, if it has the script; false if it has not.
+    pub fn tell(&self, context: &Context<'_>) -> Result<bool, Failure> {
+        let named = context.environment.get(CD_FILE).map(PathBuf::from);
+        let Some(path) = named.filter(|path| path.is_absolute()) else {
+            return Ok(false);
+        };
+        let mut entries = vec![format!("cd={}", self.to.display())];
+        entries.extend(
+            self.set
+                .iter()
+                .map(|(name, value)| format!("{name}={value}")),
+        );
+        entries.extend(self.unset.iter().map(|name| (*name).to_owned()));
+        let text: String = entries.iter().map(|entry| format!("{entry}\0")).collect();
+        // The script's own file: it is there, and no link.
+        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
+        let mut options = OpenOptions::new();
+        let opened = options
+            .write(true)
+            .truncate(true)
+            .custom_flags(flags)
+            .open(&path);
+        opened
+            .and_then(|mut file| file.write_all(text.as_bytes()))
+            .map_err(|source| Failure::file(&path, &source))?;
+        Ok(true)
     }
 }

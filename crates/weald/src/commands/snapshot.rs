@@ -9,13 +9,16 @@ use weald_server::broker::Ask;
 
 use super::inside::{Inside, field};
 use crate::commands::diff;
+use crate::commands::pool::step_back;
 use crate::completion;
 use crate::context::Context;
 use crate::errors::Failure;
+use crate::exit;
 use crate::ui::{ACCENT, Fields, Out, ago, clean, clean_line, paint};
 
 /// Keep everything in a tree as it is now, and put it back.
 #[derive(Subcommand)]
+#[command(defer = true)]
 pub enum Snapshot {
     Create(Create),
     List(List),
@@ -29,6 +32,9 @@ pub struct Create {
     /// Which tree (default: the one you are in)
     #[arg(value_name = "NAME", add = completion::trees())]
     name: Option<String>,
+    /// What a hook in the background is told: only if something changed
+    #[arg(long, hide = true, requires = "name")]
+    background: bool,
 }
 
 /// List the snapshots of a tree
@@ -87,8 +93,11 @@ impl Snapshot {
     /// The same from inside a tree: its own.
     pub fn inside(self, inside: &Inside<'_>) -> Result<u8, Failure> {
         match self {
-            Self::Create(Create { name }) => {
-                let reply = inside.ask(Ask::SnapshotCreate { tree: name })?;
+            Self::Create(Create { name, .. }) => {
+                let reply = inside.ask(Ask::SnapshotCreate {
+                    tree: name,
+                    if_changed: false,
+                })?;
                 let taken: SnapshotView = field(&reply, "snapshot")?;
                 warn_of_left_out(inside.context, &taken);
                 inside.print(&reply, |out| told(out, &taken))
@@ -134,7 +143,16 @@ fn told_all(out: &mut Out, found: &[SnapshotView], now: Timestamp) -> io::Result
 
 impl Create {
     fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        if self.background {
+            step_back(context);
+        }
         let ground = context.ground()?;
+        if self.background {
+            let trees = ground.trees(context)?;
+            trees.keep_work(&trees.named(self.name.as_deref())?)?;
+            context.tell(&ground.engine);
+            return Ok(exit::DONE);
+        }
         let progress = context.ui.progress("taking the snapshot");
         let taken = ground.trees(context)?.snapshot(self.name.as_deref())?;
         drop(progress);

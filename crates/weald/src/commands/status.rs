@@ -182,11 +182,17 @@ fn told(out: &mut Out, view: &TreeView, now: Timestamp) -> io::Result<()> {
     };
     match view.dirty {
         Dirty::Known(false) => writeln!(out, "  clean")?,
-        _ => writeln!(
-            out,
-            "  {} staged, {} unstaged, {} untracked, {} conflicted",
-            look.staged, look.unstaged, look.untracked, look.conflicted
-        )?,
+        _ => {
+            write!(
+                out,
+                "  {} staged, {} unstaged, {} untracked, {} conflicted",
+                look.staged, look.unstaged, look.untracked, look.conflicted
+            )?;
+            match look.hidden {
+                0 => writeln!(out)?,
+                hidden => writeln!(out, ", {hidden} hidden from git")?,
+            }
+        }
     }
     if let Some(operation) = &look.operation {
         writeln!(out, "  a {} is going on", clean(operation))?;

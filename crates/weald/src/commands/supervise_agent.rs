@@ -22,6 +22,7 @@ impl SuperviseAgent {
         // Out of the terminal's session: closing it changes nothing here. Whoever leads one already is out of it.
         let _ = setsid();
         catch_interrupts();
+        context.news.go_behind();
         life::live(context, self.id)
     }
 }

@@ -35,6 +35,7 @@ impl Sync {
             None => None,
         };
         let name = name.as_ref().map(|name| name.as_str());
+        trees.require_own(&trees.named(name)?)?;
         let synced = trees.sync(name, self.rebase)?;
         drop(progress);
         context.tell(&ground.engine);

@@ -27,6 +27,7 @@ use clap::{Args, Subcommand};
 use weald_core::id::{TaskId, Token};
 use weald_core::task::Task as Record;
 use weald_core::task_rules::TaskInput;
+use weald_engine::Engine;
 use weald_server::broker::Ask;
 
 use super::inside::{Inside, field};
@@ -38,6 +39,7 @@ use crate::ui::{ACCENT, Fields, Out, Table, paint, status_style};
 
 /// Add, claim and finish tasks.
 #[derive(Subcommand)]
+#[command(defer = true)]
 pub enum Task {
     Add(add::Add),
     List(list::List),
@@ -174,6 +176,20 @@ fn decide(
     let finished = engine.move_task(actor.as_ref(), id, input)?;
     context.tell(&engine);
     print_task(context, &finished.task)
+}
+
+/// Warns of dependencies that nobody knows: a task may be made before what it waits for, or wait for ever.
+fn warn_of_missing(context: &Context<'_>, engine: &Engine, task: &Record) -> Result<(), Failure> {
+    if task.blocked_by.is_empty() {
+        return Ok(());
+    }
+    let id = &task.id;
+    for missing in engine.task(id)?.waiting_for.missing {
+        context.ui.warn(&format!(
+            "task {id} waits for {missing}, which is not here (not wanted: weald task dep {id} --remove {missing})"
+        ));
+    }
+    Ok(())
 }
 
 /// The answer of a command that changed one task.

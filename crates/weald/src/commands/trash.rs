@@ -3,17 +3,21 @@
 use std::io::{self, Write};
 
 use clap::{Args, Subcommand};
+use serde::Serialize;
 use weald_core::SignedDuration;
-use weald_engine::TrashEntry;
+use weald_core::id::TreeId;
+use weald_engine::{PurgeRequest, TrashEntry, TreeError};
 
 use super::status;
-use crate::cli::duration;
+use crate::cli::age;
 use crate::context::Context;
 use crate::errors::Failure;
-use crate::ui::{ACCENT, DIM, Fields, Out, Table, ago};
+use crate::exit;
+use crate::ui::{ACCENT, DIM, Fields, Out, Table, ago, clean, size};
 
 /// See and restore removed trees, or delete them for good.
 #[derive(Subcommand)]
+#[command(defer = true)]
 pub enum Trash {
     List(List),
     Restore(Restore),
@@ -34,15 +38,19 @@ pub struct Restore {
 
 /// Delete old trees in the trash for good
 ///
-/// Says what it would delete; only --apply does it. Their commits stay in the vault.
+/// Says what it would delete; only --apply does it, and not for agents. Their commits stay in the vault: what it lacks is
+/// taken in first.
 #[derive(Args)]
 pub struct Purge {
-    /// Only what has been there for longer
-    #[arg(long, value_name = "7d", value_parser = duration, default_value = "7d")]
+    /// Only what has been there for longer; 0: everything
+    #[arg(long, value_name = "7d", value_parser = age, default_value = "7d")]
     older_than: SignedDuration,
     /// Really delete
     #[arg(long)]
     apply: bool,
+    /// Also what can't be looked into, with commits that nobody else may have
+    #[arg(long)]
+    discard: bool,
 }
 
 impl Trash {
@@ -71,15 +79,15 @@ fn list(context: &Context<'_>) -> Result<u8, Failure> {
 fn print(out: &mut Out, entries: &[TrashEntry], context: &Context<'_>) -> io::Result<()> {
     let mut table = Table::new(&["ID", "NAME", "AGE", "SIZE", "BRANCH", "PATH"]);
     for entry in entries {
-        let size = match entry.exists {
-            true => format!("{} KiB", entry.bytes / 1024),
+        let takes = match entry.exists {
+            true => size(entry.bytes),
             false => "gone".to_owned(),
         };
         table.row(vec![
             (entry.id.to_string(), ACCENT),
             (entry.name.clone(), Default::default()),
             (ago(entry.trashed_at, context.now()), Default::default()),
-            (size, Default::default()),
+            (takes, Default::default()),
             (entry.branch.clone(), Default::default()),
             (entry.path.display().to_string(), DIM),
         ]);
@@ -100,27 +108,82 @@ impl Restore {
 
 impl Purge {
     fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        if self.apply {
+            context.refuse_agent("weald trash purge --apply")?;
+        }
         let ground = context.ground()?;
         let progress = context.ui.progress("deleting");
-        let purged = ground.trees(context)?.purge(self.older_than, self.apply)?;
+        let request = PurgeRequest {
+            older_than: self.older_than,
+            apply: self.apply,
+            discard: self.discard,
+        };
+        let mut purged = ground.trees(context)?.purge(&request)?;
         drop(progress);
         context.tell(&ground.engine);
+        // Where there is nothing else to tell, it is a refusal.
+        if purged.trash.is_empty()
+            && purged.failed.len() == 1
+            && let Some((_, error)) = purged.failed.pop()
+        {
+            return Err(error.into());
+        }
+        let failed: Vec<_> = purged.failed.into_iter().map(NotPurged::from).collect();
+        for one in &failed {
+            let kept = format!("{} ({}) was kept: {}", one.name, one.id, one.message);
+            context.ui.warn(&clean(&kept));
+        }
         context.ui.answer(
             || {
-                Fields::new()
+                let fields = Fields::new()
                     .with("trash", &purged.trash)
-                    .with("applied", &purged.applied)
+                    .with("applied", &purged.applied);
+                match failed.is_empty() {
+                    true => fields,
+                    false => fields.with("failed", &failed),
+                }
             },
             |out| {
                 if purged.trash.is_empty() {
-                    return writeln!(out, "nothing in the trash is that old");
+                    let nothing = ["nothing in the trash is that old", "nothing was deleted"];
+                    return writeln!(out, "{}", nothing[usize::from(!failed.is_empty())]);
                 }
                 print(out, &purged.trash, context)?;
                 match purged.applied {
-                    true => writeln!(out, "deleted"),
+                    true => writeln!(
+                        out,
+                        "deleted; what the target lacks of them: weald vault list"
+                    ),
                     false => writeln!(out, "nothing was deleted; do it with --apply"),
                 }
             },
-        )
+        )?;
+        Ok(match failed.is_empty() {
+            true => exit::DONE,
+            false => exit::REFUSED,
+        })
+    }
+}
+
+/// A tree that could not be deleted.
+#[derive(Serialize)]
+struct NotPurged {
+    id: TreeId,
+    name: String,
+    code: String,
+    message: String,
+    hint: Option<String>,
+}
+
+impl From<(TrashEntry, TreeError)> for NotPurged {
+    fn from((entry, error): (TrashEntry, TreeError)) -> Self {
+        let failure = Failure::from(error);
+        Self {
+            id: entry.id,
+            name: entry.name,
+            code: failure.code.into_owned(),
+            message: failure.message,
+            hint: failure.hint,
+        }
     }
 }

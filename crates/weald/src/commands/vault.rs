@@ -1,26 +1,55 @@
 //! `weald vault …`
 
-use std::io::Write;
+use std::io::{self, Write};
+use std::path::Path;
 
 use clap::{Args, Subcommand};
 use serde_json::json;
-use weald_core::SignedDuration;
+use weald_core::{SignedDuration, Timestamp};
+use weald_engine::{KeptWork, Trees, Wanted};
 
+use super::land::short;
+use super::pool::{go_on_behind, step_back};
 use crate::cli::duration;
 use crate::context::Context;
 use crate::errors::Failure;
-use crate::ui::Fields;
+use crate::ui::{ACCENT, Fields, Out, ago, clean, paint, size};
 
 /// See and keep up the repository that trees borrow objects from.
 #[derive(Subcommand)]
+#[command(defer = true)]
 pub enum Vault {
     Status(Status),
+    List(List),
+    Restore(Restore),
     Maintain(Maintain),
 }
 
 /// Say how large the vault is, and how much of it is shared with main
 #[derive(Args)]
 pub struct Status {}
+
+/// List what is left of trees that were deleted for good
+///
+/// Commits that the target lacks, and snapshots, each with the command that makes a branch of it.
+#[derive(Args)]
+pub struct List {}
+
+/// Make a branch of what is left of a tree that was deleted for good
+///
+/// The branch is called as the tree's was, with a number if that name is taken. Nothing in the vault changes.
+#[derive(Args)]
+pub struct Restore {
+    /// The tree's number or its name
+    #[arg(value_name = "ID")]
+    id: String,
+    /// Another commit of it than the one that it stood on (weald vault list)
+    #[arg(value_name = "COMMIT")]
+    commit: Option<String>,
+    /// The files of a snapshot, also those that git did not know
+    #[arg(long, value_name = "N", conflicts_with = "commit")]
+    snapshot: Option<u64>,
+}
 
 /// Share main's packs again, and drop packs whose every object is in others
 ///
@@ -33,6 +62,16 @@ pub struct Maintain {
     /// No grace at all: when nothing else uses the repository
     #[arg(long)]
     now: bool,
+    /// What a command in the background is told: only if it is time
+    #[arg(long, hide = true, conflicts_with_all = ["now", "grace"])]
+    background: bool,
+}
+
+/// Keeps the vault up in the background, if it is time. Nobody waits for it and nobody hears of it.
+pub fn keep_up(context: &Context<'_>, trees: &Trees<'_>, root: &Path) {
+    if trees.vault().wants_upkeep() {
+        let _ = go_on_behind(context, root, &["vault", "maintain", "--background"]);
+    }
 }
 
 impl Vault {
@@ -40,6 +79,8 @@ impl Vault {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         match self {
             Self::Status(_) => status(context),
+            Self::List(_) => list(context),
+            Self::Restore(command) => command.run(context),
             Self::Maintain(command) => command.run(context),
         }
     }
@@ -63,24 +104,99 @@ fn status(context: &Context<'_>) -> Result<u8, Failure> {
             false => writeln!(out, "there is no vault yet; the first tree makes it"),
             true => {
                 writeln!(out, "{}", vault.path().display())?;
-                let kib = |bytes: u64| bytes / 1024;
                 writeln!(
                     out,
-                    "  {} packs, {} KiB, {} KiB of them shared with main ({} KiB)",
+                    "  {} packs, {}, {} of them shared with main ({})",
                     status.packs,
-                    kib(status.bytes),
-                    kib(status.shared_bytes),
-                    kib(status.main_bytes)
+                    size(status.bytes),
+                    size(status.shared_bytes),
+                    size(status.main_bytes)
                 )
             }
         },
     )
 }
 
+fn list(context: &Context<'_>) -> Result<u8, Failure> {
+    let ground = context.ground()?;
+    let found = ground.trees(context)?.kept_work()?;
+    context.ui.answer(
+        || Fields::new().with("kept", &found),
+        |out| {
+            if found.is_empty() {
+                return writeln!(
+                    out,
+                    "nothing is left of trees that were deleted; removed ones: weald trash list"
+                );
+            }
+            found
+                .iter()
+                .try_for_each(|kept| told(out, kept, context.now()))
+        },
+    )
+}
+
+fn told(out: &mut Out, kept: &KeptWork, now: Timestamp) -> io::Result<()> {
+    let id = kept.id;
+    writeln!(
+        out,
+        "{} {} ({})",
+        paint(ACCENT, id),
+        kept.name,
+        clean(&kept.branch)
+    )?;
+    for (place, known) in kept.commits.iter().enumerate() {
+        let commit = short(&known.commit);
+        let names = clean(&known.names.join(", "));
+        let which = match place {
+            0 => String::new(),
+            _ => format!(" {commit}"),
+        };
+        writeln!(out, "  {commit} {names}: weald vault restore {id}{which}")?;
+    }
+    for view in &kept.snapshots {
+        let (number, why) = (view.id, clean(&view.reason));
+        let age = ago(view.taken_at, now);
+        writeln!(
+            out,
+            "  snapshot {number}, {age} ago ({why}): weald vault restore {id} --snapshot {number}"
+        )?;
+    }
+    Ok(())
+}
+
+impl Restore {
+    fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let wanted = match (self.snapshot, self.commit) {
+            (Some(number), _) => Wanted::Snapshot(number),
+            (None, Some(commit)) => Wanted::Commit(commit),
+            (None, None) => Wanted::Head,
+        };
+        let ground = context.ground()?;
+        let back = ground.trees(context)?.bring_back(&self.id, &wanted)?;
+        context.ui.answer(
+            || Fields::new().with("restored", &back),
+            |out| {
+                let (branch, commit) = (clean(&back.branch), short(&back.commit));
+                writeln!(out, "branch {} is at {commit}", paint(ACCENT, &branch))?;
+                writeln!(out, "  look at it: git log {branch}")?;
+                writeln!(out, "  a tree of it: weald new NAME --base {branch}")
+            },
+        )
+    }
+}
+
 impl Maintain {
     fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        if self.background {
+            step_back(context);
+        }
         let ground = context.ground()?;
         let vault = ground.trees(context)?.vault();
+        if self.background {
+            vault.maintain_if_wanted(std::time::SystemTime::from(context.now()))?;
+            return Ok(0);
+        }
         let grace = match self.now {
             true => std::time::Duration::ZERO,
             false => self.grace.unsigned_abs(),

@@ -8,7 +8,7 @@ use weald_engine::agents::drivers::has_driver;
 use weald_engine::{AgentRequest, Created, NewTask, NewTree, Outcome as Made};
 use weald_sandbox::{catch_interrupts, interrupted};
 
-use super::ensure::is_foreign_tree;
+use super::ensure::{defers, is_foreign_tree};
 use super::{land, work_in_main};
 use crate::agents::following::{Show, follow};
 use crate::agents::launching::launch;
@@ -16,6 +16,7 @@ use crate::completion;
 use crate::context::{Context, Ground};
 use crate::errors::Failure;
 use crate::exit;
+use crate::tracker;
 use crate::ui::Fields;
 
 /// Do a task: a tree, an agent in it, and its work lands
@@ -153,7 +154,7 @@ pub fn begin(
 
 /// Where the work is done: in the tree of the task, or in the tree that the caller is in.
 pub fn place_of(context: &Context<'_>, ground: &Ground) -> Result<NewTree, Failure> {
-    if context.environment.get("WEALD_DEFER_CLAUDE").as_deref() == Some("0") {
+    if !defers(context, ground) {
         return Ok(NewTree::default());
     }
     if ground.place.inside().is_some() {
@@ -211,7 +212,13 @@ pub fn find_or_add(
             .hint("with --new a subject may be anything: weald work --new SUBJECT")),
         };
     }
-    find(ground, text)
+    match find(ground, text) {
+        Err(failure) if failure.code == "task_not_found" => {
+            let id = text.parse().map_err(|_| Failure::bug())?;
+            tracker::fetch(context, ground, &id)?.ok_or(failure)
+        }
+        found => found,
+    }
 }
 
 /// The task with this id.

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use weald_core::agent::{Agent, Goal, Outcome};
-use weald_core::landing::Landing;
+use weald_core::landing::{Landing, LandingStatus};
 use weald_core::task::Task;
 use weald_engine::TreeView;
 
@@ -50,7 +50,7 @@ pub fn tell(
     match (end.outcome, tree) {
         (Outcome::Done, Some(view)) if agent.goal == Goal::Finish => not_landed_yet(out, view),
         (Outcome::Done, _) => Ok(()),
-        _ => kept(out, agent, task, tree),
+        _ => kept(out, agent, task, landing, tree),
     }
 }
 
@@ -84,7 +84,13 @@ fn landed(out: &mut Out, landing: &Landing) -> io::Result<()> {
     )
 }
 
-fn kept(out: &mut Out, agent: &Agent, task: &Task, view: Option<&TreeView>) -> io::Result<()> {
+fn kept(
+    out: &mut Out,
+    agent: &Agent,
+    task: &Task,
+    landing: Option<&Landing>,
+    view: Option<&TreeView>,
+) -> io::Result<()> {
     if let (Some(tree), Some(branch)) = (&agent.tree, &agent.branch) {
         let path = view.map_or(tree.to_string(), |view| {
             view.tree.path.display().to_string()
@@ -97,16 +103,44 @@ fn kept(out: &mut Out, agent: &Agent, task: &Task, view: Option<&TreeView>) -> i
     writeln!(out, "  output: weald agent logs {}", agent.id)?;
     match agent.end.as_ref().map(|end| end.outcome) {
         Some(Outcome::NotLanded) => {
-            let tree = agent
-                .tree
-                .as_ref()
-                .map_or(String::new(), ToString::to_string);
-            writeln!(
-                out,
-                "  go on: weald resume {}; or by hand: weald sync {tree}, weald land {tree}",
-                task.id
-            )
+            let tree = agent.tree.as_ref();
+            let tree = tree.map_or(String::new(), ToString::to_string);
+            land_again(out, task, landing, &tree)
         }
         _ => writeln!(out, "  go on: weald resume {}", task.id),
+    }
+}
+
+/// What has to be done before it lands.
+fn land_again(out: &mut Out, task: &Task, landing: Option<&Landing>, tree: &str) -> io::Result<()> {
+    let id = &task.id;
+    let status = landing.map(|landing| landing.status);
+    let reason = landing.and_then(|landing| landing.reason.as_ref());
+    match (landing, status) {
+        (Some(landing), Some(LandingStatus::Red)) => {
+            writeln!(out, "  its tests: weald queue log {}", landing.id)?;
+            writeln!(
+                out,
+                "  go on: weald resume {id}; or mend it in the tree, then: weald land {tree}"
+            )
+        }
+        (_, Some(LandingStatus::Refused)) if reason.is_some_and(|reason| reason.hint.is_some()) => {
+            for path in reason.iter().flat_map(|reason| &reason.paths) {
+                writeln!(out, "    {}", clean_line(path))?;
+            }
+            let hint = reason.and_then(|reason| reason.hint.as_deref());
+            writeln!(out, "  first: {}", clean_line(hint.unwrap_or_default()))?;
+            writeln!(out, "  then:  weald resume {id}, or weald land {tree}")
+        }
+        (_, Some(LandingStatus::Queued | LandingStatus::Testing | LandingStatus::Moving)) => {
+            writeln!(
+                out,
+                "  it waits: weald queue says for what; go on: weald land {tree}"
+            )
+        }
+        _ => writeln!(
+            out,
+            "  go on: weald resume {id}; or by hand: weald sync {tree}, weald land {tree}"
+        ),
     }
 }

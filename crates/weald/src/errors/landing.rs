@@ -75,8 +75,11 @@ impl Failure {
     /// A refusal as the landing itself would say it.
     pub fn refusal(reason: Reason) -> Self {
         let exit = refusal_exit(&reason);
-        let failure =
-            Self::new(reason.code, exit, reason.message).details(json!({"paths": reason.paths}));
+        let failure = Self::new(reason.code, exit, reason.message);
+        let failure = match reason.paths.is_empty() {
+            true => failure,
+            false => failure.details(json!({"paths": reason.paths})),
+        };
         match reason.hint {
             Some(hint) => failure.hint(hint),
             None => failure,
@@ -89,6 +92,7 @@ pub fn refusal_exit(reason: &Reason) -> u8 {
     match reason.code.as_str() {
         "sandbox_unavailable" => exit::NO_SANDBOX,
         "target_busy" | "landing_busy" => exit::BUSY,
+        "event_not_found" => exit::NOT_FOUND,
         _ => exit::REFUSED,
     }
 }

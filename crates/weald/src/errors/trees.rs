@@ -4,9 +4,11 @@ use serde_json::json;
 use weald_core::binding::BindRefusal;
 use weald_core::id::TreeId;
 use weald_core::name::TreeName;
+use weald_core::objections::Objection;
+use weald_core::role::NotYourTree;
 use weald_core::setup::SetupOutcome;
 use weald_core::tree::{Tree, TreeStatus};
-use weald_core::tree_rules::{Objection, TreeInput, TreeRefusal};
+use weald_core::tree_rules::{TreeInput, TreeRefusal};
 use weald_engine::{AdoptError, PlaceError, ScopeError, SetupReport, TreeError};
 use weald_git::VaultError;
 
@@ -42,8 +44,13 @@ impl From<PlaceError> for Failure {
     }
 }
 
+/// What to do about a command that runs in a tree.
+const END_IT: &str =
+    "wait for it, or end it: weald agent stop ID (weald agent list), or kill the process";
+
 impl From<TreeError> for Failure {
     fn from(error: TreeError) -> Self {
+        use TreeError::{NoSnapshot, NoTree, NotInTrash, NotInVault, NotTakenIn, OutsideTrash};
         let message = error.to_string();
         let refused = |code| Self::new(code, exit::REFUSED, message.clone());
         match error {
@@ -54,10 +61,11 @@ impl From<TreeError> for Failure {
             TreeError::Task(error) => error.into(),
             TreeError::Rule(refusal) => refusal.into(),
             TreeError::Bind(refusal) => refusal.into(),
+            TreeError::NotYours(whose) => not_yours(&whose, message),
             TreeError::Adopt(error) => error.into(),
             TreeError::Name(_) => Self::new("invalid_name", exit::USAGE, message),
             TreeError::Template(_) => refused("config_invalid").hint("weald config show"),
-            TreeError::NotFound { name } => Self::new("tree_not_found", exit::NOT_FOUND, message)
+            TreeError::NotFound { name } => not_found("tree_not_found", message)
                 .hint("weald list")
                 .details(json!({"tree": name})),
             TreeError::Missing { name, path } => not_found("tree_missing", message)
@@ -79,9 +87,12 @@ impl From<TreeError> for Failure {
             TreeError::InTrash { name, id } => not_found("tree_not_found", message)
                 .hint(format!("weald trash restore {id}"))
                 .details(json!({"tree": name, "trash": id})),
-            TreeError::Busy { name, running } => Self::new("tree_running", exit::BUSY, message)
-                .hint("wait for it, or end it")
-                .details(json!({"tree": name, "running": running})),
+            error @ (TreeError::Busy { .. }
+            | TreeError::Stirred { .. }
+            | TreeError::ChangedMeanwhile { .. }
+            | TreeError::InOperation { .. }
+            | TreeError::Standing { .. }
+            | TreeError::Inhabited { .. }) => in_use(error, message),
             TreeError::Exists { name, path } => refused("tree_exists")
                 .hint(format!("weald ensure {name}, or choose another name"))
                 .details(json!({"tree": name, "path": path})),
@@ -95,23 +106,20 @@ impl From<TreeError> for Failure {
             | TreeError::BranchInUse { .. }
             | TreeError::BranchClash { .. }
             | TreeError::NoCommit
+            | TreeError::NoTarget
             | TreeError::UnknownBase { .. }
             | TreeError::NotFetched { .. }
             | TreeError::DirtyMain { .. }) => start(error, message),
             TreeError::Removal { tree, objections } => removal(&tree, &objections, message),
-            TreeError::Standing { name } => refused("standing_inside")
-                .hint(format!(
-                    "cd elsewhere first, or: weald exit --remove (tree {name})"
-                ))
-                .details(json!({"tree": name})),
             TreeError::Unreadable { name, .. } => refused("tree_unreadable")
                 .hint("weald doctor")
                 .details(json!({"tree": name})),
             TreeError::File { path, source } => Self::file(&path, &source),
             TreeError::OddPath { .. } => refused("odd_path").hint("set tree.path"),
-            error @ (TreeError::NotInTrash { .. }
-            | TreeError::NoSnapshot { .. }
-            | TreeError::NoTree) => unknown(error, message),
+            error @ (NotTakenIn { .. } | OutsideTrash { .. }) => trash(error, message),
+            error @ (NotInTrash { .. } | NotInVault { .. } | NoSnapshot { .. } | NoTree) => {
+                unknown(error, message)
+            }
             TreeError::SetUp {
                 name,
                 report,
@@ -119,6 +127,73 @@ impl From<TreeError> for Failure {
             } => setup(&name, &report, trash, message),
             TreeError::Unsupported { .. } => refused("unsupported"),
         }
+    }
+}
+
+impl Failure {
+    /// The same refusal for who stands in the tree, and leaves it by removing it.
+    pub fn of_exit(mut self) -> Self {
+        let tree = self.details["tree"].as_str().unwrap_or_default();
+        let elsewhere = format!("weald rm {tree} --discard");
+        self.hint = self
+            .hint
+            .map(|hint| hint.replace(&elsewhere, "weald exit --remove --discard"));
+        self
+    }
+}
+
+/// A teammate's call about a tree of another session.
+fn not_yours(whose: &NotYourTree, message: String) -> Failure {
+    Failure::new("not_yours", exit::REFUSED, message)
+        .hint("nothing was done; without a name your own worktree is meant (task_claim)")
+        .details(json!({"tree": whose.tree, "holder": whose.holder}))
+}
+
+/// Somebody is there, or was.
+fn in_use(error: TreeError, message: String) -> Failure {
+    match error {
+        TreeError::Busy { name, running } => Failure::new("tree_running", exit::BUSY, message)
+            .hint(END_IT)
+            .details(json!({"tree": name, "running": running})),
+        TreeError::Stirred { name } => Failure::new("tree_running", exit::BUSY, message)
+            .hint("look at it, then try again")
+            .details(json!({"tree": name})),
+        TreeError::ChangedMeanwhile { name, blockers } => {
+            Failure::new("tree_changed", exit::REFUSED, message)
+                .hint("see what keeps it: weald clean")
+                .details(json!({"tree": name, "blockers": blockers}))
+        }
+        TreeError::InOperation { name, .. } => {
+            Failure::new("tree_in_operation", exit::REFUSED, message)
+                .hint(format!("finish it: weald run {name} -- git status"))
+                .details(json!({"tree": name}))
+        }
+        TreeError::Standing { name, discard } => {
+            let more = if discard { " --discard" } else { "" };
+            Failure::new("standing_inside", exit::REFUSED, message)
+                .hint(format!("cd elsewhere first, or: weald exit --remove{more}"))
+                .details(json!({"tree": name}))
+        }
+        TreeError::Inhabited { path, pid } => Failure::new("directory_in_use", exit::BUSY, message)
+            .hint(format!("let it end, or leave the directory: ps {pid}"))
+            .details(json!({"path": path, "pid": pid})),
+        _ => Failure::new("tree_running", exit::BUSY, message).hint("wait for it, or end it"),
+    }
+}
+
+/// Something in the trash that is left as it is.
+fn trash(error: TreeError, message: String) -> Failure {
+    let refused = |code| Failure::new(code, exit::REFUSED, message.clone());
+    match error {
+        TreeError::NotTakenIn { name, id, .. } => refused("trash_not_taken_in")
+            .hint(format!(
+                "weald trash restore {id}; or let its commits go: weald trash purge --apply --discard"
+            ))
+            .details(json!({"tree": name, "trash": id})),
+        TreeError::OutsideTrash { name, id, path, .. } => refused("trash_outside")
+            .hint(format!("nothing was touched; look at {}", path.display()))
+            .details(json!({"tree": name, "trash": id, "path": path})),
+        other => other.into(),
     }
 }
 
@@ -151,7 +226,10 @@ fn setup(name: &TreeName, report: &SetupReport, trash: Option<TreeId>, message: 
 fn unknown(error: TreeError, message: String) -> Failure {
     match error {
         TreeError::NotInTrash { id } => not_found("not_in_trash", message)
-            .hint("weald trash list")
+            .hint("weald trash list; deleted from it for good: weald vault list")
+            .details(json!({"id": id})),
+        TreeError::NotInVault { id } => not_found("not_in_vault", message)
+            .hint("weald vault list")
             .details(json!({"id": id})),
         TreeError::NoSnapshot { name, id } => not_found("no_snapshot", message)
             .hint(format!("weald snapshot list {name}"))
@@ -177,6 +255,9 @@ fn start(error: TreeError, message: String) -> Failure {
                 "git branch -m {existing} OTHER, or set tree.branch"
             ))
             .details(json!({"branch": branch, "existing": existing})),
+        TreeError::NoTarget => {
+            refused("no_target").hint("git switch -c NAME, or: weald config set target BRANCH")
+        }
         TreeError::NoCommit => refused("no_commit").hint("git commit --allow-empty -m first"),
         TreeError::UnknownBase { base } => {
             Failure::new("unknown_base", exit::NOT_FOUND, message).details(json!({"base": base}))
@@ -195,7 +276,7 @@ fn start(error: TreeError, message: String) -> Failure {
 fn removal(tree: &Tree, objections: &[Objection], message: String) -> Failure {
     let name = &tree.name;
     let (code, hint) = match &objections[0] {
-        Objection::Running(_) => ("tree_running", "wait for it, or end it".to_owned()),
+        Objection::Running(_) => ("tree_running", END_IT.to_owned()),
         Objection::Locked(_) => (
             "tree_locked",
             format!("weald unlock {name}, or weald rm {name} --force --force"),
@@ -211,7 +292,9 @@ fn removal(tree: &Tree, objections: &[Objection], message: String) -> Failure {
         ),
         Objection::Unlanded { .. } => (
             "tree_unlanded",
-            format!("weald keep {name}, or weald rm {name} --discard (can be restored)"),
+            format!(
+                "weald land {name}, weald keep {name}, or weald rm {name} --discard (can be restored)"
+            ),
         ),
     };
     let reasons: Vec<_> = objections.iter().map(reason).collect();
@@ -220,7 +303,11 @@ fn removal(tree: &Tree, objections: &[Objection], message: String) -> Failure {
         tree.path.display(),
         tree.branch
     );
-    Failure::new(code, exit::REFUSED, kept).hint(hint).details(
+    let exit = match &objections[0] {
+        Objection::Running(_) => exit::BUSY,
+        _ => exit::REFUSED,
+    };
+    Failure::new(code, exit, kept).hint(hint).details(
         json!({"tree": name, "path": tree.path, "branch": tree.branch, "reasons": reasons}),
     )
 }
@@ -335,6 +422,9 @@ impl From<VaultError> for Failure {
         match error {
             VaultError::Git(error) => error.into(),
             VaultError::File { path, source } => Self::file(&path, &source),
+            VaultError::Held { holder, .. } => Self::new("vault_busy", exit::BUSY, message)
+                .hint("end the process that holds it, or let it go on; then the same command again")
+                .details(json!({"holder": holder})),
             VaultError::Incomplete { .. } => Self::new("objects_missing", exit::REFUSED, message)
                 .hint("git fsck --connectivity-only"),
             VaultError::Partial { .. } => Self::new("partial_clone", exit::REFUSED, message)

@@ -5,7 +5,7 @@ use clap::Command;
 use super::{HEADING, paint};
 
 /// The groups, in the order a newcomer needs them. A test checks that every visible command is in one.
-const GROUPS: &[(&str, &[&str])] = &[
+pub(super) const GROUPS: &[(&str, &[&str])] = &[
     ("Start here", &["demo", "init"]),
     (
         "Plan and hand out work",
@@ -27,11 +27,13 @@ const GROUPS: &[(&str, &[&str])] = &[
     (
         "Lose nothing",
         &[
-            "keep", "rm", "trash", "snapshot", "lock", "unlock", "doctor", "vault",
+            "keep", "rm", "undo", "clean", "trash", "snapshot", "lock", "unlock", "sweep", "usage",
+            "doctor", "vault",
         ],
     ),
     ("Talk to each other", &["msg", "session"]),
     ("See what happened", &["events"]),
+    ("Serve agents", &["install", "mcp"]),
     ("Keep a process in its place", &["sandbox"]),
     (
         "Set up",
@@ -46,7 +48,7 @@ const EXAMPLE: &str = "  weald task add \"Fix the login\" --priority P1
   weald land fix-login
   weald events --task 1";
 
-/// The same command with grouped help.
+/// The same command, which is built already, with grouped help.
 pub fn with_groups(command: Command) -> Command {
     let mut text = String::new();
     for (title, names) in GROUPS {
@@ -100,6 +102,8 @@ mod tests {
 
     #[test]
     fn the_definition_of_the_command_line_is_sound() {
-        with_groups(crate::cli::Cli::command()).debug_assert();
+        let mut command = crate::cli::Cli::command();
+        command.build();
+        with_groups(command).debug_assert();
     }
 }

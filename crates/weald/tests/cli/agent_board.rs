@@ -176,9 +176,8 @@ fn p11_ten_agents_fit_a_screen_one_row_each() {
     for id in &ids {
         let_go(&pulse(&env, id));
     }
-    env.ok(&[
-        &["agent", "wait"],
-        &ids.iter().map(String::as_str).collect::<Vec<_>>()[..],
-    ]
-    .concat());
+    // Without a name: all that are at work.
+    env.ok(&["agent", "wait"]);
+    assert_eq!(env.ok(&["agent", "list"])["agents"], json!([]));
+    assert_eq!(env.ok(&["agent", "wait"])["agents"], json!([]));
 }

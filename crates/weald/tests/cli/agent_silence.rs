@@ -88,12 +88,13 @@ fn s14_who_writes_files_or_waits_for_an_answer_is_not_silent() {
     let asker = spawn(&env, "ask and wait", &flags, script);
     let ask = ["msg", "send", "boss", "which?", "--type", "question"];
     env.ok(&[&ask[..], &["--session", "asker"]].concat());
-    let (writer, asker) = (
-        writer["id"].as_str().unwrap(),
-        asker["id"].as_str().unwrap(),
-    );
-    // Long enough for both to be told and to stall, had they been silent.
-    std::thread::sleep(std::time::Duration::from_secs(12));
+    let sleeper = spawn(&env, "fall asleep", &QUICK, script);
+    let [writer, asker, sleeper] =
+        [&writer, &asker, &sleeper].map(|agent| agent["id"].as_str().unwrap());
+    // Both would have stalled before one who came later, had they been silent.
+    until("the sleeper is stalled", || {
+        pulse(&env, sleeper)["state"] == "stalled"
+    });
     for (id, state) in [(writer, "running"), (asker, "waiting")] {
         let view = pulse(&env, id);
         assert_eq!(
@@ -102,7 +103,7 @@ fn s14_who_writes_files_or_waits_for_an_answer_is_not_silent() {
             "{id}"
         );
     }
-    for id in [writer, asker] {
+    for id in [writer, asker, sleeper] {
         env.ok(&["agent", "stop", id, "--wait"]);
     }
 }

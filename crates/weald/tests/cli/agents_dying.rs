@@ -11,7 +11,7 @@ use serde_json::json;
 use weald_core::agent::{Agent, AgentId, AgentStatus, Outcome};
 use weald_core::session::ProcessTable;
 use weald_core::store::{AgentFilter, Store};
-use weald_engine::{SystemClock, SystemProcesses};
+use weald_engine::{STEPS as STEPS_OF_ALL, SystemClock, SystemProcesses};
 use weald_store::SqliteStore;
 use weald_testkit::{Answer, TestEnv, assert_log_explains_state};
 
@@ -38,7 +38,7 @@ pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(30);
     while !is_so() {
         assert!(Instant::now() < deadline, "it took too long: {what}");
-        thread::sleep(Duration::from_millis(5));
+        thread::sleep(Duration::from_millis(20));
     }
 }
 
@@ -182,14 +182,37 @@ fn p3_everything_is_killed_and_resume_goes_on() {
             .iter()
             .any(|agent| log(&env, agent).contains("wrote b"))
     });
-    for pid in env.processes() {
-        signal(pid, Signal::KILL);
-    }
+    env.end_processes();
     front.wait().unwrap();
     let done = resumed(&env, "1", &["append b three"]);
     assert_eq!(done.code, 0, "{done:#?}");
     assert_eq!(env.git(&["show", "main:b"]), "two\nthree\n");
     assert_clean(&env);
+}
+
+/// First whoever is at a step, then everything that still lives.
+#[test]
+fn p3_killed_at_any_step_of_an_agents_life_resume_goes_on() {
+    let steps = STEPS_OF_ALL
+        .iter()
+        .filter(|step| step.starts_with("agent."));
+    for step in steps {
+        let env = repository();
+        env.ok(&["task", "add", "Fix it"]);
+        // Killed between the opening of a file and the writing, an agent leaves an empty one.
+        let once = ["[ -s a ] || write a one", "[ -s b ] || write b two"];
+        let mut killed = work(&env, &["work", "1"], &once);
+        killed.env("WEALD_STEP", format!("kill:{step}"));
+        let killed = Answer::of(killed.output().unwrap());
+        assert_ne!(killed.code, 0, "{step}: {killed:#?}");
+        env.end_processes();
+        let done = resumed(&env, "1", &once);
+        assert_eq!(done.code, 0, "{step}: {done:#?}");
+        assert_eq!(env.git(&["show", "main:a"]), "one\n", "{step}");
+        assert_eq!(env.git(&["show", "main:b"]), "two\n", "{step}");
+        assert_eq!(status(&env, "1"), "completed", "{step}");
+        assert_clean(&env);
+    }
 }
 
 #[test]
@@ -262,10 +285,7 @@ fn p3_after_a_reboot_resume_goes_on() {
     let env = repository();
     env.ok(&["task", "add", "Fix it"]);
     started(&env, &["1"], &STEPS, "wrote b");
-    for pid in env.processes() {
-        signal(pid, Signal::KILL);
-    }
-    until("the power is off", || env.processes().is_empty());
+    env.end_processes();
     as_of_another_boot(&env);
     let told = env.weald(&["task", "show", "1"]);
     assert!(told.stderr.contains("a1 crashed"), "{told:#?}");

@@ -98,6 +98,21 @@ fn t14_a_report_is_what_the_agent_said_and_nothing_else() {
     );
 }
 
+/// An agent that lands by itself says there what it did: that is its report, and its task ends with the agent.
+#[test]
+fn t14_what_an_agent_says_with_its_landing_is_its_report() {
+    let env = repository();
+    env.ok(&["task", "add", "First"]);
+    let script = "echo 1 > one; git add one; git commit -qm one; weald land --report words && weald land --report others";
+    let answer = work(&env, "1", script);
+    assert_eq!(answer.code, 0, "{answer:#?}");
+    let task = &env.ok(&["task", "show", "1"])["task"];
+    assert_eq!(
+        (&task["status"], &task["report"]),
+        (&json!("completed"), &json!("words"))
+    );
+}
+
 #[test]
 fn l15_a_run_that_took_snapshots_leaves_nothing_for_doctor() {
     let env = repository();

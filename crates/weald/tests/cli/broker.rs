@@ -46,7 +46,7 @@ fn inside(env: &TestEnv, level: &str, args: &[&str]) -> Answer {
 
 /// The same, with `--json` and a good end.
 #[track_caller]
-fn ok(env: &TestEnv, level: &str, args: &[&str]) -> Value {
+pub fn ok(env: &TestEnv, level: &str, args: &[&str]) -> Value {
     let answer = inside(env, level, &[args, &["--json"]].concat());
     assert_eq!(answer.code, 0, "{level} {args:?}: {answer:#?}");
     answer.json()
@@ -54,7 +54,7 @@ fn ok(env: &TestEnv, level: &str, args: &[&str]) -> Value {
 
 /// The same with this refusal.
 #[track_caller]
-fn refused(env: &TestEnv, level: &str, args: &[&str], code: &str) {
+pub fn refused(env: &TestEnv, level: &str, args: &[&str], code: &str) {
     let answer = inside(env, level, &[args, &["--json"]].concat());
     assert_ne!(answer.code, 0, "{level} {args:?}: {answer:#?}");
     assert_eq!(answer.error_code(), code, "{level} {args:?}: {answer:#?}");

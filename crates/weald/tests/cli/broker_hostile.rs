@@ -171,7 +171,7 @@ print(json.dumps({'first': first, 'took': took, 'dropped': dropped, 'full': full
     let env = field();
     let seen = told(&env, "full", script);
     assert_eq!(seen["first"], "ok", "{seen}");
-    assert!(seen["took"].as_f64().unwrap() < 2.0, "{seen}");
+    assert!(seen["took"].as_f64().unwrap() < 5.0, "{seen}");
     let dropped = seen["dropped"].as_f64().unwrap_or_else(|| panic!("{seen}"));
     assert!((5.0..20.0).contains(&dropped), "{seen}");
     assert_eq!(seen["full"], "broker_busy", "{seen}");
@@ -242,7 +242,7 @@ print(json.dumps(counts))
     assert!(child.wait().unwrap().success(), "{rest}");
     let grown = size() - before;
     assert!(slowest < Duration::from_secs(4), "a call took {slowest:?}");
-    // Two seconds at once are its share; without a bound it would be all of it.
+    // Two seconds at once are its share, and a quarter of the rest; without a bound it would be all of it.
     assert!(used < took * 0.75, "{used} of {took} seconds: {rest}");
     assert!(grown < 3 << 20, "the journal grew by {grown} bytes: {rest}");
 }
@@ -317,7 +317,7 @@ held[0].sendall(b'{{')
 if os.fork() == 0:
     os.setsid()
     for n in (0, 1, 2): os.close(n)
-    time.sleep(5)
+    time.sleep(60)
     os._exit(0)
 print('1')
 # {level}
@@ -326,7 +326,7 @@ print('1')
         let began = Instant::now();
         assert_eq!(told(&env, level, &script), json!(1));
         assert!(
-            began.elapsed() < Duration::from_secs(4),
+            began.elapsed() < Duration::from_secs(30),
             "{level}: {:?}",
             began.elapsed()
         );

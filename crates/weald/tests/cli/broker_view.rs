@@ -8,6 +8,7 @@ use std::time::Duration;
 use weald_sandbox::{Ended, Invocation, Level, PASSED, Policy, Revealed, launch};
 use weald_testkit::TestEnv;
 
+use crate::broker;
 use crate::env;
 use crate::sandbox::{as_user, ordinary_home};
 
@@ -224,4 +225,29 @@ fn x12_an_ordinary_user_asks_from_inside_too() {
         assert!(at(&weald, &run).contains("fix it"), "{level}");
     }
     let _ = fs::remove_dir_all(&home);
+}
+
+#[test]
+fn x12_a_landing_from_inside_lands_as_configured() {
+    let env = broker::field();
+    let script = "echo x > landed; git add landed; git -c user.name=a -c user.email=a@example.com commit -qm work";
+    env.weald_command(&["run", "fix", "--", "sh", "-c", script])
+        .status()
+        .unwrap();
+    let tip = env.git(&["rev-parse", "main"]);
+    for flags in [
+        &["--strategy", "merge"][..],
+        &["--strategy", "ff", "--dry-run"],
+    ] {
+        broker::refused(
+            &env,
+            "full",
+            &[&["land"], flags].concat(),
+            "not_allowed_inside",
+        );
+    }
+    assert_eq!(env.git(&["rev-parse", "main"]), tip);
+    let landed = broker::ok(&env, "full", &["land", "--strategy", "squash"]);
+    assert_eq!(landed["landings"][0]["outcome"], "landed", "{landed:#}");
+    assert_eq!(landed["landings"][0]["strategy"], "squash", "{landed:#}");
 }

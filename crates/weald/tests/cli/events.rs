@@ -193,6 +193,7 @@ fn records(env: &TestEnv, now: Timestamp) -> (Tree, DirectoryIdentity, Trash) {
         task: None,
         head: None,
         ports: None,
+        status: None,
     };
     (record, identity, trash)
 }
@@ -224,6 +225,7 @@ fn p8_the_life_of_a_tree_can_be_read_back() {
             identity,
             registration: "fix".into(),
             task: None,
+            landed: None,
         },
     ];
     for input in life {
@@ -258,6 +260,6 @@ fn p8_the_life_of_a_tree_can_be_read_back() {
     ];
     assert_eq!(kinds, expected);
     assert_eq!(told[4]["data"]["error"], "it is locked");
-    assert_eq!(told[7]["data"]["after"]["tree"]["status"], "active");
+    assert_eq!(told[7]["data"]["after"]["tree"]["status"], "kept");
     assert_eq!(told[0]["data"]["task"], json!(1));
 }

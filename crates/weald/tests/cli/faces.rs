@@ -35,7 +35,7 @@ fn a_refusal_says_what_and_how_to_go_on() {
     env.ok(&["task", "claim", "1", "--session", "alice"]);
     let answer = env.weald(&["task", "done", "1"]);
     let expected = "error: task 1 is held by alice, so this needs the token of that claim\n  \
-                    hint: if that is you, add --token 1\n";
+                    hint: if that is you, add --token with the one that weald task claim answered\n";
     assert_eq!(
         (answer.code, answer.stdout.as_str(), answer.stderr.as_str()),
         (1, "", expected)
@@ -188,5 +188,11 @@ fn the_demo_runs_and_leaves_nothing_behind() {
             && text.contains("Merged into main as"),
         "{text}"
     );
+    // In the order in which it is said, whatever the stream.
+    let (begun, over) = (
+        text.find("Task 7: Finish it"),
+        text.find("is over (failed)"),
+    );
+    assert!(begun.is_some() && begun < over, "{text}");
     assert_eq!(std::fs::read_dir(&scratch).unwrap().count(), 0);
 }

@@ -110,17 +110,16 @@ fn m21_a_remote_that_hangs_is_waited_for_once() {
     with_work(&env);
     env.git(&["remote", "set-url", "origin", "ssh://nowhere.invalid/x"]);
     env.git(&["config", "core.sshCommand", "sleep 60;"]);
-    env.ok(&["config", "set", "tree.fetch_limit", "3s"]);
+    env.ok(&["config", "set", "tree.fetch_limit", "1s"]);
     let started = Instant::now();
     let (code, _, told) = land(&env, "try");
     assert_eq!(code, 0);
     assert!(told.contains("was stopped"), "{told}");
-    assert!(started.elapsed() > Duration::from_secs(3));
+    assert!(started.elapsed() > Duration::from_secs(1));
     commit(&env, &env.root().join("app.weald/a"), "more", "x\n");
-    let started = Instant::now();
     let (code, _, told) = land(&env, "try");
     assert!(code == 0 && told.contains("a moment ago"), "{told}");
-    assert!(started.elapsed() < Duration::from_secs(3));
+    assert!(!told.contains("was stopped"), "{told}");
 }
 
 #[test]

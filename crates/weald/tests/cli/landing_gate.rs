@@ -304,7 +304,9 @@ fn gate_of_a_living_process_is_left_alone() {
     wait_until(|| stopped(child.id()));
     let held: Vec<_> = fs::read_dir(&gates).unwrap().flatten().collect();
     assert_eq!(held.len(), 2, "a tree and its owner");
-    env.ok(&["doctor", "--fix"]);
+    let told = env.weald(&["--json", "doctor", "--fix"]);
+    assert_eq!(told.code, 1, "a stopped holder is told: {told:#?}");
+    assert!(told.stdout.contains("holder_stopped"), "{told:#?}");
     assert_eq!(fs::read_dir(&gates).unwrap().count(), 2);
     child.kill().unwrap();
     child.wait().unwrap();

@@ -70,6 +70,26 @@ fn m26_a_commit_that_only_the_tree_has_is_brought_into_main() {
 }
 
 #[test]
+fn m26_a_commit_that_landed_in_a_submodule_keeps_no_tree() {
+    for removal in ["land", "rm", "clean"] {
+        let env = with_submodule();
+        let (tree, _) = bumped(&env);
+        if removal == "land" {
+            let done = env.ok(&["land", "a"])["landings"][0].clone();
+            assert_eq!(done["cleanup"]["directory"], "trashed", "{done}");
+        } else {
+            assert_eq!(land(&env, &[]).0, 0);
+        }
+        match removal {
+            "rm" => drop(env.ok(&["rm", "a"])),
+            "clean" => drop(env.ok(&["clean", "--min-age", "0", "--apply"])),
+            _ => {}
+        }
+        assert!(!tree.exists(), "{removal}");
+    }
+}
+
+#[test]
 fn m26_a_commit_that_only_the_remote_has_is_fetched_from_where_main_knows_it() {
     let env = with_submodule();
     let (tree, commit) = bumped(&env);

@@ -179,3 +179,61 @@ fn l4_a_landing_that_was_taken_back_or_lost_covers_nothing() {
     env.git(&["update-ref", "refs/heads/main", "main~1"]);
     assert_eq!(landed(&env, "a"), Value::Null);
 }
+
+#[test]
+fn l4_work_whose_landing_was_taken_back_has_not_landed_until_it_comes_again() {
+    for (strategy, kind) in [
+        ("squash", "sealed"),
+        ("merge", "sealed"),
+        ("rebase", "linked"),
+        ("ff", "sealed"),
+    ] {
+        let (env, tree) = with_work(kind);
+        let id = land(&env, &["--strategy", strategy])["id"].to_string();
+        assert_eq!(id, "1");
+        env.ok(&["revert", &id]);
+        assert_eq!(landed(&env, "a"), Value::Null, "{strategy}");
+        let report = env.ok(&["clean", "--min-age", "0"]);
+        let blockers = report["skipped"][0]["blockers"].to_string();
+        assert!(
+            blockers.contains("branch_not_merged"),
+            "{strategy}: {report:#}"
+        );
+        env.ok(&["clean", "--min-age", "0", "--apply"]);
+        let refused = env.refused(&["rm", "a"], 1, "tree_unlanded");
+        assert!(refused.to_string().contains("2 commits"), "{refused}");
+        let would = &env.ok(&["land", "a", "--dry-run"])["landings"][0];
+        assert_eq!(would["outcome"], "would_land", "{strategy}: {would}");
+        // It comes again, by whatever way; a line beside it changes meanwhile.
+        main_moves_on(&env);
+        match strategy {
+            "squash" | "ff" => drop(env.ok(&["revert", "2"])),
+            _ => in_main(&env, &["revert", "--no-edit", "HEAD~1"]),
+        }
+        assert_eq!(landed(&env, "a"), "adds_nothing", "{strategy}");
+        let report = env.ok(&["clean", "--min-age", "0"]);
+        assert_eq!(
+            report["candidates"][0]["reason"], "landed",
+            "{strategy}: {report:#}"
+        );
+        assert_removable(&env, &tree);
+    }
+}
+
+#[test]
+fn l4_what_the_remote_has_only_until_it_hears_of_the_undoing_has_not_landed() {
+    let (env, _) = with_work("sealed");
+    let remote = env.root().join("remote.git");
+    env.git(&["clone", "-q", "--bare", ".", remote.to_str().unwrap()]);
+    env.git(&["remote", "add", "origin", remote.to_str().unwrap()]);
+    let id = land(&env, &[])["id"].to_string();
+    env.git(&["push", "-q", "origin", "main"]);
+    env.ok(&["revert", &id]);
+    assert_eq!(landed(&env, "a"), Value::Null);
+    env.refused(&["rm", "a"], 1, "tree_unlanded");
+    // There it comes again, after the undoing.
+    in_main(&env, &["switch", "-q", "-c", "theirs"]);
+    in_main(&env, &["revert", "--no-edit", "HEAD"]);
+    env.git(&["push", "-q", "origin", "theirs:main"]);
+    assert_eq!(landed(&env, "a"), "adds_nothing");
+}

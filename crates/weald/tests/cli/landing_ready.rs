@@ -71,6 +71,17 @@ fn m15_a_report_can_be_required() {
         reason.contains("done") && reason.contains("report"),
         "{reason}"
     );
+    // The words may come with the landing, or from before.
+    env.ok(&["task", "add", "Another"]);
+    env.ok(&["new", "another", "--task", "2"]);
+    commit(&env, &env.root().join("app.weald/another"), "other", "1\n");
+    let (code, landings) = land(&env, &["another", "--report", "this and that"]);
+    assert_eq!((code, &landings[0]["outcome"]), (0, &json!("landed")));
+    let told = &env.ok(&["task", "show", "2"])["task"];
+    assert_eq!(
+        (&told["status"], &told["report"]),
+        (&json!("completed"), &json!("this and that"))
+    );
     let token = env.ok(&["task", "claim", "1", "--session", "me"])["lease"]["token"].to_string();
     env.ok(&[
         "task",

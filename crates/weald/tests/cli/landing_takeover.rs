@@ -159,3 +159,71 @@ fn t14_a_landing_under_a_claim_that_was_taken_over_is_refused() {
     let done = landed(&env, &["a", "--token", "2"]);
     assert_eq!(done[0]["cleanup"]["task"], "completed");
 }
+
+/// How often somebody took the queue.
+fn times_taken(env: &TestEnv) -> usize {
+    let told = env.weald(&["events", "--json", "--limit", "1000"]).stdout;
+    told.matches("dev.weald.queue.taken").count()
+}
+
+#[test]
+fn l11_an_expired_landing_lease_is_taken_over_by_exactly_one() {
+    let env = repository();
+    let names = ["a", "b", "c", "d", "e"];
+    for name in names {
+        let path = grow(&env, name, "sealed");
+        commit(&env, &path, name, name);
+    }
+    let late = lander_at(&env, names[0], "stop:land.ready");
+    until_stopped(&late);
+    assert_eq!(times_taken(&env), 1);
+    // Nothing but time ends its lease.
+    thread::sleep(Duration::from_secs(1));
+    let mut rivals: Vec<_> = names[1..]
+        .iter()
+        .map(|name| {
+            let mut command = env.weald_command(&["land", name, "--keep"]);
+            command.env("WEALD_STEP", "stop:land.ready");
+            command.stdout(Stdio::null()).stderr(Stdio::null());
+            command.spawn().unwrap()
+        })
+        .collect();
+    let stopped = |rivals: &[Child]| {
+        let is_stopped = |rival: &&Child| state_of(rival.id()) == Some('T');
+        rivals.iter().filter(is_stopped).count()
+    };
+    let queued = || {
+        env.ok(&["queue", "status"])["queue"]
+            .as_array()
+            .unwrap()
+            .len()
+    };
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while stopped(&rivals) == 0 || queued() < names.len() {
+        assert!(Instant::now() < deadline, "nobody took over");
+        thread::sleep(Duration::from_millis(5));
+    }
+    // All of them asked; one is at work, the others wait for it.
+    assert_eq!(stopped(&rivals), 1);
+    assert_eq!(times_taken(&env), 2);
+    // Whoever is at work stops again at each landing.
+    while !rivals.is_empty() {
+        assert!(Instant::now() < deadline, "they don't end");
+        rivals.retain_mut(|rival| match rival.try_wait().unwrap() {
+            Some(ended) => {
+                assert_eq!(ended.code(), Some(0));
+                false
+            }
+            None => {
+                go_on(rival);
+                true
+            }
+        });
+        thread::sleep(Duration::from_millis(5));
+    }
+    go_on(&late);
+    late.wait_with_output().unwrap();
+    for name in names {
+        assert_eq!(times_landed(&env, name), 1, "{name}");
+    }
+}

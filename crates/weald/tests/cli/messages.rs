@@ -377,3 +377,41 @@ fn text_of_others_can_not_command_the_terminal() {
         "{shown:?}"
     );
 }
+
+#[test]
+fn s7_a_message_to_a_name_that_nobody_has_is_sent_and_told() {
+    let env = env();
+    env.ok(&["session", "register", "--session", "bob"]);
+    env.ok(&["task", "add", "one"]);
+    env.ok(&["task", "claim", "1", "--session", "alice"]);
+    let send = |command: &str, to: &str| {
+        env.weald(&["--json", "msg", command, to, "hello", "--session", "lead"])
+    };
+    // Who is here, and who works though it never registered.
+    for to in ["bob", "alice"] {
+        let sent = send("send", to);
+        assert_eq!((sent.code, sent.stderr.as_str()), (0, ""), "{sent:#?}");
+        assert!(sent.json().get("notices").is_none(), "{sent:#?}");
+    }
+    env.ok(&["session", "end", "--session", "bob"]);
+    for (command, to, why) in [
+        ("send", "bop", "no session is called bop"),
+        ("ask", "bop", "no session is called bop"),
+        ("send", "bob", "session bob has ended"),
+    ] {
+        let sent = send(command, to);
+        assert_eq!(sent.code, 0, "{sent:#?}");
+        assert!(sent.stderr.contains(why), "{sent:#?}");
+        let notice = sent.json()["notices"][0].to_string();
+        assert!(notice.contains(why), "{sent:#?}");
+    }
+    let wait = ["--json", "msg", "ask", "bop", "hello?", "--wait", "1s"];
+    let unanswered = env.weald(&wait);
+    assert_eq!(unanswered.error_code(), "no_answer");
+    let details = &unanswered.json()["error"]["details"];
+    let notice = details["notices"][0].to_string();
+    assert!(notice.contains("no session is called bop"), "{details}");
+    // It is there for whoever comes by that name.
+    let inbox = env.ok(&["msg", "inbox", "--session", "bop"]);
+    assert_eq!(texts(&inbox), ["hello", "hello", "hello?"]);
+}

@@ -228,10 +228,9 @@ fn p17_jkz() {
             ("landing.after", "keep"),
             ("clean.requires", "merged"),
             ("clean.stale_after", "4h"),
-            (
-                "clean.kill_switches",
-                "[JKZ_WORKTREE_CLEANUP_DISABLE, JKZ_STALE_LOCK_SWEEP_DISABLE, JKZ_USE_CC_WORKTREES=0]",
-            ),
+            ("clean.kill_switches", "[JKZ_WORKTREE_CLEANUP_DISABLE]"),
+            ("sweep.kill_switches", "[JKZ_STALE_LOCK_SWEEP_DISABLE]"),
+            ("defer.kill_switches", "[JKZ_USE_CC_WORKTREES=0]"),
         ],
         ..DEFAULT
     });
@@ -378,13 +377,23 @@ fn p17_old_habits_work_and_the_hint_names_ours() {
     assert_eq!(listed.json()["trees"][0]["name"], "a");
     assert!(listed.stderr.contains("weald list"), "{listed:#?}");
     for (args, hint) in [
-        (&["a"][..], "weald rm a"),
-        (&["1"], "weald rm a"),
-        (&["--force", "1"], "weald rm a --discard"),
-        (&[], "weald list, then weald rm NAME"),
+        (&["worktrees", "cleanup", "a"][..], "weald clean"),
+        (&["worktrees", "cleanup", "1", "--apply"], "weald clean"),
+        (
+            &["worktrees", "cleanup", "--force", "1"],
+            "weald rm a --discard",
+        ),
+        (
+            &["worktrees", "cleanup", "--force", "--apply"],
+            "weald clean",
+        ),
+        (&["cleanup-merged", "--apply"], "weald clean"),
     ] {
-        let refused = env.refused(&[&["worktrees", "cleanup"], args].concat(), 1, "name_it");
-        assert_eq!(refused["error"]["hint"], hint);
+        let told = env.weald(&[args, &["--json"]].concat());
+        assert_eq!(told.code, 0, "{told:#?}");
+        assert!(told.stderr.contains(hint), "{told:#?}");
+        let blockers = told.json()["skipped"][0]["blockers"].to_string();
+        assert!(blockers.contains("not_done"), "{told:#?}");
     }
     env.refused(&["worktrees", "cleanup", "nobody"], 4, "tree_not_found");
     assert!(env.root().join("app.weald/a").is_dir());
@@ -392,7 +401,7 @@ fn p17_old_habits_work_and_the_hint_names_ours() {
     assert_eq!(removed.json()["outcome"], "trashed");
     assert!(removed.stderr.contains("weald rm"), "{removed:#?}");
     let help = env.weald(&["--help"]).stdout;
-    for hidden in ["create ", "remove ", "worktrees "] {
+    for hidden in ["create ", "remove ", "worktrees ", "cleanup-merged"] {
         assert!(
             !help
                 .lines()

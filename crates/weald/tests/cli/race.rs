@@ -141,7 +141,7 @@ fn s16_a_winner_needs_a_finish_and_a_running_loser_is_stopped() {
         !crate::trees_work::is_running("987.25"),
         "the loser was stopped"
     );
-    assert!(listed(&env).is_empty());
+    assert_eq!(listed(&env), [""; 0], "{picked}");
     child.wait().unwrap();
     assert_eq!(
         task(&env)["status"],

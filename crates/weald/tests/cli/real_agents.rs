@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const AGENTS: [&str; 2] = ["claude", "codex"];
 
 /// A repository with a file of many lines, and both agents on the search path; `None` (said aloud) where they can't be had.
-fn with_agents(model: &ScriptedModel) -> Option<TestEnv> {
+pub fn with_agents(model: &ScriptedModel) -> Option<TestEnv> {
     let target = Path::new(env!("CARGO_BIN_EXE_weald")).ancestors().nth(2)?;
     let agents = match RealAgents::find(target) {
         Ok(agents) => agents,
@@ -49,7 +49,7 @@ fn with_agents(model: &ScriptedModel) -> Option<TestEnv> {
 }
 
 /// weald with the agents on its search path and the model as theirs.
-fn weald(env: &TestEnv, model: &ScriptedModel, args: &[&str]) -> Command {
+pub fn weald(env: &TestEnv, model: &ScriptedModel, args: &[&str]) -> Command {
     let mut command = env.weald_command(args);
     let own = command.get_envs().find(|(name, _)| *name == "PATH");
     let path = own.and_then(|(_, path)| path).unwrap().to_str().unwrap();
@@ -64,7 +64,7 @@ fn weald(env: &TestEnv, model: &ScriptedModel, args: &[&str]) -> Command {
     command
 }
 
-fn add_task(env: &TestEnv, subject: &str) -> String {
+pub fn add_task(env: &TestEnv, subject: &str) -> String {
     let task = &env.ok(&["task", "add", subject])["task"]["id"];
     task.as_str()
         .map_or_else(|| task.to_string(), str::to_owned)
@@ -151,10 +151,10 @@ fn s5_real_agents_at_once_stay_in_their_trees_and_land() {
         // The agent saw why its write failed.
         let results = model.results(&format!("work of {name}"));
         assert_eq!(results.len(), 3, "{results:#?}");
-        assert!(
-            results[1].contains("stolen.txt: Read-only file system"),
-            "{results:#?}"
-        );
+        // Shells differ in where they put the file and how they begin.
+        let failed = results[1].to_lowercase();
+        assert!(failed.contains("read-only file system"), "{results:#?}");
+        assert!(failed.contains("stolen.txt"), "{results:#?}");
         assert!(results[1].contains("code 1"), "{results:#?}");
         assert!(agent(answer)["conversation"].is_string(), "{answer:#?}");
         assert!(

@@ -151,3 +151,31 @@ fn s18_a_working_agent_is_left_alone() {
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     child.wait().unwrap();
 }
+
+#[test]
+fn s18_a_task_goes_on_with_the_branch_that_its_removed_tree_left() {
+    let env = wrecked();
+    let agents = || {
+        env.ok(&["agent", "list", "--all"])["agents"]
+            .as_array()
+            .unwrap()
+            .len()
+    };
+    let removed = env.ok(&["rm", "fix-it", "--discard"]);
+    assert_eq!(removed["branch"], "kept_unmerged", "{removed}");
+    // Somebody went on with the branch: it is not the task's own any more, and nothing is begun.
+    let tip = env.git(&["rev-parse", "wt/fix-it"]);
+    env.git(&["update-ref", "refs/heads/wt/fix-it", "main"]);
+    let before = agents();
+    let owner = || env.ok(&["task", "show", "1"])["task"]["owner"].clone();
+    let owned = owner();
+    env.refused(&["resume", "1", "--", "true"], 1, "branch_exists");
+    assert_eq!(agents(), before, "an agent was recorded");
+    assert_eq!(owner(), owned);
+    env.git(&["update-ref", "refs/heads/wt/fix-it", tip.trim()]);
+    let script = "test -f one && echo two > two && git add two && git commit -q -m two";
+    let done = env.weald(&["resume", "1", "--", "sh", "-c", script]);
+    assert_eq!(done.code, 0, "{done:#?}");
+    let there = env.git(&["ls-tree", "--name-only", "main"]);
+    assert!(there.contains("one") && there.contains("two"), "{there}");
+}

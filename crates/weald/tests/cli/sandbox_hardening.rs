@@ -43,7 +43,7 @@ fn x7_what_a_run_can_write_does_not_decide_about_the_next_one() {
     assert_eq!(confined(&env, &tree, &[], fifo).code, 0);
     let started = Instant::now();
     confined(&env, &tree, &[], "true");
-    assert!(started.elapsed() < Duration::from_secs(5));
+    assert!(started.elapsed() < Duration::from_secs(30));
 }
 
 #[test]

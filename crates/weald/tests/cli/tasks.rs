@@ -60,7 +60,13 @@ fn t1_a_task_record_has_its_fields() {
 fn t6_claims_follow_the_rules() {
     let env = env();
     env.ok(&["task", "add", "first"]);
-    env.ok(&["task", "add", "second", "--after", "1", "--after", "gh-9"]);
+    let told = env.weald(&["task", "add", "second", "--after", "1", "--after", "gh-9"]);
+    assert_eq!(told.code, 0, "{told:#?}");
+    let told = told.stderr;
+    assert!(
+        told.contains("waits for gh-9") && !told.contains("waits for 1"),
+        "{told}"
+    );
     let refused = env.refused(
         &["task", "claim", "2", "--session", "alice"],
         1,
@@ -243,6 +249,17 @@ fn imports_report_bad_lines_and_refuse_circles_whole() {
     assert_eq!(
         (&errors[1]["line"], &errors[1]["code"]),
         (&json!(4), &json!("task_exists"))
+    );
+    // What another repository counts as 1 is not what is counted so here.
+    let other = b"{\"id\":1,\"subject\":\"other\",\"status\":\"completed\"}\n{\"id\":\"gh-1\",\"subject\":\"z\"}\n";
+    let answer = env.weald_with_input(&["task", "import", "--json"], other);
+    assert_eq!(answer.code, 1);
+    assert_eq!(answer.json()["errors"][0]["code"], "task_exists");
+    assert_eq!(answer.json()["updated"], json!(["gh-1"]));
+    let first = &env.ok(&["task", "show", "1"])["task"];
+    assert_eq!(
+        (&first["subject"], &first["status"]),
+        (&json!("good"), &json!("pending"))
     );
     let round = b"{\"id\":\"a\",\"subject\":\"a\",\"blocked_by\":[\"b\"]}\n\
         {\"id\":\"b\",\"subject\":\"b\",\"blocked_by\":[\"a\"]}\n{\"id\":\"c\",\"subject\":\"c\"}\n";

@@ -102,12 +102,21 @@ fn z4_a_restore_keeps_changes_that_git_was_told_not_to_see() {
     );
     fs::write(path.join("config.py"), "precious and unseen\n").unwrap();
     let back = env.ok(&["snapshot", "restore", "a", "1"]);
+    // The snapshot before the restore has them; only what is too large for it goes aside.
+    assert!(set_aside(&back).is_empty(), "{back}");
+    assert_eq!(text(path.join("config.py")), "base\n");
+    let small = ["--set", "snapshot.file_limit=8"];
+    let restore = |number: &str| {
+        let args = [&["snapshot", "restore", "a", number][..], &small].concat();
+        env.ok(&args)
+    };
+    restore("2");
+    assert_eq!(text(path.join("config.py")), "precious and unseen\n");
+    let back = restore("1");
     assert_eq!(set_aside(&back), ["config.py.before-restore"]);
     assert_eq!(text(path.join("config.py")), "base\n");
-    assert_eq!(
-        text(path.join("config.py.before-restore")),
-        "precious and unseen\n"
-    );
+    let aside = path.join("config.py.before-restore");
+    assert_eq!(text(aside), "precious and unseen\n");
 }
 
 #[test]

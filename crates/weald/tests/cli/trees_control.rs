@@ -223,7 +223,7 @@ fn k18_the_claude_code_profile_locks_while_something_runs() {
         let before = git_lock(&env, &path);
         let wait = "touch started; until test -e go; do sleep 0.02; done";
         let mut child = start(&env, &["run", "a", "--", "sh", "-c", wait]);
-        let deadline = Instant::now() + Duration::from_secs(10);
+        let deadline = Instant::now() + Duration::from_secs(30);
         while !path.join("started").exists() {
             assert!(Instant::now() < deadline, "the run did not start");
             std::thread::sleep(Duration::from_millis(5));

@@ -51,7 +51,7 @@ pub fn host_command(env: &TestEnv, command: &str, limit: Duration, vector: &str)
     let answer = env.weald(&args);
     let took = started.elapsed();
     // One command may look up to three times: before, at a snapshot, after.
-    let allowed = limit * 3 + Duration::from_secs(4);
+    let allowed = limit * 3 + Duration::from_secs(20);
     assert!(took < allowed, "{vector}: {command} took {took:?}");
     assert!(
         matches!(answer.code, 0 | 1 | 3 | 4 | 5),
@@ -67,7 +67,7 @@ pub fn host_command(env: &TestEnv, command: &str, limit: Duration, vector: &str)
 #[track_caller]
 pub fn assert_no_process(env: &TestEnv, vector: &str) {
     let root = env.root().to_str().unwrap().to_owned();
-    let deadline = Instant::now() + Duration::from_secs(3);
+    let deadline = Instant::now() + Duration::from_secs(30);
     loop {
         let left: Vec<_> = processes_at(&root);
         if left.is_empty() {

@@ -155,7 +155,7 @@ fn history(seed: u64) {
 
 #[test]
 fn k16_random_repositories_are_as_git_makes_them() {
-    let count = if full_scale() { 60 } else { 8 };
+    let count = if full_scale() { 60 } else { 4 };
     for seed in 1..=count {
         history(seed);
     }

@@ -135,7 +135,7 @@ fn w2_nothing_is_written_into_a_tree_while_something_runs_in_it() {
     env.refused(&["sync", "a"], 5, "tree_running");
     env.refused(
         &["rm", "a", "--discard", "--force", "--force"],
-        1,
+        5,
         "tree_running",
     );
     run.kill().unwrap();

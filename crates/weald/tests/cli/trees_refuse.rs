@@ -337,6 +337,14 @@ fn k10_inside_a_worktree_of_another_system_nothing_is_made() {
         assert!(command.output().unwrap().status.success());
         assert!(worktrees(&env).contains(&place(&env, "b")));
         assert!(place(&env, "b").join(".git").is_dir());
+        let switched = |value: &str| {
+            let args = ["ensure", "c", "--set", "defer.kill_switches=JKZ_USE=0"];
+            let mut command = env.weald_command(&args);
+            command.env("JKZ_USE", value).current_dir(&below);
+            assert!(command.output().unwrap().status.success());
+            worktrees(&env).contains(&place(&env, "c"))
+        };
+        assert!(!switched("1") && switched("0"));
     }
 }
 
@@ -459,4 +467,29 @@ fn k13_a_repository_without_a_commit_is_told_apart() {
         env.git(&["commit", "-q", "--allow-empty", "-m", "first"]);
         env.ok(&["new", "a", "--kind", kind]);
     }
+}
+
+/// Commits are there, and no branch: more commits would not help.
+#[test]
+fn k13_a_repository_without_a_target_is_told_apart() {
+    let env = env();
+    env.git(&["checkout", "-q", "--detach"]);
+    env.git(&["branch", "-q", "-D", "main"]);
+    env.refused(&["new", "a"], 1, "no_target");
+    env.git(&["switch", "-q", "-c", "trunk"]);
+    env.ok(&["new", "a"]);
+}
+
+/// Whoever stands on another branch is told where a tree comes from and goes to.
+#[test]
+fn k1_a_checkout_on_another_branch_than_the_target_is_told() {
+    let env = env();
+    assert_eq!(env.weald(&["new", "a"]).stderr, "");
+    env.git(&["switch", "-q", "-c", "feature"]);
+    let told = env.weald(&["new", "b"]).stderr;
+    assert!(
+        told.contains("on feature") && told.contains("--target feature"),
+        "{told}"
+    );
+    assert_eq!(env.weald(&["new", "c", "--target", "feature"]).stderr, "");
 }

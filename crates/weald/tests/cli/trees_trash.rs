@@ -6,7 +6,6 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use weald_testkit::TestEnv;
@@ -235,17 +234,11 @@ fn d13_purge_is_explicit_by_age_and_dry_first() {
         let place = place_in_trash(&env.ok(&["rm", "a", "--discard"]));
         let young = env.ok(&["trash", "purge", "--apply"]);
         assert_eq!(young["trash"], json!([]));
-        let deadline = Instant::now() + Duration::from_secs(3);
-        let dry = loop {
-            let dry = env.ok(&["trash", "purge", "--older-than", "10ms"]);
-            if dry["trash"] != json!([]) || Instant::now() > deadline {
-                break dry;
-            }
-        };
+        let dry = env.ok(&["trash", "purge", "--older-than", "0"]);
         assert_eq!(dry["applied"], false);
         assert_eq!(dry["trash"][0]["name"], "a");
         assert!(place.join("config.py").is_file(), "a dry run deleted");
-        let done = env.ok(&["trash", "purge", "--older-than", "10ms", "--apply"]);
+        let done = env.ok(&["trash", "purge", "--older-than", "0", "--apply"]);
         assert_eq!(done["applied"], true);
         assert!(!place.exists(), "{kind}");
         assert_eq!(
@@ -321,7 +314,7 @@ fn d15_a_running_command_is_never_overruled() {
         out.read_line(&mut line).unwrap();
         assert_eq!(line, "up\n");
         let args = ["rm", "a", "--discard", "--force"];
-        let refused = env.refused(&args, 1, "tree_running");
+        let refused = env.refused(&args, 5, "tree_running");
         let what = &refused["error"]["details"]["reasons"][0]["what"][0];
         assert!(what.as_str().unwrap().starts_with("sh (process"), "{what}");
         assert!(path.join("config.py").is_file());

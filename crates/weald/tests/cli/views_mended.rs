@@ -192,7 +192,7 @@ fn p16_a_kill_between_commit_and_view_is_made_good() {
             .spawn()
             .unwrap();
         // It has committed and waits for the views.
-        let deadline = Instant::now() + Duration::from_secs(10);
+        let deadline = Instant::now() + Duration::from_secs(30);
         while env.weald(&["task", "show", &number.to_string()]).code != 0 {
             assert!(Instant::now() < deadline, "the task is not there");
         }

@@ -43,6 +43,32 @@ fn p1_work_lands_what_an_agent_edited_and_added_without_committing() {
     assert_eq!(env.git(&["branch", "--list", "wt/*"]), "");
 }
 
+/// What keeps work from landing is told with the way on, as `weald land` tells it.
+#[test]
+fn p1_what_did_not_land_says_what_helps() {
+    let env = repository();
+    fs::write(env.repo().join("known"), "1\n").unwrap();
+    env.git(&["add", "known"]);
+    env.git(&["commit", "-qm", "known"]);
+    let told = |task: &str, script: &str| {
+        let answer = env.weald(&["work", task, "--new", "--", "sh", "-c", script]);
+        assert_eq!(answer.code, 1, "{answer:#?}");
+        answer.stdout
+    };
+    fs::write(env.repo().join("known"), "mine\n").unwrap();
+    let refused = told("One", "echo 2 > known");
+    assert!(
+        refused.contains("\n    known\n") && refused.contains("first: commit"),
+        "{refused}"
+    );
+    assert!(!refused.contains("weald sync"), "{refused}");
+    env.git(&["checkout", "-q", "known"]);
+    assert_eq!(env.weald(&["resume", "1"]).code, 0);
+    env.ok(&["config", "set", "gate.command", "false"]);
+    let red = told("Two", "echo 3 > known");
+    assert!(red.contains("weald queue log 3"), "{red}");
+}
+
 #[test]
 fn p1_success_without_changes_completes_and_failure_keeps_everything() {
     let env = repository();

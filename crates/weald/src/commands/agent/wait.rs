@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use weald_core::SignedDuration;
 use weald_core::agent::AgentId;
-use weald_engine::AgentView;
+use weald_engine::{AgentQuery, AgentView};
 
 use super::{POLL, print_table};
 use crate::completion;
-use crate::context::Context;
+use crate::context::{Context, Ground};
 use crate::errors::Failure;
 use crate::exit;
 use crate::ui::Fields;
@@ -21,8 +21,8 @@ use crate::ui::Fields;
 /// agents go on either way.
 #[derive(Args)]
 pub struct Wait {
-    /// Which agents: ids, tasks, names or trees
-    #[arg(value_name = "ID", required = true, add = completion::agents())]
+    /// Which agents: ids, tasks, names or trees (default: all that are at work)
+    #[arg(value_name = "ID", add = completion::agents())]
     ids: Vec<String>,
     /// Until the first one is over
     #[arg(long)]
@@ -45,8 +45,7 @@ impl Wait {
     /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
-        let find = |name: &String| Ok(ground.engine.find_agent(name)?.id);
-        let ids: Vec<AgentId> = self.ids.iter().map(find).collect::<Result<_, Failure>>()?;
+        let ids = self.meant(&ground)?;
         let deadline = Instant::now() + self.timeout.unsigned_abs();
         let timed_out = loop {
             ground.engine.reap_agents()?;
@@ -73,7 +72,10 @@ impl Wait {
                     .with("timed_out", &timed_out)
             },
             |out| {
-                print_table(out, &views)?;
+                match views.is_empty() {
+                    true => writeln!(out, "no agents are at work")?,
+                    false => print_table(out, &views)?,
+                }
                 match timed_out {
                     true => writeln!(out, "the time is over; the agents go on"),
                     false => Ok(()),
@@ -81,5 +83,17 @@ impl Wait {
             },
         )?;
         Ok(if timed_out { exit::BUSY } else { exit::DONE })
+    }
+
+    /// Those that are named, or all that are at work now.
+    fn meant(&self, ground: &Ground) -> Result<Vec<AgentId>, Failure> {
+        if self.ids.is_empty() {
+            let list = ground
+                .engine
+                .agent_list(&ground.place, &AgentQuery::default())?;
+            return Ok(list.agents.iter().map(|view| view.agent.id).collect());
+        }
+        let find = |name: &String| Ok(ground.engine.find_agent(name)?.id);
+        self.ids.iter().map(find).collect()
     }
 }

@@ -7,7 +7,7 @@ use weald_core::name::SessionName;
 use weald_server::broker;
 
 use super::super::inside::{Inside, field};
-use super::{About, patiently, print_inside, print_messages, waiting};
+use super::{About, notice_unread, patiently, print_inside, print_sent, waiting, with_notice};
 use crate::cli::{SessionArg, duration};
 use crate::completion;
 use crate::context::Context;
@@ -43,11 +43,13 @@ impl Ask {
                     .draft(from, self.to, MessageType::Question, self.text),
             )?;
         context.tell(&engine);
+        let notice = notice_unread(context, &engine, &question.to)?;
         let mut messages = vec![question];
         if self.wait.is_some() {
-            messages.push(engine.await_reply(messages[0].id, waiting(self.wait))?);
+            let answered = engine.await_reply(messages[0].id, waiting(self.wait));
+            messages.push(answered.map_err(|error| with_notice(error.into(), notice.as_deref()))?);
         }
-        print_messages(context, &messages, "")
+        print_sent(context, &messages, notice.as_deref())
     }
 
     /// The same from inside a tree.
@@ -62,8 +64,11 @@ impl Ask {
                 answered.as_ref().is_err_and(|it| it.code == "no_answer")
             };
             let ask = || inside.ask(broker::Ask::MsgAnswer { id });
-            let answer: Vec<Message> =
-                field(&patiently(waiting(wait), ask, unanswered)?, "messages")?;
+            let notice = reply.answer.get("notices");
+            let notice = notice.and_then(|notices| notices[0].as_str());
+            let answered = patiently(waiting(wait), ask, unanswered);
+            let answered = answered.map_err(|failure| with_notice(failure, notice))?;
+            let answer: Vec<Message> = field(&answered, "messages")?;
             reply = reply.with("messages", &[asked, answer].concat());
         }
         print_inside(inside, &reply, "")

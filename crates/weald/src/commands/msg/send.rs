@@ -5,7 +5,7 @@ use weald_core::message::MessageType;
 use weald_core::name::SessionName;
 
 use super::super::inside::Inside;
-use super::{About, print_inside, print_messages};
+use super::{About, notice_unread, print_inside, print_sent};
 use crate::cli::SessionArg;
 use crate::completion;
 use crate::context::Context;
@@ -48,7 +48,8 @@ impl Send {
         let kind = self.kind();
         let message = engine.send(self.about.draft(from, self.to, kind, self.text))?;
         context.tell(&engine);
-        print_messages(context, &[message], "")
+        let notice = notice_unread(context, &engine, &message.to)?;
+        print_sent(context, &[message], notice.as_deref())
     }
 
     /// The same from inside a tree.

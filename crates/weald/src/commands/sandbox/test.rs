@@ -5,7 +5,7 @@ use std::io::Write;
 use clap::Args;
 use serde_json::json;
 use weald_sandbox::Level;
-use weald_sandbox::escape::{Outcome, cases, try_case};
+use weald_sandbox::escape::{Outcome, Pattern, cases, try_case};
 
 use super::exec::LevelArg;
 use crate::context::Context;
@@ -35,6 +35,7 @@ impl Test {
             LevelArg::Landlock => Level::Landlock,
         };
         let helper = std::env::current_exe()?;
+        let pattern = Pattern::make()?;
         let (mut tried, mut escaped, mut exceptions, mut toothless) =
             (0, Vec::new(), Vec::new(), Vec::new());
         let mut rows = Vec::new();
@@ -46,7 +47,7 @@ impl Test {
             {
                 continue;
             }
-            let outcome = try_case(&case, level, &helper)?;
+            let outcome = try_case(&case, level, &pattern, &helper)?;
             let documented = level == Level::Landlock && !case.landlock;
             match outcome {
                 Outcome::NoTeeth => toothless.push(case.name),

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use clap::Args;
+use weald_engine::LockAtEnd;
 
 use super::{Which, print_line};
 use crate::context::Context;
@@ -11,32 +12,52 @@ use crate::ui::Fields;
 
 /// End a session and give back what it holds
 ///
-/// End a session: what it holds is given back, its note stays.
+/// End a session: what it holds is given back, its note stays. The lock of its tree goes if the shell is in that tree, the
+/// task is completed or cancelled, and nothing in it is missing on the target; otherwise it stays, and the answer says why.
 #[derive(Args)]
 pub struct End {
     #[command(flatten)]
     which: Which,
 }
 
+/// A lock in one line.
+pub fn told_lock(lock: &LockAtEnd) -> String {
+    let why: Vec<_> = lock.why.iter().map(ToString::to_string).collect();
+    match lock.unlocked {
+        true => format!("unlocked: {}", lock.tree),
+        false => format!(
+            "{0} stays locked: {1} (open it: weald unlock {0})",
+            lock.tree,
+            why.join("; ")
+        ),
+    }
+}
+
 impl End {
     /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let engine = context.engine()?;
-        let name = self.which.resolve(context, &engine)?;
+        let ground = context.ground()?;
+        let engine = &ground.engine;
+        let name = self.which.resolve(context, engine)?;
         let (view, released) = engine.end(&name)?;
-        context.tell(&engine);
+        let locks = ground.trees(context)?.release_on_end(Some(&name))?;
+        context.tell(engine);
         let now = context.now();
         context.ui.answer(
             || {
                 Fields::new()
                     .with("session", &view)
                     .with("released", &released)
+                    .with("locks", &locks)
             },
             |out| {
                 print_line(out, &view, now)?;
-                released
+                for id in &released {
+                    writeln!(out, "given back: {id}")?;
+                }
+                locks
                     .iter()
-                    .try_for_each(|id| writeln!(out, "given back: {id}"))
+                    .try_for_each(|lock| writeln!(out, "{}", told_lock(lock)))
             },
         )
     }

@@ -22,6 +22,9 @@ pub struct Heartbeat {
     /// The tree you work in
     #[arg(long, value_name = "NAME")]
     tree: Option<TreeName>,
+    /// Hold what you hold for longer, too
+    #[arg(long)]
+    renew: bool,
 }
 
 impl Heartbeat {
@@ -30,6 +33,9 @@ impl Heartbeat {
         let engine = context.engine()?;
         let name = self.which.resolve(context, &engine)?;
         let view = engine.heartbeat(&name, self.task, self.tree)?;
+        if self.renew {
+            engine.renew_held(&name)?;
+        }
         context.tell(&engine);
         print_session(context, &view)
     }

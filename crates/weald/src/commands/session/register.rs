@@ -1,11 +1,13 @@
 //! `weald session register`
 
 use clap::Args;
+use weald_core::session::Liveness;
 use weald_engine::IdentitySource;
 
-use super::{Which, print_session};
+use super::{Which, print_line};
 use crate::context::Context;
 use crate::errors::Failure;
+use crate::ui::Fields;
 
 /// Register a session
 ///
@@ -17,6 +19,9 @@ pub struct Register {
     /// The process that is the session: it lives as long as that one (in a shell: --pid $$)
     #[arg(long, value_name = "PID")]
     pid: Option<u32>,
+    /// Leave it as it is if it is registered and nothing says that it is gone
+    #[arg(long)]
+    unless_alive: bool,
 }
 
 impl Register {
@@ -24,11 +29,38 @@ impl Register {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let engine = context.engine()?;
         let name = self.which.resolve(context, &engine)?;
-        let view = match context.identity(&engine, self.which.given())?.source {
-            IdentitySource::Flag | IdentitySource::Variable => engine.register(&name, self.pid)?,
-            _ => engine.register_given(&name, self.pid)?,
+        let source = context.identity(&engine, self.which.given())?.source;
+        let known = engine
+            .session(&name)
+            .ok()
+            .filter(|view| view.session.ended_at.is_none() && view.liveness != Liveness::Dead);
+        let view = match (known.filter(|_| self.unless_alive), source) {
+            (Some(view), _) => view,
+            (None, IdentitySource::Flag | IdentitySource::Variable) => {
+                engine.register(&name, self.pid)?
+            }
+            (None, _) => engine.register_given(&name, self.pid)?,
         };
         context.tell(&engine);
-        print_session(context, &view)
+        let now = context.now();
+        context.ui.answer(
+            || {
+                Fields::new()
+                    .with("session", &view)
+                    .with("known_by", &known_by(source))
+            },
+            |out| print_line(out, &view, now),
+        )
+    }
+}
+
+/// How the caller was recognised, in JSON.
+fn known_by(source: IdentitySource) -> &'static str {
+    match source {
+        IdentitySource::Flag => "flag",
+        IdentitySource::Variable => "variable",
+        IdentitySource::Agent => "agent",
+        IdentitySource::Ancestor => "ancestor",
+        IdentitySource::Anonymous => "nobody",
     }
 }

@@ -3,10 +3,13 @@
 use std::io::Write;
 
 use clap::Args;
+use serde_json::json;
+use weald_engine::TreeError;
 
 use super::{Which, print_line};
 use crate::context::Context;
 use crate::errors::Failure;
+use crate::exit;
 use crate::ui::Fields;
 
 /// Show a session, and where it works
@@ -22,18 +25,41 @@ impl Show {
         let ground = context.ground()?;
         let name = self.which.resolve(context, &ground.engine)?;
         let view = ground.engine.session(&name)?;
-        let directory = ground.trees(context)?.directory_of(&view.session)?;
+        // A tree that is gone hides nothing of the session.
+        let (directory, lost) = match ground.trees(context)?.directory_of(&view.session) {
+            Ok(directory) => (Some(directory), None),
+            Err(
+                error @ (TreeError::InTrash { .. }
+                | TreeError::NotFound { .. }
+                | TreeError::Missing { .. }),
+            ) => (None, Some(Failure::from(error))),
+            Err(error) => return Err(error.into()),
+        };
         let now = context.now();
         context.ui.answer(
             || {
-                Fields::new()
+                let fields = Fields::new()
                     .with("session", &view)
-                    .with("directory", &directory)
+                    .with("directory", &directory);
+                match &lost {
+                    Some(lost) => fields.with(
+                        "problem",
+                        &json!({"code": lost.code, "message": lost.message, "hint": lost.hint}),
+                    ),
+                    None => fields,
+                }
             },
             |out| {
                 print_line(out, &view, now)?;
-                writeln!(out, "  works in {}", directory.display())
+                match &directory {
+                    Some(directory) => writeln!(out, "  works in {}", directory.display()),
+                    None => Ok(()),
+                }
             },
-        )
+        )?;
+        if let Some(lost) = lost {
+            context.ui.warn(&lost.in_short());
+        }
+        Ok(exit::DONE)
     }
 }

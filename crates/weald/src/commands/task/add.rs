@@ -5,7 +5,7 @@ use weald_core::id::TaskId;
 use weald_core::task::Priority;
 use weald_engine::NewTask;
 
-use super::print_task;
+use super::{print_task, warn_of_missing};
 use crate::cli::SessionArg;
 use crate::completion;
 use crate::context::Context;
@@ -62,6 +62,7 @@ impl Add {
         };
         let task = engine.add_task(actor.as_ref(), new)?;
         context.tell(&engine);
+        warn_of_missing(context, &engine, &task)?;
         print_task(context, &task)
     }
 }

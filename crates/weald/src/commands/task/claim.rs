@@ -3,17 +3,23 @@
 use std::io::{self, Write};
 
 use clap::Args;
+use serde_json::Value;
 use weald_core::id::TaskId;
+use weald_core::name::SessionName;
 use weald_core::task::{Lease, Task as Record};
+use weald_core::task_rules::TaskInput;
 use weald_core::{SignedDuration, Timestamp};
+use weald_engine::{Claimed, Engine, NewTree, TaskError};
 use weald_server::broker::Ask;
 
 use super::super::inside::{Inside, field};
+use super::super::pool;
 use super::print_line;
 use crate::cli::{SessionArg, duration};
 use crate::completion;
 use crate::context::Context;
 use crate::errors::Failure;
+use crate::exit;
 use crate::ui::{Fields, Out, left};
 
 /// Take a task, or the next one that is ready
@@ -27,6 +33,9 @@ pub struct Claim {
     /// How long before others may take over (default: lease.ttl)
     #[arg(long, value_name = "15m", value_parser = duration)]
     ttl: Option<SignedDuration>,
+    /// Make its tree, too, and work there from now on
+    #[arg(long)]
+    with_tree: bool,
     #[command(flatten)]
     session: SessionArg,
 }
@@ -34,6 +43,9 @@ pub struct Claim {
 impl Claim {
     /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        if self.with_tree {
+            return self.run_with_tree(context);
+        }
         let engine = context.engine()?;
         let session = context.session(&engine, self.session.session.as_ref())?;
         let claimed = engine.claim(&session, self.id.as_ref(), self.ttl)?;
@@ -49,14 +61,100 @@ impl Claim {
         )
     }
 
+    /// The same with the task's tree. Without a tree there is no claim, either.
+    fn run_with_tree(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let ground = context.ground()?;
+        let engine = &ground.engine;
+        let session = context.session(engine, self.session.session.as_ref())?;
+        let own = self.id.as_ref();
+        let own = own.and_then(|id| own_claim(engine, &session, id));
+        let is_own = own.is_some();
+        let claimed = match own {
+            Some(own) => renewed(engine, &session, own, self.ttl)?,
+            None => engine.claim(&session, self.id.as_ref(), self.ttl)?,
+        };
+        let (id, lease) = (&claimed.task.id, &claimed.lease);
+        let trees = ground.trees(context)?;
+        let progress = context.ui.progress("making the tree");
+        let wanted = NewTree {
+            task: Some(id.clone()),
+            ..NewTree::default()
+        };
+        let created = match trees.ensure(&wanted) {
+            Ok(created) => created,
+            Err(error) if is_own => return Err(error.into()),
+            Err(error) => {
+                let token = Some(lease.token);
+                let released = engine.move_task(Some(&session), id, TaskInput::Release { token });
+                if let Err(error) = released {
+                    context
+                        .ui
+                        .warn(&format!("task {id} stays claimed: {error}"));
+                }
+                return Err(error.into());
+            }
+        };
+        drop(progress);
+        engine.lead_to(&session, id)?;
+        context.tell(engine);
+        let task = engine.task(id)?.task;
+        for note in &created.notes {
+            context.ui.warn(note);
+        }
+        context.ui.answer(
+            || {
+                Fields::new()
+                    .with("task", &task)
+                    .with("lease", lease)
+                    .with("tree", &trees.view(created.tree.clone()))
+                    .with("outcome", &created.outcome)
+            },
+            |out| {
+                print_claim(out, &task, lease, context.now())?;
+                writeln!(out, "work in {}", created.tree.path.display())
+            },
+        )?;
+        pool::refill(context, &trees, &ground.place.root());
+        Ok(exit::DONE)
+    }
+
     /// The same from inside a tree: the run's own claim, again.
     pub fn inside(self, inside: &Inside<'_>) -> Result<u8, Failure> {
         let session = self.session.session.as_ref();
-        let reply = inside.ask_as(session, None, Ask::TaskClaim { id: self.id })?;
+        let mut reply = inside.ask_as(session, None, Ask::TaskClaim { id: self.id })?;
+        if self.with_tree {
+            let looked = inside.ask(Ask::Status { tree: None })?;
+            let tree: Value = field(&looked, "tree")?;
+            reply = reply.with("tree", &tree).with("outcome", "reused");
+        }
         let (task, lease): (Record, Lease) = (field(&reply, "task")?, field(&reply, "lease")?);
         let now = inside.context.now();
         inside.print(&reply, |out| print_claim(out, &task, &lease, now))
     }
+}
+
+/// The claim that a session has on a task already.
+fn own_claim(engine: &Engine, session: &SessionName, id: &TaskId) -> Option<Claimed> {
+    let task = engine.task(id).ok()?.task;
+    let lease = task
+        .lease
+        .clone()
+        .filter(|lease| lease.session == *session)?;
+    Some(Claimed { task, lease })
+}
+
+/// The same claim, held from now on.
+fn renewed(
+    engine: &Engine,
+    session: &SessionName,
+    own: Claimed,
+    ttl: Option<SignedDuration>,
+) -> Result<Claimed, TaskError> {
+    let held = engine.renew(Some(session), &own.task.id, Some(own.lease.token), ttl)?;
+    Ok(Claimed {
+        lease: held.task.lease.clone().unwrap_or(own.lease),
+        task: held.task,
+    })
 }
 
 fn print_claim(out: &mut Out, task: &Record, lease: &Lease, now: Timestamp) -> io::Result<()> {

@@ -3,7 +3,7 @@
 use clap::Args;
 use weald_core::id::TaskId;
 
-use super::print_task;
+use super::{print_task, warn_of_missing};
 use crate::cli::SessionArg;
 use crate::completion;
 use crate::context::Context;
@@ -44,6 +44,7 @@ impl Dep {
             &self.changes.remove,
         )?;
         context.tell(&engine);
+        warn_of_missing(context, &engine, &task)?;
         print_task(context, &task)
     }
 }

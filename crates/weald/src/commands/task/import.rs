@@ -5,39 +5,59 @@ use std::io::{self, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use weald_core::import::{parse_jsonl, parse_markdown, parse_workflow};
+use weald_core::import::{Parsed, parse_jsonl, parse_markdown, parse_workflow};
+use weald_core::source::Tracker;
+use weald_engine::{BadLines, Imported};
 
 use crate::cli::SessionArg;
-use crate::context::Context;
+use crate::context::{Context, Ground};
 use crate::errors::Failure;
 use crate::exit;
-use crate::ui::Fields;
+use crate::tracker;
+use crate::ui::{Fields, Out, clean_line};
 
 /// The largest input.
 const LIMIT: u64 = 512 * 1024 * 1024;
 
-/// Take in tasks from a file or stdin
+/// Take in tasks from a file, stdin or a tracker
 ///
-/// Lines that can't be read are reported and the others taken; dependencies that go round refuse all.
+/// With `--from gh` or `--from beads` and no file, `gh` or `bd` is asked. A task that is here already is brought up to date
+/// as long as nobody began it; nothing is reset. Entries that can't be read are reported and the others taken; dependencies
+/// that go round refuse all.
 #[derive(Args)]
 pub struct Import {
-    /// The file; `-` is stdin
-    #[arg(default_value = "-")]
-    file: PathBuf,
+    /// The file; `-` is stdin (default: stdin, or the tracker itself)
+    file: Option<PathBuf>,
     /// What the input is (default: markdown for .md files, else jsonl)
     #[arg(long, value_name = "FORMAT")]
     from: Option<Format>,
+    /// Only issues with this label, of what gh is asked for
+    #[arg(long, value_name = "LABEL", conflicts_with = "file")]
+    label: Vec<String>,
+    /// At most so many issues of what gh is asked for (default: 200)
+    #[arg(long, value_name = "N", conflicts_with = "file")]
+    limit: Option<u32>,
+    /// Take nothing if a line can't be taken
+    #[arg(long)]
+    strict: bool,
     #[command(flatten)]
     session: SessionArg,
 }
 
+/// How many issues gh is asked for.
+const ISSUES: u32 = 200;
+
 /// What an input is.
-#[derive(Clone, Copy, ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
     /// One JSON object a line, as `weald task export` writes them
     Jsonl,
     /// A list: `- [ ] Subject (P1) (id: api) (after: db)`
     Markdown,
+    /// Issues of GitHub, as `gh issue list --json …` prints them
+    Gh,
+    /// Issues of beads, as `bd export` or `bd list --json` prints them
+    Beads,
     /// The state.json of one workflow
     JeanClaude,
 }
@@ -45,51 +65,95 @@ enum Format {
 impl Import {
     /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let engine = context.engine()?;
-        let actor = context.actor(&engine, self.session.session.as_ref())?;
-        let input = read(&self.file)?;
-        let is_markdown = self.file.extension().is_some_and(|ending| ending == "md");
-        let parsed = match self.from {
-            Some(Format::JeanClaude) => parse_workflow(&input, context.now()),
-            Some(Format::Markdown) => parse_markdown(&input, context.now()),
-            None if is_markdown => parse_markdown(&input, context.now()),
-            _ => parse_jsonl(&input, context.now()),
+        let ground = context.ground()?;
+        let engine = &ground.engine;
+        let actor = context.actor(engine, self.session.session.as_ref())?;
+        let parsed = self.parse(context, &ground)?;
+        let bad_lines = match self.strict {
+            true => BadLines::Refuse,
+            false => BadLines::Report,
         };
-        let done = engine.import_tasks(actor.as_ref(), parsed)?;
-        context.tell(&engine);
+        let done = engine.import_tasks(actor.as_ref(), parsed, bad_lines)?;
+        context.tell(engine);
         for warning in &done.warnings {
             context.ui.warn(warning);
         }
-        context.ui.answer(
-            || {
-                Fields::new()
-                    .with("imported", &done.imported)
-                    .with("ids", &done.ids)
-                    .with("errors", &done.errors)
-                    .with("warnings", &done.warnings)
-            },
-            |out| {
-                for error in &done.errors {
-                    writeln!(
-                        out,
-                        "line {}: {} ({})",
-                        error.line, error.message, error.code
-                    )?;
-                }
-                writeln!(
-                    out,
-                    "imported {}, left out {}",
-                    done.imported,
-                    done.errors.len()
-                )
-            },
-        )?;
-        Ok(if done.errors.is_empty() {
-            exit::DONE
-        } else {
-            exit::REFUSED
+        context
+            .ui
+            .answer(|| fields(&done), |out| told(out, &done))?;
+        Ok(match done.errors.is_empty() {
+            true => exit::DONE,
+            false => exit::REFUSED,
         })
     }
+
+    fn parse(&self, context: &Context<'_>, ground: &Ground) -> Result<Parsed, Failure> {
+        let ending = self.file.as_deref().and_then(Path::extension);
+        let is_markdown = ending.is_some_and(|ending| ending == "md");
+        let format = self.from.unwrap_or(match is_markdown {
+            true => Format::Markdown,
+            false => Format::Jsonl,
+        });
+        if format != Format::Gh && (!self.label.is_empty() || self.limit.is_some()) {
+            let told = "--label and --limit are for --from gh";
+            return Err(Failure::new("usage", exit::USAGE, told).hint("weald task import --help"));
+        }
+        let now = context.now();
+        Ok(match format {
+            Format::Jsonl => parse_jsonl(&self.read()?, now),
+            Format::Markdown => parse_markdown(&self.read()?, now),
+            Format::JeanClaude => parse_workflow(&self.read()?, now),
+            Format::Beads => self.issues(context, ground, Tracker::Beads, &[])?,
+            Format::Gh => {
+                let labels = self.label.iter().map(|label| format!("--label={label}"));
+                let limit = format!("--limit={}", self.limit.unwrap_or(ISSUES));
+                let more: Vec<_> = labels.chain([limit]).collect();
+                self.issues(context, ground, Tracker::Gh, &more)?
+            }
+        })
+    }
+
+    /// The issues in the file, or those that the tracker has.
+    fn issues(
+        &self,
+        context: &Context<'_>,
+        ground: &Ground,
+        tracker: Tracker,
+        more: &[String],
+    ) -> Result<Parsed, Failure> {
+        let input = match &self.file {
+            Some(_) => self.read()?,
+            None => tracker::named(context, ground, tracker).list(more)?,
+        };
+        Ok(tracker::parse(tracker, &input, context.now()))
+    }
+
+    fn read(&self) -> Result<Vec<u8>, Failure> {
+        read(self.file.as_deref().unwrap_or(Path::new("-")))
+    }
+}
+
+fn fields(done: &Imported) -> Fields {
+    Fields::new()
+        .with("imported", &done.imported)
+        .with("ids", &done.ids)
+        .with("updated", &done.updated)
+        .with("unchanged", &done.unchanged)
+        .with("errors", &done.errors)
+        .with("warnings", &done.warnings)
+}
+
+fn told(out: &mut Out, done: &Imported) -> io::Result<()> {
+    for error in &done.errors {
+        let (place, message) = (clean_line(&error.place()), clean_line(&error.message));
+        writeln!(out, "{place}: {message} ({})", error.code)?;
+    }
+    let (new, updated, same) = (done.imported, done.updated.len(), done.unchanged);
+    write!(out, "imported {new}")?;
+    if updated + same > 0 {
+        write!(out, ", updated {updated}, unchanged {same}")?;
+    }
+    writeln!(out, ", left out {}", done.errors.len())
 }
 
 fn read(file: &Path) -> Result<Vec<u8>, Failure> {

@@ -14,7 +14,7 @@ use crate::errors::Failure;
 #[derive(Args)]
 pub struct Reopen {
     /// The task
-    #[arg(value_name = "ID", add = completion::tasks())]
+    #[arg(value_name = "ID", add = completion::ended_tasks())]
     id: TaskId,
     #[command(flatten)]
     session: SessionArg,

@@ -19,7 +19,7 @@ use crate::ui::{DIM, Fields, Out, ago, clean, left, paint};
 #[derive(Args)]
 pub struct Show {
     /// The task (default: $WEALD_TASK)
-    #[arg(value_name = "ID", add = completion::tasks())]
+    #[arg(value_name = "ID", add = completion::all_tasks())]
     id: Option<TaskId>,
 }
 

@@ -1,0 +1,126 @@
+//! `weald clean`
+
+mod told;
+mod words;
+
+use clap::Args;
+use weald_core::SignedDuration;
+use weald_core::id::TaskId;
+use weald_core::kill_switch::CLEAN;
+use weald_core::name::TreeName;
+use weald_engine::{CleanReport, CleanRequest};
+
+use crate::cli::age;
+use crate::commands::enter::quoted;
+use crate::completion;
+use crate::context::{Context, Ground};
+use crate::errors::Failure;
+use crate::exit;
+use crate::ui::{Fields, clean};
+
+/// Say which trees may go and what keeps the others; with --apply, trash them
+///
+/// Takes trees whose work landed or whose task is completed or cancelled, that are unused for a day, and that nothing
+/// speaks against. Without --apply nothing is changed. No flag overrules a guard, and nothing is deleted.
+/// docs/cleanup.md explains every word that keeps a tree.
+#[derive(Args, Default)]
+pub struct Clean {
+    /// Put what may go into the trash
+    #[arg(long)]
+    pub apply: bool,
+    /// For how long a tree must be unused; 0: any (default: clean.min_age)
+    #[arg(long, value_name = "DURATION", value_parser = age)]
+    pub min_age: Option<SignedDuration>,
+    /// Only trees of this task; may be given several times
+    #[arg(long = "task", value_name = "ID", add = completion::all_tasks())]
+    pub tasks: Vec<TaskId>,
+    /// With --apply: also forget records without a directory, and put what is left of old trees into the trash
+    #[arg(long)]
+    pub orphans: bool,
+    /// Ask the target's remote first, so that what was merged there counts
+    #[arg(long)]
+    pub fetch: bool,
+    /// Only this tree: for those who come from other systems.
+    #[arg(skip)]
+    pub tree: Option<TreeName>,
+}
+
+impl Clean {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let ground = context.ground()?;
+        if let Some(variable) = context.switched_off("clean", CLEAN, ground.config()) {
+            let nothing = CleanReport::default();
+            let answer = || fields(&nothing).with("disabled", &variable);
+            return context.ui.answer(answer, |_| Ok(()));
+        }
+        for id in &self.tasks {
+            ground.engine.task(id)?;
+        }
+        let again = self.with_apply(context);
+        let report = self.report(context, &ground)?;
+        for warning in &report.warnings {
+            context.ui.warn(&clean(warning));
+        }
+        context.tell(&ground.engine);
+        context.ui.answer(
+            || fields(&report),
+            |out| told::told(out, &report, &again, context.now()),
+        )?;
+        Ok(match report.failed.is_empty() && !report.has_odd_record {
+            true => exit::DONE,
+            false => exit::REFUSED,
+        })
+    }
+
+    /// The same call with --apply.
+    fn with_apply(&self, context: &Context<'_>) -> String {
+        let mut words = vec!["weald clean".to_owned()];
+        if let Some(age) = self.min_age {
+            let age = format!("{age:#}").replace(' ', "");
+            let age = if self.min_age == Some(SignedDuration::ZERO) {
+                "0"
+            } else {
+                &age
+            };
+            words.push(format!("--min-age {age}"));
+        }
+        words.extend(self.tasks.iter().map(|id| format!("--task {id}")));
+        for (given, flag) in [(self.orphans, "--orphans"), (self.fetch, "--fetch")] {
+            words.extend(given.then(|| flag.to_owned()));
+        }
+        for pair in context.settings().chunks(2) {
+            words.push(format!("--set {}", quoted(&pair[1])));
+        }
+        words.push("--apply".to_owned());
+        words.join(" ")
+    }
+
+    fn report(self, context: &Context<'_>, ground: &Ground) -> Result<CleanReport, Failure> {
+        let request = CleanRequest {
+            apply: self.apply,
+            min_age: self.min_age,
+            tasks: self.tasks,
+            tree: self.tree,
+            orphans: self.orphans,
+            fetch: self.fetch,
+        };
+        let progress = context.ui.progress("looking");
+        let report = ground.trees(context)?.clean(&request)?;
+        drop(progress);
+        Ok(report)
+    }
+}
+
+fn fields(report: &CleanReport) -> Fields {
+    Fields::new()
+        .with("candidates", &report.candidates)
+        .with("skipped", &report.skipped)
+        .with("orphans", &report.orphans)
+        .with("stale", &report.stale)
+        .with("applied", &report.applied)
+        .with("removed", &report.removed)
+        .with("failed", &report.failed)
+        .with_some("trash", report.trash.as_ref())
+        .with("warnings", &report.warnings)
+}

@@ -1,0 +1,200 @@
+//! A clean in words.
+
+use std::io::{self, Write};
+
+use weald_core::Timestamp;
+use weald_core::clean::Blocker;
+use weald_engine::{CleanReport, Orphan};
+
+use super::words;
+use crate::ui::{ACCENT, DIM, HEADING, Out, Table, ago, clean_line, paint};
+
+/// Everything that a person wants to know, the most wanted first.
+pub fn told(out: &mut Out, report: &CleanReport, again: &str, now: Timestamp) -> io::Result<()> {
+    if report.candidates.is_empty() && report.skipped.is_empty() && report.orphans.is_empty() {
+        return writeln!(out, "No trees, so nothing to clean.");
+    }
+    candidates(out, report, now)?;
+    skipped(out, report, now)?;
+    if !report.orphans.is_empty() {
+        writeln!(out, "\n{}", paint(HEADING, "Orphans"))?;
+        for orphan in &report.orphans {
+            told_orphan(out, orphan)?;
+        }
+    }
+    stale(out, report, now)?;
+    for failed in &report.failed {
+        let (tree, error) = (clean_line(&failed.tree), clean_line(&failed.error));
+        writeln!(out, "\n{} stays: {error}", paint(ACCENT, tree))?;
+    }
+    writeln!(out)?;
+    ending(out, report, again)
+}
+
+fn used(at: Option<Timestamp>, now: Timestamp) -> String {
+    match at {
+        Some(at) if at <= now => ago(at, now),
+        _ => "?".to_owned(),
+    }
+}
+
+fn candidates(out: &mut Out, report: &CleanReport, now: Timestamp) -> io::Result<()> {
+    if report.candidates.is_empty() {
+        return writeln!(out, "No tree may go.");
+    }
+    let title = match report.applied {
+        true => "May go, and was put into the trash unless said below",
+        false => "May go",
+    };
+    writeln!(out, "{}", paint(HEADING, title))?;
+    let mut table = Table::new(&["NAME", "BECAUSE", "UNUSED", "PATH"]);
+    for one in &report.candidates {
+        let because = one.reason.as_str().replace('_', " ");
+        table.row(vec![
+            (one.tree.to_string(), ACCENT),
+            (because, Default::default()),
+            (used(one.last_used_at, now), Default::default()),
+            (one.path.display().to_string(), DIM),
+        ]);
+    }
+    table.print(out)
+}
+
+fn skipped(out: &mut Out, report: &CleanReport, now: Timestamp) -> io::Result<()> {
+    if report.skipped.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n{}", paint(HEADING, "Stays"))?;
+    let mut table = Table::new(&["NAME", "UNUSED", "BECAUSE"]);
+    for one in &report.skipped {
+        let blockers: Vec<_> = one.blockers.iter().map(|word| word.as_str()).collect();
+        let mut because = blockers.join(", ");
+        if !one.looked {
+            because.push_str(" (not looked into)");
+        }
+        table.row(vec![
+            (one.tree.to_string(), ACCENT),
+            (used(one.last_used_at, now), Default::default()),
+            (because, Default::default()),
+        ]);
+    }
+    table.print(out)?;
+    for one in report.skipped.iter().filter(|one| !one.notes.is_empty()) {
+        let notes = clean_line(&one.notes.join("; "));
+        writeln!(out, "  {}", paint(DIM, format!("{}: {notes}", one.tree)))?;
+    }
+    explained(out, report)
+}
+
+/// Every word that was said, once, with what helps.
+fn explained(out: &mut Out, report: &CleanReport) -> io::Result<()> {
+    for blocker in Blocker::ALL {
+        let all = report.skipped.iter();
+        let mut kept = all.filter(|one| one.blockers.contains(&blocker));
+        let Some(first) = kept.next() else {
+            continue;
+        };
+        let name = match kept.next() {
+            None => first.tree.to_string(),
+            Some(_) => "NAME".to_owned(),
+        };
+        let help = words::help(blocker, &name);
+        let help = help.map(|help| format!(": {help}")).unwrap_or_default();
+        let meaning = words::meaning(blocker);
+        writeln!(
+            out,
+            "  {} = {meaning}{}",
+            blocker.as_str(),
+            paint(DIM, help)
+        )?;
+    }
+    Ok(())
+}
+
+fn told_orphan(out: &mut Out, orphan: &Orphan) -> io::Result<()> {
+    let path = clean_line(&orphan.path.display().to_string());
+    writeln!(out, "{}: {}", paint(ACCENT, path), clean_line(&orphan.what))?;
+    let would = match (&orphan.trash, orphan.outcome) {
+        (Some(place), _) => format!(
+            "it went to the trash; back: mv {} {}",
+            place.display(),
+            orphan.path.display()
+        ),
+        (None, Some(_)) => {
+            let name = &orphan.name;
+            format!("it was forgotten; its commits are kept: weald new {name} makes a new one")
+        }
+        (None, None) if orphan.acts => format!("--orphans --apply: {}", orphan.would),
+        (None, None) => orphan.would.clone(),
+    };
+    writeln!(out, "  {}", paint(DIM, clean_line(&would)))
+}
+
+fn stale(out: &mut Out, report: &CleanReport, now: Timestamp) -> io::Result<()> {
+    if report.stale.is_empty() {
+        return Ok(());
+    }
+    let names = report.stale.iter().map(|one| {
+        let name = paint(ACCENT, &one.tree);
+        format!("{name} ({})", ago(one.last_used_at, now))
+    });
+    let names: Vec<_> = names.collect();
+    writeln!(out, "\nUntouched for long: {}", names.join(", "))
+}
+
+fn ending(out: &mut Out, report: &CleanReport, again: &str) -> io::Result<()> {
+    let orphans = report.orphans.iter();
+    let acting = orphans.clone().filter(|orphan| orphan.acts).count();
+    let apart = match again.contains("--orphans") {
+        true => acting,
+        false => 0,
+    };
+    if !report.applied {
+        return match (report.candidates.len(), apart) {
+            (0, 0) => writeln!(out, "Nothing was changed, and --apply would take nothing."),
+            (many, 0) => writeln!(
+                out,
+                "Nothing was changed. This puts {} into the trash: {again}",
+                count(many, "tree", "trees")
+            ),
+            (many, apart) => writeln!(
+                out,
+                "Nothing was changed. This takes {} and {}: {again}",
+                count(many, "tree", "trees"),
+                count(apart, "orphan", "orphans")
+            ),
+        };
+    }
+    let trashed = |outcome: &str| outcome == "trashed";
+    let trees = report.removed.iter();
+    let trees = trees.filter(|taken| trashed(taken.outcome)).count();
+    let forgotten = report.removed.len() - trees;
+    let moved = orphans.filter(|one| one.outcome.is_some_and(trashed));
+    let moved = moved.count();
+    if trees + forgotten + moved == 0 {
+        return writeln!(out, "No tree was taken.");
+    }
+    if forgotten > 0 {
+        let records = count(forgotten, "record was", "records were");
+        writeln!(out, "{records} forgotten.")?;
+    }
+    if moved > 0 {
+        let directories = count(moved, "directory", "directories");
+        writeln!(out, "{directories} went to the trash.")?;
+    }
+    if trees > 0 {
+        let place = report.trash.as_ref().map(|path| path.display().to_string());
+        let place = place.map(|path| format!(": {path}")).unwrap_or_default();
+        let trees = count(trees, "tree", "trees");
+        writeln!(out, "{trees} went to the trash{place}")?;
+        writeln!(out, "All back: weald undo; one: weald trash restore ID")?;
+    }
+    Ok(())
+}
+
+fn count(number: usize, one: &str, many: &str) -> String {
+    match number {
+        1 => format!("1 {one}"),
+        number => format!("{number} {many}"),
+    }
+}

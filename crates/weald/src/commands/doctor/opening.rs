@@ -1,0 +1,182 @@
+//! Opening what may be broken. Whatever can't be opened is a finding, and the command goes on without it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use weald_core::config::parse_size;
+use weald_core::store::StoreError;
+use weald_engine::{
+    Code, ConfigFileError, Finding, LoadedConfig, Place, PlaceError, Severity, SystemClock,
+    load_config,
+};
+use weald_git::DiscoverError;
+use weald_store::{DATABASE_FILE, SqliteStore};
+
+use crate::context::{Context, Ground};
+use crate::errors::Failure;
+
+/// How long a stopped process may keep doctor waiting.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What hint a lost database gets.
+const REBUILD: &str =
+    "weald doctor --rebuild --fix makes the records again from their log, git and the trees";
+
+/// A repository with whatever of it could be opened.
+pub(super) struct Patient {
+    pub place: Place,
+    /// With its records, if they can be read.
+    pub ground: Option<Ground>,
+    /// What could not be opened.
+    pub findings: Vec<Finding>,
+    /// True when weald's own folders are where they should be: nothing is repaired otherwise.
+    pub is_safe: bool,
+    /// True when records and configuration are whole: what goes by them is not repaired otherwise.
+    pub is_understood: bool,
+    pub min_free: u64,
+}
+
+impl Patient {
+    pub(super) fn find(context: &Context<'_>) -> Result<Self, Failure> {
+        let (place, mut findings) = place(context)?;
+        let is_safe = place.has_own_folders();
+        let loaded = match load_config(&place, &context.sources()) {
+            Ok(loaded) => {
+                findings.extend(loaded.unreadable.as_ref().map(|why| {
+                    let would = "mend it, and land that".to_owned();
+                    Finding::new(Code::ConfigSharedBroken, Severity::Warn, why.clone(), would)
+                }));
+                Some(loaded)
+            }
+            Err(error) => {
+                findings.push(config_finding(&error));
+                None
+            }
+        };
+        let mut is_understood = loaded.is_some();
+        let loaded = loaded.unwrap_or_else(LoadedConfig::defaults);
+        let min_free = parse_size(loaded.config.text("doctor.min_free")).unwrap_or(0);
+        let store = match is_safe {
+            true => open(&place, &mut findings),
+            false => None,
+        };
+        let before = findings.len();
+        findings.extend(store.as_ref().and_then(damage));
+        is_understood &= before == findings.len();
+        let opened = store.map(|store| Context::ground_of(place.clone(), loaded, store));
+        let ground = match opened {
+            Some(Err(error)) => {
+                let code = match error {
+                    StoreError::Behind { .. } => Code::DatabaseBehind,
+                    _ => Code::DatabaseBroken,
+                };
+                let what = error.to_string();
+                findings.push(Finding::new(
+                    code,
+                    Severity::Error,
+                    what,
+                    REBUILD.to_owned(),
+                ));
+                None
+            }
+            opened => opened.and_then(Result::ok),
+        };
+        Ok(Self {
+            place,
+            ground,
+            findings,
+            is_safe,
+            is_understood,
+            min_free,
+        })
+    }
+}
+
+/// The repository, even if git would not take it for one.
+fn place(context: &Context<'_>) -> Result<(Place, Vec<Finding>), Failure> {
+    if context.is_confined() {
+        return Ok((context.place()?, Vec::new()));
+    }
+    let (home, state) = (context.environment.home(), context.environment.state());
+    let error = match Place::find(context.directory(), home.as_deref(), state.as_deref()) {
+        Ok(place) => return Ok((place, Vec::new())),
+        Err(error) => error,
+    };
+    let broken = match &error {
+        PlaceError::Discover(DiscoverError::ForeignOwner { .. }) | PlaceError::LostTree { .. } => {
+            None
+        }
+        _ => Place::find_broken(context.directory()),
+    };
+    match (broken, &error) {
+        (Some(place), PlaceError::LinkedState { .. }) => {
+            let would = "look where it leads; put a real folder there".to_owned();
+            let code = Code::StateLinked;
+            let finding = Finding::new(code, Severity::Error, error.to_string(), would);
+            Ok((place, vec![finding]))
+        }
+        (Some(place), _) => Ok((place, Vec::new())),
+        (None, _) => Err(error.into()),
+    }
+}
+
+fn config_finding(error: &ConfigFileError) -> Finding {
+    let code = match error {
+        ConfigFileError::Git(_) => Code::CheckFailed,
+        _ => Code::ConfigBroken,
+    };
+    let what = format!("the configuration can't be read: {error}");
+    let would = "mend what it says; until then trees are looked at, and not repaired".to_owned();
+    Finding::new(code, Severity::Error, what, would)
+}
+
+/// The records. A database that is not there is only made where weald was never used.
+fn open(place: &Place, findings: &mut Vec<Finding>) -> Option<SqliteStore> {
+    let file = place.private().join(DATABASE_FILE);
+    let mut note = |code, what: String, would: &str| {
+        let mut finding = Finding::new(code, Severity::Error, what, would.to_owned());
+        finding.path = Some(file.display().to_string());
+        findings.push(finding);
+    };
+    if let Err(error) = place.require_registry(DATABASE_FILE) {
+        note(Code::DatabaseMissing, error.to_string(), REBUILD);
+        return None;
+    }
+    let clock = Arc::new(SystemClock);
+    match SqliteStore::open_with_patience(place.private(), clock, PATIENCE) {
+        Ok(store) => Some(store),
+        Err(error) => {
+            let what = error.to_string();
+            match error {
+                StoreError::NewerSchema { .. } => {
+                    note(Code::DatabaseNewer, what, "update this weald");
+                }
+                StoreError::Busy { .. } => {
+                    let would = "look for a stopped weald: pgrep -a weald";
+                    note(Code::DatabaseBusy, what, would);
+                }
+                StoreError::NetworkFileSystem { .. } => {
+                    let would = "clone the repository to a local disk and work there";
+                    note(Code::DatabaseBroken, what, would);
+                }
+                _ => {
+                    let would = format!("keep a copy of it; {REBUILD}");
+                    note(Code::DatabaseBroken, what, &would);
+                }
+            }
+            None
+        }
+    }
+}
+
+/// Pages that can't be read.
+fn damage(store: &SqliteStore) -> Option<Finding> {
+    let problem = match store.problems() {
+        Ok(problems) => problems.into_iter().next()?,
+        Err(error) => error.to_string(),
+    };
+    let what = format!("the database is damaged: {}", problem.replace('\n', " "));
+    let would = format!("keep a copy of it; {REBUILD}");
+    let code = Code::DatabaseBroken;
+    Some(Finding::new(code, Severity::Error, what, would))
+}

@@ -1,0 +1,63 @@
+//! Findings in words.
+
+use std::io::{self, Write};
+
+use weald_engine::{Code, Finding, Severity};
+
+use super::is_open;
+use crate::ui::{DIM, Out, clean, paint};
+
+/// Every finding, and last what to do about them.
+pub fn told(out: &mut Out, findings: &[Finding], fix: bool) -> io::Result<()> {
+    for finding in findings {
+        told_one(out, finding)?;
+    }
+    ending(out, findings, fix)
+}
+
+fn told_one(out: &mut Out, finding: &Finding) -> io::Result<()> {
+    let head = match (finding.fixed, finding.severity) {
+        (true, _) => "repaired",
+        (false, Severity::Info) => "info",
+        (false, Severity::Warn) => "warn",
+        (false, Severity::Error) => "error",
+    };
+    let code = paint(DIM, format!("[{}]", finding.code.as_str()));
+    writeln!(out, "{head}: {} {code}", clean(&finding.what))?;
+    if is_open(finding) {
+        writeln!(out, "  {}", finding.means)?;
+    }
+    let would = clean(&finding.would);
+    let line = match (finding.code, finding.fixed, finding.fixable) {
+        // A list, which would hide the rest.
+        (Code::SandboxLevel, ..) => "what that does not cover: weald sandbox explain".to_owned(),
+        (_, true, _) => format!("what was done: {would}"),
+        (_, false, true) => format!("weald doctor --fix: {would}"),
+        (_, false, false) => would,
+    };
+    writeln!(out, "  {}", paint(DIM, line))
+}
+
+fn ending(out: &mut Out, findings: &[Finding], fix: bool) -> io::Result<()> {
+    let open: Vec<_> = findings.iter().filter(|one| !one.fixed).collect();
+    let fixable = open.iter().filter(|one| one.fixable).count();
+    let by_hand: Vec<_> = open
+        .iter()
+        .filter(|one| !one.fixable && is_open(one))
+        .map(|one| one.code.as_str())
+        .collect();
+    if fixable == 0 && by_hand.is_empty() {
+        return match findings.iter().any(|one| one.fixed) {
+            true => writeln!(out, "nothing else is amiss"),
+            false => writeln!(out, "nothing amiss"),
+        };
+    }
+    if !by_hand.is_empty() {
+        writeln!(out, "only you can mend: {}", by_hand.join(", "))?;
+    }
+    match (fixable, fix) {
+        (0, _) => Ok(()),
+        (count, false) => writeln!(out, "{count} can be repaired: weald doctor --fix"),
+        (count, true) => writeln!(out, "{count} could not be repaired; see above"),
+    }
+}

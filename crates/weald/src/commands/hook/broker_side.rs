@@ -1,0 +1,140 @@
+//! A conversation inside a tree's sandbox: everything is asked of the broker of its run.
+
+use std::path::{Path, PathBuf};
+
+use weald_core::claude::{Bound, Situation};
+use weald_core::message::Message;
+use weald_core::name::TreeName;
+use weald_engine::{Edit, TaskDetail, TreeView, bound_for};
+use weald_server::broker::Ask;
+
+use super::contract::Moment;
+use super::side::{Side, note_of};
+use crate::commands::inside::{Inside, field};
+use crate::errors::Failure;
+
+/// The broker, and the run's own folders.
+pub struct BrokerSide<'a> {
+    inside: &'a Inside<'a>,
+    allowed: Vec<PathBuf>,
+}
+
+impl<'a> BrokerSide<'a> {
+    /// The side of this run.
+    pub fn new(inside: &'a Inside<'a>, hook: &Moment<'_>) -> Self {
+        Self {
+            inside,
+            allowed: hook.own_folders(),
+        }
+    }
+
+    fn inbox(&self, consume: bool) -> Result<Vec<Message>, Failure> {
+        let reply = self.inside.ask(Ask::MsgInbox {
+            consume,
+            all: false,
+            limit: None,
+        })?;
+        field(&reply, "messages")
+    }
+
+    /// The tree's name and folder.
+    fn tree(&self) -> Result<(TreeName, PathBuf), Failure> {
+        let reply = self.inside.ask(Ask::Overview {})?;
+        let name = field(&reply, "tree")?;
+        let reply = self.inside.ask(Ask::Path {
+            tree: None,
+            check: None,
+        })?;
+        Ok((name, field(&reply, "path")?))
+    }
+}
+
+impl Side for BrokerSide<'_> {
+    fn arrive(&self) -> Result<Situation, Failure> {
+        let reply = self.inside.ask(Ask::Overview {})?;
+        let task: Option<TaskDetail> = field(&reply, "task")?;
+        let status = self.inside.ask(Ask::Status { tree: None })?;
+        let view: TreeView = field(&status, "tree")?;
+        let tree = view.tree;
+        Ok(Situation {
+            session: field(&reply, "session")?,
+            tree: Some((tree.name, tree.branch, tree.target)),
+            is_in_tree: true,
+            lost: None,
+            task: task.map(|detail| {
+                let task = detail.task;
+                let status = task.status.as_str().to_owned();
+                (task.id, status, task.subject, task.description)
+            }),
+            // Whoever has a lead was started by weald, which lands what it leaves.
+            lands_at_end: reply.answer.contains_key("lead"),
+        })
+    }
+
+    fn unread(&self) -> Result<Vec<Message>, Failure> {
+        self.inbox(false)
+    }
+
+    fn take_messages(&self) -> Result<Vec<Message>, Failure> {
+        // Most often there is nothing, and a look costs no room in the store.
+        match self.inbox(false)?.is_empty() {
+            true => Ok(Vec::new()),
+            false => self.inbox(true),
+        }
+    }
+
+    fn judge(&self, path: &Path) -> Result<Option<(TreeName, Edit)>, Failure> {
+        let (name, folder) = self.tree()?;
+        let bound = bound_for(path, &folder, &self.allowed);
+        let out = match bound.map_err(|error| Failure::file(path, &error))? {
+            Bound::Inside => return Ok(Some((name, Edit::Inside))),
+            Bound::ByLink(out) => return Ok(Some((name, Edit::by_link(&out)))),
+            Bound::Elsewhere(out) => out,
+        };
+        // What was meant: the broker knows where main is.
+        let meant = self.inside.ask(Ask::Path {
+            tree: None,
+            check: Some(out.display().to_string()),
+        });
+        let edit = match meant {
+            Ok(reply) => Edit::Outside {
+                why: "it is in the main checkout".to_owned(),
+                meant: Some(field(&reply, "path")?),
+            },
+            Err(failure) if failure.code == "outside_tree" => Edit::Outside {
+                why: failure.message,
+                meant: None,
+            },
+            Err(failure) => return Err(failure),
+        };
+        Ok(Some((name, edit)))
+    }
+
+    fn beside(&self, path: &Path) -> Result<Vec<TreeName>, Failure> {
+        let (_, folder) = self.tree()?;
+        let Ok(below) = path.strip_prefix(&folder) else {
+            return Ok(Vec::new());
+        };
+        let reply = self.inside.ask(Ask::Beside {
+            path: below.display().to_string(),
+        })?;
+        field(&reply, "trees")
+    }
+
+    fn keep(&self, said: Option<&str>) -> Result<(), Failure> {
+        self.inside.ask(Ask::SnapshotCreate {
+            tree: None,
+            if_changed: true,
+        })?;
+        let before = self.inside.ask(Ask::SessionNote { text: None }).ok();
+        let before = before.and_then(|reply| {
+            let note = reply.answer.get("note")?;
+            note["text"].as_str().map(str::to_owned)
+        });
+        if let Some(note) = note_of(said, before.as_deref()) {
+            // A note is a courtesy: a run whose session is not registered has none.
+            let _ = self.inside.ask(Ask::SessionNote { text: Some(note) });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,65 @@
+//! `weald hook claude EVENT`: what Claude Code calls, worktrees included.
+
+use clap::Args;
+
+use super::broker_side::BrokerSide;
+use super::contract::{Client, Event, converse, perform};
+use super::host_side::HostSide;
+use super::worktree;
+use crate::commands::inside::Inside;
+use crate::context::Context;
+use crate::errors::Failure;
+use crate::exit;
+
+/// Answer a hook of Claude Code: one JSON object on stdin, its contract on stdout
+///
+/// Events: worktree-create, worktree-remove, session-start, pre-tool-use, post-tool-use, stop. `weald install claude` sets
+/// them up; docs/claude-code.md tells what each does. Where weald is not used nothing happens.
+#[derive(Args)]
+pub struct Claude {
+    /// Which event
+    #[arg(value_name = "EVENT")]
+    event: String,
+}
+
+impl Claude {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        perform(
+            &self.event,
+            Client::Claude,
+            context,
+            |event, hook| match event {
+                Event::WorktreeCreate => worktree::create(hook),
+                Event::WorktreeRemove => worktree::remove(hook),
+                event => match HostSide::find(hook)? {
+                    Some(side) => converse(event, hook, &side),
+                    None => Ok(exit::DONE),
+                },
+            },
+        )
+    }
+
+    /// The same from inside a tree: by its broker. Trees come and go outside.
+    pub fn inside(self, inside: &Inside<'_>) -> Result<u8, Failure> {
+        perform(
+            &self.event,
+            Client::Claude,
+            inside.context,
+            |event, hook| match event {
+                Event::WorktreeCreate if inside.context.is_confined() => {
+                    Err(Failure::nested_tree())
+                }
+                Event::WorktreeCreate => worktree::create(hook),
+                Event::WorktreeRemove if inside.context.is_confined() => {
+                    hook.context
+                        .ui
+                        .note("trees are removed outside of a tree's sandbox; nothing was done");
+                    Ok(exit::DONE)
+                }
+                Event::WorktreeRemove => worktree::remove(hook),
+                event => converse(event, hook, &BrokerSide::new(inside, hook)),
+            },
+        )
+    }
+}

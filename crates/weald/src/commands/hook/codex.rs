@@ -1,0 +1,44 @@
+//! `weald hook codex EVENT`: Codex took over Claude Code's contract for hooks, so this is the same under its own name.
+//!
+//! It has no events for worktrees, and its tool for edits names no file, so nothing is judged before a tool: what keeps
+//! an agent in its tree is the sandbox.
+
+use clap::Args;
+
+use super::broker_side::BrokerSide;
+use super::contract::{Client, Event, Moment, converse, perform};
+use super::host_side::HostSide;
+use crate::commands::inside::Inside;
+use crate::context::Context;
+use crate::errors::Failure;
+use crate::exit;
+
+/// Answer a hook of Codex: one JSON object on stdin, its contract on stdout
+///
+/// Events: session-start, post-tool-use, stop. `weald install codex` sets them up. Where weald is not used nothing happens.
+#[derive(Args)]
+pub struct Codex {
+    /// Which event
+    #[arg(value_name = "EVENT")]
+    event: String,
+}
+
+impl Codex {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let host = |event: Event, hook: &Moment<'_>| match HostSide::find(hook)? {
+            Some(side) if event.is_of_conversation() => converse(event, hook, &side),
+            _ => Ok(exit::DONE),
+        };
+        perform(&self.event, Client::Codex, context, host)
+    }
+
+    /// The same from inside a tree: by its broker.
+    pub fn inside(self, inside: &Inside<'_>) -> Result<u8, Failure> {
+        let broker = |event: Event, hook: &Moment<'_>| match event.is_of_conversation() {
+            true => converse(event, hook, &BrokerSide::new(inside, hook)),
+            false => Ok(exit::DONE),
+        };
+        perform(&self.event, Client::Codex, inside.context, broker)
+    }
+}

@@ -1,0 +1,79 @@
+//! `weald mcp`
+
+use clap::{Args, ValueEnum};
+use weald_core::SignedDuration;
+use weald_engine::{LoadedConfig, SessionError};
+use weald_server::broker::{Ask, Client};
+use weald_server::mcp::{Audience, Weald, serve};
+use weald_store::DATABASE_FILE;
+
+use crate::cli::{SessionArg, duration};
+use crate::context::Context;
+use crate::errors::Failure;
+use crate::exit;
+
+/// Serve weald's operations to an agent as MCP tools, on stdin and stdout
+///
+/// Everything that comes this way counts as an agent's call. Without a session of its own the server has one that ends
+/// with it. What the session holds is held for as long as the server lives.
+#[derive(Args)]
+pub struct Mcp {
+    /// For whom: a teammate works on a task; a lead also hands out work. Inside a sandbox there is what its agent may do
+    #[arg(long, value_name = "ROLE", default_value = "lead")]
+    role: Role,
+    #[command(flatten)]
+    session: SessionArg,
+    /// How often the session gives a sign of life
+    #[arg(long, value_name = "2m", value_parser = duration, default_value = "2m", hide = true)]
+    beat: SignedDuration,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Role {
+    Lead,
+    Teammate,
+}
+
+impl Mcp {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        if let Some(name) = &self.session.session {
+            name.require_free().map_err(SessionError::from)?;
+        }
+        let broker = context.broker();
+        // Also in a sandbox whose broker can't be found, or whose variables are gone: nothing more would work there.
+        let is_shut = || {
+            context
+                .place()
+                .is_ok_and(|place| place.is_shut(DATABASE_FILE))
+        };
+        let is_inside = broker.is_some() || context.is_confined() || is_shut();
+        let audience = match self.role {
+            _ if is_inside => Audience::Confined,
+            Role::Teammate => Audience::Teammate,
+            Role::Lead => Audience::Lead,
+        };
+        let mut weald = Weald::new(context.helper()?, context.settings(), audience);
+        weald.session = self.session.session.map(|name| name.to_string());
+        weald.aliases = match &broker {
+            Some(broker) => aliases_inside(broker),
+            None => aliases(context),
+        };
+        serve(weald, self.beat.unsigned_abs())?;
+        Ok(exit::DONE)
+    }
+}
+
+/// Whose names tools have, too. Outside of a repository, or with settings that can't be read, nobody's: calls say why.
+fn aliases(context: &Context<'_>) -> String {
+    let loaded = context.place().and_then(|place| context.config(&place));
+    let name = |loaded: LoadedConfig| loaded.config.text("mcp.aliases").to_owned();
+    loaded.map_or_else(|_| String::new(), name)
+}
+
+/// The same inside a tree, where the host knows.
+fn aliases_inside(broker: &Client) -> String {
+    let told = broker.ask(None, None, Ask::Overview {}).ok();
+    let name = told.and_then(|reply| Some(reply.answer.get("mcp_aliases")?.as_str()?.to_owned()));
+    name.unwrap_or_default()
+}

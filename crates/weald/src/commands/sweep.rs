@@ -1,0 +1,115 @@
+//! `weald sweep`
+
+use std::io::{self, Write};
+
+use clap::Args;
+use weald_core::kill_switch::SWEEP;
+use weald_engine::{SweepMode, SweepReport};
+
+use crate::context::Context;
+use crate::errors::Failure;
+use crate::exit;
+use crate::ui::{DIM, Fields, Out, clean, paint};
+
+/// Open stale locks, give back what the dead hold, clear leftovers
+///
+/// One cycle a call, for cron or a supervisor. A lock goes only if the tree's task has been closed for 24 hours, an earlier
+/// cycle saw the same, and nobody who may be at work there lives or may live. No tree is removed.
+/// WEALD_SWEEP_DISABLE=1 switches it off. Exits 1 when something could not be cleared away.
+#[derive(Args)]
+pub struct Sweep {
+    /// Only say what would be done
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl Sweep {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let ground = context.ground()?;
+        if let Some(variable) = context.switched_off("sweep", SWEEP, ground.config()) {
+            let answer = || {
+                let report = SweepReport::default();
+                let mut report = serde_json::to_value(&report).unwrap_or_default();
+                report["disabled"] = variable.as_str().into();
+                Fields::new().with("sweep", &report)
+            };
+            return context.ui.answer(answer, |_| Ok(()));
+        }
+        let mode = match self.dry_run {
+            true => SweepMode::DryRun,
+            false => SweepMode::Apply,
+        };
+        let trees = ground.trees(context)?;
+        let progress = context.ui.progress("sweeping");
+        let report = trees.sweep(mode)?;
+        drop(progress);
+        context.tell(&ground.engine);
+        context.ui.answer(
+            || Fields::new().with("sweep", &report),
+            |out| told(out, &report),
+        )?;
+        Ok(match report.failed.is_empty() {
+            true => exit::DONE,
+            false => exit::REFUSED,
+        })
+    }
+}
+
+fn told(out: &mut Out, report: &SweepReport) -> io::Result<()> {
+    let done = |what: &'static str, would: &'static str| match report.applied {
+        true => what,
+        false => would,
+    };
+    for tree in &report.locks.unlocked {
+        writeln!(out, "{}: {tree}", done("unlocked", "would be unlocked"))?;
+    }
+    for tree in &report.locks.marked {
+        let marked = done("marked", "would be marked");
+        writeln!(out, "{marked}: {tree}, for the next cycle to unlock")?;
+    }
+    for task in &report.leases {
+        writeln!(
+            out,
+            "{}: task {task}",
+            done("given back", "would be given back")
+        )?;
+    }
+    for swept in &report.sessions {
+        let became = match swept.became {
+            "ended" => done("ended, for it is dead", "would be ended, for it is dead"),
+            _ => done(
+                "told as stale: nobody has heard of it",
+                "would be told as stale: nobody has heard of it",
+            ),
+        };
+        writeln!(out, "session {}: {became}", swept.session)?;
+    }
+    let counts = [
+        (report.ports, "blocks of ports"),
+        (report.spares, "spares"),
+        (report.runs, "folders of runs"),
+        (report.homes, "agents' folders"),
+        (report.logins, "agents' logins"),
+        (report.caches, "cache layers"),
+    ];
+    let cleared = done("cleared", "would be cleared");
+    for (count, what) in counts.iter().filter(|(count, _)| *count > 0) {
+        writeln!(out, "{cleared}: {count} {what}")?;
+    }
+    for kept in &report.locks.kept {
+        let line = format!("{} stays locked: {}", kept.tree, kept.why);
+        writeln!(out, "{}", paint(DIM, clean(&line)))?;
+    }
+    for failed in &report.failed {
+        writeln!(out, "not cleared: {}", clean(failed))?;
+    }
+    let locks = report.locks.unlocked.len() + report.locks.marked.len();
+    let others = report.leases.len() + report.sessions.len() + report.failed.len();
+    let cleared: usize = counts.iter().map(|(count, _)| count).sum();
+    match (locks + others + cleared, report.applied) {
+        (0, _) => writeln!(out, "nothing to sweep"),
+        (_, true) => Ok(()),
+        (_, false) => writeln!(out, "nothing was changed; weald sweep does it"),
+    }
+}

@@ -1,0 +1,177 @@
+//! `weald undo`
+
+use std::io::{self, Write};
+
+use clap::Args;
+use weald_core::id::{LandingId, Seq};
+use weald_core::landing::LandingStatus;
+use weald_core::undo::{Operation, Way};
+use weald_engine::{LandRequest, Undone};
+use weald_sandbox::catch_interrupts;
+
+use super::land::{Mode, answer_one, short, work};
+use crate::context::{Context, Ground};
+use crate::errors::Failure;
+use crate::ui::{ACCENT, Fields, Out, Table, ago, clean, paint};
+
+/// How many operations are listed.
+const LISTED: usize = 20;
+
+/// Take back what weald did last in this repository
+///
+/// A removal, a clean-up (all of it), a landing (by a revert, through the queue and the gate), an unbinding, a lock.
+/// Again, and the one before is taken back. Refused when it would not come back as it was; and without EVENT when the
+/// last one is gone for good, when another session did it, and for a landing that others came after.
+#[derive(Args)]
+pub struct Undo {
+    /// Which operation, by the event that began it (weald undo --list)
+    #[arg(value_name = "EVENT")]
+    event: Option<Seq>,
+    /// Say what would be taken back, and do nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// List what can be taken back, newest first
+    #[arg(long, conflicts_with_all = ["event", "dry_run"])]
+    list: bool,
+}
+
+impl Undo {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        if self.list {
+            return list(context);
+        }
+        if !self.dry_run {
+            context.refuse_agent("weald undo")?;
+        }
+        let ground = context.landing_ground()?;
+        let trees = ground.trees(context)?;
+        let chosen = match self.event {
+            Some(event) => trees.operation(event)?,
+            None => trees.last_operation()?,
+        };
+        if self.dry_run {
+            let notes = trees.require_undoable(&chosen)?;
+            return would(context, &chosen, &notes);
+        }
+        match &chosen.way {
+            Way::Revert { landing, .. } => {
+                let landing = *landing;
+                undo_landing(context, ground, landing, &chosen)
+            }
+            _ => {
+                let undone = trees.undo(&chosen)?;
+                context.tell(&ground.engine);
+                answer(context, &chosen, &undone)
+            }
+        }
+    }
+}
+
+fn would(context: &Context<'_>, chosen: &Operation, notes: &[String]) -> Result<u8, Failure> {
+    context.ui.answer(
+        || {
+            Fields::new()
+                .with("would_undo", chosen)
+                .with("notes", &notes)
+        },
+        |out| {
+            let how = match &chosen.way {
+                Way::Revert { .. } => ", if its revert passes the queue and the gate",
+                _ => "",
+            };
+            writeln!(out, "would take back {chosen}{how}")?;
+            told_notes(out, notes)
+        },
+    )
+}
+
+/// Reverts by the queue; what does not land is told as `weald revert` tells it.
+fn undo_landing(
+    context: &Context<'_>,
+    ground: Ground,
+    landing: LandingId,
+    chosen: &Operation,
+) -> Result<u8, Failure> {
+    catch_interrupts();
+    let queued = ground.trees(context)?.queue_revert(landing)?;
+    let request = LandRequest::default();
+    let worked = work(context, ground, &[queued.id], &request, Mode::Work)?;
+    let revert = &worked.landings[0];
+    if revert.status != LandingStatus::Landed {
+        let code = answer_one(context, &worked.ground, revert)?;
+        return Ok(worked.exit.unwrap_or(code));
+    }
+    let trees = worked.ground.trees(context)?;
+    let undone = trees.undo_landed(chosen, revert)?;
+    context.tell(&worked.ground.engine);
+    answer(context, chosen, &undone)
+}
+
+fn list(context: &Context<'_>) -> Result<u8, Failure> {
+    let ground = context.ground()?;
+    let found = ground.trees(context)?.undoable(LISTED)?;
+    context.ui.answer(
+        || Fields::new().with("operations", &found),
+        |out| {
+            if found.is_empty() {
+                return writeln!(out, "Nothing to take back.");
+            }
+            let mut table = Table::new(&["EVENT", "AGE", "WHAT"]);
+            for operation in &found {
+                let when = ago(operation.time, context.now());
+                table.row(vec![
+                    (operation.event.to_string(), ACCENT),
+                    (when, Default::default()),
+                    (operation.to_string(), Default::default()),
+                ]);
+            }
+            table.print(out)
+        },
+    )
+}
+
+fn answer(context: &Context<'_>, chosen: &Operation, undone: &Undone) -> Result<u8, Failure> {
+    context.ui.answer(
+        || {
+            Fields::new()
+                .with("undone", &undone.undone)
+                .with("event", &undone.event)
+                .with("by", &undone.by)
+                .with("at", &undone.at)
+                .with("trees", &undone.trees)
+                .with_some("task", undone.task.as_ref())
+                .with_some("landing", undone.landing.as_ref())
+                .with_some("revert", undone.revert.as_ref())
+                .with("notes", &undone.notes)
+        },
+        |out| told(out, chosen, undone),
+    )
+}
+
+fn told(out: &mut Out, chosen: &Operation, undone: &Undone) -> io::Result<()> {
+    writeln!(out, "took back {chosen}")?;
+    if let Some(by) = &undone.revert {
+        let commit = short(by.commit.as_deref().unwrap_or_default());
+        let (target, landing) = (clean(&by.target), by.landing);
+        writeln!(out, "  on {target} as {commit} (landing {landing})")?;
+    }
+    for view in &undone.trees {
+        let tree = &view.tree;
+        let name = paint(ACCENT, &tree.name);
+        writeln!(out, "  {name} is as before: {}", tree.path.display())?;
+    }
+    if let Some(task) = &undone.task {
+        let tree = task.worktree.as_ref();
+        let tree = tree.map_or(String::new(), |tree| format!(", tree {tree}"));
+        writeln!(out, "  task {} is {}{tree}", task.id, task.status)?;
+    }
+    told_notes(out, &undone.notes)
+}
+
+fn told_notes(out: &mut Out, notes: &[String]) -> io::Result<()> {
+    for note in notes {
+        writeln!(out, "  {}", clean(note))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,143 @@
+//! `weald usage`
+
+use std::io::{self, Write};
+
+use clap::Args;
+use weald_core::config::parse_size;
+use weald_engine::{Freeing, RoomMode, UsageReport};
+
+use crate::completion;
+use crate::context::Context;
+use crate::errors::Failure;
+use crate::exit;
+use crate::ui::{ACCENT, DIM, Fields, Out, Table, clean, paint, size};
+
+/// Say what trees take on the disk, and make room
+///
+/// Folders that a build makes again (usage.regenerable) are named with what they take, if git ignores them and they hold
+/// nothing tracked. --free deletes such folders of trees that nobody uses or used within usage.min_age, the longest unused
+/// first, until so much is free where trees are; it deletes nothing else, and nothing at all without --apply. Exits 1 if
+/// so much could not be freed.
+#[derive(Args)]
+pub struct Usage {
+    /// Which trees (default: all)
+    #[arg(value_name = "NAME", add = completion::trees())]
+    names: Vec<String>,
+    /// How much should be free, as 20G
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    free: Option<u64>,
+    /// Delete what --free chose
+    #[arg(long, requires = "free")]
+    apply: bool,
+}
+
+impl Usage {
+    /// Does it.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let ground = context.ground()?;
+        let trees = ground.trees(context)?;
+        let progress = context.ui.progress("measuring");
+        let mut report = trees.usage(&self.names)?;
+        if let Some(wanted) = self.free {
+            let mode = match self.apply {
+                true => RoomMode::Apply,
+                false => RoomMode::DryRun,
+            };
+            trees.make_room(&mut report, wanted, mode)?;
+        }
+        drop(progress);
+        context.tell(&ground.engine);
+        context.ui.answer(
+            || Fields::new().with("usage", &report),
+            |out| told(out, &report),
+        )?;
+        let fell_short = |done: &Freeing| done.applied && done.short > 0;
+        Ok(match report.freeing.as_ref().is_some_and(fell_short) {
+            true => exit::REFUSED,
+            false => exit::DONE,
+        })
+    }
+}
+
+fn told(out: &mut Out, report: &UsageReport) -> io::Result<()> {
+    let mut table = Table::new(&["TREE", "SIZE", "ALONE", "MADE BY BUILDS"]);
+    for tree in &report.trees {
+        let folders: Vec<_> = tree
+            .regenerable
+            .iter()
+            .map(|folder| format!("{} {}", folder.path, size(folder.bytes)))
+            .collect();
+        let whole = match (&tree.problem, tree.whole) {
+            (Some(_), _) => "unknown".to_owned(),
+            (None, true) => size(tree.bytes),
+            (None, false) => format!("over {}", size(tree.bytes)),
+        };
+        let last = match &tree.problem {
+            Some(problem) => problem.clone(),
+            None => folders.join(", "),
+        };
+        table.row(vec![
+            (tree.tree.to_string(), ACCENT),
+            (whole, Default::default()),
+            (
+                tree.exclusive.map_or("?".to_owned(), size),
+                Default::default(),
+            ),
+            (last, DIM),
+        ]);
+    }
+    if !report.trees.is_empty() {
+        table.print(out)?;
+    }
+    writeln!(
+        out,
+        "trees {}, trash {}, pool {}, vault {}, records {}; free: {}",
+        size(report.total),
+        size(report.trash),
+        size(report.pool),
+        size(report.vault),
+        size(report.private),
+        size(report.free)
+    )?;
+    if report.would_free > 0 {
+        let freed = size(report.would_free);
+        writeln!(out, "work that is over takes {freed}: weald clean")?;
+    }
+    match &report.freeing {
+        Some(freeing) => told_freeing(out, freeing),
+        None => Ok(()),
+    }
+}
+
+fn told_freeing(out: &mut Out, freeing: &Freeing) -> io::Result<()> {
+    let done = match freeing.applied {
+        true => "deleted",
+        false => "would be deleted",
+    };
+    for one in &freeing.evicted {
+        let path = clean(&one.path);
+        writeln!(out, "{done}: {path} of {} ({})", one.tree, size(one.bytes))?;
+    }
+    for kept in &freeing.kept {
+        let line = format!("{} is left alone: {}", kept.tree, kept.why);
+        writeln!(out, "{}", paint(DIM, clean(&line)))?;
+    }
+    if freeing.short == 0 && freeing.evicted.is_empty() {
+        return writeln!(out, "{} are free already", size(freeing.wanted));
+    }
+    if !freeing.applied && !freeing.evicted.is_empty() {
+        writeln!(out, "nothing was deleted; do it with --apply")?;
+    }
+    if freeing.short > 0 {
+        let missing = match freeing.applied {
+            true => "are missing",
+            false => "would be missing",
+        };
+        writeln!(
+            out,
+            "{} {missing}; further ways: weald clean --apply, weald trash purge --apply, weald pool drain",
+            size(freeing.short)
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,142 @@
+//! From the words of a call to what is asked.
+//!
+//! To build everything that weald understands takes longer than most commands do. So the enums of commands build nothing
+//! before it is asked for (`defer`), and here only the command that the words seem to name is offered to clap. What is
+//! not understood that way, help included, is judged once more by the whole command line: nothing that anybody sees
+//! comes from a part of it.
+
+use std::ffi::OsString;
+
+use clap::error::ErrorKind;
+use clap::{Command, CommandFactory, Error, FromArgMatches};
+
+use crate::cli::Cli;
+use crate::ui::help;
+
+/// What is asked, or what there is to say of the words.
+pub fn parse() -> Result<Cli, Error> {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    match parse_with(narrow(&words), &words) {
+        Err(error) if error.kind() != ErrorKind::DisplayVersion => parse_with(whole(), &words),
+        answer => answer,
+    }
+}
+
+fn parse_with(command: Command, words: &[OsString]) -> Result<Cli, Error> {
+    let matches = command.try_get_matches_from(words)?;
+    Cli::from_arg_matches(&matches)
+}
+
+/// The command line with all its commands, and help for people.
+fn whole() -> Command {
+    let mut command = Cli::command();
+    command.build();
+    help::with_groups(command)
+}
+
+/// The command line with one command at most: the one that the first word to name any names. That word can be the value
+/// of a flag; then what follows is not understood, because nothing but a command can stand there.
+fn narrow(words: &[OsString]) -> Command {
+    let commands = Cli::commands();
+    let named = |word: &str| commands.find_subcommand(word);
+    let mut words = words.iter().skip(1).filter_map(|word| word.to_str());
+    match words.find_map(named) {
+        Some(command) => Cli::frame().subcommand(command.clone()),
+        None => Cli::frame(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::ArgMatches;
+
+    use super::*;
+
+    fn words(line: &str) -> Vec<OsString> {
+        line.split(' ').map(OsString::from).collect()
+    }
+
+    /// Nothing that a command takes is known before it is asked for.
+    fn assert_deferred(command: &Command, path: &str) {
+        for inner in command.get_subcommands() {
+            let path = format!("{path} {}", inner.get_name());
+            let built: Vec<_> = inner.get_arguments().map(clap::Arg::get_id).collect();
+            assert!(built.is_empty(), "{path} builds {built:?} at every start");
+            assert_deferred(inner, &path);
+        }
+    }
+
+    #[test]
+    fn a_start_builds_no_command_that_is_not_asked_for() {
+        assert_deferred(&Cli::commands(), "weald");
+    }
+
+    #[test]
+    fn every_command_is_found_by_each_of_its_names() {
+        for command in Cli::commands().get_subcommands() {
+            let name = command.get_name();
+            for word in command.get_all_aliases().chain([name]) {
+                let narrow = narrow(&words(&format!("weald --json {word} x")));
+                let offered: Vec<_> = narrow.get_subcommands().map(Command::get_name).collect();
+                assert_eq!(offered, [name], "{word}");
+            }
+        }
+    }
+
+    /// What was understood, but for what could have been.
+    fn understood(matches: &ArgMatches) -> Vec<(String, Vec<OsString>)> {
+        let values = |id: &str| match matches.try_get_raw(id) {
+            Ok(Some(values)) => values.map(OsString::from).collect(),
+            // A group of arguments has no values of its own.
+            _ => Vec::new(),
+        };
+        let ids = matches.ids().filter(|id| id.as_str() != "Cli");
+        let own = ids.map(|id| (id.to_string(), values(id.as_str())));
+        let inner = matches.subcommand();
+        let inner = inner.map(|(name, inner)| (name.to_owned(), understood(inner)));
+        let inner = inner
+            .into_iter()
+            .flat_map(|(name, inner)| [(name, Vec::new())].into_iter().chain(inner));
+        own.chain(inner).collect()
+    }
+
+    #[test]
+    fn a_part_understands_words_as_the_whole_does() {
+        for line in [
+            "weald",
+            "weald --json",
+            "weald ls",
+            "weald task show 1 --json",
+            "weald --json -C elsewhere task show 1",
+            "weald --directory=elsewhere --set lease.ttl=1h task add new --priority P1",
+            "weald --color never --set a=b queue",
+            "weald run a -C b -- task show --json",
+            "weald hook claude session-start",
+            "weald merge a --json",
+        ] {
+            let line = words(line);
+            let part = narrow(&line).try_get_matches_from(&line);
+            let whole = whole().try_get_matches_from(&line).unwrap();
+            let part = part.unwrap_or_else(|error| panic!("{line:?}: {error}"));
+            assert_eq!(understood(&part), understood(&whole), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_part_takes_wrongly_is_left_to_the_whole() {
+        for line in [
+            "weald -C task list",
+            "weald -C new task show 1",
+            "weald --set run task show 1",
+            "weald task show --no-such-flag",
+            "weald task --help",
+            "weald help task",
+            "weald --help",
+            "weald nosuch",
+        ] {
+            let line = words(line);
+            let part = narrow(&line).try_get_matches_from(&line);
+            assert!(part.is_err(), "{line:?}: {part:?}");
+        }
+    }
+}
