@@ -1,8 +1,11 @@
 //! Benchmarks. Every figure is a ratio against something measured in the same run, interleaved.
 
 pub mod agents;
+pub mod cleanup;
 pub mod control;
+pub mod hooks;
 pub mod landing;
+mod mcp;
 pub mod naive;
 pub mod sandbox;
 pub mod seed;

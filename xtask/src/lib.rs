@@ -1,7 +1,9 @@
 //! Tasks for people who work on weald.
 //!
 //! `bench` measures, always against something in the same run; `tidy` reads the sources and says what breaks a house
-//! rule. The tidy test (`tests/tidy.rs`) fails on any finding.
+//! rule. The tidy test (`tests/tidy.rs`) fails on any finding. `storm` kills processes of weald and looks for what was lost.
 
 pub mod bench;
+pub mod promises;
+pub mod storm;
 pub mod tidy;

@@ -17,6 +17,8 @@ enum Command {
     /// Measure, against git, a peer or a naive design in the same run
     #[command(subcommand)]
     Bench(Bench),
+    /// Kill weald at every labelled step and at random moments, and look whether anything was lost
+    Storm(xtask::storm::Options),
     /// Say what in the sources breaks a house rule
     Tidy,
 }
@@ -37,6 +39,8 @@ enum Bench {
     Trees(xtask::bench::trees::Options),
     /// Landing: merging, importing, snapshots, and conflicts, against git
     Landing(xtask::bench::landing::Options),
+    /// Clean-up: a look at a thousand trees, and removing many, against git
+    Cleanup(xtask::bench::cleanup::Options),
     /// One worker of the measured claims; started by `control` itself
     #[command(hide = true)]
     ClaimWorker {
@@ -54,9 +58,11 @@ fn main() -> ExitCode {
         Command::Bench(Bench::Sandbox) => xtask::bench::sandbox::run(),
         Command::Bench(Bench::Trees(options)) => xtask::bench::trees::run(&options),
         Command::Bench(Bench::Landing(options)) => xtask::bench::landing::run_all(&options),
+        Command::Bench(Bench::Cleanup(options)) => xtask::bench::cleanup::run_all(&options),
         Command::Bench(Bench::ClaimWorker { directory, design }) => {
             xtask::bench::workers::run(&directory, &design)
         }
+        Command::Storm(options) => xtask::storm::run(&options),
         Command::Tidy => xtask::tidy::report(),
     };
     match done {

@@ -38,6 +38,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "weald-git",
             "weald-sandbox",
             "weald-store",
+            "weald-testkit",
         ],
     ),
 ];
@@ -142,7 +143,8 @@ pub fn check_manifest(text: &str, findings: &mut Vec<String>) {
     }
 }
 
-fn sources(root: &Path) -> io::Result<Vec<PathBuf>> {
+/// Every Rust source of the workspace.
+pub fn sources(root: &Path) -> io::Result<Vec<PathBuf>> {
     let (mut found, mut open) = (Vec::new(), vec![root.join("crates"), root.join("xtask")]);
     while let Some(directory) = open.pop() {
         for entry in fs::read_dir(directory)? {

@@ -10,10 +10,15 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 use super::naive::Naive;
-use super::{Cost, measure, measure_any, median, ms, release_binary, say, seed, workers};
+use super::{
+    Cost, hooks, mcp, measure, measure_any, median, ms, release_binary, say, seed, workers,
+};
 
 /// The exit code of a claim that finds nothing.
 const NOTHING_READY: i32 = 4;
+
+/// What a shell asks for at a press of the tab key.
+const COMPLETING: &str = "completing a task's id (large)";
 
 /// How often each command is run.
 const RUNS: usize = 41;
@@ -22,9 +27,68 @@ const RUNS: usize = 41;
 pub fn run(tasks: u64) -> io::Result<()> {
     let lab = Lab::new()?;
     lab.queries(tasks)?;
+    lab.mcp_answers()?;
     lab.claims_in_process()?;
     lab.events_in_process()?;
-    lab.claims_on_the_command_line()
+    lab.claims_on_the_command_line()?;
+    lab.hooks()
+}
+
+/// What is measured: its name, where, the words and how many milliseconds it may take.
+type Row<'a> = (&'static str, &'a Path, Vec<&'a str>, f64);
+
+fn rows<'a>(small: &'a Path, large: &'a Path, middle: &'a str) -> Vec<Row<'a>> {
+    vec![
+        (
+            "weald --version (start alone)",
+            small,
+            vec!["--version"],
+            10.0,
+        ),
+        (
+            "task show 1 (10 tasks)",
+            small,
+            vec!["task", "show", "1", "--json"],
+            10.0,
+        ),
+        (
+            "task add (10 tasks)",
+            small,
+            vec!["task", "add", "x", "--json"],
+            10.0,
+        ),
+        (
+            "task ready --json (large)",
+            large,
+            vec!["task", "ready", "--json"],
+            20.0,
+        ),
+        (
+            "task show (large)",
+            large,
+            vec!["task", "show", middle, "--json"],
+            20.0,
+        ),
+        (
+            "events --limit 20 (large)",
+            large,
+            vec!["events", "--limit", "20", "--json"],
+            20.0,
+        ),
+        (
+            "task claim (large)",
+            large,
+            vec!["task", "claim", "--json", "--session", "x"],
+            20.0,
+        ),
+        ("board (large)", large, vec!["--json"], 20.0),
+        (
+            COMPLETING,
+            large,
+            vec!["--", "weald", "task", "show", ""],
+            20.0,
+        ),
+    ]
 }
 
 struct Lab {
@@ -76,57 +140,17 @@ impl Lab {
         naive.fill(tasks)?;
 
         let middle = (tasks / 2).to_string();
-        let rows: Vec<(&str, &Path, Vec<&str>, f64)> = vec![
-            (
-                "weald --version (start alone)",
-                &small,
-                vec!["--version"],
-                10.0,
-            ),
-            (
-                "task show 1 (10 tasks)",
-                &small,
-                vec!["task", "show", "1", "--json"],
-                10.0,
-            ),
-            (
-                "task add (10 tasks)",
-                &small,
-                vec!["task", "add", "x", "--json"],
-                10.0,
-            ),
-            (
-                "task ready --json (large)",
-                &large,
-                vec!["task", "ready", "--json"],
-                20.0,
-            ),
-            (
-                "task show (large)",
-                &large,
-                vec!["task", "show", &middle, "--json"],
-                20.0,
-            ),
-            (
-                "events --limit 20 (large)",
-                &large,
-                vec!["events", "--limit", "20", "--json"],
-                20.0,
-            ),
-            (
-                "task claim (large)",
-                &large,
-                vec!["task", "claim", "--json", "--session", "x"],
-                20.0,
-            ),
-            ("board (large)", &large, vec!["--json"], 20.0),
-        ];
+        let rows = rows(&small, &large, &middle);
         let mut costs: Vec<Vec<Cost>> = vec![Vec::new(); rows.len()];
         let mut bare = Vec::new();
         for _ in 0..RUNS {
             bare.push(measure(&mut command("/bin/true"))?);
-            for ((_, repository, args, _), costs) in rows.iter().zip(&mut costs) {
-                costs.push(measure(&mut self.weald(repository, args))?);
+            for ((what, repository, args, _), costs) in rows.iter().zip(&mut costs) {
+                let mut command = self.weald(repository, args);
+                if *what == COMPLETING {
+                    command.env("COMPLETE", "fish");
+                }
+                costs.push(measure(&mut command)?);
             }
         }
         let started = Instant::now();
@@ -140,6 +164,33 @@ impl Lab {
             naive_ready.as_secs_f64() / ready.as_secs_f64()
         ));
         Ok(())
+    }
+
+    /// How long a client of `weald mcp` waits, from the start of the server.
+    fn mcp_answers(&self) -> io::Result<()> {
+        let repository = self.repository("mcp")?;
+        seed::fill_ready(&private(&repository), 10).map_err(io::Error::other)?;
+        let mut waits = vec![Vec::new(); mcp::REQUESTS.len()];
+        for _ in 0..RUNS {
+            let answers = mcp::answers(&mut self.weald(&repository, &["mcp"]))?;
+            for (waits, wait) in waits.iter_mut().zip(answers) {
+                waits.push(wait);
+            }
+        }
+        for (((name, goal, _), waits), number) in mcp::REQUESTS.iter().zip(waits).zip(1..) {
+            let wait = ms(median(waits));
+            let verdict = if wait < *goal { "met" } else { "MISSED" };
+            say(&format!(
+                "weald mcp, answer {number} ({name}): {wait:.2} ms after the start (goal {goal}: {verdict})"
+            ));
+        }
+        Ok(())
+    }
+
+    fn hooks(&self) -> io::Result<()> {
+        let repository = self.repository("hooks")?;
+        let make = |args: &[&str]| self.weald(&repository, args);
+        hooks::run(self.directory.path(), &repository, &self.weald, make)
     }
 
     fn claims_in_process(&self) -> io::Result<()> {
@@ -170,8 +221,8 @@ impl Lab {
         Ok(())
     }
 
-    /// 64 processes at a time claim 1,000 tasks; each call is a process of its own. Beside it 64 bare processes at a
-    /// time, because with more processes than cores a start alone takes that long.
+    /// 64 processes at a time claim 1,000 tasks; each call is a process of its own. Beside it 64 processes at a time of
+    /// programs that do next to nothing, because with more processes than cores a start alone takes that long.
     fn claims_on_the_command_line(&self) -> io::Result<()> {
         for (what, pause) in [
             ("without a pause", Duration::ZERO),
@@ -180,6 +231,12 @@ impl Lab {
             let repository = self.repository(&format!("claims-{}", pause.as_millis()))?;
             seed::fill_ready(&private(&repository), 1_000).map_err(io::Error::other)?;
             let (bare, _) = storm(pause, |_| command("/bin/true"));
+            let (git, _) = storm(pause, |_| {
+                let mut git = command("git");
+                git.args(["rev-parse", "--git-dir"])
+                    .current_dir(&repository);
+                git
+            });
             let (costs, nothing_left) = storm(pause, |worker| {
                 let session = format!("worker-{worker}");
                 self.weald(
@@ -207,8 +264,9 @@ impl Lab {
             ));
             let times = wall(&costs).as_secs_f64() / wall(&bare).as_secs_f64();
             say(&format!(
-                "  /bin/true in its place: median {:.1} ms, so {times:.1}x a bare start",
-                ms(wall(&bare))
+                "  /bin/true in its place: median {:.1} ms, so {times:.1}x a bare start; git rev-parse: {:.1} ms",
+                ms(wall(&bare)),
+                ms(wall(&git))
             ));
         }
         Ok(())
