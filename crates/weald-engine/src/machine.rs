@@ -178,7 +178,8 @@ fn place_of(pid: u32) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{pid}/cwd")).ok()
 }
 
-/// Whether a process belongs to a look of weald's: those end by themselves, and change nothing.
+/// Whether a process belongs to a look of weald's: those end by themselves, and change nothing. What this process began is
+/// one, too: whoever asks where processes stand begins nothing else, and one that begins or ends has no words to tell it.
 fn is_look(pid: u32) -> bool {
     let looks = |pid: &u32| {
         let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -187,7 +188,7 @@ fn is_look(pid: u32) -> bool {
     };
     let above = std::iter::successors(Some(pid), |pid| parent_of(*pid));
     let mut above = above.take(8);
-    above.any(|pid| looks(&pid))
+    above.any(|pid| pid == std::process::id() || looks(&pid))
 }
 
 /// How long ago a process began that is stopped; `None` for one that is not.

@@ -27,6 +27,19 @@ pub fn step_of(label: &str, child: u32) {
         let _ = std::fs::write(mark, label);
     }
     let _ = kill_process(process, signal);
+    while signal == Signal::STOP && is_to_stop() {
+        std::thread::yield_now();
+    }
+}
+
+/// Whether no thread has taken the signal to stop yet, which is for any of them: until one does, this one would go on.
+#[cfg(any(debug_assertions, feature = "failpoints"))]
+fn is_to_stop() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let pending = status.lines().find_map(|line| line.strip_prefix("ShdPnd:"));
+    let pending = pending.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    let stop = 1 << (rustix::process::Signal::STOP.as_raw() - 1);
+    pending.is_some_and(|mask| mask & stop != 0)
 }
 
 #[cfg(any(debug_assertions, feature = "failpoints"))]

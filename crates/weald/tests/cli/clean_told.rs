@@ -2,9 +2,11 @@
 
 use std::fs;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::clean::{abandoned, blockers, named, pair};
+use crate::trees_meanwhile::stands_still;
 use crate::trees_remove::{commit, git_in, grow, has_event, repository};
 
 #[test]
@@ -13,27 +15,15 @@ fn l2_one_that_fails_does_not_stop_the_rest() {
     let a = abandoned(&env, "a", "sealed");
     let b = abandoned(&env, "b", "sealed");
     let c = abandoned(&env, "c", "sealed");
-    let mark = env.root().join("mark");
     let mut command = env.weald_command(&["clean", "--apply", "--min-age", "0", "--json"]);
     command.env("WEALD_STEP", "stop:clean.begun");
-    command.env("WEALD_STEP_MARK", &mark);
     let clean = command.stdout(Stdio::piped()).spawn().unwrap();
-    let end = Instant::now() + Duration::from_secs(30);
-    while !mark.exists() {
-        assert!(Instant::now() < end, "it never came to take anything");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    stands_still(&clean);
     // Somebody comes before it takes them.
     fs::write(b.join("draft"), "mine").unwrap();
     git_in(&env, &b, &["add", "draft"]);
-    let pid = clean.id().to_string();
-    assert!(
-        env.command("kill")
-            .args(["-CONT", &pid])
-            .status()
-            .unwrap()
-            .success()
-    );
+    let pid = Pid::from_child(&clean);
+    kill_process(pid, Signal::CONT).unwrap();
     let answer = weald_testkit::Answer::of(clean.wait_with_output().unwrap());
     let removed = named(&answer.json(), "removed", "outcome");
     assert_eq!(removed, [pair("a", "trashed"), pair("c", "trashed")]);

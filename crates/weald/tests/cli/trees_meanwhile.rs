@@ -20,7 +20,8 @@ fn stopped(env: &TestEnv, args: &[&str], step: &str) -> Child {
     child
 }
 
-fn stands_still(child: &Child) {
+/// Waits until it stands still at its step.
+pub fn stands_still(child: &Child) {
     let pid = Pid::from_child(child);
     let (_, status) = waitpid(Some(pid), WaitOptions::UNTRACED).unwrap().unwrap();
     assert!(status.stopped(), "the step was not reached");
