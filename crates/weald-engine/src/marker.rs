@@ -8,8 +8,11 @@
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::Access;
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use weald_core::id::TreeId;
 use weald_core::tree::DirectoryIdentity;
@@ -252,6 +255,18 @@ pub(crate) fn unindex(state: &Path, tree: &Path) {
 pub(crate) fn forget(state: &Path, directory: &Path) {
     if let Some(file) = identity_file(state, directory) {
         let _ = fs::remove_file(file);
+    }
+}
+
+/// What weald keeps is its user's own. Who may not enter it can tell nothing about it, least of all that it is broken.
+pub(crate) fn refuse_foreign(repository: &Repository) -> Result<(), PlaceError> {
+    let path = repository.common_dir().join("weald");
+    match rustix::fs::access(&path, Access::READ_OK | Access::EXEC_OK) {
+        Err(Errno::ACCESS) => Err(PlaceError::ForeignState {
+            owner: path.symlink_metadata().map_or(0, |found| found.uid()),
+            path,
+        }),
+        _ => Ok(()),
     }
 }
 

@@ -32,6 +32,14 @@ pub enum PlaceError {
         /// Which.
         path: PathBuf,
     },
+    /// weald's own folder in the repository is one that this user may not enter.
+    #[error("{} can't be read: it belongs to user {owner}", .path.display())]
+    ForeignState {
+        /// Which.
+        path: PathBuf,
+        /// Whose.
+        owner: u32,
+    },
     /// A tree whose repository can't be confirmed; nothing of it is opened.
     #[error("{} is a tree of weald, but {why}", .tree.display())]
     LostTree {
@@ -57,17 +65,17 @@ impl Place {
             .map_err(|_| DiscoverError::NotARepository {
                 from: start.to_owned(),
             })?;
-        match marker::find(&start, state)? {
-            Found::Tree { main, tree } => {
-                Ok(Self::of(Repository::discover(&main, home)?, Some(tree)))
-            }
+        let (repository, tree) = match marker::find(&start, state)? {
+            Found::Tree { main, tree } => (Repository::discover(&main, home)?, Some(tree)),
             Found::Nothing => {
                 let repository = Repository::discover(&start, home)?;
                 marker::refuse_inner(&repository)?;
                 marker::refuse_links(&repository)?;
-                Ok(Self::of(repository, None))
+                (repository, None)
             }
-        }
+        };
+        marker::refuse_foreign(&repository)?;
+        Ok(Self::of(repository, tree))
     }
 
     /// The place of a repository that weald was used in and that can't be used now, for `doctor`. Nothing of it is trusted.

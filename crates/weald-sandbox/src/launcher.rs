@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use tempfile::TempDir;
+
 use crate::error::SandboxError;
 use crate::init::{self, INIT_ARGUMENT, Plan, Report};
 use crate::policy::{Level, Policy, Revealed};
@@ -70,13 +72,24 @@ pub struct Running {
     level: Option<Level>,
     /// The helper said that a signal ended the command.
     pub(crate) was_signalled: bool,
+    /// Its temporary files, where nothing private is in their place. They go when it has ended.
+    _tmp: Option<TempDir>,
 }
 
 /// Starts a run. When this returns without an error the command has been executed, inside.
 pub fn launch(policy: &Policy, invocation: Invocation) -> Result<Running, SandboxError> {
-    let policy = &resolved(policy)?;
-    let environment = environment_of(policy, &invocation)?;
-    start(Some(policy), environment, invocation)
+    let mut policy = resolved(policy)?;
+    let tmp = match (policy.level, &policy.tmp) {
+        (Level::Landlock, None) => Some(TempDir::with_prefix("weald-run-")?),
+        _ => None,
+    };
+    if let Some(tmp) = &tmp {
+        policy.tmp = Some(tmp.path().canonicalize()?);
+    }
+    let environment = environment_of(&policy, &invocation)?;
+    let mut running = start(Some(&policy), environment, invocation)?;
+    running._tmp = tmp;
+    Ok(running)
 }
 
 /// Starts a command without any confinement, because somebody asked for exactly that. It is ended with all that came
@@ -138,6 +151,7 @@ fn start(
         lifeline: Some(lifeline.into()),
         level,
         was_signalled: false,
+        _tmp: None,
     };
     if let Some(policy) = policy.filter(|policy| policy.level == Level::Full)
         && let Ok(Some(listener)) = sys::receive_descriptor(&listener)
@@ -390,6 +404,9 @@ fn command_of(invocation: &Invocation) -> Command {
     command
 }
 
+/// What says where temporary files go. Claude Code would make a folder in /tmp, which is not to be written at level landlock.
+const TEMPORARY: [&str; 2] = ["TMPDIR", "CLAUDE_CODE_TMPDIR"];
+
 /// The command's environment: what the caller gave, and where things are inside.
 fn environment_of(
     policy: &Policy,
@@ -398,11 +415,12 @@ fn environment_of(
     let mut all = invocation.environment.clone();
     all.extend(caches::prepare(policy)?);
     all.push(("WEALD_SANDBOX".into(), policy.level.as_str().into()));
-    match (policy.level, &policy.tmp) {
-        (Level::Landlock, Some(tmp)) => all.push(("TMPDIR".into(), tmp.into())),
-        (Level::Landlock, None) => {}
-        (Level::Full, _) => all.push(("TMPDIR".into(), "/tmp".into())),
-    }
+    let tmp = match (policy.level, &policy.tmp) {
+        (Level::Landlock, tmp) => tmp.as_deref(),
+        (Level::Full, _) => Some(Path::new("/tmp")),
+    };
+    let named = tmp.map(|tmp| TEMPORARY.map(|name| (name.into(), tmp.into())));
+    all.extend(named.into_iter().flatten());
     Ok(all)
 }
 

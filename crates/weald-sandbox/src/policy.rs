@@ -114,7 +114,8 @@ pub struct Policy {
     pub home: Option<PathBuf>,
     /// Where private layers of the package managers' caches lie; `None` gives it no caches to write.
     pub cache_layers: Option<PathBuf>,
-    /// Where temporary files go at level landlock: a private directory of the host's. Level full has its own /tmp.
+    /// Where temporary files go at level landlock: a private directory of the host's; `None` for one that goes with the run.
+    /// Level full has its own /tmp.
     pub tmp: Option<PathBuf>,
     /// How much it may use.
     pub limits: Limits,

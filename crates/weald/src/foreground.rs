@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use rustix::fs::{FileType, fstat};
 use weald_core::SignedDuration;
 use weald_sandbox::{
-    Budget, Ended, Invocation, Level, Policy, Running, launch, launch_unconfined, pass_on,
+    Budget, Ended, Invocation, Policy, Running, launch, launch_unconfined, pass_on,
 };
 
 use crate::context::Context;
@@ -41,20 +41,12 @@ pub struct Started {
     running: Running,
     bounded: Option<Bounded>,
     timeout: Option<SignedDuration>,
-    tmp: Option<tempfile::TempDir>,
 }
 
 impl Held {
     /// Starts it. When this returns without an error the command has been executed.
-    pub fn start(mut self, context: &Context<'_>) -> Result<Started, Failure> {
-        let tmp = match self.policy.as_ref().map(|policy| policy.level) {
-            Some(Level::Landlock) => Some(tempfile::TempDir::with_prefix("weald-run-")?),
-            _ => None,
-        };
+    pub fn start(self, context: &Context<'_>) -> Result<Started, Failure> {
         let is_held = self.policy.is_some();
-        if let Some(policy) = &mut self.policy {
-            policy.tmp = tmp.as_ref().map(|tmp| tmp.path().to_owned());
-        }
         let relayed = self.max_output.is_some()
             || (is_held && (must_relay(io::stdout())? || must_relay(io::stderr())?));
         let relay_input = is_held && must_relay(io::stdin())?;
@@ -85,7 +77,6 @@ impl Held {
             running,
             bounded,
             timeout: self.timeout,
-            tmp,
         })
     }
 }
@@ -98,7 +89,6 @@ impl Started {
         if let Some(bounded) = self.bounded {
             bounded.finish(context);
         }
-        drop(self.tmp);
         if ended == Ended::TimedOut {
             context
                 .ui

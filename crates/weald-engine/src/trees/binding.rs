@@ -3,7 +3,7 @@
 use weald_core::binding::{self, BindStart};
 use weald_core::id::TaskId;
 use weald_core::name::SessionName;
-use weald_core::store::Durability;
+use weald_core::store::{Durability, Read};
 use weald_core::task::Task;
 
 use super::{TreeError, Trees, called, require_task_record};
@@ -29,7 +29,7 @@ impl Trees<'_> {
             false => BindStart::Keep,
         };
         self.engine.change(self.actor(), Durability::Process, |tx| {
-            let mut task = require_task_record(tx, id)?;
+            let mut task = self.own_task(tx, id)?;
             if how.rebind {
                 if let Some(bound) = task.worktree.clone().filter(|bound| *bound != tree.name) {
                     let old = called(tx, &bound)?;
@@ -39,7 +39,7 @@ impl Trees<'_> {
                 }
                 let current = tx.tree_by_id(tree.id)?.unwrap_or_else(|| tree.clone());
                 if let Some(other) = current.task.clone().filter(|other| other != id) {
-                    let other = require_task_record(tx, &other)?;
+                    let other = self.own_task(tx, &other)?;
                     let (_, change) = binding::unbind(&other, Some(&current), tx.now())?;
                     tx.record(self.actor(), change)?;
                 }
@@ -54,7 +54,7 @@ impl Trees<'_> {
     /// Lets a task's tree go.
     pub fn unbind(&self, id: &TaskId) -> Result<Task, TreeError> {
         self.engine.change(self.actor(), Durability::Process, |tx| {
-            let task = require_task_record(tx, id)?;
+            let task = self.own_task(tx, id)?;
             let tree = match &task.worktree {
                 Some(name) => called(tx, name)?,
                 None => None,
@@ -63,5 +63,13 @@ impl Trees<'_> {
             tx.record(self.actor(), change)?;
             Ok(task)
         })
+    }
+
+    /// A task that the caller may change.
+    fn own_task(&self, tx: &(impl Read + ?Sized), id: &TaskId) -> Result<Task, TreeError> {
+        let task = require_task_record(tx, id)?;
+        let may = self.engine.role.may_change(self.actor(), &task, tx.now());
+        may.map_err(crate::tasks::TaskError::from)?;
+        Ok(task)
     }
 }

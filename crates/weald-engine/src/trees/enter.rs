@@ -74,6 +74,7 @@ impl Trees<'_> {
         name: Option<&str>,
         request: RemoveRequest,
     ) -> Result<Exited, TreeError> {
+        self.require_own(&self.named(name)?)?;
         let request = RemoveRequest {
             leaving: true,
             ..request

@@ -301,6 +301,7 @@ impl Trees<'_> {
         id: Option<u64>,
     ) -> Result<SnapshotRestored, TreeError> {
         let tree = self.named(name)?;
+        self.require_own(&tree)?;
         let site = self.site(&tree)?;
         self.require_idle(&tree)?;
         let wanted = self.require_snapshot(&tree, id)?;

@@ -25,6 +25,10 @@ impl From<PlaceError> for Failure {
                     "look at what put it there; then: rm {}",
                     path.display()
                 )),
+            PlaceError::ForeignState { .. } => Self::new("state_foreign", exit::REFUSED, message)
+                .hint(
+                    "work as that user, or in a clone of your own: what weald keeps is one user's",
+                ),
             PlaceError::LostTree { tree, main, .. } => {
                 let failure = Self::new("tree_lost", exit::REFUSED, message)
                     .details(json!({"tree": tree, "main": main}));

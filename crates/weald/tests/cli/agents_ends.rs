@@ -124,3 +124,23 @@ fn l15_a_run_that_took_snapshots_leaves_nothing_for_doctor() {
     let found = env.ok(&["doctor"])["findings"].to_string();
     assert!(!found.contains("leftover"), "{found}");
 }
+
+/// Agents, commands of the set-up and gates have a place for temporary files that goes with them.
+#[test]
+fn x4_temporary_files_have_a_place_at_every_level() {
+    let env = repository();
+    set(&env, "setup.commands", "mktemp > setup.log");
+    set(&env, "gate.command", "mktemp");
+    for (number, level) in ["full", "landlock"].into_iter().enumerate() {
+        set(&env, "sandbox.level", level);
+        env.ok(&["task", "add", level]);
+        let script = "mktemp > agent.told && cp setup.log setup.told";
+        let answer = work(&env, &(number + 1).to_string(), script);
+        assert_eq!(answer.code, 0, "{level}: {answer:#?}");
+        assert_eq!(answer.json()["landing"]["outcome"], "landed", "{answer:#?}");
+        for who in ["setup", "agent"] {
+            let made = fs::read_to_string(env.repo().join(format!("{who}.told"))).unwrap();
+            assert!(!fs::exists(made.trim()).unwrap(), "{level}, {who}: {made}");
+        }
+    }
+}

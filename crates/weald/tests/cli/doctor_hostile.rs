@@ -1,16 +1,17 @@
 //! Doctor and what somebody put in place of weald's own files: kept, told, never written through and never waited for.
 
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::Write;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use serde_json::json;
 use weald_testkit::Answer;
 
 use crate::doctor::{codes, the};
 use crate::doctor_poisoned::{Ward, ward};
+use crate::sandbox::{as_user, is_root, ordinary_home};
 use crate::trees_remove::{commit, git_in};
 
 /// Everything that was put aside, as text.
@@ -220,4 +221,33 @@ fn l15_no_link_in_weald_s_folder_is_written_through() {
     });
     assert_eq!(fs::read_to_string(&target).unwrap(), "mine\n");
     assert!(!absent.exists());
+}
+
+#[test]
+fn l15_what_another_user_keeps_is_not_called_broken() {
+    let Some(home) = ordinary_home("l15-user") else {
+        return;
+    };
+    let ward = ward();
+    let state = ward.env.repo().join(".git/weald");
+    fs::set_permissions(ward.env.root(), Permissions::from_mode(0o755)).unwrap();
+    if !is_root() {
+        fs::set_permissions(&state, Permissions::from_mode(0o000)).unwrap();
+    }
+    fs::write(home.join(".gitconfig"), "[safe]\n\tdirectory = *\n").unwrap();
+    for args in [vec!["doctor", "--fix"], vec!["list"], vec!["new", "x"]] {
+        let mut command = Command::new(home.join("weald"));
+        as_user(&mut command).args(["--json", "-C"]);
+        command.arg(ward.env.repo()).args(&args).env_clear();
+        command.env("PATH", "/usr/local/bin:/usr/bin:/bin");
+        let answer = Answer::of(command.env("HOME", &home).output().unwrap());
+        assert_eq!(
+            answer.error_code(),
+            "state_foreign",
+            "{args:?}: {answer:#?}"
+        );
+    }
+    fs::set_permissions(&state, Permissions::from_mode(0o700)).unwrap();
+    ward.env.ok(&["doctor"]);
+    let _ = fs::remove_dir_all(&home);
 }

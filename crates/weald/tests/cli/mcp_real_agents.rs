@@ -33,14 +33,8 @@ fn x12_real_agents_have_weald_s_tools_in_their_tree_and_a_call_arrives() {
         let level = ["--set", "sandbox.level=landlock"];
         let args = [&["work", &task, "--driver", name, "--no-land"], &level[..]].concat();
         let mut command = weald(&env, &model, &args);
-        assert!(
-            command
-                .stdin(Stdio::null())
-                .output()
-                .unwrap()
-                .status
-                .success()
-        );
+        let answer = Answer::of(command.stdin(Stdio::null()).output().unwrap());
+        assert_eq!(answer.code, 0, "{name}: {answer:#?}");
         let tools = model.requests(&format!("less of {name}"))[0].body["tools"].to_string();
         assert!(
             !tools.contains("message_send"),

@@ -39,6 +39,9 @@ fn p13_a_teammate_leaves_alone_what_another_session_holds() {
     let mut alice = server(&env, "teammate", "alice");
     let mut bob = server(&env, "teammate", "bob");
     let (tree, path) = claimed(&mut alice);
+    alice.call("task_create", json!({"subject": "nobody's"}));
+    env.ok(&["new", "lane"]);
+    env.ok(&["snapshot", "create", &tree]);
     let before = alice.call("task_get", json!({}))["task"].clone();
     for arguments in [
         json!({"subject": "hijacked"}),
@@ -72,12 +75,20 @@ fn p13_a_teammate_leaves_alone_what_another_session_holds() {
         vec!["rm", &tree, "--discard", "--force"],
         vec!["sync", &tree],
         vec!["lock", &tree],
+        vec!["snapshot", "restore", &tree],
+        vec!["task", "bind", "1", "lane"],
+        vec!["task", "bind", "2", &tree, "--rebind"],
+        vec!["task", "unbind", "1"],
         vec!["task", "cancel", "1"],
         vec!["task", "done", "1", "--token", "1"],
     ] {
         let answer = as_bob(&env, &args);
         assert_eq!(answer.error_code(), "not_yours", "{args:?}: {answer:#?}");
     }
+    let mut leaving = env.weald_command(&["--json", "exit", "--remove", "--discard"]);
+    leaving.env("WEALD_MCP", "teammate").current_dir(&path);
+    let answer = Answer::of(leaving.env("WEALD_SESSION", "bob").output().unwrap());
+    assert_eq!(answer.error_code(), "not_yours", "{answer:#?}");
     assert!(fs::exists(format!("{path}/half")).unwrap());
     // Looking is everybody's.
     bob.call("worktree_status", json!({"name": tree}));

@@ -103,9 +103,9 @@ fn place(context: &Context<'_>) -> Result<(Place, Vec<Finding>), Failure> {
         Err(error) => error,
     };
     let broken = match &error {
-        PlaceError::Discover(DiscoverError::ForeignOwner { .. }) | PlaceError::LostTree { .. } => {
-            None
-        }
+        PlaceError::Discover(DiscoverError::ForeignOwner { .. })
+        | PlaceError::ForeignState { .. }
+        | PlaceError::LostTree { .. } => None,
         _ => Place::find_broken(context.directory()),
     };
     match (broken, &error) {

@@ -12,10 +12,8 @@ use crate::errors::Failure;
 pub(super) fn sandbox(context: &Context<'_>) -> Result<Finding, Failure> {
     let works = |level: Level| -> Result<bool, Failure> {
         let directory = tempfile::TempDir::with_prefix("weald-doctor-")?;
-        let tmp = tempfile::TempDir::with_prefix("weald-doctor-")?;
         let mut policy = Policy::new(directory.path());
         policy.level = level;
-        policy.tmp = (level == Level::Landlock).then(|| tmp.path().to_owned());
         let invocation = Invocation {
             helper: context.helper()?,
             command: vec!["/bin/true".into()],

@@ -46,7 +46,7 @@ pub fn place_of(context: &Context<'_>, directory: &Path) -> Result<Option<Place>
     let (home, state) = (context.environment.home(), context.environment.state());
     match Place::find(directory, home.as_deref(), state.as_deref()) {
         Ok(place) => Ok(Some(place).filter(|place| place.private().join(DATABASE_FILE).exists())),
-        Err(PlaceError::Discover(_)) => Ok(None),
+        Err(PlaceError::Discover(_) | PlaceError::ForeignState { .. }) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }
