@@ -256,12 +256,23 @@ mod tests {
     fn l13_one_that_stood_there_and_ended_is_nobody() {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path().canonicalize().unwrap();
-        let mut sleep = std::process::Command::new("sleep");
-        let mut child = sleep.arg("60").current_dir(&folder).spawn().unwrap();
+        // What this process began is its own look.
+        let mut own = std::process::Command::new("sleep");
+        let mut own = own.arg("60").current_dir(&folder).spawn().unwrap();
+        assert_eq!(Places::now().within(&folder), None);
+        own.kill().unwrap();
+        own.wait().unwrap();
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", "sleep 60 > /dev/null & echo $!"]);
+        let said = shell.current_dir(&folder).output().unwrap().stdout;
+        let pid: u32 = String::from_utf8(said).unwrap().trim().parse().unwrap();
         let places = Places::now();
-        assert_eq!(places.within(&folder), Some(child.id()));
-        child.kill().unwrap();
-        child.wait().unwrap();
+        assert_eq!(places.within(&folder), Some(pid));
+        let process = Pid::from_raw(pid.cast_signed()).unwrap();
+        rustix::process::kill_process(process, rustix::process::Signal::KILL).unwrap();
+        while place_of(pid).is_some() {
+            std::thread::yield_now();
+        }
         assert_eq!(places.within(&folder), None);
     }
 

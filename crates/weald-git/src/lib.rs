@@ -58,7 +58,7 @@ pub use refs::{
 pub use registration::{NewRegistration, Registration, Registrations};
 pub use registration_faults::EntryFault;
 pub use repository::{Blob, DiscoverError, Repository};
-pub use steps::{step, step_of};
+pub use steps::{beside_steps, step, step_of};
 pub use vault::{Vault, VaultError};
 pub use vault_faults::{VaultFault, set_aside};
 pub use vault_lock::Keeper;

@@ -23,6 +23,8 @@ pub fn step_of(label: &str, child: u32) {
         (Some(("killchild", at)), Some(child)) if at == label => (child, Signal::KILL),
         _ => return,
     };
+    // Who is stopped in the middle of a change keeps everybody else from changing anything.
+    let _between = (signal == Signal::STOP).then(|| CHANGES.write());
     if let Some(mark) = switch("WEALD_STEP_MARK") {
         let _ = std::fs::write(mark, label);
     }
@@ -30,6 +32,17 @@ pub fn step_of(label: &str, child: u32) {
     while signal == Signal::STOP && is_to_stop() {
         std::thread::yield_now();
     }
+}
+
+/// Held while another thread than that of the steps changes something.
+#[cfg(any(debug_assertions, feature = "failpoints"))]
+static CHANGES: std::sync::RwLock<()> = std::sync::RwLock::new(());
+
+/// Changes something beside the thread of the steps: no step stops the process in the middle of it.
+pub fn beside_steps<T>(change: impl FnOnce() -> T) -> T {
+    #[cfg(any(debug_assertions, feature = "failpoints"))]
+    let _changing = CHANGES.read();
+    change()
 }
 
 /// Whether no thread has taken the signal to stop yet, which is for any of them: until one does, this one would go on.

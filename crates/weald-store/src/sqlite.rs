@@ -210,11 +210,12 @@ impl Store for SqliteStore {
     fn wait(&self, after: Seq, timeout: Duration) -> Result<Seq> {
         let deadline = Instant::now() + timeout;
         loop {
+            // First, so that what is written behind it is seen as a change.
+            let version = data_version(&self.lock())?;
             let last = rows::last_seq(&self.lock())?;
             if last > after || Instant::now() >= deadline {
                 return Ok(last);
             }
-            let version = data_version(&self.lock())?;
             while data_version(&self.lock())? == version && Instant::now() < deadline {
                 thread::sleep(POLL.min(deadline.saturating_duration_since(Instant::now())));
             }

@@ -18,7 +18,12 @@ impl TestEnv {
     pub fn agent(&self, steps: &[&str]) -> Vec<String> {
         let script = self.home().join("agent.sh");
         if fs::read_to_string(&script).ok().as_deref() != Some(SCRIPT) {
-            fs::write(&script, SCRIPT).expect("the home can be written");
+            // Renamed, so that no agent that starts meanwhile reads half of it.
+            let beside = self
+                .home()
+                .join(format!("agent-{:?}.sh", thread::current().id()));
+            fs::write(&beside, SCRIPT).expect("the home can be written");
+            fs::rename(&beside, &script).expect("the home can be written");
         }
         let words = ["sh", script.to_str().expect("a plain path")];
         let all = words.iter().chain(steps);

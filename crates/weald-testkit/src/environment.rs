@@ -65,6 +65,8 @@ impl TestEnv {
         let env = Self::without_repository(binary);
         std::fs::create_dir(env.repo()).expect("the repository's folder");
         env.git(&["init", "-q", "-b", "main"]);
+        // It would look after a commit, in the background, and stand in the checkout for a moment.
+        env.git(&["config", "maintenance.auto", "false"]);
         env.git(&["commit", "-q", "--allow-empty", "-m", "first"]);
         env
     }
@@ -151,7 +153,7 @@ impl TestEnv {
     #[track_caller]
     pub fn weald_alone(&self, args: &[&str]) -> Answer {
         let place = TempDir::with_prefix("weald-alone-").expect("a temporary folder");
-        let script = "at=$1; shift; ( \"$@\" > \"$at/out\" 2> \"$at/err\"; echo $? > \"$at/rc.new\"; mv \"$at/rc.new\" \"$at/rc\" ) & exit 0";
+        let script = "at=$1; shift; ( while kill -0 $$ 2>/dev/null; do sleep 0.002; done; \"$@\" > \"$at/out\" 2> \"$at/err\"; echo $? > \"$at/rc.new\"; mv \"$at/rc.new\" \"$at/rc\" ) & exit 0";
         let mut start = self.command("sh");
         start.args(["-c", script, "sh"]).arg(place.path());
         start.arg(&self.binary).args(args);

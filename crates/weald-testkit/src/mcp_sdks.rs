@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use crate::real_agents::{quiet, wait};
+use crate::real_agents::{once_in_a_while, quiet, wait};
 
 const PYTHON: &[&str] = &["mcp==2.3.0"];
 const TYPESCRIPT: &[&str] = &[
@@ -17,7 +17,7 @@ const TYPESCRIPT: &[&str] = &[
 ];
 
 /// How long one step of an installation may take.
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_secs(70);
 
 /// An SDK, ready to run scripts.
 pub struct McpSdk {
@@ -78,9 +78,11 @@ fn installed(
     let place = folder.join(format!("{name}-{}", packages.join("+").replace('/', "-")));
     let whole = place.join("whole");
     if !whole.exists() {
-        let _ = fs::remove_dir_all(&place);
-        install(&place)?;
-        fs::write(&whole, "").map_err(at)?;
+        once_in_a_while(&folder.join(format!("{name}.failed")), || {
+            let _ = fs::remove_dir_all(&place);
+            install(&place)?;
+            fs::write(&whole, "").map_err(at)
+        })?;
     }
     Ok(place)
 }

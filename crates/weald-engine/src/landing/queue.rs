@@ -14,7 +14,7 @@ use weald_core::landing::{self, Landing, LandingInput};
 use weald_core::queue::{self, Queue, QueueInput, QueuePause, QueueRefusal};
 use weald_core::session::{ProcessIdentity, ProcessState, ProcessTable};
 use weald_core::store::{Durability, Write};
-use weald_git::Commit;
+use weald_git::{Commit, beside_steps};
 
 use super::LandError;
 use super::moving::FENCE;
@@ -183,8 +183,9 @@ impl Trees<'_> {
         let pause = Duration::try_from(ttl).unwrap_or_default() / 3;
         scope.spawn(move || {
             while receiver.recv_timeout(pause) == Err(mpsc::RecvTimeoutError::Timeout) {
-                let renewed =
-                    self.change_queue(Durability::Process, |_| QueueInput::Renew { token, ttl });
+                let renew =
+                    || self.change_queue(Durability::Process, |_| QueueInput::Renew { token, ttl });
+                let renewed = beside_steps(renew);
                 if let Err(LandError::Queue(QueueRefusal::Stale { .. })) = renewed {
                     lost.store(true, Ordering::Release);
                     return;

@@ -181,12 +181,12 @@ mod tests {
         let mut lines = Lines::new(ours).unwrap();
         let started = Instant::now();
         assert_eq!(lines.read(5, Duration::from_millis(50), &watch), Line::End);
-        assert!(started.elapsed() < Duration::from_secs(2));
+        assert!(started.elapsed() < Duration::from_secs(30));
         thread::scope(|scope| {
             scope.spawn(move || drop(end));
             assert_eq!(lines.read(5, Duration::from_secs(60), &watch), Line::End);
             assert!(!watch.pause(Duration::from_secs(60)));
         });
-        assert!(started.elapsed() < Duration::from_secs(5));
+        assert!(started.elapsed() < Duration::from_secs(30));
     }
 }

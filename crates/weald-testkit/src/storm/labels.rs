@@ -276,7 +276,7 @@ impl Round<'_> {
         let added = env.ok(&["task", "add", self.name]);
         let id = added["task"]["id"].to_string().replace('"', "");
         let step = format!("write {file} once");
-        let words = env.agent(&[&format!("[ -e {file} ] || {step}"), "commit work"]);
+        let words = env.agent(&[&format!("[ -s {file} ] || {step}"), "commit work"]);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         self.cut(&[&["work", &id, "--"], words.as_slice()].concat());
         self.heal();

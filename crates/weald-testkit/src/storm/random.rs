@@ -260,7 +260,7 @@ fn words(args: &[&str]) -> Vec<String> {
 
 /// The words that have an agent write its file, whoever did part of it before.
 fn work(world: &World, command: &str, id: &str) -> Vec<String> {
-    let step = format!("[ -e agent-{id} ] || write agent-{id} once");
+    let step = format!("[ -s agent-{id} ] || write agent-{id} once");
     let agent = world
         .env()
         .agent(&["rm -f .git/index.lock", &step, "commit done"]);

@@ -56,6 +56,8 @@ pub fn follow(
         }
         if let Some(signal) = interrupted().filter(|_| !is_asked) {
             is_asked = true;
+            // As it is now: it may have come to its end since it was looked at.
+            let agent = ground.engine.agent(id)?;
             if agent.status == AgentStatus::Finishing {
                 let lands = if agent.goal == Goal::Land {
                     " and lands"

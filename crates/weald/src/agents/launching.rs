@@ -153,13 +153,15 @@ fn supervise(context: &Context<'_>, ground: &Ground, agent: &Agent) -> Result<()
     let mut child = spawn(context, ground, agent, &folder)?;
     let deadline = Instant::now() + PATIENCE;
     loop {
+        // Asked first: one that was there and is done already said so before it ended.
+        let ended = child.try_wait()?;
         let current = ground.engine.agent(agent.id)?;
         if current.supervised {
             // A worker lives on, and leaves no dead children about.
             std::thread::spawn(move || child.wait());
             return Ok(());
         }
-        if let Some(status) = child.try_wait()? {
+        if let Some(status) = ended {
             let said = std::fs::read_to_string(folder.join(SUPERVISOR_LOG)).unwrap_or_default();
             let said = said.trim().lines().last().unwrap_or_default().to_owned();
             return Err(Failure::new(

@@ -9,6 +9,7 @@ use weald_core::landing::{Landing, LandingStatus};
 use weald_core::task_rules::TaskInput;
 use weald_engine::agents::drivers::driver_for;
 use weald_engine::{CommitScope, LandRequest, Watched};
+use weald_git::beside_steps;
 use weald_server::broker::Authority;
 
 use super::reporting::{Ending, write_down};
@@ -66,7 +67,9 @@ fn holding<T>(ground: &Ground, agent: &Agent, work: impl FnOnce() -> T) -> T {
         scope.spawn(move || {
             while rest.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
                 // Who lost it, or has completed it, is told by what follows.
-                let _ = engine.renew(Some(&agent.session), &agent.task, Some(agent.token), None);
+                let session = Some(&agent.session);
+                let renew = || engine.renew(session, &agent.task, Some(agent.token), None);
+                let _ = beside_steps(renew);
             }
         });
         let done = work();

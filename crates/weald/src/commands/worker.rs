@@ -143,12 +143,12 @@ impl Shift<'_> {
                         return Ok(interrupted().map_or(exit::DONE, |signal| 128 + signal));
                     }
                 }
-                None if idle_since.elapsed() >= limit => return Ok(exit::DONE),
                 None if !waits => {
                     waits = true;
                     let note = format!("{}: waits for work", self.name);
                     self.context.ui.note(&note);
                 }
+                None if idle_since.elapsed() >= limit => return Ok(exit::DONE),
                 None => self.rest(poll.min(limit.saturating_sub(idle_since.elapsed())))?,
             }
         }

@@ -50,11 +50,15 @@ fn s14_silence_is_told_twice_then_the_agent_is_stalled_and_goes_on() {
         view["stalled"].as_str().unwrap().contains("made"),
         "{view:#}"
     );
-    let inbox = env.ok(&["msg", "inbox", "--session", "boss"]);
-    let texts = inbox["messages"].as_array().unwrap().iter();
-    let texts: Vec<_> = texts
-        .filter_map(|message| message["text"].as_str())
-        .collect();
+    let texts = || -> Vec<String> {
+        let inbox = env.ok(&["msg", "inbox", "--session", "boss"]);
+        let texts = inbox["messages"].as_array().unwrap().iter();
+        let texts = texts.filter_map(|message| message["text"].as_str());
+        texts.map(str::to_owned).collect()
+    };
+    // It is told right after it is recorded.
+    until("three messages", || texts().len() >= 3);
+    let texts = texts();
     assert_eq!(texts.len(), 3, "{texts:#?}");
     assert!(
         texts[2].contains("stalled") && texts[2].contains("made |"),
@@ -69,8 +73,10 @@ fn s14_silence_is_told_twice_then_the_agent_is_stalled_and_goes_on() {
     // It was not ended: a word from it, and it is at work again.
     let path = view["path"].as_str().unwrap();
     std::fs::write(format!("{path}/go"), "").unwrap();
-    until("it is awake", || pulse(&env, &id)["state"] == "running");
-    assert_eq!(pulse(&env, &id)["told"], 0);
+    until("it is awake", || {
+        let view = pulse(&env, &id);
+        view["state"] == "running" && view["told"] == 0
+    });
     std::fs::write(format!("{path}/end"), "").unwrap();
     assert_eq!(
         env.ok(&["agent", "wait", &id])["agents"][0]["condition"],

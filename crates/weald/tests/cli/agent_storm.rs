@@ -25,7 +25,7 @@ use crate::trees_remove::repository;
 /// have been done by an agent before.
 const STEPS: [&str; 6] = [
     "rm -f .git/index.lock",
-    "[ -e f-$WEALD_TASK ] || write f-$WEALD_TASK \"work of $WEALD_TASK\"",
+    "[ -s f-$WEALD_TASK ] || write f-$WEALD_TASK \"work of $WEALD_TASK\"",
     "sleep 0.2",
     "commit \"$WEALD_TASK\"",
     "sed -i \"s/^open $WEALD_TASK$/done $WEALD_TASK/\" shared && wrote shared",
@@ -154,7 +154,7 @@ impl Storm {
             scope.spawn(|| self.disturb());
             // Until every worker went home, also those that came back.
             let deadline =
-                Instant::now() + Duration::from_secs(if full_scale() { 900 } else { 90 });
+                Instant::now() + Duration::from_secs(if full_scale() { 900 } else { 180 });
             loop {
                 let mut running = self.running.lock().unwrap();
                 running.retain(|_, child| child.try_wait().unwrap().is_none());

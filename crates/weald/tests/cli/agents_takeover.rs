@@ -1,8 +1,6 @@
 //! A holder that does not answer any more: whoever takes its task over ends it first, or works elsewhere.
 
 use std::fs;
-use std::thread;
-use std::time::Duration;
 
 use rustix::process::Signal;
 use weald_core::agent::{Agent, AgentStatus, Outcome};
@@ -49,19 +47,29 @@ fn next(env: &TestEnv, by: &[&str]) -> Answer {
     Answer::of(work(env, &args, &NEXT).output().unwrap())
 }
 
+/// Stops processes while none of them changes a record: one that is stopped in the middle of it would hold up everybody.
+fn stop(env: &TestEnv, pids: &[u32]) {
+    let turn = fs::File::open(env.private().join("write.lock")).unwrap();
+    turn.lock().unwrap();
+    pids.iter().for_each(|pid| signal(*pid, Signal::STOP));
+    until("they stand still", || {
+        let threads = |pid: &u32| fs::read_dir(format!("/proc/{pid}/task"));
+        let all = pids.iter().filter_map(|pid| threads(pid).ok()).flatten();
+        all.flatten().all(|thread| {
+            let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+            let state = stat.rsplit(") ").next().unwrap_or_default();
+            state.is_empty() || state.starts_with(['T', 't', 'Z', 'X'])
+        })
+    });
+}
+
 /// What is stopped of the holder.
-fn stop(env: &TestEnv, what: &str, holder: &Agent) {
+fn stop_part(env: &TestEnv, what: &str, holder: &Agent) {
     match what {
-        "supervisor" => signal(supervisor(holder), Signal::STOP),
-        "agent and supervisor" => {
-            signal(supervisor(holder), Signal::STOP);
-            signal(keeper(holder), Signal::STOP);
-        }
+        "supervisor" => stop(env, &[supervisor(holder)]),
+        "agent and supervisor" => stop(env, &[supervisor(holder), keeper(holder)]),
         // Each of them, so that nobody notices what happens to another.
-        "everything" => env
-            .processes()
-            .into_iter()
-            .for_each(|pid| signal(pid, Signal::STOP)),
+        "everything" => stop(env, &env.processes()),
         _ => unreachable!(),
     }
 }
@@ -76,7 +84,7 @@ fn t14_a_stopped_holder_is_ended_before_the_next_one_begins() {
         ] {
             let env = repository();
             let first = holder(&env);
-            stop(&env, what, &first);
+            stop_part(&env, what, &first);
             until_expired(&env);
             let done = next(&env, by);
             assert_eq!(done.code, 0, "{what} {by:?}: {done:#?}");
@@ -118,20 +126,23 @@ fn t14_a_holder_that_renews_is_not_taken_over_and_goes_on() {
     let wait = format!("until [ -e {} ]; do sleep 0.02; done", go.display());
     let first = started(
         &env,
-        &[&["1"], &SHORT[..]].concat(),
+        // Long enough for a machine that is busy.
+        &["1", "--set", "lease.ttl=4s"],
         &["say works", &wait, "write a one"],
         "works",
     );
     // Its command alone is stopped: its supervisor answers for it.
     signal(keeper(&first), Signal::STOP);
-    thread::sleep(Duration::from_millis(1500));
+    let held_until = || env.ok(&["task", "show", "1"])["task"]["lease"]["expires_at"].clone();
+    let before = held_until();
+    until("it is renewed", || held_until() != before);
     let refused = next(&env, &["work", "1"]);
     assert_eq!(refused.code, 5, "{refused:#?}");
     let idle = next(&env, &["worker", "--idle-timeout", "100ms"]);
     assert_eq!((idle.code, idle.stdout.as_str()), (0, ""), "{idle:#?}");
     signal(keeper(&first), Signal::CONT);
     // One whose lease ran out, but that nobody followed, may go on, too.
-    signal(supervisor(&first), Signal::STOP);
+    stop(&env, &[supervisor(&first)]);
     until_expired(&env);
     signal(supervisor(&first), Signal::CONT);
     fs::write(&go, "").unwrap();
@@ -160,7 +171,7 @@ fn t14_where_the_holder_is_unknown_the_work_goes_on_in_a_new_tree() {
     let first = started(&env, &[&["1"], &SHORT[..]].concat(), &steps, "works");
     // What was taken in last is what the next one begins with.
     env.ok(&["status", "fix-it"]);
-    signal(supervisor(&first), Signal::STOP);
+    stop(&env, &[supervisor(&first)]);
     until_expired(&env);
     as_of_another_host(&env);
     let args = [&["work", "1"], &SHORT[..], &["--json"]].concat();
@@ -195,7 +206,7 @@ fn t14_a_late_holder_can_neither_land_nor_complete() {
         "works",
     );
     // Somebody takes the claim, not the tree, while the holder is stopped.
-    signal(supervisor(&first), Signal::STOP);
+    stop(&env, &[supervisor(&first)]);
     until_expired(&env);
     env.ok(&["task", "claim", "1", "--session", "bob"]);
     fs::write(&go, "").unwrap();

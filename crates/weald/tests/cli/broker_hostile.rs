@@ -159,7 +159,7 @@ many = []
 for _ in range(200):
     try: many.append(connect())
     except OSError: break
-full = code(line(many[-1]))
+full = code(line(many[30]))
 for s in many + slow + silent: s.close()
 last = None
 for _ in range(20):
@@ -194,7 +194,7 @@ fn x12_a_flood_holds_nobody_up() {
     let script = r#"
 import threading
 print('on', flush=True)
-end, counts = time.time() + 4, {'ok': 0}
+end, counts = time.time() + 8, {'ok': 0}
 def flood(op, words):
     while time.time() < end:
         try:
@@ -241,7 +241,7 @@ print(json.dumps(counts))
     out.read_to_string(&mut rest).unwrap();
     assert!(child.wait().unwrap().success(), "{rest}");
     let grown = size() - before;
-    assert!(slowest < Duration::from_secs(4), "a call took {slowest:?}");
+    assert!(slowest < Duration::from_secs(8), "a call took {slowest:?}");
     // Two seconds at once are its share, and a quarter of the rest; without a bound it would be all of it.
     assert!(used < took * 0.75, "{used} of {took} seconds: {rest}");
     assert!(grown < 3 << 20, "the journal grew by {grown} bytes: {rest}");

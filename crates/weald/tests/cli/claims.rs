@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
-use serde_json::Value;
+use serde_json::{Value, json};
 use weald_testkit::{TestEnv, full_scale};
 
 use crate::env;
@@ -116,6 +116,37 @@ fn signal(worker: &Child, signal: Signal) {
     kill_process_group(Pid::from_child(worker), signal).unwrap();
 }
 
+/// Stops a worker that holds a task and is not in the middle of a change, which would hold up all others.
+fn catch(env: &TestEnv, workers: &[Child], number: usize) {
+    let log = env.root().join(format!("worker-{number}.log"));
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let holds = || {
+        let text = fs::read_to_string(&log).unwrap();
+        let words: Vec<_> = text.lines().next_back().unwrap_or("").split(' ').collect();
+        let &["claimed", task, token] = &words[..] else {
+            return false;
+        };
+        let token: u64 = token.parse().unwrap();
+        let shown = env.ok(&["task", "show", task])["task"].clone();
+        let turn = fs::File::open(env.private().join("write.lock")).unwrap();
+        let is_free = (0..20).any(|_| {
+            thread::sleep(Duration::from_millis(2));
+            turn.try_lock().is_ok()
+        });
+        let is_held = shown["status"] == "in_progress" && shown["token"] == json!(token);
+        is_held && is_free
+    };
+    loop {
+        signal(&workers[number], Signal::STOP);
+        if holds() {
+            return;
+        }
+        signal(&workers[number], Signal::CONT);
+        assert!(Instant::now() < deadline, "worker {number} never holds one");
+        thread::sleep(Duration::from_millis(3));
+    }
+}
+
 fn completed(env: &TestEnv) -> u64 {
     env.ok(&["task", "list", "--status", "completed", "--limit", "1"])["total"]
         .as_u64()
@@ -134,8 +165,9 @@ fn t7_killed_and_stopped_workers_complete_nothing_with_an_old_token() {
     // Spread over the run: one is killed, one is stopped, again and again.
     for victim in 0..fifth {
         thread::sleep(Duration::from_millis(60));
+        catch(&env, &workers, victim);
         signal(&workers[victim], Signal::KILL);
-        signal(&workers[fifth + victim], Signal::STOP);
+        catch(&env, &workers, fifth + victim);
     }
     thread::sleep(Duration::from_millis(1_500));
     for stopped in &workers[fifth..2 * fifth] {

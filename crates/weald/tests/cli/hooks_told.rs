@@ -17,7 +17,7 @@ use crate::trees_remove::{commit, git_in, grow, repository};
 const SESSION: &str = "claude-7";
 
 /// How long what goes on in the background may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 fn told(answer: &Answer) -> String {
     assert_eq!(answer.code, 0, "{answer:#?}");
@@ -231,9 +231,10 @@ fn a_stop_answers_first_and_the_work_is_kept_behind_it() {
         thread::sleep(Duration::from_millis(20));
     }
     assert_eq!(snapshots()[0]["reason"], "an agent stopped");
-    // Whoever comes after them waits for its turn, and finds nothing to keep.
+    // Whoever comes after them waits for its turn, and finds nothing to keep. Who waited for too long kept the same.
     assert_eq!(hook(&env, "stop", &input).code, 0);
-    assert_eq!(snapshots().as_array().unwrap().len(), 1);
+    let kept = snapshots().as_array().unwrap().clone();
+    assert!((1..=4).contains(&kept.len()), "{kept:#?}");
     let vault = env.repo().join(".git/weald/vault");
     git_in(&env, &vault, &["cat-file", "-e", &head]);
 }
@@ -404,7 +405,7 @@ fn a_stop_waits_neither_for_ever_nor_behind_another() {
     let mut first = env.weald_command(&keep).spawn().unwrap();
     let next = workshop.join("snapshot-1.next");
     let began = Instant::now();
-    let is_waited_for = || fs::File::open(&next).is_ok_and(|next| next.try_lock().is_err());
+    let is_waited_for = || fs::read_to_string(&next).is_ok_and(|text| text == "waits\n");
     while !is_waited_for() {
         assert!(began.elapsed() < PATIENCE, "nobody waits");
         thread::sleep(Duration::from_millis(10));

@@ -197,7 +197,7 @@ fn install_in_a_project_names_the_way_out_of_the_project() {
 /// Runs weald as nobody's child, with the binary in a folder of the search path.
 pub fn on_path(env: &TestEnv, args: &[&str]) -> serde_json::Value {
     let folder = bin(env);
-    let script = "PATH=\"$1:$PATH\"; at=$2; shift 2; ( weald --json \"$@\" > \"$at.new\" 2>&1; mv \"$at.new\" \"$at\" ) & exit 0";
+    let script = "PATH=\"$1:$PATH\"; at=$2; shift 2; ( while kill -0 $$ 2>/dev/null; do sleep 0.002; done; weald --json \"$@\" > \"$at.new\" 2>&1; mv \"$at.new\" \"$at\" ) & exit 0";
     let out = env.root().join("answer");
     let mut command = env.command("sh");
     command.args(["-c", script, "sh"]).arg(&folder).arg(&out);

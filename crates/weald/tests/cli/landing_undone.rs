@@ -2,13 +2,12 @@
 
 use std::fs;
 use std::process::Stdio;
-use std::thread;
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use weald_testkit::TestEnv;
 
 use crate::landing::{land, landed, rev};
+use crate::landing_gate::wait_until;
 use crate::trees_remove::{commit, git_in, grow, repository};
 
 fn has(env: &TestEnv, file: &str) -> bool {
@@ -131,12 +130,8 @@ fn a_pause_holds_back_what_is_being_tested() {
     let env = repository();
     let tree = grow(&env, "a", "sealed");
     commit(&env, &tree, "a", "a");
-    env.ok(&[
-        "config",
-        "set",
-        "gate.command",
-        "while [ ! -e /proc/self/none ]; do sleep 0.1; [ $((n=n+1)) -gt 20 ] && exit 0; done",
-    ]);
+    let gate = "until [ -e go.log ]; do sleep 0.05; done";
+    env.ok(&["config", "set", "gate.command", gate]);
     let before = rev(&env, "main");
     let mut command = env.weald_command(&["land", "a", "--json"]);
     let child = command
@@ -144,13 +139,13 @@ fn a_pause_holds_back_what_is_being_tested() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let deadline = Instant::now() + Duration::from_secs(60);
-    let status = || env.ok(&["queue"])["queue"][0]["status"].clone();
-    while status() != json!("testing") {
-        assert!(Instant::now() < deadline);
-        thread::sleep(Duration::from_millis(20));
-    }
+    let log = env.private().join("landings/1-1.log");
+    let begins = format!("$ {gate}");
+    wait_until(|| fs::read_to_string(&log).is_ok_and(|text| text.contains(&begins)));
+    assert_eq!(env.ok(&["queue"])["queue"][0]["status"], "testing");
     env.ok(&["queue", "pause"]);
+    let place = env.root().join("app.weald/.gate/1-1");
+    fs::write(place.join("go.log"), "").unwrap();
     let answer = child.wait_with_output().unwrap();
     let done: Value = serde_json::from_slice(&answer.stdout).unwrap();
     assert_eq!(done["landings"][0]["outcome"], "queued", "{done:#}");

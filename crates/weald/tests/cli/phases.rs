@@ -201,6 +201,8 @@ fn w9_after_a_kill_phases_go_on_behind_the_last_one_that_was_completed() {
             "echo $WEALD_ROLE >> order; test $WEALD_ROLE != build || test -e go || sleep 600";
         let mut child = begin(&env, &["phase", "1", "--", "sh", "-c", script]);
         wait_until(|| events(&env, "agent.started").len() == 2);
+        let order = env.root().join("app.weald/cut-short/order");
+        wait_until(|| fs::read_to_string(&order).is_ok_and(|order| order == "plan\nbuild\n"));
         child.kill().unwrap();
         child.wait().unwrap();
         let supervised = events(&env, "agent.supervised");

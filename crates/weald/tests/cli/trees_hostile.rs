@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use weald_testkit::TestEnv;
 
+use crate::landing_gate::wait_until;
 use crate::trees_sealed::{manifest, refs, repository, shell, tree, vault};
 use crate::trees_vectors::{ALONE, CONFIGURED, NESTED, REPLACED, USERS, Vector};
 
@@ -274,6 +275,8 @@ fn x6_an_agent_that_rewrites_its_git_in_a_loop() {
         .spawn()
         .unwrap();
     let mut agent = Agent(child);
+    let rounds = tree(&env, "a").join("rounds");
+    wait_until(|| rounds.exists());
     for round in 0..3 {
         for command in COMMANDS {
             host_command(&env, command, Duration::from_millis(500), "loop");

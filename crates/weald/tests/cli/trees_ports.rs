@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use weald_testkit::TestEnv;
 
+use crate::trees_crash::settle;
 use crate::trees_remove::{events, git_in, repository};
 
 /// Where leases lie.
@@ -191,6 +192,7 @@ fn k14_a_lease_of_a_killed_creation_is_free() {
         std::thread::sleep(Duration::from_micros(200 * round));
         child.kill().unwrap();
         child.wait().unwrap();
+        settle(&env);
         env.weald(&["doctor", "--fix"]);
         env.weald(&["rm", &name]);
         let next = format!("n{round}");
