@@ -178,17 +178,20 @@ fn place_of(pid: u32) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{pid}/cwd")).ok()
 }
 
-/// Whether a process belongs to a look of weald's: those end by themselves, and change nothing. What this process began is
-/// one, too: whoever asks where processes stand begins nothing else, and one that begins or ends has no words to tell it.
+/// Whether a process belongs to a look of weald's: those end by themselves, and change nothing. One that this process just
+/// began still has its words, and one that ends has none.
 fn is_look(pid: u32) -> bool {
-    let looks = |pid: &u32| {
-        let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let words_of = |pid: u32| fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let me = std::process::id();
+    let looks = |words: &[u8]| {
         let mut words = words.split(|byte| *byte == 0);
         words.any(|word| word == INSIDE_ARGUMENT.as_bytes())
     };
     let above = std::iter::successors(Some(pid), |pid| parent_of(*pid));
-    let mut above = above.take(8);
-    above.any(|pid| pid == std::process::id() || looks(&pid))
+    let above: Vec<_> = above.take(8).collect();
+    let words = words_of(pid);
+    let is_own = above.contains(&me) && (words.is_empty() || words == words_of(me));
+    is_own || above.iter().any(|pid| looks(&words_of(*pid)))
 }
 
 /// How long ago a process began that is stopped; `None` for one that is not.
@@ -256,23 +259,12 @@ mod tests {
     fn l13_one_that_stood_there_and_ended_is_nobody() {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path().canonicalize().unwrap();
-        // What this process began is its own look.
-        let mut own = std::process::Command::new("sleep");
-        let mut own = own.arg("60").current_dir(&folder).spawn().unwrap();
-        assert_eq!(Places::now().within(&folder), None);
-        own.kill().unwrap();
-        own.wait().unwrap();
-        let mut shell = std::process::Command::new("sh");
-        shell.args(["-c", "sleep 60 > /dev/null & echo $!"]);
-        let said = shell.current_dir(&folder).output().unwrap().stdout;
-        let pid: u32 = String::from_utf8(said).unwrap().trim().parse().unwrap();
+        let mut sleep = std::process::Command::new("sleep");
+        let mut child = sleep.arg("60").current_dir(&folder).spawn().unwrap();
         let places = Places::now();
-        assert_eq!(places.within(&folder), Some(pid));
-        let process = Pid::from_raw(pid.cast_signed()).unwrap();
-        rustix::process::kill_process(process, rustix::process::Signal::KILL).unwrap();
-        while place_of(pid).is_some() {
-            std::thread::yield_now();
-        }
+        assert_eq!(places.within(&folder), Some(child.id()));
+        child.kill().unwrap();
+        child.wait().unwrap();
         assert_eq!(places.within(&folder), None);
     }
 

@@ -258,14 +258,17 @@ pub(crate) fn forget(state: &Path, directory: &Path) {
     }
 }
 
-/// What weald keeps is its user's own. Who may not enter it can tell nothing about it, least of all that it is broken.
+/// What weald keeps is its user's own. Another one, who may not enter it, can tell nothing about it, least of all that it is
+/// broken.
 pub(crate) fn refuse_foreign(repository: &Repository) -> Result<(), PlaceError> {
     let path = repository.common_dir().join("weald");
-    match rustix::fs::access(&path, Access::READ_OK | Access::EXEC_OK) {
-        Err(Errno::ACCESS) => Err(PlaceError::ForeignState {
-            owner: path.symlink_metadata().map_or(0, |found| found.uid()),
-            path,
-        }),
+    let is_closed =
+        rustix::fs::access(&path, Access::READ_OK | Access::EXEC_OK) == Err(Errno::ACCESS);
+    let owner = path.symlink_metadata().map(|found| found.uid());
+    match owner {
+        Ok(owner) if is_closed && owner != rustix::process::geteuid().as_raw() => {
+            Err(PlaceError::ForeignState { path, owner })
+        }
         _ => Ok(()),
     }
 }

@@ -34,7 +34,7 @@ pub fn step_of(label: &str, child: u32) {
     }
 }
 
-/// Held while another thread than that of the steps changes something.
+/// Held while a renewal of a lease, beside the thread of the steps, changes something.
 #[cfg(any(debug_assertions, feature = "failpoints"))]
 static CHANGES: std::sync::RwLock<()> = std::sync::RwLock::new(());
 

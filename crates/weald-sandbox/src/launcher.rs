@@ -10,11 +10,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use tempfile::TempDir;
-
 use crate::error::SandboxError;
 use crate::init::{self, INIT_ARGUMENT, Plan, Report};
 use crate::policy::{Level, Policy, Revealed};
+use crate::temporary::Temporary;
 use crate::{caches, interrupts, sockets, sys};
 
 /// What to run.
@@ -64,6 +63,9 @@ impl Ended {
 /// How many milliseconds a run has to end by itself before its helper is killed.
 const GRACE: libc::c_int = 1_500;
 
+/// How many milliseconds the kernel has to end what was killed.
+const LAST_GRACE: libc::c_int = 10_000;
+
 /// A run that goes on. Dropping it ends everything in it.
 pub struct Running {
     child: Child,
@@ -73,18 +75,18 @@ pub struct Running {
     /// The helper said that a signal ended the command.
     pub(crate) was_signalled: bool,
     /// Its temporary files, where nothing private is in their place. They go when it has ended.
-    _tmp: Option<TempDir>,
+    _tmp: Option<Temporary>,
 }
 
 /// Starts a run. When this returns without an error the command has been executed, inside.
 pub fn launch(policy: &Policy, invocation: Invocation) -> Result<Running, SandboxError> {
     let mut policy = resolved(policy)?;
     let tmp = match (policy.level, &policy.tmp) {
-        (Level::Landlock, None) => Some(TempDir::with_prefix("weald-run-")?),
+        (Level::Landlock, None) => Some(Temporary::new(&policy)?),
         _ => None,
     };
     if let Some(tmp) = &tmp {
-        policy.tmp = Some(tmp.path().canonicalize()?);
+        policy.tmp = Some(tmp.path().to_owned());
     }
     let environment = environment_of(&policy, &invocation)?;
     let mut running = start(Some(&policy), environment, invocation)?;
@@ -247,7 +249,12 @@ impl Running {
             sys::poll(&[process.as_raw_fd()], GRACE).is_ok_and(|ready| ready[0])
         });
         if !ended && self.level == Some(Level::Full) {
+            let first = sys::open_process(self.keeper() as libc::pid_t);
             let _ = self.child.kill();
+            if let Ok(first) = first {
+                // Its end comes after that of all others in its namespace.
+                let _ = sys::poll(&[first.as_raw_fd()], LAST_GRACE);
+            }
         }
         self.child.wait().map(drop)
     }

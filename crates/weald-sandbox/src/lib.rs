@@ -5,7 +5,8 @@
 //! confine itself before it becomes the command. Whatever can't be enforced as asked is an error before anything runs.
 //!
 //! Code map: `launcher` is the outside; `init` the helper, with `namespaces`, `view` (mounts), `landlock`, `seccomp`;
-//! `interrupts` the signals for it; `orders` what everybody in a run is told; `sockets` the connections the launcher makes for the inside; `caches` the folders of package managers; `escape` the suite that tries to get out; `sys` the
+//! `interrupts` the signals for it; `orders` what everybody in a run is told; `sockets` the connections the launcher makes for the inside; `caches` the folders of package managers;
+//! `temporary` that of temporary files where there is no private /tmp; `escape` the suite that tries to get out; `sys` the
 //! system calls, and the only place with `unsafe`.
 
 mod caches;
@@ -22,6 +23,7 @@ mod policy;
 mod seccomp;
 mod sockets;
 mod sys;
+mod temporary;
 mod view;
 
 pub use caches::{CACHES, Cache};

@@ -35,7 +35,8 @@ impl Level {
                 "covert channels (timing, load)",
             ],
             Self::Landlock => &[
-                "reading files of the same user: masks need namespaces",
+                "reading files of the same user, temporary files of other runs too: masks need namespaces",
+                "filling the disk of its temporary files",
                 "chmod, chown, utimes, flags and extended attributes of files outside",
                 "locks and leases on files outside that can be read",
                 "seeing other processes in /proc",

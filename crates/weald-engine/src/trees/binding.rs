@@ -23,6 +23,7 @@ impl Trees<'_> {
     /// Binds a task and a tree.
     pub fn bind(&self, id: &TaskId, tree: &str, how: Binding) -> Result<Task, TreeError> {
         let tree = self.named(Some(tree))?;
+        self.require_own(&tree)?;
         let advances = how.start || how.owner.is_some() || self.config.switch("bind_advances");
         let start = match advances {
             true => BindStart::Start(how.owner.clone()),
@@ -66,7 +67,11 @@ impl Trees<'_> {
     }
 
     /// A task that the caller may change.
-    fn own_task(&self, tx: &(impl Read + ?Sized), id: &TaskId) -> Result<Task, TreeError> {
+    pub(super) fn own_task(
+        &self,
+        tx: &(impl Read + ?Sized),
+        id: &TaskId,
+    ) -> Result<Task, TreeError> {
         let task = require_task_record(tx, id)?;
         let may = self.engine.role.may_change(self.actor(), &task, tx.now());
         may.map_err(crate::tasks::TaskError::from)?;

@@ -382,7 +382,7 @@ impl Trees<'_> {
     /// How a task's tree was dealt with at the end, on both records.
     pub fn closeout(&self, id: &TaskId, action: &str, reason: &str) -> Result<(), TreeError> {
         self.engine.change(self.actor(), Durability::Process, |tx| {
-            let task = super::require_task_record(tx, id)?;
+            let task = self.own_task(tx, id)?;
             let closeout = weald_core::task::Closeout {
                 action: action.to_owned(),
                 reason: reason.to_owned(),

@@ -100,6 +100,7 @@ impl Trees<'_> {
     /// Sets a tree up again: what is missing is brought, what is there stays, the commands run.
     pub fn set_up_again(&self, name: Option<&str>) -> Result<Created, TreeError> {
         let tree = self.named(name)?;
+        self.require_own(&tree)?;
         self.site(&tree)?;
         self.require_idle(&tree)?;
         let (tree, note) = self.hold_ports(tree, None)?;

@@ -56,28 +56,28 @@ pub fn follow(
         }
         if let Some(signal) = interrupted().filter(|_| !is_asked) {
             is_asked = true;
-            // As it is now: it may have come to its end since it was looked at.
-            let agent = ground.engine.agent(id)?;
-            if agent.status == AgentStatus::Finishing {
-                let lands = if agent.goal == Goal::Land {
-                    " and lands"
-                } else {
-                    ""
-                };
-                context
-                    .ui
-                    .note(&format!("{id} is finishing{lands}; Ctrl-C again leaves it"));
-                continue;
-            }
-            context
-                .ui
-                .note(&format!("asking {id} to stop; what it wrote is kept"));
             let stop = Wanted::Stop {
                 why: format!("its terminal asked, by signal {signal}"),
                 release: true,
             };
-            // It may be over by now.
-            let _ = ground.engine.decide_agent(id, AgentInput::Want(stop));
+            // What is said is what it answers: it may have come to its end since it was looked at.
+            match ground.engine.decide_agent(id, AgentInput::Want(stop)) {
+                Ok(_) => context
+                    .ui
+                    .note(&format!("asking {id} to stop; what it wrote is kept")),
+                Err(_) if ground.engine.agent(id)?.status == AgentStatus::Finishing => {
+                    let lands = if agent.goal == Goal::Land {
+                        " and lands"
+                    } else {
+                        ""
+                    };
+                    context
+                        .ui
+                        .note(&format!("{id} is finishing{lands}; Ctrl-C again leaves it"));
+                }
+                Err(_) => {}
+            }
+            continue;
         }
         if ground.engine.is_orphaned(&agent) {
             ground.engine.reap_agents()?;

@@ -166,6 +166,8 @@ fn t7_killed_and_stopped_workers_complete_nothing_with_an_old_token() {
     for victim in 0..fifth {
         thread::sleep(Duration::from_millis(60));
         catch(&env, &workers, victim);
+        signal(&workers[victim], Signal::CONT);
+        thread::sleep(Duration::from_millis(victim as u64));
         signal(&workers[victim], Signal::KILL);
         catch(&env, &workers, fifth + victim);
     }

@@ -79,6 +79,10 @@ fn p13_a_teammate_leaves_alone_what_another_session_holds() {
         vec!["task", "bind", "1", "lane"],
         vec!["task", "bind", "2", &tree, "--rebind"],
         vec!["task", "unbind", "1"],
+        vec!["task", "bind", "2", "lane"],
+        vec!["task", "closeout", "1", "remove", "--reason", "x"],
+        vec!["task", "closeout", "1", "keep", "--reason", "x"],
+        vec!["setup", &tree],
         vec!["task", "cancel", "1"],
         vec!["task", "done", "1", "--token", "1"],
     ] {

@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use weald_testkit::{Answer, TestEnv};
 
-use crate::landing_gate::wait_until;
 use crate::trees_remove::{
     KINDS, commit, events, git_in, grow, has_event, repository, try_git, weald_in,
 };
@@ -72,7 +71,7 @@ fn w2_a_timeout_ends_the_whole_group() {
         let answer = env.weald(&["run", "a", "--timeout", "1s", "--", "sh", "-c", &script]);
         assert_eq!(answer.code, 124, "{answer:#?}");
         assert!(begun.elapsed() < Duration::from_secs(20));
-        wait_until(|| !is_running(length));
+        assert!(!is_running(length), "{kind}: a sleep is left");
         assert!(has_event(&env, "a", "tree.run.timeout"));
         assert_eq!(env.ok(&["show", "a"])["tree"]["runs"], json!(null));
     }

@@ -52,13 +52,13 @@ impl Explain {
                 .collect::<Vec<_>>()
         };
         let not_covered = policy.level.not_covered();
-        // Without namespaces there are neither private directories nor masks.
+        // Without namespaces nothing can be private but what is its own, and nothing masked.
         let (private, masked): (&[&str], &[PathBuf]) = match policy.level {
             Level::Full => (
                 &["/tmp", "/var/tmp", "/run", "/dev/shm", "/dev", "/proc"],
                 &policy.mask,
             ),
-            Level::Landlock => (&[], &[]),
+            Level::Landlock => (&["$TMPDIR"], &[]),
         };
         let sandbox = json!({
             "level": policy.level,

@@ -54,6 +54,7 @@ impl Closeout {
         match (self.action, tree) {
             (Action::Keep, Some(tree)) => drop(trees.keep(Some(tree))?),
             (Action::Remove, Some(tree)) => {
+                trees.require_own(&trees.named(Some(tree))?)?;
                 drop(trees.remove(Some(tree), &RemoveRequest::default())?)
             }
             (_, None) => {}
