@@ -19,6 +19,20 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, WaitId, WaitIdOptions};
 
+/// What to measure, of a table that is made on file systems of its own.
+#[derive(Debug, Clone, clap::Args)]
+pub struct TableOptions {
+    /// Little of everything, and figures that say little
+    #[arg(long)]
+    quick: bool,
+    /// Only rows whose name contains this
+    #[arg(long, value_name = "ROW")]
+    only: Option<String>,
+    /// Set by the command itself: mounts are nobody else's here
+    #[arg(long, hide = true)]
+    alone: bool,
+}
+
 /// Prints a line.
 pub fn say(text: &str) {
     // A closed pipe ends the report, not the measurement.

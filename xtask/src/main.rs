@@ -38,9 +38,9 @@ enum Bench {
     /// Trees: creating, listing, looking and removing them, against git and worktrunk
     Trees(xtask::bench::trees::Options),
     /// Landing: merging, importing, snapshots, and conflicts, against git
-    Landing(xtask::bench::landing::Options),
+    Landing(xtask::bench::TableOptions),
     /// Clean-up: a look at a thousand trees, and removing many, against git
-    Cleanup(xtask::bench::cleanup::Options),
+    Cleanup(xtask::bench::TableOptions),
     /// One worker of the measured claims; started by `control` itself
     #[command(hide = true)]
     ClaimWorker {
@@ -71,5 +71,15 @@ fn main() -> ExitCode {
             xtask::bench::say(&format!("error: {error}"));
             ExitCode::FAILURE
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn every_command_can_be_parsed() {
+        super::Cli::command().debug_assert();
     }
 }

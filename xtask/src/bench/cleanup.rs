@@ -13,21 +13,7 @@ use super::trees::ground::{Format, Ground};
 use super::trees::rivals::{Field, Made, Tools, run as run_command};
 use super::trees::table::{Goal, Row, Table};
 use super::trees::{middle, run_alone};
-use super::{release_binary, say};
-
-/// What to measure.
-#[derive(Debug, Clone, clap::Args)]
-pub struct Options {
-    /// Few and small trees: figures that say little
-    #[arg(long)]
-    quick: bool,
-    /// Only rows whose name contains this
-    #[arg(long, value_name = "ROW")]
-    only: Option<String>,
-    /// Set by the command itself: mounts are nobody else's here
-    #[arg(long, hide = true)]
-    alone: bool,
-}
+use super::{TableOptions, release_binary, say};
 
 /// How often a look is repeated.
 const LOOKS: usize = 5;
@@ -48,7 +34,7 @@ struct Scale {
 }
 
 /// Runs it all and prints the table.
-pub fn run_all(options: &Options) -> io::Result<()> {
+pub fn run_all(options: &TableOptions) -> io::Result<()> {
     if rustix::process::geteuid().is_root() && !options.alone {
         run_alone();
     }

@@ -19,24 +19,10 @@ use super::trees::ground::Ground;
 use super::trees::rivals::{Field, Made, Tools, git, run};
 use super::trees::table::{Goal, Row, Table};
 use super::trees::{Samples, middle, run_alone};
-use super::{ms, release_binary, say};
+use super::{TableOptions, ms, release_binary, say};
 
 /// How many files a branch changes.
 const CHANGED: usize = 6;
-
-/// What to measure.
-#[derive(Debug, Clone, clap::Args)]
-pub struct Options {
-    /// Small repositories and few rounds: less than a minute, and figures that say little
-    #[arg(long)]
-    quick: bool,
-    /// Only rows whose name contains this
-    #[arg(long, value_name = "ROW")]
-    only: Option<String>,
-    /// Set by the command itself: mounts are nobody else's here
-    #[arg(long, hide = true)]
-    alone: bool,
-}
 
 /// A repository's size, and what is expected there.
 struct Size {
@@ -68,7 +54,7 @@ const SIZES: [Size; 2] = [
 ];
 
 /// Runs it all and prints the table.
-pub fn run_all(options: &Options) -> io::Result<()> {
+pub fn run_all(options: &TableOptions) -> io::Result<()> {
     if rustix::process::geteuid().is_root() && !options.alone {
         run_alone();
     }

@@ -34,15 +34,8 @@ pub struct Options {
         default_value = "1k,10k,80k"
     )]
     files: Vec<String>,
-    /// Small repositories and few trees: less than a minute, and figures that say little
-    #[arg(long)]
-    quick: bool,
-    /// Only rows whose name contains this
-    #[arg(long, value_name = "ROW")]
-    only: Option<String>,
-    /// Set by the command itself: mounts are nobody else's here
-    #[arg(long, hide = true)]
-    alone: bool,
+    #[command(flatten)]
+    table: super::TableOptions,
 }
 
 /// A repository's size, and what is expected there.
@@ -105,7 +98,7 @@ pub struct Scale {
 /// Runs it all and prints the table.
 pub fn run(options: &Options) -> io::Result<()> {
     let mut sizes = sizes(&options.files)?;
-    if rustix::process::geteuid().is_root() && !options.alone {
+    if rustix::process::geteuid().is_root() && !options.table.alone {
         // With a mount namespace of its own nothing stays mounted, however this ends.
         run_alone();
     }
@@ -121,7 +114,7 @@ pub fn run(options: &Options) -> io::Result<()> {
         looked_at: 200,
         many: 1_000,
     };
-    if options.quick {
+    if options.table.quick {
         sizes.truncate(1);
         for size in &mut sizes {
             size.rounds = 3;
@@ -134,7 +127,7 @@ pub fn run(options: &Options) -> io::Result<()> {
             many: 40,
         };
     }
-    let mut table = Table::new(options.only.clone());
+    let mut table = Table::new(options.table.only.clone());
     for size in &sizes {
         let done = create::measure(&mut table, &tools, size);
         table.stage(done);

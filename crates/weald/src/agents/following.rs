@@ -10,7 +10,7 @@ use std::time::Duration;
 use weald_core::agent::{Agent, AgentId, AgentStatus, Goal, Wanted};
 use weald_core::agent_rules::AgentInput;
 use weald_engine::agents::drivers::{Driver, Observed, driver_for};
-use weald_engine::{LOG_FILE, agent_folder, open_own};
+use weald_engine::{AgentError, LOG_FILE, agent_folder, open_own};
 use weald_sandbox::interrupted;
 
 use crate::agents::launching::SUPERVISOR_LOG;
@@ -65,17 +65,18 @@ pub fn follow(
                 Ok(_) => context
                     .ui
                     .note(&format!("asking {id} to stop; what it wrote is kept")),
-                Err(_) if ground.engine.agent(id)?.status == AgentStatus::Finishing => {
-                    let lands = if agent.goal == Goal::Land {
-                        " and lands"
-                    } else {
-                        ""
+                Err(AgentError::Refused(_)) => {
+                    let lands = match agent.goal {
+                        Goal::Land => " and lands",
+                        _ => "",
                     };
-                    context
-                        .ui
-                        .note(&format!("{id} is finishing{lands}; Ctrl-C again leaves it"));
+                    if ground.engine.agent(id)?.status == AgentStatus::Finishing {
+                        context
+                            .ui
+                            .note(&format!("{id} is finishing{lands}; Ctrl-C again leaves it"));
+                    }
                 }
-                Err(_) => {}
+                Err(error) => return Err(error.into()),
             }
             continue;
         }
