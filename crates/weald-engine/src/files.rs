@@ -1,9 +1,10 @@
 //! Small files: read with a bound, replaced as a whole, edited under a lock.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// Opens a file of weald's own: a link in its place is not followed, and nothing but a regular file is waited for or written.
 pub fn open_own(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
@@ -156,6 +157,43 @@ fn replace_with(
     })
 }
 
+/// How long an edit may take that another one waits for.
+const EDIT_LIMIT: Duration = Duration::from_secs(20);
+
+/// Takes a lock, and waits no longer than `limit`: then the error names the process that holds it.
+pub(crate) fn lock_within(file: &File, limit: Duration) -> io::Result<()> {
+    let deadline = Instant::now() + limit;
+    let mut pause = Duration::from_micros(200);
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::Error(error)) => return Err(error),
+            Err(TryLockError::WouldBlock) if Instant::now() >= deadline => {
+                let message = format!("locked by {} for {limit:?}", holder_of(file));
+                return Err(io::Error::new(io::ErrorKind::WouldBlock, message));
+            }
+            Err(TryLockError::WouldBlock) => std::thread::sleep(pause),
+        }
+        pause = (pause * 2).min(Duration::from_millis(20));
+    }
+}
+
+/// The process that holds a lock on a file, in words.
+fn holder_of(file: &File) -> String {
+    let number = file.metadata().map(|found| found.ino()).unwrap_or(0);
+    let table = fs::read_to_string("/proc/locks").unwrap_or_default();
+    let held = table.lines().find_map(|line| {
+        let fields: Vec<_> = line.split_ascii_whitespace().collect();
+        let inode = fields.get(5)?.rsplit(':').next()?;
+        (fields[1] == "FLOCK" && inode.parse() == Ok(number)).then(|| fields[4].to_owned())
+    });
+    let Some(pid) = held else {
+        return "a process that can't be seen from here".to_owned();
+    };
+    let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    format!("process {pid} ({})", name.trim())
+}
+
 /// Runs `edit` while no other process edits `path`. Makes the directory, for nobody else to see, if there is none.
 pub fn edit_alone<T>(path: &Path, edit: impl FnOnce() -> T) -> io::Result<T> {
     let directory = path.parent().unwrap_or(Path::new("."));
@@ -166,7 +204,7 @@ pub fn edit_alone<T>(path: &Path, edit: impl FnOnce() -> T) -> io::Result<T> {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
     let lock = open_lock(&PathBuf::from(name))?;
-    lock.lock()?;
+    lock_within(&lock, EDIT_LIMIT)?;
     let done = edit();
     (&lock).flush()?;
     Ok(done)
@@ -177,6 +215,20 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
+
+    #[test]
+    fn x18_a_wait_for_a_lock_ends_and_names_who_holds_it() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path().join("a.lock");
+        let held = open_lock(&path).unwrap();
+        lock_within(&held, Duration::ZERO).unwrap();
+        let other = open_lock(&path).unwrap();
+        let error = lock_within(&other, Duration::from_millis(30)).unwrap_err();
+        let me = format!("process {}", std::process::id());
+        assert!(error.to_string().contains(&me), "{error}");
+        drop(held);
+        lock_within(&other, Duration::ZERO).unwrap();
+    }
 
     #[test]
     fn a_program_is_a_file_that_may_be_executed() {

@@ -13,10 +13,11 @@ mod fill;
 mod seal;
 mod snapshot;
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde::Serialize;
@@ -28,6 +29,12 @@ use crate::{files, marker};
 
 pub use fill::Patience;
 pub(crate) use seal::{Seal, Settings};
+
+/// How long somebody else's fill is waited for: it may check out a large repository.
+const FILL_LIMIT: Duration = Duration::from_secs(600);
+
+/// How long the donor is waited for before a tree is checked out without it.
+const COPY_LIMIT: Duration = Duration::from_secs(5);
 
 /// The largest index that is copied.
 const INDEX_LIMIT: u64 = 1 << 30;
@@ -69,6 +76,19 @@ pub(crate) struct Pool {
     path: PathBuf,
     settings: Settings,
     boot: String,
+}
+
+/// Takes a lock together with others who read; false if somebody writes for longer than `limit`.
+fn shared_within(lock: &File, limit: Duration) -> io::Result<bool> {
+    let deadline = Instant::now() + limit;
+    loop {
+        match lock.try_lock_shared() {
+            Ok(()) => return Ok(true),
+            Err(TryLockError::Error(error)) => return Err(error),
+            Err(TryLockError::WouldBlock) if Instant::now() >= deadline => return Ok(false),
+            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(5)),
+        }
+    }
 }
 
 /// The files of a tree, as they came from the pool.
@@ -135,7 +155,9 @@ impl Pool {
     /// Copies the donor to `to`, which must not exist. `None` where there is no donor that fits.
     pub(crate) fn copy(&self, to: &Path) -> io::Result<Option<Taken>> {
         let lock = self.lock("donor.lock")?;
-        lock.lock_shared()?;
+        if !shared_within(&lock, COPY_LIMIT)? {
+            return Ok(None);
+        }
         let donor = self.donor();
         let Some(seal) = Seal::read(&donor).filter(|seal| self.accepts(seal, &donor)) else {
             return Ok(None);

@@ -7,7 +7,8 @@ use weald_core::id::TreeId;
 use weald_core::tree::TreeKind;
 use weald_git::Door;
 
-use super::{Pool, PoolStatus, Seal, Taken, snapshot};
+use super::{FILL_LIMIT, Pool, PoolStatus, Seal, Taken, snapshot};
+use crate::files;
 use crate::steps::step;
 use crate::trees::inside::Job;
 use crate::trees::visit::{Access, Site};
@@ -49,7 +50,7 @@ impl Trees<'_> {
                 return Ok(self.status_of(Some(&pool), &base));
             }
             (_, Ok(())) => {}
-            _ => lock.lock().map_err(at(&pool.path))?,
+            _ => files::lock_within(&lock, FILL_LIMIT).map_err(at(&pool.path))?,
         }
         self.vault().require(&self.main_refs()?, &[&base])?;
         self.require_files(&base)?;
@@ -75,9 +76,9 @@ impl Trees<'_> {
             return Ok(self.status_of(None, &base));
         };
         let lock = pool.lock("fill.lock").map_err(at(&pool.path))?;
-        lock.lock().map_err(at(&pool.path))?;
+        files::lock_within(&lock, FILL_LIMIT).map_err(at(&pool.path))?;
         let donor = pool.lock("donor.lock").map_err(at(&pool.path))?;
-        donor.lock().map_err(at(&pool.path))?;
+        files::lock_within(&donor, FILL_LIMIT).map_err(at(&pool.path))?;
         for prefix in ["spare-", "new-", "gone-", "donor"] {
             for entry in pool
                 .entries(prefix)
@@ -216,7 +217,7 @@ impl Trees<'_> {
             }
             // Whoever wants a copy waits the moment that this takes.
             let lock = pool.lock("donor.lock").map_err(at(&donor))?;
-            lock.lock().map_err(at(&donor))?;
+            files::lock_within(&lock, FILL_LIMIT).map_err(at(&donor))?;
             if self.forward_sealed(pool, &donor, &seal, base)? {
                 return Ok(());
             }
@@ -228,7 +229,7 @@ impl Trees<'_> {
         Seal::put(&made, &pool.settings, base, &pool.boot)?;
         step("pool.donor_made");
         let lock = pool.lock("donor.lock").map_err(at(&donor))?;
-        lock.lock().map_err(at(&donor))?;
+        files::lock_within(&lock, FILL_LIMIT).map_err(at(&donor))?;
         evict(pool, &donor);
         step("pool.donor_gone");
         fs::rename(&made, &donor).map_err(at(&donor))
