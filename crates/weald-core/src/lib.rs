@@ -44,6 +44,7 @@ pub mod reading;
 pub mod rebuild;
 pub mod resuming;
 pub mod role;
+pub mod secrets;
 pub mod session;
 pub mod setup;
 pub mod source;

@@ -1,9 +1,12 @@
 //! What a run may do, by the configuration.
 
+use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use weald_core::config::{Config, parse_size};
+use weald_core::id::TreeId;
+use weald_core::secrets;
 use weald_sandbox::{Level, Limits, Network, Policy};
 
 /// Who wants to run something, and where.
@@ -13,7 +16,11 @@ pub struct SandboxRequest {
     /// The directories to be written.
     pub write: Vec<PathBuf>,
     /// What must not be seen: control planes.
-    pub hidden: Vec<PathBuf>,
+    pub masked: Vec<PathBuf>,
+    /// Where weald keeps what is the user's and no repository's.
+    pub state: Option<PathBuf>,
+    /// Where what the run writes to its home is kept; `None` for a home of which it can write nothing.
+    pub home_layer: Option<PathBuf>,
 }
 
 /// The policy of a run: the directories asked for, and what the configuration says of the rest. The control plane of the
@@ -29,8 +36,14 @@ pub fn sandbox_policy(config: &Config, request: SandboxRequest) -> Policy {
     };
     let mut write = request.write;
     write.extend(paths("sandbox.write"));
-    let mut mask = paths("sandbox.read_deny");
-    mask.extend(request.hidden);
+    let mut hidden = paths("sandbox.read_deny");
+    hidden.extend(never_seen(home, request.state.as_deref()));
+    let revealed = config.list("sandbox.reveal");
+    let stores = home.into_iter().flat_map(|home| {
+        let stores = secrets::hidden_paths(revealed);
+        stores.map(move |path| home.join(path))
+    });
+    hidden.extend(stores);
     let size = |key: &str| parse_size(config.text(key)).ok();
     let count = |key: &str| {
         u64::try_from(config.number(key))
@@ -44,14 +57,15 @@ pub fn sandbox_policy(config: &Config, request: SandboxRequest) -> Policy {
         },
         read_only: false,
         show: Vec::new(),
-        mask,
+        mask: request.masked,
+        hidden,
         reveal: Vec::new(),
         sockets: paths("sandbox.sockets"),
         network: match config.text("sandbox.network") {
             "off" => Network::Off,
             _ => Network::On,
         },
-        cache_layers: home.map(|home| layers_of(home, &write[0])),
+        home_layer: request.home_layer,
         home: request.home.clone(),
         tmp: None,
         limits: Limits {
@@ -66,21 +80,70 @@ pub fn sandbox_policy(config: &Config, request: SandboxRequest) -> Policy {
     }
 }
 
-/// Where the private layers of a directory's caches lie: the same for every run in it, so that it stays warm.
-pub(crate) fn layers_of(home: &Path, directory: &Path) -> PathBuf {
+/// What no run sees of weald's own: the state of all repositories of the user, and the layers of other runs' homes.
+pub(crate) fn never_seen(home: Option<&Path>, state: Option<&Path>) -> Vec<PathBuf> {
+    let state = state.map(Path::to_owned);
+    state.into_iter().chain(home.map(layers)).collect()
+}
+
+/// Variables of the caller's that a run gets: all but those that look like a secret.
+pub fn without_secrets(
+    config: &Config,
+    environment: Vec<(OsString, OsString)>,
+) -> Vec<(OsString, OsString)> {
+    let revealed = config.list("sandbox.reveal");
+    let is_kept = |name: &str| !secrets::hides_variable(name, revealed);
+    let all = environment.into_iter();
+    all.filter(|(name, _)| name.to_str().is_none_or(is_kept))
+        .collect()
+}
+
+/// What is hidden from runs on this machine: names of stores that are there, and of variables that are set.
+pub fn hidden_names(
+    config: &Config,
+    home: Option<&Path>,
+    environment: &[(OsString, OsString)],
+) -> Vec<String> {
+    let revealed = config.list("sandbox.reveal");
+    let is_there =
+        |path: &&str| home.is_some_and(|home| home.join(path).symlink_metadata().is_ok());
+    let stores = secrets::STORES.iter().filter(|store| {
+        !revealed.iter().any(|name| name == store.name)
+            && store.paths.iter().any(|path| is_there(&path))
+    });
+    let variables = environment.iter().filter_map(|(name, _)| name.to_str());
+    let variables = variables.filter(|name| secrets::hides_variable(name, revealed));
+    stores
+        .map(|store| store.name)
+        .chain(variables)
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Where the layers of homes lie.
+fn layers(home: &Path) -> PathBuf {
+    home.join(".cache/weald/layers")
+}
+
+/// Where what runs in a directory write to their home is kept, if the directory is no tree.
+pub fn home_layer_of(home: &Path, directory: &Path) -> PathBuf {
     let path = directory
         .canonicalize()
         .unwrap_or_else(|_| directory.to_owned());
-    // FNV-1a: a name for a folder, not a secret.
-    let hash = path
-        .as_os_str()
-        .as_bytes()
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
-        });
-    home.join(".cache/weald/layers")
-        .join(format!("{hash:016x}"))
+    layers(home).join(format!("{:016x}", hash(&path)))
+}
+
+/// Where what runs in a tree write to their home is kept: for this tree alone, also if another one gets its name later.
+pub(crate) fn home_layer_of_tree(home: &Path, repository: &Path, tree: TreeId) -> PathBuf {
+    layers(home).join(format!("{:016x}-{tree}", hash(repository)))
+}
+
+/// FNV-1a: a name for a folder, not a secret.
+fn hash(path: &Path) -> u64 {
+    let bytes = path.as_os_str().as_bytes().iter();
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
 }
 
 fn expand(path: &str, home: Option<&Path>) -> PathBuf {

@@ -49,7 +49,9 @@ pub use configuration::{
     ConfigFileError, LoadedConfig, PRIVATE_FILE, SHARED_FILE, Sources, edit_file, load_config,
     load_own_config, remove_key, require_key,
 };
-pub use confinement::{SandboxRequest, sandbox_policy};
+pub use confinement::{
+    SandboxRequest, hidden_names, home_layer_of, sandbox_policy, without_secrets,
+};
 pub use engine::{Engine, Settings};
 pub use events::{JournalLine, read_journal, read_journal_end};
 pub use files::{is_program, open_own};

@@ -155,7 +155,8 @@ impl Place {
 
     /// What of weald's own no sandbox shows, but for what belongs to its run.
     pub fn hidden(&self) -> Vec<PathBuf> {
-        vec![self.private.clone(), self.runs(), self.homes()]
+        let pool = self.private.with_file_name("pool");
+        vec![self.private.clone(), self.runs(), self.homes(), pool]
     }
 
     /// The tree that the search began in.

@@ -19,7 +19,7 @@ use crate::orders::{Crowd, tell_of_a_signal};
 use crate::policy::{Level, Limits, Network, Policy};
 use crate::seccomp::{self, UnixSockets};
 use crate::sys::{self, Forked};
-use crate::{landlock, namespaces, view};
+use crate::{folders, landlock, namespaces, view};
 
 /// The first argument that makes the binary a helper.
 pub const INIT_ARGUMENT: &str = "__sandbox-init";
@@ -176,12 +176,18 @@ impl Helper {
         match self.check("the command", sys::fork()) {
             Forked::Child => {
                 if let Some(policy) = policy {
-                    let tmp: Vec<&Path> = policy.tmp.iter().map(PathBuf::as_path).collect();
+                    let own: Vec<PathBuf> = policy
+                        .tmp
+                        .iter()
+                        .cloned()
+                        .chain(folders::writable(policy))
+                        .collect();
+                    let own: Vec<&Path> = own.iter().map(PathBuf::as_path).collect();
                     let sockets = match policy.network {
                         Network::On => UnixSockets::Deny,
                         Network::Off => UnixSockets::DenyAll,
                     };
-                    self.confine(policy, &tmp, sockets);
+                    self.confine(policy, &own, sockets);
                 }
                 self.become_command(arguments)
             }

@@ -1,9 +1,11 @@
 //! Landlock: the second wall. Every right and every scope that the kernel's ABI has is handled; only what is named is
 //! allowed again.
 
-use std::fs::File;
+use std::collections::BTreeSet;
+use std::fs::{self, File};
 use std::io;
-use std::path::Path;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 
 use crate::policy::{Level, Network, Policy};
 use crate::sys::{self, RulesetAttributes};
@@ -32,18 +34,43 @@ const WRITE: u64 = ALL_FS & !(MAKE_CHAR | MAKE_BLOCK | IOCTL_DEV);
 /// What only directories have; the kernel refuses it for files.
 const FILE_ONLY: u64 = EXECUTE | WRITE_FILE | READ_FILE | IOCTL_DEV | (1 << 14);
 
-/// Enters the domain.
-pub fn confine(policy: &Policy, extra_writable: &[&Path]) -> io::Result<()> {
+/// Confines this thread to reading these paths, and to listing what is in the home.
+pub fn read_only_these<'p>(
+    policy: &Policy,
+    home: &Path,
+    paths: impl Iterator<Item = &'p PathBuf>,
+) -> io::Result<()> {
+    let attributes = RulesetAttributes {
+        handled_fs: READ_FILE | READ_DIR,
+        handled_net: 0,
+        scoped: 0,
+    };
+    let ruleset = sys::landlock_ruleset(&attributes, abi(policy)?)?;
+    allow(&ruleset, home, READ_DIR)?;
+    for path in paths {
+        // What went meanwhile, or can't be opened by this user, needs no rule.
+        let _ = allow(&ruleset, path, READ_FILE | READ_DIR);
+    }
+    sys::landlock_restrict(&ruleset)
+}
+
+fn abi(policy: &Policy) -> io::Result<u32> {
     let abi = policy
         .simulated
         .landlock_abi
         .unwrap_or_else(sys::landlock_abi);
-    if abi < NEEDED_ABI {
-        return Err(io::Error::new(
+    match abi < NEEDED_ABI {
+        true => Err(io::Error::new(
             io::ErrorKind::Unsupported,
             format!("Landlock has ABI {abi} here, {NEEDED_ABI} is needed"),
-        ));
+        )),
+        false => Ok(abi),
     }
+}
+
+/// Enters the domain.
+pub fn confine(policy: &Policy, extra_writable: &[&Path]) -> io::Result<()> {
+    let abi = abi(policy)?;
     let offline = policy.network == Network::Off;
     let attributes = RulesetAttributes {
         handled_fs: ALL_FS,
@@ -55,7 +82,17 @@ pub fn confine(policy: &Policy, extra_writable: &[&Path]) -> io::Result<()> {
         scoped: ALL_SCOPES,
     };
     let ruleset = sys::landlock_ruleset(&attributes, abi)?;
-    allow(&ruleset, Path::new("/"), READ)?;
+    match policy.level {
+        Level::Full => allow(&ruleset, Path::new("/"), READ)?,
+        Level::Landlock => {
+            allow(&ruleset, Path::new("/"), READ_DIR)?;
+            let shown = policy.reveal.iter().map(|it| it.path.clone());
+            for path in all_but(&policy.hidden).into_iter().chain(shown) {
+                // What went meanwhile needs no rule.
+                let _ = allow(&ruleset, &path, READ);
+            }
+        }
+    }
     for device in devices(policy.level) {
         allow(&ruleset, Path::new(device), READ | WRITE_FILE | IOCTL_DEV)?;
     }
@@ -69,6 +106,30 @@ pub fn confine(policy: &Policy, extra_writable: &[&Path]) -> io::Result<()> {
         allow(&ruleset, path, WRITE)?;
     }
     sys::landlock_restrict(&ruleset)
+}
+
+/// Everything but the hidden paths: what else is in the directories on the way to them. Rights are given, never taken away,
+/// so an entry that is added there later is not read either.
+fn all_but(hidden: &[PathBuf]) -> Vec<PathBuf> {
+    let hidden: BTreeSet<&Path> = hidden.iter().map(PathBuf::as_path).collect();
+    let ancestors = hidden.iter().flat_map(|path| path.ancestors().skip(1));
+    let on_the_way: BTreeSet<&Path> = ancestors.collect();
+    if on_the_way.is_empty() {
+        return vec![PathBuf::from("/")];
+    }
+    let mut others = Vec::new();
+    for directory in &on_the_way {
+        let is_hidden = directory.ancestors().any(|it| hidden.contains(it));
+        if is_hidden || directory.is_symlink() {
+            continue;
+        }
+        let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+        let paths = entries.map(|entry| entry.path());
+        others.extend(paths.filter(|path| {
+            !hidden.contains(path.as_path()) && !on_the_way.contains(path.as_path())
+        }));
+    }
+    others
 }
 
 /// The devices that may be written: all of the private ones, or those of the host's that are no way out.
@@ -92,7 +153,11 @@ fn devices(level: Level) -> Vec<&'static str> {
 }
 
 fn allow(ruleset: &std::os::fd::OwnedFd, path: &Path, rights: u64) -> io::Result<()> {
-    let opened = File::open(path)?;
+    // Without reading it: what this user can't read may still be named.
+    let opened = File::options()
+        .read(true)
+        .custom_flags(libc::O_PATH)
+        .open(path)?;
     let rights = if opened.metadata()?.is_dir() {
         rights
     } else {

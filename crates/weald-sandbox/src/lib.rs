@@ -5,17 +5,19 @@
 //! confine itself before it becomes the command. Whatever can't be enforced as asked is an error before anything runs.
 //!
 //! Code map: `launcher` is the outside; `init` the helper, with `namespaces`, `view` (mounts), `landlock`, `seccomp`;
-//! `interrupts` the signals for it; `orders` what everybody in a run is told; `sockets` the connections the launcher makes for the inside; `caches` the folders of package managers;
+//! `interrupts` the signals for it; `orders` what everybody in a run is told; `sockets` the connections the launcher makes for the inside; `home` the user's home with its layer, `listing` what is hidden elsewhere, `folders` what stands in for a home at level landlock;
 //! `temporary` that of temporary files where there is no private /tmp; `escape` the suite that tries to get out; `sys` the
 //! system calls, and the only place with `unsafe`.
 
-mod caches;
 mod error;
 pub mod escape;
+mod folders;
+mod home;
 mod init;
 mod interrupts;
 mod landlock;
 mod launcher;
+mod listing;
 mod namespaces;
 mod orders;
 mod output;
@@ -26,7 +28,6 @@ mod sys;
 mod temporary;
 mod view;
 
-pub use caches::{CACHES, Cache};
 pub use error::SandboxError;
 pub use init::{INIT_ARGUMENT, run_if_init};
 pub use interrupts::{catch_interrupts, end_with_parent, interrupted};

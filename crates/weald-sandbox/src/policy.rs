@@ -28,14 +28,14 @@ impl Level {
     pub fn not_covered(self) -> &'static [&'static str] {
         match self {
             Self::Full => &[
-                "reading files of the same user that are not masked",
+                "reading files of the same user that are not hidden",
                 "the network, unless it is off",
                 "using processor time and memory up to the limits",
                 "locks and leases on files that it can read",
                 "covert channels (timing, load)",
             ],
             Self::Landlock => &[
-                "reading files of the same user, temporary files of other runs too: masks need namespaces",
+                "reading files of the same user that are not hidden; weald's state in the repository and temporary files of other runs are not",
                 "filling the disk of its temporary files",
                 "chmod, chown, utimes, flags and extended attributes of files outside",
                 "locks and leases on files outside that can be read",
@@ -92,6 +92,15 @@ pub struct Revealed {
     pub writable: bool,
 }
 
+impl Revealed {
+    pub(crate) fn read_only(path: &PathBuf) -> Self {
+        Self {
+            path: path.clone(),
+            writable: false,
+        }
+    }
+}
+
 /// What a run may do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Policy {
@@ -113,8 +122,11 @@ pub struct Policy {
     pub network: Network,
     /// The user's home, if it is known.
     pub home: Option<PathBuf>,
-    /// Where private layers of the package managers' caches lie; `None` gives it no caches to write.
-    pub cache_layers: Option<PathBuf>,
+    /// Directories and files that are not there inside (at level landlock: can't be read), whatever the host does with them
+    /// meanwhile.
+    pub hidden: Vec<PathBuf>,
+    /// Where what is written to the home is kept; `None` for a home that can't be written. The folder belongs to weald alone.
+    pub home_layer: Option<PathBuf>,
     /// Where temporary files go at level landlock: a private directory of the host's; `None` for one that goes with the run.
     /// Level full has its own /tmp.
     pub tmp: Option<PathBuf>,
@@ -138,7 +150,8 @@ impl Policy {
             sockets: Vec::new(),
             network: Network::On,
             home: None,
-            cache_layers: None,
+            hidden: Vec::new(),
+            home_layer: None,
             tmp: None,
             limits: Limits::default(),
             simulated: Simulated::default(),

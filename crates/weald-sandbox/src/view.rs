@@ -10,12 +10,13 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
 
-use crate::caches;
+use crate::home::{self, Home};
+use crate::listing;
 use crate::policy::{Policy, Revealed};
 use crate::sys;
 
 /// Directories that a run has for itself.
-const PRIVATE: [&str; 3] = ["/tmp", "/var/tmp", "/run"];
+pub(crate) const PRIVATE: [&str; 3] = ["/tmp", "/var/tmp", "/run"];
 
 /// What of /run programs can't do without: their own files, on systems that keep them there.
 const KEPT_OF_RUN: [&str; 3] = [
@@ -34,16 +35,23 @@ pub type Problem = (&'static str, io::Error);
 pub fn build(policy: &Policy) -> Result<Vec<PathBuf>, Problem> {
     let private = libc::MS_REC | libc::MS_PRIVATE;
     sys::mount("", Path::new("/"), "", private, "").map_err(|error| ("mounts", error))?;
-    let mut writable = mount_caches(policy);
+    let home = match home::of(policy) {
+        Some(path) => home::mount(policy, path).map_err(|error| ("the home", error))?,
+        None => None,
+    };
+    let inner = home.as_ref().map_or_else(Vec::new, home::inner_mounts);
+    let inner = copies(&inner).map_err(|error| ("the home", error))?;
+    let other_ways = home
+        .as_ref()
+        .map_or_else(Vec::new, |home| home::other_ways(home.path()));
     let shown = copies(&shown(policy)).map_err(|error| ("the directories shown", error))?;
-    let on_top =
-        copies(&written(policy, &writable)).map_err(|error| ("the writable directories", error))?;
+    let on_top = copies(&policy.write).map_err(|error| ("the writable directories", error))?;
     let revealed = copies(&paths(&policy.reveal)).map_err(|error| ("what is revealed", error))?;
     sys::set_mount_attributes(Path::new("/"), sys::READ_ONLY, true)
         .map_err(|error| ("the read-only view", error))?;
     mount_proc().map_err(|error| ("/proc", error))?;
     mount_devices(policy).map_err(|error| ("/dev", error))?;
-    writable.push("/dev/shm".into());
+    let mut writable: Vec<PathBuf> = vec!["/dev/shm".into()];
     for path in PRIVATE {
         if Path::new(path).is_dir() && !Path::new(path).is_symlink() {
             mount_private(Path::new(path), policy)
@@ -51,7 +59,28 @@ pub fn build(policy: &Policy) -> Result<Vec<PathBuf>, Problem> {
             writable.push(path.into());
         }
     }
-    for (path, mount) in &shown {
+    let seen: Vec<_> = policy
+        .write
+        .iter()
+        .chain(&policy.show)
+        .map(Revealed::read_only)
+        .collect();
+    for path in &other_ways {
+        mask(path, &seen).map_err(|error| ("the home", error))?;
+    }
+    // What holds the home comes before it, and what lies in it on top.
+    let (around, within): (Vec<_>, Vec<_>) = shown.iter().partition(|(path, _)| {
+        let is_around = |home: &Home| home.path().starts_with(path);
+        home.as_ref().is_some_and(is_around)
+    });
+    for (path, mount) in around {
+        put_on_top(path, mount, Access::Read).map_err(|error| ("the directories shown", error))?;
+    }
+    if let Some(home) = &home {
+        home.attach().map_err(|error| ("the home", error))?;
+        writable.extend(home.writable());
+    }
+    for (path, mount) in inner.iter().chain(within) {
         put_on_top(path, mount, Access::Read).map_err(|error| ("the directories shown", error))?;
     }
     let access = if policy.read_only {
@@ -60,10 +89,9 @@ pub fn build(policy: &Policy) -> Result<Vec<PathBuf>, Problem> {
         Access::Write
     };
     for (path, mount) in &on_top {
-        let own = !policy.write.contains(path);
-        put_on_top(path, mount, if own { Access::Write } else { access })
-            .map_err(|error| ("the writable directories", error))?;
+        put_on_top(path, mount, access).map_err(|error| ("the writable directories", error))?;
     }
+    listing::hide(policy, home.as_ref()).map_err(|error| ("what is hidden", error))?;
     // Late, so that nothing is put on top of a mask but what this run alone may see.
     for path in outermost(&policy.mask) {
         pin_ancestors(path, policy).map_err(|error| ("masks", error))?;
@@ -77,7 +105,6 @@ pub fn build(policy: &Policy) -> Result<Vec<PathBuf>, Problem> {
         let access = if writes { Access::Write } else { Access::Read };
         put_on_top(path, mount, access).map_err(|error| ("what is revealed", error))?;
     }
-    writable.extend(caches::own_folders(policy));
     Ok(writable)
 }
 
@@ -95,18 +122,6 @@ fn shown(policy: &Policy) -> Vec<PathBuf> {
         .map(PathBuf::from)
         .filter(|path| path.exists());
     kept.chain(policy.show.iter().cloned()).collect()
-}
-
-/// What is written: the policy's directories and the run's own.
-fn written(policy: &Policy, caches: &[PathBuf]) -> Vec<PathBuf> {
-    let own = caches::own_folders(policy);
-    policy
-        .write
-        .iter()
-        .chain(caches)
-        .chain(&own)
-        .cloned()
-        .collect()
 }
 
 fn paths(revealed: &[Revealed]) -> Vec<PathBuf> {
@@ -142,7 +157,7 @@ fn put_on_top(path: &Path, mount: &OwnedFd, access: Access) -> io::Result<()> {
     sys::attach_mount(mount, path)?;
     match access {
         Access::Read => sys::set_mount_attributes(path, sys::READ_ONLY, true),
-        Access::Write => Ok(()),
+        Access::Write => sys::set_mount_attributes(path, sys::PRIVILEGE_FREE, true),
     }
 }
 
@@ -152,25 +167,6 @@ fn make_place(path: &Path, mount: &OwnedFd) -> io::Result<()> {
     }
     fs::create_dir_all(path.parent().unwrap_or(path))?;
     fs::write(path, "")
-}
-
-/// Caches through their layers. Where the kernel can't do that, the host's cache stays as it is, read-only.
-fn mount_caches(policy: &Policy) -> Vec<PathBuf> {
-    let mut mounted = Vec::new();
-    for layer in caches::layers(policy) {
-        let data = format!(
-            "lowerdir={},upperdir={},workdir={},userxattr",
-            layer.path.display(),
-            layer.upper.display(),
-            layer.work.display()
-        );
-        // A path that the option syntax can't hold is left read-only.
-        let plain = !data.contains(':') && data.matches(',').count() == 3;
-        if plain && sys::mount("overlay", &layer.path, "overlay", 0, &data).is_ok() {
-            mounted.push(layer.path);
-        }
-    }
-    mounted
 }
 
 fn mount_proc() -> io::Result<()> {
@@ -234,7 +230,7 @@ fn mount_private(path: &Path, policy: &Policy) -> io::Result<()> {
 
 /// Makes the way to a mask inside a writable directory a chain of mounts: a mount point can't be renamed, so the mask can't
 /// be moved out of its place for the next run.
-fn pin_ancestors(path: &Path, policy: &Policy) -> io::Result<()> {
+pub(crate) fn pin_ancestors(path: &Path, policy: &Policy) -> io::Result<()> {
     let Some(root) = policy.write.iter().find(|root| path.starts_with(root)) else {
         return Ok(());
     };
@@ -253,7 +249,7 @@ fn pin_ancestors(path: &Path, policy: &Policy) -> io::Result<()> {
 }
 
 /// Hides what is at a path. Below a mask there is nothing but the places of what is revealed, and those can't be listed.
-fn mask(path: &Path, revealed: &[Revealed]) -> io::Result<()> {
+pub(crate) fn mask(path: &Path, revealed: &[Revealed]) -> io::Result<()> {
     match fs::symlink_metadata(path) {
         Ok(found) if found.is_dir() => {
             let below: Vec<_> = revealed

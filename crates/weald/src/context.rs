@@ -17,8 +17,8 @@ use weald_core::source::Tracker;
 use weald_core::store::{Clock, Store, StoreError};
 use weald_engine::{
     Engine, Host, Identity, IdentitySource, LoadedConfig, Loosening, Place, Settings, Sources,
-    SystemClock, SystemProcesses, Trees, agent_above, approval_folder, identify, load_config,
-    load_own_config, loosening,
+    SystemClock, SystemProcesses, Trees, agent_above, identify, load_config, load_own_config,
+    loosening,
 };
 use weald_server::broker::Client;
 use weald_store::{DATABASE_FILE, SqliteStore};
@@ -106,11 +106,7 @@ impl<'a> Context<'a> {
         let starts = writable.iter().chain([&self.directory]);
         let found =
             starts.filter_map(|start| Place::find(start, home.as_deref(), state.as_deref()).ok());
-        let planes = found.flat_map(|place| place.hidden());
-        // The secret of approvals is everybody's business.
-        planes
-            .chain(state.as_deref().map(approval_folder))
-            .collect()
+        found.flat_map(|place| place.hidden()).collect()
     }
 
     /// The repository's place.

@@ -324,7 +324,13 @@ const LANDING: &[Key] = &[
         "sandbox.read_deny",
         Kind::List,
         "",
-        "files and directories that look empty to runs",
+        "files and directories that runs don't see",
+    ),
+    key(
+        "sandbox.reveal",
+        Kind::OwnList,
+        "",
+        "secrets that runs may see: stores (ssh, aws, registries …) or variables",
     ),
     key(
         "sandbox.sockets",

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use weald_core::agent::Agent;
 use weald_core::prompt::{Briefing, prompt};
+use weald_core::secrets::is_login_of;
 use weald_core::tree::Tree;
 use weald_sandbox::{Level, Revealed};
 
@@ -85,6 +86,7 @@ impl Trees<'_> {
             variable: &variable,
         })?;
         request.notes.extend(start.notes.iter().cloned());
+        self.give_login(driver.name(), &mut request);
         self.add_environment(agent, &prompt_file, &start, &mut request)?;
         self.expect_verdict(agent, &mut request)?;
         Ok(Prepared {
@@ -94,6 +96,14 @@ impl Trees<'_> {
             home,
             passed: None,
         })
+    }
+
+    /// An agent's driver needs what the agent logs in with; nothing else that looks like a secret comes along.
+    fn give_login(&self, driver: &str, request: &mut RunRequest) {
+        let all = self.host.environment.iter();
+        let login =
+            all.filter(|(name, _)| name.to_str().is_some_and(|name| is_login_of(driver, name)));
+        request.environment.extend(login.cloned());
     }
 
     /// What a command of an agent sees of its task.

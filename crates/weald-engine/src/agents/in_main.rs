@@ -11,7 +11,7 @@ use weald_core::tree::{Base, Tree};
 use weald_sandbox::Ended;
 
 use super::AgentError;
-use crate::confinement::{SandboxRequest, sandbox_policy};
+use crate::confinement::{SandboxRequest, sandbox_policy, without_secrets};
 use crate::trees::{RunRequest, Trees};
 
 /// What the place is called where a tree's name is wanted.
@@ -25,27 +25,29 @@ impl Trees<'_> {
         if common != root.join(".git") {
             return Err(AgentError::NoCheckout { path: root });
         }
-        let mut hidden = self.control_plane();
-        hidden.push(common.join("weald"));
+        let mut masked = self.control_plane(&root);
+        masked.push(common.join("weald"));
         for tree in self
             .records()?
             .iter()
             .filter(|tree| tree.path.starts_with(&root))
         {
             let inside = [tree.path.clone(), self.trash_directory(&tree.path)?];
-            hidden.extend(inside.into_iter().filter(|path| path.is_dir()));
+            masked.extend(inside.into_iter().filter(|path| path.is_dir()));
         }
-        hidden.dedup();
+        masked.dedup();
         let mut policy = sandbox_policy(
             self.config,
             SandboxRequest {
                 home: self.host.home.clone(),
                 write: vec![root.clone()],
-                hidden,
+                masked,
+                state: self.host.state.clone(),
+                home_layer: self.home_layer(&self.as_tree(&root)?),
             },
         );
         policy.show.extend(self.shown(&root));
-        let mut environment = self.host.environment.clone();
+        let mut environment = without_secrets(self.config, self.host.environment.clone());
         environment.retain(|(name, _)| !name.to_string_lossy().starts_with("WEALD_TREE"));
         environment.push(("WEALD_MAIN".into(), root.clone().into()));
         Ok(RunRequest {

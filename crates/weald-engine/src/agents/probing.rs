@@ -24,7 +24,9 @@ impl Trees<'_> {
             SandboxRequest {
                 home: None,
                 write: vec![directory.clone()],
-                hidden: Vec::new(),
+                masked: Vec::new(),
+                state: None,
+                home_layer: None,
             },
         );
         let policy = Policy {

@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use weald_core::id::TreeId;
 use weald_core::store::AgentFilter;
-use weald_core::tree::{Tree, TreeStatus};
+use weald_core::tree::TreeStatus;
 use weald_git::Door;
 
 use super::{SweepError, SweepLease, SweepReport};
 use crate::agents::drivers::secrets_of;
-use crate::confinement::layers_of;
+use crate::confinement::home_layer_of_tree;
 use crate::steps::step;
 use crate::trees::{TreeError, Trees, delete};
 
@@ -144,23 +144,19 @@ impl Trees<'_> {
         numbered.collect()
     }
 
-    /// Layers of caches of trees that are removed for good, at a place where nothing is now.
+    /// What runs wrote to their homes in trees that are removed for good.
     fn stale_caches(&self) -> Result<Vec<Chore<'_>>, SweepError> {
         let Some(home) = &self.host.home else {
             return Ok(Vec::new());
         };
+        let repository = self.place.repository().common_dir();
         let trees = self.records()?;
-        let is_gone = |tree: &&Tree| tree.status == TreeStatus::Removed;
-        let mut layers: Vec<_> = trees
+        let gone = trees
             .iter()
-            .filter(is_gone)
-            .filter(|tree| {
-                let others = trees.iter().filter(|other| !is_gone(other));
-                tree.path.symlink_metadata().is_err()
-                    && !others.into_iter().any(|other| other.path == tree.path)
-            })
-            .map(|tree| layers_of(home, &tree.path))
-            .filter(|layers| layers.is_dir())
+            .filter(|tree| tree.status == TreeStatus::Removed);
+        let mut layers: Vec<_> = gone
+            .map(|tree| home_layer_of_tree(home, repository, tree.id))
+            .filter(|layer| layer.is_dir())
             .collect();
         layers.sort();
         layers.dedup();

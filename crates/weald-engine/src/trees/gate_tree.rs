@@ -245,7 +245,7 @@ impl<'a> Trees<'a> {
     fn leaving(&self, tree: &Tree) -> Leaving {
         Leaving {
             path: tree.path.clone(),
-            layers: self.run_policy(tree).cache_layers,
+            layers: self.home_layer(tree),
         }
     }
 

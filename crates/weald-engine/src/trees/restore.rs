@@ -366,6 +366,9 @@ impl Trees<'_> {
         if going.exists() {
             delete(&going).map_err(at(&going))?;
         }
+        if let Some(layer) = self.home_layer(tree).filter(|layer| layer.exists()) {
+            delete(&layer).map_err(at(&layer))?;
+        }
         step("purge.deleted");
         self.unregister(tree)?;
         step("purge.unregistered");

@@ -1,15 +1,20 @@
 //! Running a command in a tree: what it may do, and the records around it.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
+use weald_core::id::TreeId;
+use weald_core::secrets::{is_login_of, login_file_of};
 use weald_core::store::Durability;
 use weald_core::tree::{Run, Tree, TreeKind};
 use weald_core::tree_rules::TreeInput;
 use weald_sandbox::{Ended, Level, Policy};
 
 use super::{TreeError, Trees, at};
-use crate::confinement::{SandboxRequest, sandbox_policy};
+use crate::confinement::{
+    SandboxRequest, hidden_names, home_layer_of, home_layer_of_tree, sandbox_policy,
+    without_secrets,
+};
 
 /// How the reason of a lock ends that only a run holds.
 pub(crate) const RUNS: &str = " runs in it";
@@ -73,6 +78,9 @@ impl Trees<'_> {
         };
         notes.extend(told);
         let policy = self.run_policy(&tree);
+        if sandbox != Some(RunSandbox::Off) {
+            notes.extend(self.hidden_note(&tree));
+        }
         if tree.kind == TreeKind::Linked {
             notes.push(format!(
                 "{} is a linked tree: the run can write the repository's shared .git",
@@ -96,9 +104,9 @@ impl Trees<'_> {
     /// What a run in a tree may do, from the host's own record.
     pub fn run_policy(&self, tree: &Tree) -> Policy {
         let common_dir = self.place.repository().common_dir().to_owned();
-        let (mut write, mut hidden) = (vec![tree.path.clone()], self.control_plane());
+        let (mut write, mut masked) = (vec![tree.path.clone()], self.control_plane(&tree.path));
         if tree.kind == TreeKind::Linked {
-            hidden.push(common_dir.join("weald"));
+            masked.push(common_dir.join("weald"));
             write.push(common_dir);
         }
         let mut policy = sandbox_policy(
@@ -106,16 +114,94 @@ impl Trees<'_> {
             SandboxRequest {
                 home: self.host.home.clone(),
                 write,
-                hidden,
+                masked,
+                state: self.host.state.clone(),
+                home_layer: self.home_layer(tree),
             },
         );
         policy.show.extend(self.shown(&tree.path));
         policy
     }
 
+    /// Where what runs in a tree write to their home is kept.
+    pub(crate) fn home_layer(&self, tree: &Tree) -> Option<PathBuf> {
+        let home = self.host.home.as_deref()?;
+        let repository = self.place.repository().common_dir();
+        Some(match tree.id {
+            // Of no record: a gate's, or the main checkout.
+            TreeId(0) => home_layer_of(home, &tree.path),
+            id => home_layer_of_tree(home, repository, id),
+        })
+    }
+
+    /// Gives a coding agent that a person runs by its name what it logs in with. A program of the tree's own gets nothing.
+    pub fn allow_login(&self, request: &mut RunRequest, program: &OsStr) {
+        let Some(name) = program.to_str().filter(|name| !name.contains('/')) else {
+            return;
+        };
+        if !self.is_found_outside(name, request) {
+            return;
+        }
+        let is_login = |(variable, _): &&(OsString, OsString)| {
+            let variable = variable.to_str();
+            variable.is_some_and(|variable| is_login_of(name, variable))
+        };
+        let given: Vec<_> = self
+            .host
+            .environment
+            .iter()
+            .filter(is_login)
+            .cloned()
+            .collect();
+        request
+            .environment
+            .retain(|(name, _)| given.iter().all(|(own, _)| own != name));
+        request.environment.extend(given);
+        let file = login_file_of(name).zip(self.host.home.as_deref());
+        if let (Some((file, home)), Some(policy)) = (file, &mut request.policy) {
+            policy.hidden.retain(|path| *path != home.join(file));
+        }
+    }
+
+    /// Whether the program that a name stands for lies where no run can write.
+    fn is_found_outside(&self, name: &str, request: &RunRequest) -> bool {
+        let path = request.environment.iter().find(|(name, _)| name == "PATH");
+        let folders = path.map(|(_, path)| std::env::split_paths(path).collect::<Vec<_>>());
+        let found = folders
+            .into_iter()
+            .flatten()
+            .map(|folder| folder.join(name));
+        let first = found
+            .into_iter()
+            .find(|path| !path.is_absolute() || path.is_file());
+        let real = first
+            .filter(|path| path.is_absolute())
+            .and_then(|path| path.canonicalize().ok());
+        real.is_some_and(|real| {
+            let written = request.policy.iter().flat_map(|policy| &policy.write);
+            !real.starts_with(&request.tree.path)
+                && written.into_iter().all(|it| !real.starts_with(it))
+        })
+    }
+
+    /// What a run keeps from its command, in one line; said once a tree.
+    fn hidden_note(&self, tree: &Tree) -> Option<String> {
+        if self.home_layer(tree).is_none_or(|layer| layer.exists()) {
+            return None;
+        }
+        let home = self.host.home.as_deref();
+        let names = hidden_names(self.config, home, &self.host.environment);
+        let first = names.first()?;
+        Some(format!(
+            "hidden from runs in {}: {} (to show one: weald config set sandbox.reveal {first})",
+            tree.name,
+            names.join(", ")
+        ))
+    }
+
     /// What a command in a tree sees: no variable of git's leads it elsewhere, and git looks no further up.
     pub(crate) fn run_environment(&self, tree: &Tree) -> Vec<(OsString, OsString)> {
-        let mut all = self.host.environment.clone();
+        let mut all = without_secrets(self.config, self.host.environment.clone());
         let main = self.place.root();
         let ceiling = tree.path.parent().unwrap_or(&tree.path);
         let task = tree

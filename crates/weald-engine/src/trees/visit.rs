@@ -16,7 +16,7 @@ use weald_sandbox::{Ended, Invocation, Level, Network, Policy, SandboxError, lau
 use super::inside::{INSIDE_ARGUMENT, Job, Reply, Request};
 use super::untrusted;
 use super::{TreeError, Trees};
-use crate::landing::approval_folder;
+use crate::confinement::{SandboxRequest, sandbox_policy};
 
 /// The longest first line of an answer.
 const REPLY_LIMIT: u64 = 32 << 20;
@@ -223,15 +223,16 @@ impl Trees<'_> {
         policy.read_only = access == Access::Read;
         policy.network = Network::Off;
         policy.home = self.host.home.clone();
-        policy.mask = self.control_plane();
+        policy.mask = self.control_plane(&site.path);
+        policy.hidden = self.hidden();
         policy.show = self.shown(&site.path);
         policy.limits.memory = Some(16 << 30);
         policy
     }
 
-    /// What no sandbox shows: weald's state, and the secret of approvals. Folders of runs and homes are made first: a mask
-    /// lies only on what is there, and the next run may be the first that has one.
-    pub(crate) fn control_plane(&self) -> Vec<PathBuf> {
+    /// What no sandbox of this repository shows: weald's state, and the pool, whose locks are the host's. Folders are made
+    /// first: a mask lies only on what is there, and the next run may be the first that has one.
+    pub(crate) fn control_plane(&self, directory: &Path) -> Vec<PathBuf> {
         let mut hidden = self.place.hidden();
         for folder in &hidden {
             // Where none can be made, nobody else has one either.
@@ -240,17 +241,38 @@ impl Trees<'_> {
                 .mode(0o700)
                 .create(folder);
         }
-        hidden.extend(self.host.state.as_deref().map(approval_folder));
+        hidden.extend(directory.parent().map(|root| root.join(".pool")));
+        // A spare is made in the pool itself.
+        hidden.retain(|folder| !directory.starts_with(folder));
         hidden
     }
 
-    /// What a run has to see though it may lie below a directory that is private inside.
+    /// What no visit sees: whatever a run does not.
+    fn hidden(&self) -> Vec<PathBuf> {
+        let request = SandboxRequest {
+            home: self.host.home.clone(),
+            write: Vec::new(),
+            masked: Vec::new(),
+            state: self.host.state.clone(),
+            home_layer: None,
+        };
+        sandbox_policy(self.config, request).hidden
+    }
+
+    /// What a run has to see as it is: though it may lie below a directory that is private inside, or in the home, which is
+    /// seen through a layer.
     pub(crate) fn shown(&self, tree: &Path) -> Vec<PathBuf> {
         let common = self.place.repository().common_dir().to_owned();
-        let main = self.place.root();
-        let mut shown = vec![main, common];
-        shown.extend(self.host.home.clone());
-        shown.retain(|path| is_private_inside(path) && path.is_dir() && !path.starts_with(tree));
+        let mut shown = vec![self.place.root(), common];
+        let is_layered = |path: &Path| {
+            let home = self.host.home.as_deref();
+            home.is_some_and(|home| path.starts_with(home) && path != home)
+        };
+        shown.retain(|path| {
+            (is_private_inside(path) || is_layered(path))
+                && path.is_dir()
+                && !path.starts_with(tree)
+        });
         shown
     }
 

@@ -219,6 +219,41 @@ pub const HOME: &[Case] = &[
         Script("echo x >> $HOME/.cargo/config.toml"),
         Outside,
     ),
+    case(
+        "read a hidden store",
+        Script("grep -q secret $HOME/.ssh/id"),
+        Success,
+    ),
+    case(
+        "read a hidden store by another name",
+        Script("mv $HOME/.ssh $HOME/x; grep -q secret $HOME/x/id"),
+        Success,
+    ),
+    case(
+        "read a hidden store by a hard link",
+        Script("ln $HOME/.ssh/id $HOME/link; grep -q secret $HOME/link"),
+        Success,
+    ),
+    case(
+        "read a hidden store by a symbolic link",
+        Script("ln -s $HOME/.ssh $HOME/link; grep -q secret $HOME/link/id"),
+        Success,
+    ),
+    case(
+        "read a hidden store through /proc",
+        Script("grep -q secret /proc/self/root$HOME/.ssh/id"),
+        Success,
+    ),
+    case(
+        "read a hidden file outside of the home",
+        Script("grep -q secret $OUT/hidden/key"),
+        Success,
+    ),
+    case(
+        "lock a hidden file",
+        Script("flock -n $OUT/hidden/key true"),
+        Success,
+    ),
     case("npm's settings", Script("echo x >> $HOME/.npmrc"), Outside),
     case(
         "a program on the path",

@@ -87,6 +87,7 @@ impl Field {
             "home/.config/git",
             "home/.cargo",
             "home/.local/bin",
+            "out/hidden",
         ] {
             fs::create_dir_all(root.join(directory))?;
         }
@@ -106,6 +107,8 @@ impl Field {
             ("home/.cargo/config.toml", "\n"),
             ("home/.npmrc", "\n"),
             ("home/.mcp.json", "{}\n"),
+            ("home/.ssh/id", "secret\n"),
+            ("out/hidden/key", "secret\n"),
         ] {
             fs::write(root.join(file), text)?;
         }
@@ -178,6 +181,10 @@ impl Field {
         let mut policy = Policy::new(self.root.join("tree"));
         policy.level = level;
         policy.home = Some(self.root.join("home"));
+        policy.home_layer = Some(self.root.join("layer"));
+        policy.hidden = ["home/.ssh", "layer", "out/hidden"]
+            .map(|name| self.root.join(name))
+            .into();
         let weald = self.root.join("main/.git/weald");
         policy.mask = ["private", "runs", "homes"]
             .map(|name| weald.join(name))

@@ -42,10 +42,10 @@ impl Mcp {
         }
         let broker = context.broker();
         // Also in a sandbox whose broker can't be found, or whose variables are gone: nothing more would work there.
-        let is_shut = || {
-            context
-                .place()
-                .is_ok_and(|place| place.is_shut(DATABASE_FILE))
+        let is_shut = || match context.place() {
+            Ok(place) => place.is_shut(DATABASE_FILE),
+            // A tree whose repository is out of sight.
+            Err(failure) => failure.code == "tree_lost",
         };
         let is_inside = broker.is_some() || context.is_confined() || is_shut();
         let audience = match self.role {

@@ -76,6 +76,7 @@ impl Run {
                 .ui
                 .warn("there is no sandbox: the command can write everything that you can"),
         }
+        trees.allow_login(&mut request, &self.command[0]);
         let program = self.command[0].to_string_lossy().into_owned();
         let mut window = Window::open(&trees)?;
         let passed = window.grant(&mut request)?;

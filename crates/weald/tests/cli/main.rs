@@ -88,6 +88,7 @@ mod rescue;
 mod run_ends;
 mod sandbox;
 mod sandbox_hardening;
+mod sandbox_home;
 mod sandbox_tools;
 mod session_locks;
 mod session_place;

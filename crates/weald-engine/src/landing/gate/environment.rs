@@ -76,6 +76,18 @@ impl<'a> Trees<'a> {
         seen
     }
 
+    /// What the user named for gates comes along whatever it looks like.
+    pub(super) fn with_named(
+        &self,
+        mut environment: Vec<(OsString, OsString)>,
+    ) -> Vec<(OsString, OsString)> {
+        let named = self.config.list("gate.env");
+        let all = self.host.environment.iter();
+        let given = all.filter(|(name, _)| named.iter().any(|known| name == known.as_str()));
+        environment.extend(given.cloned());
+        environment
+    }
+
     /// The same trees, as if the caller had that environment and no other.
     pub(super) fn with_stable_environment(&self) -> Trees<'a> {
         let host = Host {

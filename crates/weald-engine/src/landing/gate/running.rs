@@ -98,7 +98,7 @@ impl Trees<'_> {
         }
         let call = Call {
             words: ["sh", "-c", request.command].map(OsString::from).into(),
-            environment: told(stable.run_environment(&made.tree), attempt),
+            environment: told(self.with_named(stable.run_environment(&made.tree)), attempt),
             limit: self.config.duration("gate.timeout").unsigned_abs(),
         };
         log.say(&format!("\n$ {}", request.command))
@@ -134,7 +134,10 @@ impl Trees<'_> {
                 .map_err(at(log.path()))?;
             let call = Call {
                 words: step.words.clone(),
-                environment: told(stable.setup_environment(&made.tree), attempt),
+                environment: told(
+                    self.with_named(stable.setup_environment(&made.tree)),
+                    attempt,
+                ),
                 limit: self.config.duration("setup.timeout").unsigned_abs(),
             };
             let outcome = self.run_call(attempt, &made.tree, call, log)?;

@@ -11,6 +11,7 @@ use weald_sandbox::{Ended, Invocation, Level, Policy, SandboxError, launch};
 
 use super::super::LandError;
 use super::checkout::Checkout;
+use crate::confinement::never_seen;
 use crate::trees::Trees;
 
 /// How long it may take: a filter may have to fetch what it writes.
@@ -137,7 +138,9 @@ impl Trees<'_> {
             policy.write.push(large);
         }
         policy.home = self.host.home.clone();
-        policy.mask = self.control_plane();
+        policy.mask = self.control_plane(job.work_tree);
+        // The user's own filters may need the user's own secrets (git-crypt, LFS); weald's state is nobody's business.
+        policy.hidden = never_seen(self.host.home.as_deref(), self.host.state.as_deref());
         policy.sockets = self
             .config
             .list("sandbox.sockets")
@@ -150,9 +153,15 @@ impl Trees<'_> {
             common.to_owned(),
             job.checkout.path.clone(),
         ];
-        let hidden = |path: &PathBuf| private.iter().any(|top| path.starts_with(top));
-        let seen = seen.into_iter().chain(self.host.home.clone());
-        policy.show = seen.filter(|path| hidden(path) && path.is_dir()).collect();
+        let home = self.host.home.as_deref();
+        let is_layered =
+            |path: &Path| home.is_some_and(|home| path.starts_with(home) && path != home);
+        let hidden =
+            |path: &PathBuf| is_layered(path) || private.iter().any(|top| path.starts_with(top));
+        policy.show = seen
+            .into_iter()
+            .filter(|path| hidden(path) && path.is_dir())
+            .collect();
         policy
     }
 

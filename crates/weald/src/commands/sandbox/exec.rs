@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use weald_core::SignedDuration;
 use weald_core::config::parse_size;
-use weald_engine::{SandboxRequest, sandbox_policy};
+use weald_engine::{SandboxRequest, home_layer_of, sandbox_policy, without_secrets};
 use weald_sandbox::{Level, Network, Policy};
 
 use crate::cli::duration;
@@ -52,7 +52,7 @@ pub struct Scope {
     /// Let it see this directory although it lies below /tmp or /run
     #[arg(long, value_name = "DIR")]
     pub show: Vec<PathBuf>,
-    /// Make this file or directory look empty (besides sandbox.read_deny)
+    /// Hide this file or directory (in addition to sandbox.read_deny)
     #[arg(long, value_name = "PATH")]
     pub mask: Vec<PathBuf>,
     /// Let it connect to this unix socket (besides sandbox.sockets)
@@ -113,11 +113,14 @@ impl Scope {
             .collect::<Result<_, _>>()
             .map_err(Failure::into_usage)?;
         let config = context.sandbox_config(&write)?;
-        let hidden = context.control_planes(&write);
+        let masked = context.control_planes(&write);
+        let home = context.environment.home();
         let request = SandboxRequest {
-            home: context.environment.home(),
+            home_layer: home.as_deref().map(|home| home_layer_of(home, &write[0])),
+            home,
             write,
-            hidden,
+            masked,
+            state: context.environment.state(),
         };
         let mut policy = sandbox_policy(&config, request);
         if let Some(level) = self.level {
@@ -131,19 +134,7 @@ impl Scope {
         }
         policy.read_only = self.read_only;
         policy.show.extend(self.show.clone());
-        if policy.level == Level::Landlock && !self.mask.is_empty() {
-            return Err(Failure::new(
-                "mask_impossible",
-                exit::USAGE,
-                "level landlock can't make anything look empty",
-            ));
-        }
-        if policy.level == Level::Landlock && !config.list("sandbox.read_deny").is_empty() {
-            context
-                .ui
-                .warn("sandbox.read_deny does not hold at level landlock");
-        }
-        policy.mask.extend(self.mask.clone());
+        policy.hidden.extend(self.mask.clone());
         policy.sockets.extend(self.socket.clone());
         policy.simulated.landlock_abi = self.simulate_landlock_abi;
         policy.limits.memory = self.memory.or(policy.limits.memory);
@@ -156,11 +147,12 @@ impl Exec {
     /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let policy = self.scope.policy(context)?;
+        let config = context.sandbox_config(&policy.write)?;
         let held = Held {
             policy: Some(policy),
             command: self.command,
             directory: self.scope.write[0].clone(),
-            environment: context.environment.for_commands(),
+            environment: without_secrets(&config, context.environment.for_commands()),
             timeout: self.timeout,
             max_output: self.max_output,
             passed: None,

@@ -6,6 +6,7 @@ use std::process::Stdio;
 
 use clap::Args;
 use serde_json::json;
+use weald_engine::hidden_names;
 use weald_sandbox::{Ended, Invocation, Level, Policy, launch};
 
 use super::exec::Scope;
@@ -60,6 +61,12 @@ impl Explain {
             ),
             Level::Landlock => (&["$TMPDIR"], &[]),
         };
+        let mut hidden = texts(&policy.hidden);
+        hidden.retain(|path| Path::new(path).symlink_metadata().is_ok());
+        let config = context.sandbox_config(&policy.write)?;
+        let home = context.environment.home();
+        let all = context.environment.for_commands();
+        let secrets = hidden_names(&config, home.as_deref(), &all);
         let sandbox = json!({
             "level": policy.level,
             "available": missing.is_none(),
@@ -70,7 +77,9 @@ impl Explain {
             "masked": texts(masked),
             "sockets": texts(&policy.sockets),
             "network": policy.network,
-            "caches": weald_sandbox::CACHES.iter().map(|cache| format!("~/{}", cache.path)).collect::<Vec<_>>(),
+            "home": policy.home_layer.as_ref().map(|_| "copy_on_write"),
+            "hidden": hidden,
+            "hidden_secrets": secrets,
             "limits": policy.limits,
             "not_covered": not_covered,
         });
@@ -100,7 +109,8 @@ impl Explain {
                         "has for itself",
                         private.iter().map(|path| (*path).to_owned()).collect(),
                     ),
-                    ("sees empty", texts(masked)),
+                    ("does not see", [texts(masked), hidden.clone()].concat()),
+                    ("keeps back (sandbox.reveal shows one)", secrets.clone()),
                     ("may connect to", texts(&policy.sockets)),
                     (
                         "does not cover",
@@ -124,7 +134,7 @@ fn print_list(out: &mut Out, name: &str, lines: &[String]) -> io::Result<()> {
 fn probe(policy: &Policy, directory: &Path) -> Result<(), Failure> {
     // A probe needs no caches, and should leave none behind.
     let policy = &Policy {
-        cache_layers: None,
+        home_layer: None,
         ..policy.clone()
     };
     let invocation = Invocation {

@@ -1,0 +1,305 @@
+//! The home inside: the user's own, through an overlay. What is written stays in a private layer, and what is hidden is not
+//! there.
+//!
+//! Two things hide a path. By name: a small layer above the user's home has a whiteout for it, so nothing that the host puts
+//! there later shows through. By file: the overlay reads the user's home with the rights of the thread that made it, and that
+//! thread confined itself by Landlock to everything *but* the hidden paths. So a hidden folder that the host moves or renames
+//! while a run goes on stays unreadable. The price: an entry that the host adds next to a hidden one is unreadable until the
+//! next run. Small files next to a hidden one (`~/.gitconfig`) are copied into the layer, so that programs which replace
+//! them on the host do not break the run.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::landlock;
+use crate::policy::Policy;
+use crate::sys::{self, OverlayLayers};
+
+/// Where the small layer is put together. The overlay keeps it; the place is free again when it is made.
+const WORKBENCH: &str = "/dev";
+
+/// The largest file that is copied instead of shown.
+const COPIED: u64 = 1 << 20;
+
+/// Homes that are directories of the system: those stay as they are, read-only.
+const NOT_HOMES: [&str; 12] = [
+    "/", "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/proc", "/sbin", "/sys", "/usr", "/var",
+];
+
+/// The home as a run sees it.
+pub struct Home {
+    path: PathBuf,
+    mount: OwnedFd,
+    is_writable: bool,
+}
+
+impl Home {
+    /// Puts it in its place.
+    pub fn attach(&self) -> io::Result<()> {
+        // Below a private directory (a home in /tmp) its place has to be made first.
+        fs::create_dir_all(&self.path)?;
+        sys::attach_mount(&self.mount, &self.path)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where it is, if it can be written.
+    pub fn writable(&self) -> Option<PathBuf> {
+        self.is_writable.then(|| self.path.clone())
+    }
+
+    /// Whether it hides a path by itself.
+    pub fn holds(&self, path: &Path) -> bool {
+        path.starts_with(&self.path) && path != self.path
+    }
+}
+
+/// A line of the table of mounts: where it is, and what of which file system is there.
+struct Mounted {
+    point: PathBuf,
+    root: PathBuf,
+    device: String,
+}
+
+/// The table of mounts. Spaces and the like are written as octal numbers there; such a line is left out.
+fn mounted() -> Vec<Mounted> {
+    let table = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let lines = table.lines().filter_map(|line| {
+        let fields: Vec<_> = line.split(' ').take(5).collect();
+        let [_, _, device, root, point] = fields[..] else {
+            return None;
+        };
+        let is_plain = !root.contains('\\') && !point.contains('\\');
+        is_plain.then(|| Mounted {
+            point: point.into(),
+            root: root.into(),
+            device: device.to_owned(),
+        })
+    });
+    lines.collect()
+}
+
+/// File systems that are mounted below the home: an overlay does not show them.
+pub fn inner_mounts(home: &Home) -> Vec<PathBuf> {
+    let points = mounted().into_iter().map(|it| it.point);
+    points.filter(|point| home.holds(point)).collect()
+}
+
+/// Other paths that lead to the same home, by mounts of its file system elsewhere: they would show what is hidden.
+pub fn other_ways(home: &Path) -> Vec<PathBuf> {
+    let table = mounted();
+    let around = table.iter().filter(|it| home.starts_with(&it.point));
+    // Of several at one place the last one is seen.
+    let Some(own) = around.max_by_key(|it| it.point.as_os_str().len()) else {
+        return Vec::new();
+    };
+    let Ok(below) = home.strip_prefix(&own.point) else {
+        return Vec::new();
+    };
+    let inside = own.root.join(below);
+    let others = table.iter().filter(|it| it.device == own.device);
+    let ways = others.filter_map(|it| {
+        let rest = inside.strip_prefix(&it.root).ok()?;
+        Some(it.point.join(rest))
+    });
+    ways.filter(|way| way != home && way.is_dir()).collect()
+}
+
+/// The user's home, if a run sees it through a layer.
+pub fn of(policy: &Policy) -> Option<&Path> {
+    let home = policy.home.as_deref()?;
+    let is_usable = home.is_dir() && !NOT_HOMES.iter().any(|other| Path::new(other) == home);
+    is_usable.then_some(home)
+}
+
+/// The home as a detached mount. `None` where the kernel can't make one: then the home stays as it is, read-only.
+pub fn mount(policy: &Policy, home: &Path) -> io::Result<Option<Home>> {
+    sys::mount(
+        "tmpfs",
+        Path::new(WORKBENCH),
+        "tmpfs",
+        libc::MS_NOSUID | libc::MS_NODEV,
+        "mode=700",
+    )?;
+    let made = assemble(policy, home);
+    sys::unmount(Path::new(WORKBENCH))?;
+    made
+}
+
+fn assemble(policy: &Policy, home: &Path) -> io::Result<Option<Home>> {
+    let above = Path::new(WORKBENCH).join("above");
+    let readable = hide(policy, home, &above)?;
+    let mut attempts = Vec::new();
+    if let Some(layer) = &policy.home_layer {
+        attempts.push(Some((layer.join("upper"), own_work_folder(layer)?)));
+        // The disk of the layer may not be able to hold one (a network's, another overlay): then it goes with the run.
+        let memory = Path::new(WORKBENCH);
+        let (upper, work) = (memory.join("upper"), memory.join("work"));
+        fs::create_dir(&upper)?;
+        fs::create_dir(&work)?;
+        attempts.push(Some((upper, work)));
+    }
+    attempts.push(None);
+    for upper in attempts {
+        let layers = OverlayLayers {
+            lower: vec![above.clone(), home.to_owned()],
+            upper,
+        };
+        if let Ok(mount) = mounted_with_few_rights(policy, home, &layers, &readable) {
+            return Ok(Some(Home {
+                path: home.to_owned(),
+                mount,
+                is_writable: layers.upper.is_some(),
+            }));
+        }
+    }
+    Ok(None)
+}
+
+/// A folder for the kernel's scratch space that no other run uses. It is held by a lock for as long as this process lives;
+/// the layer is hidden inside, so nobody else takes it.
+fn own_work_folder(layer: &Path) -> io::Result<PathBuf> {
+    for number in 0..1_000 {
+        let path = layer.join("work").join(number.to_string());
+        fs::create_dir_all(&path)?;
+        let folder = fs::File::open(&path)?;
+        if folder.try_lock().is_ok() {
+            std::mem::forget(folder);
+            return Ok(path);
+        }
+    }
+    Err(io::Error::other("too many runs use this home"))
+}
+
+/// Makes the overlay in a thread that may read `readable` and the layers, and nothing else: the kernel reads on its behalf.
+fn mounted_with_few_rights(
+    policy: &Policy,
+    home: &Path,
+    layers: &OverlayLayers,
+    readable: &[PathBuf],
+) -> io::Result<OwnedFd> {
+    let mut own = vec![layers.lower[0].clone()];
+    own.extend(
+        layers
+            .upper
+            .iter()
+            .flat_map(|(upper, work)| [upper.clone(), work.clone()]),
+    );
+    let confined = || -> io::Result<OwnedFd> {
+        landlock::read_only_these(policy, home, readable.iter().chain(&own))?;
+        sys::overlay(layers)
+    };
+    // Landlock holds the thread, not the process.
+    std::thread::scope(|scope| scope.spawn(confined).join())
+        .unwrap_or_else(|_| Err(io::Error::other("the home could not be made")))
+}
+
+/// Fills the layer above: a whiteout for everything hidden, and copies of the small files next to it. Answers what the
+/// overlay may read of the user's home.
+fn hide(policy: &Policy, home: &Path, above: &Path) -> io::Result<Vec<PathBuf>> {
+    fs::DirBuilder::new().mode(0o700).create(above)?;
+    fs::set_permissions(above, home.metadata()?.permissions())?;
+    let hidden: BTreeSet<&Path> = policy
+        .hidden
+        .iter()
+        .map(PathBuf::as_path)
+        .filter(|path| path.starts_with(home) && *path != home)
+        .collect();
+    if hidden.is_empty() {
+        return Ok(vec![home.to_owned()]);
+    }
+    let mut on_the_way: BTreeSet<&Path> = BTreeSet::from([home]);
+    for path in &hidden {
+        let ancestors = path.ancestors().skip(1);
+        on_the_way.extend(ancestors.take_while(|ancestor| *ancestor != home));
+    }
+    let mut readable = Vec::new();
+    for directory in &on_the_way {
+        let is_hidden = directory.ancestors().any(|it| hidden.contains(it));
+        let found = fs::symlink_metadata(directory);
+        if is_hidden || !found.is_ok_and(|found| found.is_dir()) {
+            continue;
+        }
+        let place = place_of(home, above, directory);
+        if *directory != home {
+            fs::DirBuilder::new().mode(0o700).create(&place)?;
+            fs::set_permissions(&place, directory.metadata()?.permissions())?;
+        }
+        let inside = hidden
+            .iter()
+            .filter(|path| path.parent() == Some(directory));
+        for path in inside {
+            take_away(policy, path, &|path| place_of(home, above, path))?;
+        }
+        readable.extend(show_siblings(directory, &hidden, &on_the_way, &place));
+    }
+    Ok(readable)
+}
+
+/// Hides one path. Where something real is put on top later, below it, its place is all that is there.
+fn take_away(policy: &Policy, path: &Path, place_of: &dyn Fn(&Path) -> PathBuf) -> io::Result<()> {
+    let on_top = policy.write.iter().chain(&policy.show);
+    let below: Vec<_> = on_top.filter(|it| it.starts_with(path)).collect();
+    if below.is_empty() {
+        return sys::make_whiteout(&place_of(path));
+    }
+    for it in below {
+        fs::create_dir_all(place_of(it))?;
+    }
+    sys::make_opaque(&place_of(path))
+}
+
+fn place_of(home: &Path, above: &Path, path: &Path) -> PathBuf {
+    above.join(path.strip_prefix(home).unwrap_or(Path::new("")))
+}
+
+/// What else is in a directory on the way to something hidden: copied to `place` if it is a small file, else answered.
+fn show_siblings(
+    directory: &Path,
+    hidden: &BTreeSet<&Path>,
+    on_the_way: &BTreeSet<&Path>,
+    place: &Path,
+) -> Vec<PathBuf> {
+    // A directory that can't be listed shows nothing.
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut readable = Vec::new();
+    for entry in entries {
+        let path = entry.path();
+        if hidden.contains(path.as_path()) || on_the_way.contains(path.as_path()) {
+            continue;
+        }
+        let Ok(found) = fs::symlink_metadata(&path) else {
+            continue;
+        };
+        let is_small = found.is_file() && found.len() <= COPIED;
+        if is_small && copy(&path, &found, &place.join(entry.file_name())).is_ok() {
+            continue;
+        }
+        if found.is_dir() || found.is_file() {
+            readable.push(path);
+        }
+    }
+    readable
+}
+
+fn copy(from: &Path, found: &fs::Metadata, to: &Path) -> io::Result<()> {
+    let mut source = fs::OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+        .open(from)?;
+    let mut target = fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(found.mode() & 0o777)
+        .open(to)?;
+    io::copy(&mut source, &mut target)?;
+    target.set_permissions(fs::Permissions::from_mode(found.mode() & 0o777))?;
+    target.set_modified(found.modified()?)
+}

@@ -1,0 +1,138 @@
+//! Hiding what lies outside of the home: the directories on the way to it get a fixed list of entries.
+//!
+//! A mount over the hidden path alone would not do: when the host replaces the file, or makes it later, the new one would be
+//! seen. So every directory on the way becomes a list that holds each entry of now but the hidden one. What the host adds to
+//! such a directory while a run goes on is not seen, and what it replaces there is seen as it was.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::path::{Path, PathBuf};
+
+use crate::home::Home;
+use crate::policy::Policy;
+use crate::sys;
+use crate::view;
+
+/// Directories with more entries are not listed: what is hidden there is covered where it is.
+const MANY: usize = 4_096;
+
+/// Places that the kernel fills.
+const KERNEL: [&str; 3] = ["/dev", "/proc", "/sys"];
+
+/// Hides everything that the home does not hide by itself.
+pub fn hide(policy: &Policy, home: Option<&Home>) -> io::Result<()> {
+    let mut lists: BTreeSet<&Path> = BTreeSet::new();
+    let mut covered = Vec::new();
+    for path in &policy.hidden {
+        match way_to(path, policy, home) {
+            Way::Unseen => {}
+            Way::Covered => covered.push(path),
+            Way::Listed(way) => lists.extend(way),
+        }
+    }
+    // Outer ones come first.
+    for directory in lists {
+        if !fix(directory, &policy.hidden)? {
+            let below = policy.hidden.iter();
+            covered.extend(below.filter(|path| path.parent() == Some(directory)));
+        }
+    }
+    for path in covered {
+        view::pin_ancestors(path, policy)?;
+        view::mask(path, &[])?;
+    }
+    Ok(())
+}
+
+/// How a path is hidden.
+enum Way<'p> {
+    /// It can't be seen anyway.
+    Unseen,
+    /// By a mask on it: what is around it can be written, or is the kernel's.
+    Covered,
+    /// By fixed lists of these directories.
+    Listed(Vec<&'p Path>),
+}
+
+fn way_to<'p>(path: &'p Path, policy: &Policy, home: Option<&Home>) -> Way<'p> {
+    let holds = |it: &&PathBuf| path.starts_with(it);
+    if policy.write.iter().any(|it| holds(&it)) || KERNEL.iter().any(|it| path.starts_with(it)) {
+        return Way::Covered;
+    }
+    let top = policy
+        .show
+        .iter()
+        .filter(holds)
+        .max_by_key(|it| it.as_os_str().len());
+    let is_private = view::PRIVATE.iter().any(|it| path.starts_with(it));
+    let in_home = home.is_some_and(|home| home.holds(path));
+    match top {
+        None if is_private || in_home => Way::Unseen,
+        Some(top) if in_home && !home.is_some_and(|home| home.holds(top)) => Way::Unseen,
+        _ => {
+            let ancestors = path.ancestors().skip(1);
+            let lowest = top.map_or(Path::new("/"), PathBuf::as_path);
+            let inside = ancestors
+                .take_while(|it| it.starts_with(lowest) && it.parent().is_some())
+                .filter(|it| it.is_dir() && !it.is_symlink());
+            Way::Listed(inside.collect())
+        }
+    }
+}
+
+/// One entry of a list.
+enum Entry {
+    Mount(std::os::fd::OwnedFd, bool),
+    Link(PathBuf),
+}
+
+/// Gives a directory a fixed list of its entries; false where it can't be listed, or has too many.
+fn fix(directory: &Path, hidden: &[PathBuf]) -> io::Result<bool> {
+    let Ok(found) = fs::read_dir(directory) else {
+        return Ok(false);
+    };
+    let mut entries = Vec::new();
+    for entry in found {
+        let path = entry?.path();
+        if hidden.contains(&path) {
+            continue;
+        }
+        if entries.len() == MANY {
+            return Ok(false);
+        }
+        let kind = match fs::symlink_metadata(&path) {
+            Ok(found) => found.file_type(),
+            Err(_) => continue,
+        };
+        let entry = match kind.is_symlink() {
+            true => Entry::Link(fs::read_link(&path)?),
+            false => Entry::Mount(sys::clone_mount(&path)?, kind.is_dir()),
+        };
+        entries.push((path, entry));
+    }
+    let mode = directory.metadata()?.mode() & 0o7777;
+    let flags = libc::MS_NOSUID | libc::MS_NODEV;
+    sys::mount(
+        "tmpfs",
+        directory,
+        "tmpfs",
+        flags,
+        &format!("mode={mode:o}"),
+    )?;
+    for (path, entry) in entries {
+        match entry {
+            Entry::Link(target) => symlink(target, &path)?,
+            Entry::Mount(mount, is_directory) => {
+                match is_directory {
+                    true => fs::create_dir(&path)?,
+                    false => fs::write(&path, "")?,
+                }
+                sys::attach_mount(&mount, &path)?;
+            }
+        }
+    }
+    sys::set_mount_attributes(directory, sys::READ_ONLY, false)?;
+    Ok(true)
+}
