@@ -147,7 +147,7 @@ impl<'a> Trees<'a> {
         self.write_detached(plan)?;
         self.fill_submodules(path)?;
         let changes = self.changes_in_gate(path, &plan.start)?;
-        match changes.tracked + changes.besides {
+        match changes.tracked + changes.untracked + changes.ignored {
             0 => Ok(()),
             count => Err(unfit(&format!("{count} files differ from the commit"))),
         }
@@ -176,26 +176,31 @@ impl<'a> Trees<'a> {
         path: &Path,
         commit: &str,
     ) -> Result<GateChanges, TreeError> {
-        let site = Site {
-            path: path.to_owned(),
-            git_dir: path.join(".git"),
-            kind: TreeKind::Sealed,
-        };
         let job = Job::Look {
             haves: None,
             snapshot: None,
             partial: None,
             lent: None,
         };
-        let reply = self.do_inside(GATE, &site, Access::Read, job)?;
+        let reply = self.do_inside(GATE, &gate_site(path), Access::Read, job)?;
         let look = reply.look.ok_or_else(|| unfit("git did not say"))?;
         if look.head.as_deref() != Some(commit) || look.operation.is_some() {
             return Err(unfit("HEAD is not where it was put"));
         }
         Ok(GateChanges {
-            tracked: look.staged + look.unstaged + look.conflicted,
-            besides: look.untracked + look.ignored,
+            tracked: look.staged + look.unstaged + look.conflicted + look.hidden,
+            untracked: look.untracked,
+            ignored: look.ignored,
         })
+    }
+
+    /// Makes the files exactly those of `commit` again, but for what git ignores.
+    pub(crate) fn reset_gate(&self, path: &Path, commit: &str) -> Result<(), TreeError> {
+        let job = Job::Reset {
+            commit: commit.to_owned(),
+        };
+        self.do_inside(GATE, &gate_site(path), Access::Write, job)
+            .map(drop)
     }
 
     /// Where gates have their trees.
@@ -330,7 +335,17 @@ pub(crate) struct GateChanges {
     /// What git follows.
     pub tracked: u64,
     /// What it does not.
-    pub besides: u64,
+    pub untracked: u64,
+    /// What it ignores.
+    pub ignored: u64,
+}
+
+fn gate_site(path: &Path) -> Site {
+    Site {
+        path: path.to_owned(),
+        git_dir: path.join(".git"),
+        kind: TreeKind::Sealed,
+    }
 }
 
 fn unfit(why: &str) -> TreeError {

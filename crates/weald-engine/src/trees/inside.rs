@@ -72,6 +72,8 @@ pub(crate) enum Job {
         commit: String,
         index: Option<PathBuf>,
     },
+    /// Make the work tree exactly what `commit` holds again, but for what git ignores.
+    Reset { commit: String },
     /// Turn a clean checkout of one commit into one of another, by what differs.
     Forward { from: String, to: String },
     /// Check out the commits of submodules: repository, work tree, commit.
@@ -364,8 +366,15 @@ fn say(reply: &Reply) -> io::Result<()> {
 
 impl Request {
     fn work(&self) -> Result<(), InsideError> {
+        fs::read_dir(&self.work_tree).map_err(|error| {
+            let path = self.work_tree.display();
+            InsideError::Damaged(format!(
+                "{path} can't be opened ({error}); chmod u+rwx {path}"
+            ))
+        })?;
         match &self.job {
             Job::Populate { commit, index } => self.populate(commit, index.as_deref()),
+            Job::Reset { commit } => self.reset(commit),
             Job::Forward { from, to } => self.forward(from, to),
             Job::PopulateSubmodules(modules) => self.populate_submodules(modules),
             Job::ListModules => self.list_modules(),

@@ -48,6 +48,7 @@ mod landing_dirty;
 mod landing_fetch;
 mod landing_gate;
 mod landing_gate_cache;
+mod landing_gate_steps;
 mod landing_gate_trust;
 mod landing_gitlinks;
 mod landing_interrupt;

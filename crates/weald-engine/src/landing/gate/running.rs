@@ -106,7 +106,11 @@ impl Trees<'_> {
         let began = Instant::now();
         let outcome = self.run_call(attempt, &made.tree, call, log)?;
         let took = began.elapsed();
-        Ok(match (&outcome, outcome.wrong()) {
+        let wrong = match &outcome {
+            Outcome::Code(0) => self.changed_result(attempt, &made)?,
+            other => other.wrong(),
+        };
+        Ok(match (&outcome, wrong) {
             (Outcome::Cancelled, _) => Ended::Cancelled,
             (Outcome::TooLong(_), Some(what)) => Ended::Red(Red { what, took: None }),
             (_, Some(what)) => Ended::Red(Red {
@@ -130,6 +134,10 @@ impl Trees<'_> {
             return Err(LandError::refused("not_trusted", message).hint("weald trust"));
         };
         for step in &steps {
+            // What the next one finds is what lands.
+            if let Some(red) = self.restore_result(attempt, made, log)? {
+                return Ok(Some(red));
+            }
             log.say(&format!("\n$ {}", step.told))
                 .map_err(at(log.path()))?;
             let call = Call {
@@ -149,16 +157,65 @@ impl Trees<'_> {
                 return Ok(Some(Ended::Red(Red { what, took: None })));
             }
         }
-        if steps.is_empty() {
+        match steps.is_empty() {
+            true => Ok(None),
+            false => self.restore_result(attempt, made, log),
+        }
+    }
+
+    /// Makes the files that git follows or does not ignore those of the candidate again. `Some` when that can't be done.
+    fn restore_result(
+        &self,
+        attempt: &Attempt<'_>,
+        made: &GateTree<'_, '_>,
+        log: &mut Log,
+    ) -> Result<Option<Ended>, LandError> {
+        let (path, commit) = (&made.tree.path, attempt.request.candidate);
+        let found = self.changes_in_gate(path, commit);
+        let count = match &found {
+            Ok(changes) => changes.tracked + changes.untracked,
+            Err(TreeError::Unreadable { .. }) => 1,
+            Err(_) => return found.map(|_| None).map_err(unmade),
+        };
+        if count == 0 {
             return Ok(None);
         }
-        let commit = attempt.request.candidate;
-        let changes = self.changes_in_gate(&made.tree.path, commit);
-        let what = match changes.map_err(unmade)?.tracked {
-            0 => return Ok(None),
-            count => format!("the set-up changed {count} tracked files, so that is not what lands"),
-        };
-        Ok(Some(Ended::Red(Red { what, took: None })))
+        let restored = self
+            .reset_gate(path, commit)
+            .and_then(|()| self.changes_in_gate(path, commit));
+        match restored {
+            Ok(changes) if changes.tracked + changes.untracked == 0 => {
+                let note = "the set-up changed files that git does not ignore; they were restored, so that what lands is tested";
+                log.say(&format!("note:      {note}"))
+                    .map_err(at(log.path()))?;
+                Ok(None)
+            }
+            Ok(_) | Err(TreeError::Unreadable { .. }) => {
+                let what = "the set-up changed files that git does not ignore, and they could not be restored: what lands can't be tested".to_owned();
+                Ok(Some(Ended::Red(Red { what, took: None })))
+            }
+            Err(other) => Err(unmade(other)),
+        }
+    }
+
+    /// What a command that ended well did to the tracked files: then it may have tested something else than what lands.
+    fn changed_result(
+        &self,
+        attempt: &Attempt<'_>,
+        made: &GateTree<'_, '_>,
+    ) -> Result<Option<String>, LandError> {
+        let candidate = attempt.request.candidate;
+        match self.changes_in_gate(&made.tree.path, candidate) {
+            Ok(changes) if changes.tracked == 0 => Ok(None),
+            Ok(changes) => Ok(Some(format!(
+                "the command changed {} tracked files, so it did not test what lands",
+                changes.tracked
+            ))),
+            Err(TreeError::Unreadable { why, .. }) => Ok(Some(format!(
+                "after the command nobody can say whether it tested what lands: {why}"
+            ))),
+            Err(other) => Err(unmade(other)),
+        }
     }
 
     /// Runs one process to its end, or ends it with everything that it started.

@@ -42,6 +42,21 @@ impl Request {
         Ok(say(&Reply::default())?)
     }
 
+    /// Makes the work tree exactly what a commit holds again, but for what git ignores.
+    pub(super) fn reset(&self, commit: &str) -> Result<(), InsideError> {
+        // Marks in the old index could hide what was changed.
+        match fs::remove_file(self.git_dir.join("index")) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
+            _ => {}
+        }
+        fs::write(self.git_dir.join("HEAD"), format!("{commit}\n"))?;
+        let read = self.checkout_git("read-tree");
+        read.args(["--reset", "-u", "--no-recurse-submodules", commit])
+            .run()?;
+        self.git("clean").args(["-ffdq"]).run()?;
+        Ok(say(&Reply::default())?)
+    }
+
     /// Moves file times into the past: a file as young as the index would be read again by the first `git status`.
     fn age(&self, index: &Path, sha256: bool) -> Result<(), InsideError> {
         let Some(mut known) = CheckoutIndex::read(index, sha256)? else {
