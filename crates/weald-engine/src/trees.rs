@@ -32,6 +32,7 @@ mod planning;
 mod pool;
 mod populating;
 mod ports;
+mod privacy;
 mod purging;
 mod recover;
 mod recreate;

@@ -16,6 +16,7 @@ use weald_git::{
 
 use super::planning::Plan;
 use super::pool::Population;
+use super::privacy::close_to_others;
 use super::setup::Setup;
 use super::visit::{leads_to, pointer_text};
 use super::{TreeError, Trees, at};
@@ -74,6 +75,7 @@ impl Trees<'_> {
         if population != Population::Spare {
             sync_small_files(&building)?;
         }
+        close_to_others(&building, None).map_err(at(&building))?;
         step("create.built");
         let identity = identity_of(&building)?;
         self.keep_replaced(plan, tree)?;

@@ -10,6 +10,7 @@ use weald_core::tree_rules::TreeInput;
 use super::building::{building, identity_of};
 use super::inner::Inner;
 use super::inside::Job;
+use super::privacy::close_to_others;
 use super::remove::rename;
 use super::visit::{Access, Site, pointer_text};
 use super::{Created, Outcome, TreeError, Trees, at};
@@ -97,6 +98,7 @@ impl Trees<'_> {
                 name
             }
         };
+        close_to_others(&building, None).map_err(at(&building))?;
         step("recreate.built");
         let identity = identity_of(&building)?;
         // Recorded first: a directory that nobody knows at its place would be taken for somebody else's.

@@ -18,6 +18,7 @@ use weald_core::tree_rules::TreeInput;
 use weald_git::{Commit, Expected, RefChange, Reference, transfer, update_refs};
 
 use super::building::identity_of;
+use super::privacy::close_to_others;
 use super::purging::{going, is_the_tree};
 use super::remove::{RemoveRequest, rename};
 use super::{TreeError, TreeView, Trees, at, decided};
@@ -111,6 +112,8 @@ impl Trees<'_> {
         if let Some(root) = tree.path.parent() {
             fs::create_dir_all(root).map_err(at(root))?;
         }
+        // What can't be closed comes back all the same: nobody could reach it in the trash either.
+        let _ = close_to_others(&trash.path, tree.identity);
         rename(&trash.path, &tree.path)?;
         step("restore.renamed");
         let restored = self.reinstate(&tree, &trash).inspect_err(|_| {

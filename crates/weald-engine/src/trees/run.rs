@@ -10,6 +10,7 @@ use weald_core::tree::{Run, Tree, TreeKind};
 use weald_core::tree_rules::TreeInput;
 use weald_sandbox::{Ended, Level, Policy};
 
+use super::privacy::close_to_others;
 use super::{TreeError, Trees, at};
 use crate::confinement::{
     SandboxRequest, hidden_names, home_layer_of, home_layer_of_tree, sandbox_policy,
@@ -66,6 +67,12 @@ impl Trees<'_> {
             .import_and_follow(&tree, &site)
             .and_then(|(tree, look)| self.refresh_target(&tree, &site, &look).map(|()| tree));
         let mut notes = Vec::new();
+        if let Err(error) = close_to_others(&tree.path, tree.identity) {
+            let path = tree.path.display();
+            notes.push(format!(
+                "{path} could not be closed to other users of this machine: {error}"
+            ));
+        }
         let tree = refreshed.unwrap_or_else(|error| {
             notes.push(format!(
                 "the tree could not be looked into before the run: {error}"
@@ -281,6 +288,8 @@ impl Trees<'_> {
             timed_out,
             code,
         };
+        // The next run says if that fails.
+        let _ = close_to_others(&tree.path, tree.identity);
         let tree = self.decide(tree, Durability::Process, input)?;
         if self.locks_runs(&tree) && tree.runs.is_empty() {
             self.show_lock(&tree)?;

@@ -125,6 +125,7 @@ mod trees_population;
 mod trees_population_moved;
 mod trees_population_random;
 mod trees_ports;
+mod trees_privacy;
 mod trees_purge;
 mod trees_races;
 mod trees_refuse;

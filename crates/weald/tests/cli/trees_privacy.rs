@@ -1,0 +1,66 @@
+//! What other users of the machine can reach of a worktree, and what a run can leave for them.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+use crate::sandbox::{is_root, say};
+use crate::trees_remove::{grow, repository};
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().mode() & 0o7777
+}
+
+#[test]
+fn x17_a_worktree_is_closed_to_other_users_whatever_a_run_does() {
+    for kind in ["sealed", "linked"] {
+        let env = repository();
+        fs::set_permissions(env.repo(), Permissions::from_mode(0o2755)).unwrap();
+        let tree = grow(&env, "a", kind);
+        assert_eq!(mode(&tree), 0o700, "{kind}: new");
+        // One that was made before, or that a run opened.
+        fs::set_permissions(&tree, Permissions::from_mode(0o755)).unwrap();
+        let script = "stat -c %a . > seen; chmod 2777 .; mkdir shared; chmod 2775 shared";
+        let answer = env.weald(&["run", "a", "--", "sh", "-c", script]);
+        assert_eq!(answer.code, 0, "{answer:#?}");
+        assert_eq!(fs::read_to_string(tree.join("seen")).unwrap(), "700\n");
+        assert_eq!(mode(&tree), 0o700, "{kind}: after a run");
+        assert_eq!(mode(&tree.join("shared")), 0o2775, "folders may be shared");
+        fs::set_permissions(&tree, Permissions::from_mode(0o755)).unwrap();
+        env.ok(&["rm", "a", "--discard"]);
+        env.ok(&["trash", "restore", "a"]);
+        assert_eq!(mode(&tree), 0o700, "{kind}: from the trash");
+    }
+}
+
+#[test]
+fn x17_a_run_leaves_nothing_that_others_run_with_its_rights() {
+    let env = repository();
+    let tree = grow(&env, "a", "sealed");
+    let script = "cp /bin/cat planted; chmod 755 planted; \
+        for mode in 4755 u+s 6755; do chmod $mode planted && exit 3; done; \
+        install -m 4755 planted installed && exit 4; umask 0; cp planted copied; \
+        tar -cf a.tar --mode=4755 planted; mkdir out; tar -xpf a.tar -C out; true";
+    for level in ["full", "landlock"] {
+        let run = ["run", "a", "--sandbox", level, "--", "sh", "-c", script];
+        let answer = env.weald(&run);
+        assert_eq!(answer.code, 0, "{level}: {answer:#?}");
+        let mut find = Command::new("find");
+        find.arg(&tree).args(["-perm", "/6000", "-type", "f"]);
+        let found = find.output().unwrap().stdout;
+        assert_eq!(String::from_utf8_lossy(&found), "", "{level}");
+        fs::remove_dir_all(tree.join("out")).unwrap();
+    }
+    if !is_root() {
+        return say("SKIPPED: another local user needs root");
+    }
+    fs::set_permissions(env.root(), Permissions::from_mode(0o755)).unwrap();
+    let mut other = Command::new(tree.join("planted"));
+    other.arg("/dev/null").uid(12345).gid(12345);
+    assert!(
+        other.output().is_err(),
+        "another user reaches into a worktree"
+    );
+}
