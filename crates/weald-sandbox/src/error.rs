@@ -8,9 +8,19 @@ use crate::policy::Level;
 /// Why a run did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
-    /// A layer of the level can't be had here.
+    /// A layer of the level is missing on this machine: a probe that touches no directory of the run found it out.
     #[error("the sandbox (level {}) is not available: {step}: {message}", .level.as_str())]
     Unavailable {
+        /// Which level was asked for.
+        level: Level,
+        /// Which part failed.
+        step: String,
+        /// What the system said.
+        message: String,
+    },
+    /// The machine gives every layer, but this run could not be prepared. A weaker level is no answer to that.
+    #[error("the sandbox (level {}) could not be prepared: {step}: {message}", .level.as_str())]
+    NotPrepared {
         /// Which level was asked for.
         level: Level,
         /// Which part failed.

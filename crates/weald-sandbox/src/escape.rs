@@ -9,6 +9,7 @@ mod cases_git;
 mod field;
 mod native;
 mod native_calls;
+mod native_modes;
 mod pattern;
 
 pub use field::Field;

@@ -5,17 +5,18 @@
 //! reported and nothing runs.
 
 use std::ffi::{CString, OsString};
-use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
+use crate::cgroup::Group;
+use crate::ending::end_descendants;
 use crate::launcher::{CLOSE_ON_EXEC, PASSED};
-use crate::orders::{Crowd, tell_of_a_signal};
+use crate::orders::{Crowd, tell_of_a_signal, tell_who_is_left};
 use crate::policy::{Level, Limits, Network, Policy};
 use crate::seccomp::{self, UnixSockets};
 use crate::sys::{self, Forked};
@@ -47,6 +48,37 @@ pub(crate) struct Plan {
     pub passes: bool,
 }
 
+impl Plan {
+    pub(crate) fn new(
+        policy: Option<&Policy>,
+        environment: Vec<(OsString, OsString)>,
+        passes: bool,
+    ) -> Self {
+        let bytes = |text: OsString| text.into_encoded_bytes();
+        let pairs = environment.into_iter();
+        Self {
+            policy: policy.cloned(),
+            environment: pairs
+                .map(|(name, value)| (bytes(name), bytes(value)))
+                .collect(),
+            passes,
+        }
+    }
+
+    /// As a file in memory, to be read from its start.
+    pub(crate) fn to_file(&self) -> io::Result<OwnedFd> {
+        let unfit = |_| {
+            let message = "a path in the policy is no UTF-8";
+            io::Error::new(io::ErrorKind::InvalidInput, message)
+        };
+        let text = serde_json::to_vec(self).map_err(unfit)?;
+        let mut file = File::from(sys::memory_file(c"weald-plan")?);
+        file.write_all(&text)?;
+        file.rewind()?;
+        Ok(file.into())
+    }
+}
+
 /// What the helper reports when a step fails.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Report {
@@ -56,6 +88,17 @@ pub(crate) struct Report {
     pub errno: Option<i32>,
     /// In words.
     pub message: String,
+}
+
+impl Report {
+    /// What the helper said, whatever it is.
+    pub(crate) fn read(text: &str) -> Self {
+        serde_json::from_str(text).unwrap_or_else(|_| Self {
+            step: "the helper".into(),
+            errno: None,
+            message: text.to_owned(),
+        })
+    }
 }
 
 /// Becomes the helper if the arguments say so; returns only if they don't. Call it first in `main`.
@@ -173,8 +216,13 @@ impl Helper {
     fn reaped(self, policy: Option<&Policy>, arguments: &[CString]) -> ! {
         self.check("the reaper", sys::prctl(libc::PR_SET_CHILD_SUBREAPER, 1));
         let signals = self.check("signals", sys::child_signals());
+        let group = Group::make(std::process::id());
         match self.check("the command", sys::fork()) {
             Forked::Child => {
+                // A killed reaper takes the command itself along, and whoever can't join the group is looked up at the end.
+                let death = libc::SIGKILL as libc::c_ulong;
+                self.check("the command", sys::prctl(libc::PR_SET_PDEATHSIG, death));
+                let _ = group.map(|group| group.join());
                 if let Some(policy) = policy {
                     let own: Vec<PathBuf> = policy
                         .tmp
@@ -196,7 +244,7 @@ impl Helper {
                 let code = namespaces::reap(main, &signals, &self.lifeline, Crowd::Descendants)
                     .ok()
                     .flatten();
-                end_descendants();
+                tell_who_is_left(&self.lifeline, &end_descendants(group));
                 sys::exit_now(code.unwrap_or(128 + libc::SIGKILL))
             }
         }
@@ -231,6 +279,10 @@ impl Helper {
         self.check("descriptors", sys::close_from(3, CLOSE_ON_EXEC));
         if let Some(passed) = &self.passed {
             self.check("descriptors", sys::duplicate_to(passed.as_raw_fd(), PASSED));
+        }
+        if arguments.is_empty() {
+            // A probe: everything else worked.
+            sys::exit_now(0);
         }
         let error = sys::execute(arguments);
         fail(&self.status, "the command", &error)
@@ -271,24 +323,4 @@ fn set_limits(limits: &Limits) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-/// Ends everything that came from the command, wherever it went: orphans come to the subreaper.
-fn end_descendants() {
-    let deadline = Instant::now() + Duration::from_secs(2);
-    let children = format!("/proc/self/task/{}/children", std::process::id());
-    while Instant::now() < deadline {
-        let found = fs::read_to_string(&children).unwrap_or_default();
-        let pids: Vec<libc::pid_t> = found
-            .split_ascii_whitespace()
-            .filter_map(|pid| pid.parse().ok())
-            .collect();
-        if pids.is_empty() {
-            return;
-        }
-        for pid in pids {
-            let _ = sys::kill(pid, libc::SIGKILL);
-            let _ = sys::wait(pid, 0);
-        }
-    }
 }

@@ -2,7 +2,8 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, Read};
+use std::net::Shutdown;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -10,11 +11,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::cgroup::Group;
 use crate::error::SandboxError;
 use crate::init::{self, INIT_ARGUMENT, Plan, Report};
 use crate::policy::{Level, Policy, Revealed};
 use crate::temporary::Temporary;
-use crate::{folders, interrupts, sockets, sys};
+use crate::{availability, folders, interrupts, sockets, sys};
 
 /// What to run.
 pub struct Invocation {
@@ -89,7 +91,7 @@ pub fn launch(policy: &Policy, invocation: Invocation) -> Result<Running, Sandbo
         policy.tmp = Some(tmp.path().to_owned());
     }
     let environment = environment_of(&policy, &invocation)?;
-    let mut running = start(Some(&policy), environment, invocation)?;
+    let mut running = start_or_explain(Some(&policy), environment, invocation)?;
     running._tmp = tmp;
     Ok(running)
 }
@@ -99,14 +101,38 @@ pub fn launch(policy: &Policy, invocation: Invocation) -> Result<Running, Sandbo
 pub fn launch_unconfined(invocation: Invocation) -> Result<Running, SandboxError> {
     let mut environment = invocation.environment.clone();
     environment.push(("WEALD_SANDBOX".into(), "off".into()));
-    start(None, environment, invocation)
+    start_or_explain(None, environment, invocation)
 }
 
-fn start(
+fn start_or_explain(
     policy: Option<&Policy>,
     environment: Vec<(OsString, OsString)>,
     invocation: Invocation,
 ) -> Result<Running, SandboxError> {
+    let (helper, command) = (invocation.helper.clone(), invocation.command.clone());
+    start(policy, environment, invocation)
+        .map_err(|error| availability::explain(error, policy, &helper, &command))
+}
+
+/// Why the helper did not get as far as the command.
+pub(crate) enum StartError {
+    /// A step of the helper failed.
+    Step(Report),
+    /// The helper itself could not be started.
+    Launcher(io::Error),
+}
+
+impl From<io::Error> for StartError {
+    fn from(error: io::Error) -> Self {
+        Self::Launcher(error)
+    }
+}
+
+pub(crate) fn start(
+    policy: Option<&Policy>,
+    environment: Vec<(OsString, OsString)>,
+    invocation: Invocation,
+) -> Result<Running, StartError> {
     let mut command = command_of(&invocation);
     let [stdin, stdout, stderr] = invocation.streams;
     command.stdin(stdin).stdout(stdout).stderr(stderr);
@@ -114,7 +140,7 @@ fn start(
     let (lifeline, lifeline_end) = sys::socket_pair()?;
     let (listener, listener_end) = sys::socket_pair()?;
     let passes = invocation.passed.is_some();
-    let text = plan_file(policy, environment, passes)?;
+    let text = Plan::new(policy, environment, passes).to_file()?;
     let mut handed = vec![
         (&text, init::POLICY),
         (&status_end, init::STATUS),
@@ -139,7 +165,9 @@ fn start(
                 .try_for_each(|(from, to)| sys::duplicate_to(*from, *to))
         });
     }
-    let child = command.spawn()?;
+    let child = command
+        .spawn()
+        .map_err(|error| of_start(&invocation.helper, &invocation.directory, &error))?;
     drop((
         moves,
         status_end,
@@ -164,7 +192,7 @@ fn start(
     File::from(status).read_to_string(&mut report)?;
     match report.is_empty() {
         true => Ok(running),
-        false => Err(failure(level, &report, &invocation.command)),
+        false => Err(StartError::Step(Report::read(&report))),
     }
 }
 
@@ -223,9 +251,10 @@ impl Running {
             return Ok(None);
         }
         let status = self.child.wait()?;
+        self.is_over()?;
         Ok(Some(match status.code() {
             // A command may end with such a code by itself, so the code does not tell.
-            Some(code) if code > 128 && self.hear_of_a_signal() => Ended::Signal(code - 128),
+            Some(code) if code > 128 && self.was_signalled => Ended::Signal(code - 128),
             Some(code) => Ended::Code(code),
             None => Ended::Signal(status.signal().unwrap_or(0)),
         }))
@@ -242,7 +271,9 @@ impl Running {
     /// Ends everything in the run, and waits until it is gone.
     pub fn stop(&mut self) -> io::Result<()> {
         // The first process inside (or the reaper) notices, and takes everything with it.
-        self.lifeline = None;
+        if let Some(lifeline) = &self.lifeline {
+            let _ = lifeline.shutdown(Shutdown::Write);
+        }
         // The helper ends after the last process inside. If that takes too long, its end is theirs, by the kernel.
         let process = sys::open_process(self.child.id() as libc::pid_t);
         let ended = process.is_ok_and(|process| {
@@ -256,7 +287,25 @@ impl Running {
                 let _ = sys::poll(&[first.as_raw_fd()], LAST_GRACE);
             }
         }
-        self.child.wait().map(drop)
+        self.child.wait()?;
+        self.is_over()
+    }
+
+    /// Errors if somebody outlived the helper. A helper that was killed leaves that to this process.
+    fn is_over(&mut self) -> io::Result<()> {
+        self.hear_last_words()?;
+        let group = match self.level {
+            Some(Level::Full) => None,
+            _ => Group::left_by(self.child.id()),
+        };
+        match group {
+            Some(group) => {
+                group.kill()?;
+                let text = "the command ended, but processes that it started could not be ended";
+                group.remove().then_some(()).ok_or(io::Error::other(text))
+            }
+            None => Ok(()),
+        }
     }
 }
 
@@ -469,60 +518,14 @@ fn environment_of(
     Ok(all)
 }
 
+/// Which of the two it was the system does not say.
+fn of_start(helper: &Path, directory: &Path, error: &io::Error) -> io::Error {
+    let (helper, directory) = (helper.display(), directory.display());
+    let text = format!("{helper} can't be started in {directory}: {error}");
+    io::Error::new(error.kind(), text)
+}
+
 fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     let (reader, writer) = io::pipe()?;
     Ok((reader.into(), writer.into()))
-}
-
-fn plan_file(
-    policy: Option<&Policy>,
-    environment: Vec<(OsString, OsString)>,
-    passes: bool,
-) -> io::Result<OwnedFd> {
-    let bytes = |text: OsString| text.into_encoded_bytes();
-    let environment = environment
-        .into_iter()
-        .map(|(name, value)| (bytes(name), bytes(value)))
-        .collect();
-    let mut file = File::from(sys::memory_file(c"weald-plan")?);
-    let plan = Plan {
-        policy: policy.cloned(),
-        environment,
-        passes,
-    };
-    let text = serde_json::to_vec(&plan).map_err(|_| {
-        io::Error::new(
-            io::ErrorKind::InvalidInput,
-            "a path in the policy is no UTF-8",
-        )
-    })?;
-    file.write_all(&text)?;
-    file.rewind()?;
-    Ok(file.into())
-}
-
-fn failure(level: Option<Level>, report: &str, command: &[OsString]) -> SandboxError {
-    let unreadable = || Report {
-        step: "the helper".into(),
-        errno: None,
-        message: report.to_owned(),
-    };
-    let report: Report = serde_json::from_str(report).unwrap_or_else(|_| unreadable());
-    match (report.step.as_str(), report.errno) {
-        ("the command", Some(errno)) => SandboxError::NotExecutable {
-            program: command
-                .first()
-                .map(|program| program.to_string_lossy().into_owned())
-                .unwrap_or_default(),
-            source: io::Error::from_raw_os_error(errno),
-        },
-        _ => match level {
-            Some(level) => SandboxError::Unavailable {
-                level,
-                step: report.step,
-                message: report.message,
-            },
-            None => io::Error::other(format!("{}: {}", report.step, report.message)).into(),
-        },
-    }
 }

@@ -4,10 +4,11 @@
 //! without: in a pid namespace the kernel gives the signal to all of them at once; elsewhere every descendant is looked
 //! up, and orphans have come to the reaper. A byte comes back when it is done.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::launcher::Running;
 use crate::sys;
@@ -18,8 +19,11 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// What the helper says when a signal ended the command.
 const SIGNALLED: u8 = b'k';
 
-/// How often descendants are looked up again while new ones are found.
-const PASSES: usize = 100;
+/// What the helper says when processes could not be ended; their numbers follow.
+const LEFT: u8 = b'l';
+
+/// How long descendants are looked up again while new ones are found.
+const SEARCH: Duration = Duration::from_secs(1);
 
 /// What everybody in a run has to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,16 +70,27 @@ impl Running {
         Ok(())
     }
 
-    /// Whether the helper said that a signal ended the command. Asked when the helper is gone.
-    pub(crate) fn hear_of_a_signal(&mut self) -> bool {
-        let mut said = [0; 16];
-        if let Some(lifeline) = &mut self.lifeline
-            && lifeline.set_nonblocking(true).is_ok()
-            && let Ok(length) = lifeline.read(&mut said)
-        {
-            self.was_signalled |= said[..length].contains(&SIGNALLED);
+    /// What the helper said at its end: whether a signal ended the command, and an error if somebody is left. Asked when
+    /// the helper is gone.
+    pub(crate) fn hear_last_words(&mut self) -> io::Result<()> {
+        let mut said = [0; 256];
+        let heard = match &mut self.lifeline {
+            Some(lifeline) => {
+                lifeline.set_nonblocking(true)?;
+                lifeline.read(&mut said).unwrap_or(0)
+            }
+            None => 0,
+        };
+        let mut words = said[..heard].splitn(2, |byte| *byte == LEFT);
+        let before = words.next().unwrap_or_default();
+        self.was_signalled |= before.contains(&SIGNALLED);
+        match words.next() {
+            None => Ok(()),
+            Some(pids) => Err(io::Error::other(format!(
+                "the command ended, but processes that it started are still running and could not be ended: {}",
+                String::from_utf8_lossy(pids)
+            ))),
         }
-        self.was_signalled
     }
 
     /// Ends everything in the run: asked first, and after `patience` by force.
@@ -94,6 +109,16 @@ pub(crate) fn tell_of_a_signal(lifeline: &OwnedFd, status: libc::c_int) {
     {
         // With the launcher gone there is nobody to tell.
         let _ = File::from(lifeline).write_all(&[SIGNALLED]);
+    }
+}
+
+/// Tells the launcher who could not be ended, if anybody.
+pub(crate) fn tell_who_is_left(lifeline: &OwnedFd, pids: &[libc::pid_t]) {
+    if let (Ok(lifeline), false) = (lifeline.try_clone(), pids.is_empty()) {
+        let pids: Vec<_> = pids.iter().take(16).map(ToString::to_string).collect();
+        let text = [&[LEFT], pids.join(" ").as_bytes()].concat();
+        // With the launcher gone there is nobody to tell.
+        let _ = File::from(lifeline).write_all(&text);
     }
 }
 
@@ -125,26 +150,29 @@ impl Crowd {
         match self {
             // Everybody but the first process itself. With nobody there it fails, which is right, too.
             Self::Namespace => drop(sys::kill(-1, signal)),
-            Self::Descendants => signal_descendants(signal),
+            Self::Descendants => drop(reach_descendants(|pid| drop(sys::kill(pid, signal)))),
         }
     }
 }
 
-/// Parents before their children, again and again until nobody new is found: who is stopped has no more children.
-fn signal_descendants(signal: libc::c_int) {
-    let mut reached = Vec::new();
-    for _ in 0..PASSES {
+/// Does something to everybody who comes from this process: parents before their children, again and again until nobody new
+/// is found. Who is stopped by it has no more children.
+pub(crate) fn reach_descendants(mut reach: impl FnMut(libc::pid_t)) -> Vec<libc::pid_t> {
+    let deadline = Instant::now() + SEARCH;
+    let mut reached = BTreeSet::new();
+    loop {
         let before = reached.len();
         let mut waiting = children_of(std::process::id() as libc::pid_t);
         while let Some(pid) = waiting.pop() {
-            if !reached.contains(&pid) {
-                let _ = sys::kill(pid, signal);
-                reached.push(pid);
+            if reached.insert(pid) {
+                reach(pid);
             }
-            waiting.extend(children_of(pid));
+            if Instant::now() < deadline {
+                waiting.extend(children_of(pid));
+            }
         }
-        if reached.len() == before {
-            return;
+        if reached.len() == before || Instant::now() > deadline {
+            return reached.into_iter().collect();
         }
     }
 }

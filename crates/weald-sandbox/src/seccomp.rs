@@ -1,7 +1,11 @@
 //! The filter of system calls: what no command in a tree needs, and what would reach around the other walls.
 //!
-//! It denies by errno, so programs that try see a plain refusal. Calls of another architecture, and x32, are killed: their
-//! numbers mean something else. Decisions rest on registers alone, never on memory that another thread could change.
+//! It denies by errno, so programs that try see a plain refusal. Calls that are newer than this list, and those of x32,
+//! answer ENOSYS, as an older kernel would. Calls of another architecture are killed: their numbers mean something else.
+//! Decisions rest on registers alone, never on memory that another thread could change.
+//!
+//! No call that has a mode makes a set-user-id file, and none that creates a file makes it set-group-id. `chmod` may still
+//! set the group's bit: directories of shared repositories need it, and a filter can't tell them from files.
 
 use libc::c_long;
 
@@ -85,6 +89,9 @@ const REFUSED: &[c_long] = &[
     libc::SYS_modify_ldt,
 ];
 
+/// The newest call that this list was made for (`mseal`, Linux 6.10). From 424 on all architectures count alike.
+const NEWEST: u32 = 462;
+
 /// Without an ipc namespace these reach the host's.
 const SYSTEM_V: &[c_long] = &[
     libc::SYS_shmget,
@@ -125,35 +132,26 @@ pub fn program(sockets: UnixSockets) -> Vec<Instruction> {
         jump_equal(ARCHITECTURE, 1, 0),
         answer(KILL),
         load(NUMBER),
+        // The numbers of x32 are far above, too.
+        jump(JUMP_GREATER, NEWEST, 0, 1),
+        answer(ENOSYS),
     ];
-    #[cfg(target_arch = "x86_64")]
-    filter.extend([
-        Instruction {
-            code: JUMP_SET,
-            jt: 0,
-            jf: 1,
-            k: 0x4000_0000,
-        },
-        answer(KILL),
-    ]);
     for number in REFUSED {
         filter.extend([jump_equal(*number as u32, 0, 1), answer(EPERM)]);
     }
-    // Its flags are in memory, where a filter can't look; programs fall back to `clone`.
-    filter.extend([jump_equal(libc::SYS_clone3 as u32, 0, 1), answer(ENOSYS)]);
+    // Their flags and modes are in memory, where a filter can't look; programs fall back to `clone` and `openat`.
+    for number in [libc::SYS_clone3, libc::SYS_openat2] {
+        filter.extend([jump_equal(number as u32, 0, 1), answer(ENOSYS)]);
+    }
     filter.extend(when(
         libc::SYS_clone,
         vec![
             load(argument(0)),
-            Instruction {
-                code: JUMP_SET,
-                jt: 0,
-                jf: 1,
-                k: NEW_NAMESPACES,
-            },
+            jump(JUMP_SET, NEW_NAMESPACES, 0, 1),
             answer(EPERM),
         ],
     ));
+    filter.extend(modes());
     filter.extend(when(libc::SYS_ioctl, refused_ioctls()));
     filter.extend(when(libc::SYS_socket, sockets_by_family(sockets)));
     for (number, which) in ONLY_SELF {
@@ -189,6 +187,62 @@ pub fn program(sockets: UnixSockets) -> Vec<Instruction> {
     }
     filter.push(answer(ALLOW));
     filter
+}
+
+/// Calls that change a mode, and which argument it is.
+const CHANGE_MODE: &[(c_long, u32)] = &[
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_chmod, 1),
+    (libc::SYS_fchmod, 1),
+    (libc::SYS_fchmodat, 2),
+    (FCHMODAT2, 2),
+];
+
+/// `fchmodat2`, the same number everywhere.
+const FCHMODAT2: c_long = 452;
+
+/// Calls that always create a file, and which argument its mode is.
+const CREATE: &[(c_long, u32)] = &[
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_creat, 1),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_mknod, 1),
+    (libc::SYS_mknodat, 2),
+];
+
+/// Calls that create a file if their flags say so: which argument the flags are; the mode comes next.
+const OPEN: &[(c_long, u32)] = &[
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_open, 1),
+    (libc::SYS_openat, 2),
+];
+
+/// `O_CREAT`, and the bit of `O_TMPFILE` that is its own.
+const CREATES: u32 = (libc::O_CREAT | (libc::O_TMPFILE & !libc::O_DIRECTORY)) as u32;
+
+/// Refuses modes by which others would run a file with the rights of whoever made it.
+fn modes() -> Vec<Instruction> {
+    let refuses = |which: u32, bits: u32| {
+        vec![
+            load(argument(which)),
+            jump(JUMP_SET, bits, 0, 1),
+            answer(EPERM),
+        ]
+    };
+    let set_id = libc::S_ISUID | libc::S_ISGID;
+    let mut all = Vec::new();
+    for (number, which) in CHANGE_MODE {
+        all.extend(when(*number, refuses(*which, libc::S_ISUID)));
+    }
+    for (number, which) in CREATE {
+        all.extend(when(*number, refuses(*which, set_id)));
+    }
+    for (number, flags) in OPEN {
+        let mut checks = vec![load(argument(*flags)), jump(JUMP_SET, CREATES, 0, 3)];
+        checks.extend(refuses(flags + 1, set_id));
+        all.extend(when(*number, checks));
+    }
+    all
 }
 
 /// The type of a socket without its flags.
@@ -257,12 +311,14 @@ fn refused_ioctls() -> Vec<Instruction> {
 /// Runs `checks` for one system call; what they don't answer goes on, with the number loaded again.
 fn when(number: c_long, mut checks: Vec<Instruction>) -> Vec<Instruction> {
     checks.push(load(NUMBER));
-    let mut all = vec![jump_equal(number as u32, 0, checks.len() as u8)];
+    let length = u8::try_from(checks.len()).expect("a jump passes at most 255 checks");
+    let mut all = vec![jump_equal(number as u32, 0, length)];
     all.extend(checks);
     all
 }
 
 const JUMP_EQUAL: u16 = 0x15;
+const JUMP_GREATER: u16 = 0x25;
 const JUMP_SET: u16 = 0x45;
 
 fn load(offset: u32) -> Instruction {
@@ -285,8 +341,13 @@ fn mask(bits: u32) -> Instruction {
 
 /// Goes on after `hit` instructions if equal, after `miss` otherwise.
 fn jump_equal(value: u32, hit: u8, miss: u8) -> Instruction {
+    jump(JUMP_EQUAL, value, hit, miss)
+}
+
+/// The same by another comparison: greater, or with one of these bits.
+fn jump(code: u16, value: u32, hit: u8, miss: u8) -> Instruction {
     Instruction {
-        code: JUMP_EQUAL,
+        code,
         jt: hit,
         jf: miss,
         k: value,
@@ -301,3 +362,6 @@ fn answer(action: u32) -> Instruction {
         k: action,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -257,14 +257,26 @@ pub fn memory_file(name: &CStr) -> io::Result<OwnedFd> {
     }
 }
 
-/// `setrlimit`, soft and hard alike.
+/// `setrlimit`, soft and hard alike. A hard limit that is lower already stays: nobody may raise it.
 pub fn limit(resource: libc::__rlimit_resource_t, value: u64) -> io::Result<()> {
-    let limit = libc::rlimit {
-        rlim_cur: value,
-        rlim_max: value,
+    // SAFETY: the structure lives through both calls.
+    unsafe {
+        let mut limit = std::mem::zeroed::<libc::rlimit>();
+        check_int(libc::getrlimit(resource, &mut limit))?;
+        limit.rlim_max = value.min(limit.rlim_max);
+        limit.rlim_cur = limit.rlim_max;
+        check_int(libc::setrlimit(resource, &limit)).map(drop)
+    }
+}
+
+/// A process, and what comes from it, starts no more processes. Does not hold for root.
+pub fn forbid_forks(pid: libc::pid_t) -> io::Result<()> {
+    let none = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
     };
-    // SAFETY: the structure lives through the call.
-    check_int(unsafe { libc::setrlimit(resource, &limit) }).map(drop)
+    // SAFETY: the structure lives through the call; the old limit is not asked for.
+    check_int(unsafe { libc::prlimit(pid, libc::RLIMIT_NPROC, &none, ptr::null_mut()) }).map(drop)
 }
 
 /// The real user and group.

@@ -411,6 +411,11 @@ impl From<SandboxError> for Failure {
                     .details(json!({"level": level, "step": step}));
                 failure.hint(enabling(&step, level))
             }
+            SandboxError::NotPrepared { level, step, .. } => {
+                Self::new("sandbox_not_prepared", exit::REFUSED, message)
+                    .details(json!({"level": level, "step": step}))
+                    .hint("nothing was started; check permissions and free space, then try again")
+            }
             SandboxError::NotExecutable { source, .. } => {
                 let missing = source.kind() == io::ErrorKind::NotFound;
                 let exit = if missing {

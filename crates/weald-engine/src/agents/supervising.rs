@@ -297,7 +297,10 @@ impl<'w, 't> Watch<'w, 't> {
                 Err(source) => return Err(AgentError::Sandbox(source.into())),
             }
             if let Some(end) = self.step(running) {
-                let _ = running.end(FAREWELL);
+                if let Err(error) = running.end(FAREWELL) {
+                    let engine = self.trees.engine;
+                    engine.notice(format!("{}: {error}", self.agent.id));
+                }
                 return Ok(end);
             }
         }

@@ -1,9 +1,9 @@
 //! The host half of a visit: starts the inside half in a tree's sandbox and reads its answer as untrusted.
 //!
-//! A visit has no network, a time limit, and writes the tree only when its job must. Level full where it can be had, else
-//! Landlock: looking needs no namespaces, running somebody's command does.
+//! A visit has no network, a time limit, and writes the tree only when its job must. Its level is the strongest that this
+//! machine gives, decided by a probe before the tree is touched: nothing that a tree holds or does leads to a weaker one.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdout, Stdio};
@@ -11,7 +11,9 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use weald_core::tree::{Tree, TreeKind};
-use weald_sandbox::{Ended, Invocation, Level, Network, Policy, SandboxError, launch};
+use weald_sandbox::{
+    Ended, Invocation, Level, Network, Policy, SandboxError, launch, strongest_level,
+};
 
 use super::inside::{INSIDE_ARGUMENT, Job, Reply, Request};
 use super::untrusted;
@@ -49,7 +51,7 @@ pub(crate) struct Visit {
     /// The first line.
     pub reply: Reply,
     rest: Option<BufReader<ChildStdout>>,
-    watcher: JoinHandle<std::io::Result<Ended>>,
+    watcher: JoinHandle<io::Result<Ended>>,
     errors: Option<JoinHandle<String>>,
 }
 
@@ -63,7 +65,7 @@ impl Visit {
     pub(crate) fn finish(mut self, name: &str) -> Result<Reply, TreeError> {
         if let Some(mut rest) = self.rest.take() {
             // Nobody wants it, but its writer has to be able to end.
-            let _ = std::io::copy(&mut rest, &mut std::io::sink());
+            let _ = io::copy(&mut rest, &mut io::sink());
         }
         let unreadable = |why: String| TreeError::Unreadable {
             name: name.to_owned(),
@@ -108,12 +110,8 @@ impl Trees<'_> {
     ) -> Result<Visit, TreeError> {
         let request = self.request(site, job);
         let limit = self.config.duration("tree.look_limit").unsigned_abs();
-        match self.visit_at(Level::Full, name, site, access, &request, limit) {
-            Err(TreeError::Sandbox(SandboxError::Unavailable { .. })) => {
-                self.visit_at(Level::Landlock, name, site, access, &request, limit)
-            }
-            answered => answered,
-        }
+        let level = strongest_level(Network::Off, &self.host.helper)?;
+        self.visit_at(level, name, site, access, &request, limit)
     }
 
     /// Does a job that runs somebody's command, as a hook is: at level full or not at all, and for as long as `limit`.
@@ -164,7 +162,13 @@ impl Trees<'_> {
             streams: [Stdio::piped(), Stdio::piped(), Stdio::piped()],
             passed: None,
         };
-        let mut running = launch(&policy, invocation)?;
+        let mut running = launch(&policy, invocation).map_err(|error| match error {
+            SandboxError::Unavailable { .. } => error.into(),
+            other => TreeError::Unreadable {
+                name: name.to_owned(),
+                why: other.to_string(),
+            },
+        })?;
         let (stdin, stdout, stderr) = running.streams();
         let text = serde_json::to_vec(request).map_err(|error| TreeError::Unreadable {
             name: name.to_owned(),
@@ -302,6 +306,13 @@ impl Trees<'_> {
                     path: tree.path.clone(),
                 });
             }
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                let path = tree.path.display();
+                return Err(TreeError::Unreadable {
+                    name: tree.name.to_string(),
+                    why: format!("{path} can't be opened ({error}); chmod u+rwx {path}"),
+                });
+            }
             Err(error) => {
                 return Err(TreeError::Replaced {
                     name: tree.name.clone(),
@@ -378,7 +389,7 @@ fn capped_text(from: impl Read) -> String {
     let mut bytes = Vec::new();
     let mut from = from;
     let _ = (&mut from).take(ERROR_LIMIT).read_to_end(&mut bytes);
-    let _ = std::io::copy(&mut from, &mut std::io::sink());
+    let _ = io::copy(&mut from, &mut io::sink());
     String::from_utf8_lossy(&bytes).trim().to_owned()
 }
 

@@ -103,7 +103,7 @@ pub const FILES: &[Case] = &[
     ),
     full_only("chmod a file", Script("chmod 777 $OUT/file"), Outside),
     full_only("chmod a tree", Script("chmod -R go+w $OUT/dir"), Outside),
-    full_only("set-user-id a file", Script("chmod u+s $OUT/file"), Outside),
+    case("set-user-id a file", Script("chmod u+s $OUT/file"), Outside),
     full_only("chown a file", Script("chown 12345 $OUT/file"), Outside),
     full_only("set an extended attribute", Native("setxattr"), Success),
     full_only("set a file's flags", Native("setflags"), Success),
@@ -372,6 +372,48 @@ pub const KERNEL: &[Case] = &[
     case("personality", Native("personality"), Success),
     case("sethostname", Native("sethostname"), Success),
     case("a device node", Script("mknod device c 1 3"), Success),
+    case("a set-user-id file", Native("set-user-id-chmod"), Success),
+    case(
+        "a set-user-id file by its descriptor",
+        Native("set-user-id-fchmod"),
+        Success,
+    ),
+    case(
+        "a set-user-id file by fchmodat2",
+        Native("set-user-id-fchmodat2"),
+        Success,
+    ),
+    case(
+        "a file created set-user-id",
+        Native("set-user-id-open"),
+        Success,
+    ),
+    case(
+        "a file created set-user-id by openat2",
+        Native("set-user-id-openat2"),
+        Success,
+    ),
+    case(
+        "a nameless file created set-user-id",
+        Native("set-user-id-tmpfile"),
+        Success,
+    ),
+    case(
+        "a node created set-user-id",
+        Native("set-user-id-mknod"),
+        Success,
+    ),
+    case(
+        "a file created set-group-id",
+        Native("set-group-id-open"),
+        Success,
+    ),
+    case(
+        "a file with capabilities",
+        Native("file-capabilities"),
+        Success,
+    ),
+    case("attributes by a new call", Native("file-setattr"), Success),
     full_only("read the disk", Native("read-disk"), Success),
     case(
         "write the kernel's log",

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 
 use super::field::{INHERITED_DIRECTORY, INHERITED_FILE, abstract_name};
 use super::native_calls::CALLS;
+use super::native_modes::MODES;
 
 /// The first argument that makes the binary try something.
 pub const ATTEMPT_ARGUMENT: &str = "__sandbox-attempt";
@@ -28,7 +29,11 @@ pub fn run_if_attempt() {
         return;
     }
     let name = arguments.next().unwrap_or_default();
-    let found = FILES.iter().chain(CALLS).find(|(known, _)| name == **known);
+    let found = FILES
+        .iter()
+        .chain(CALLS)
+        .chain(MODES)
+        .find(|(known, _)| name == **known);
     let worked = found.is_some_and(|(_, attempt)| attempt().is_ok());
     std::process::exit(if worked { 0 } else { 1 })
 }

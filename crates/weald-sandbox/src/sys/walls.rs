@@ -93,10 +93,7 @@ struct CapabilityHeader {
 
 /// Gives up every capability, in every set.
 pub fn drop_capabilities() -> io::Result<()> {
-    for capability in 0..64 {
-        // Above the last one the kernel knows it answers EINVAL, and there is nothing to drop.
-        let _ = prctl(libc::PR_CAPBSET_DROP, capability);
-    }
+    drop_bounding_set()?;
     // SAFETY: the option takes numbers.
     check_int(unsafe {
         libc::prctl(
@@ -107,13 +104,42 @@ pub fn drop_capabilities() -> io::Result<()> {
             0,
         )
     })?;
-    let header = CapabilityHeader {
-        version: 0x2008_0522,
-        pid: 0,
-    };
+    let header = capability_header();
     let none = [0u32; 6];
     // SAFETY: version 3 takes two sets of three words; both outlive the call.
     check(unsafe { libc::syscall(libc::SYS_capset, &header, none.as_ptr()) }).map(drop)
+}
+
+fn capability_header() -> CapabilityHeader {
+    CapabilityHeader {
+        version: 0x2008_0522,
+        pid: 0,
+    }
+}
+
+/// Takes every capability out of the bounding set. Who may not do that has none, and can't gain any: no new privileges
+/// were given up before.
+fn drop_bounding_set() -> io::Result<()> {
+    const SETPCAP: u32 = 1 << 8;
+    let header = capability_header();
+    let mut held = [0u32; 6];
+    // SAFETY: version 3 fills two sets of three words; both outlive the call.
+    check(unsafe { libc::syscall(libc::SYS_capget, &header, held.as_mut_ptr()) })?;
+    for capability in 0..=u64::from(u32::MAX) {
+        // SAFETY: the option takes numbers.
+        match check_int(unsafe { libc::prctl(libc::PR_CAPBSET_READ, capability, 0, 0, 0) }) {
+            Ok(0) => continue,
+            Ok(_) => {}
+            // Above the last one that the kernel knows.
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => return Ok(()),
+            Err(error) => return Err(error),
+        }
+        match prctl(libc::PR_CAPBSET_DROP, capability) {
+            Err(error) if held[0] & SETPCAP != 0 => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// One instruction of a filter.

@@ -90,6 +90,7 @@ mod run_ends;
 mod sandbox;
 mod sandbox_hardening;
 mod sandbox_home;
+mod sandbox_limits;
 mod sandbox_tools;
 mod session_locks;
 mod session_place;

@@ -1,11 +1,12 @@
 //! What works without user namespaces, and what says so.
 
+use std::path::Path;
 use std::process::Command;
 
-use weald_testkit::TestEnv;
+use weald_testkit::{TestEnv, full_scale};
 
 use crate::env;
-use crate::sandbox::say;
+use crate::sandbox::{as_user, is_root, ordinary_home, own_home, say};
 use crate::trees_remove::repository;
 
 /// Runs a script in a namespace in which no further one can be made.
@@ -87,4 +88,98 @@ refused agent restart 1
 [ "$("$WEALD" list | grep -c one)" = 2 ]
 "#;
     without_namespaces(&env, script);
+}
+
+/// A tree whose clean filter opens a file outside as soon as it runs with less than a read-only view: proven to do that free.
+const TRAP: &str = r#"
+set -e
+git init -q -b main app; cd app
+git config user.name T; git config user.email t@example.com
+echo base > base; git add -A; git commit -qm one
+W=$HOME/weald; T=$HOME/app.weald/a; CANARY=$HOME/canary
+$W new a > /dev/null
+echo x > $CANARY; chmod 600 $CANARY
+shut() { [ "$(stat -c %a $CANARY)" = 600 ] || { echo "the filter ran at a weaker level: $1"; exit 1; }; }
+git -C $T config filter.evil.clean "chmod 666 $CANARY; cat"
+echo '* filter=evil' > $T/.gitattributes; echo bass > $T/base
+git -C $T status > /dev/null
+[ "$(stat -c %a $CANARY)" = 666 ] || { echo "the filter has no teeth"; exit 1; }
+chmod 600 $CANARY
+"#;
+
+fn in_trap(home: &Path, script: &str) {
+    let mut command = Command::new("sh");
+    if home.file_name().unwrap().to_str().unwrap().contains("user") {
+        as_user(&mut command);
+    }
+    command.args(["-c", &format!("{TRAP}{script}")]);
+    command.current_dir(home).env_clear().env("HOME", home);
+    command.env("PATH", "/usr/local/bin:/usr/bin:/bin");
+    let output = command.env("WEALD_POOL_SIZE", "0").output().unwrap();
+    let told = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    assert!(output.status.success(), "{told}");
+    let _ = std::fs::remove_dir_all(home);
+}
+
+/// The homes of root and of an ordinary user, as far as they can be had.
+fn homes(name: &str) -> Vec<std::path::PathBuf> {
+    let root = is_root().then(|| own_home(&format!("{name}-root")));
+    let user = ordinary_home(&format!("{name}-user"));
+    root.into_iter().chain(user).collect()
+}
+
+#[test]
+fn x13_a_worktree_that_can_not_be_read_is_an_error_and_not_a_weaker_sandbox() {
+    let script = r#"
+for mode in 300 100 000; do
+    chmod $mode $T
+    for command in "list --fresh" "status a" "show a" "diff a" "sync a" "snapshot create a" "land a" "rm a" "doctor"; do
+        code=0; $W $command > out 2>&1 || code=$?
+        case $code in 0|1) ;; *) echo "$mode: $command: $code"; cat out; exit 1;; esac
+        shut "$mode: $command"
+        if [ "$command" = "status a" ]; then grep -q 'chmod u+rwx' out || { cat out; exit 1; }; fi
+        if [ "$command" = "rm a" ]; then [ "$code" = 1 ] || { cat out; exit 1; }; fi
+    done
+done
+chmod 755 $T; [ "$(cat $T/base)" = bass ]
+$W status a | grep -q 'base'; shut "afterwards"
+"#;
+    for home in homes("x13-mode") {
+        in_trap(&home, script);
+    }
+}
+
+#[test]
+fn x13_a_run_that_closes_its_worktree_while_it_asks_gets_no_weaker_sandbox() {
+    let seconds = if full_scale() { 120 } else { 4 };
+    let script = format!(
+        r#"
+cat > $HOME/attack <<'END'
+( while [ ! -e $TMPDIR/stop ]; do chmod 0300 .; chmod 0755 .; done ) &
+end=$(($(date +%s) + {seconds}))
+while [ $(date +%s) -lt $end ]; do "$HOME/weald" status > $TMPDIR/out 2>&1 && echo seen >> $TMPDIR/seen || :; done
+touch $TMPDIR/stop; wait; chmod 755 .; [ -s $TMPDIR/seen ]
+END
+$W run a -- sh $HOME/attack; shut "the race"
+"#
+    );
+    for home in homes("x13-race") {
+        in_trap(&home, &script);
+    }
+}
+
+/// What goes wrong with a run's own preparation is never taken for a missing layer.
+#[test]
+fn x13_a_run_that_can_not_be_prepared_is_no_missing_layer() {
+    let script = r#"
+mkfifo $T/pipe
+code=0; $W --json sandbox exec --write $T --mask $T/pipe -- true > out 2>&1 || code=$?
+[ "$code" = 1 ] && grep -q sandbox_not_prepared out || { echo "$code"; cat out; exit 1; }
+! grep -q -e sysctl -e landlock out || { cat out; exit 1; }
+code=0; $W --set sandbox.read_deny=$T/pipe run a -- true > out 2>&1 || code=$?
+[ "$code" = 125 ] && grep -q 'could not be prepared' out || { echo "$code"; cat out; exit 1; }
+"#;
+    for home in homes("x13-prepare") {
+        in_trap(&home, script);
+    }
 }

@@ -7,7 +7,9 @@ use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
 
-use weald_sandbox::{Ended, Invocation, Level, Policy, SandboxError, launch};
+use weald_sandbox::{
+    Ended, Invocation, Level, Network, Policy, SandboxError, launch, strongest_level,
+};
 
 use super::super::LandError;
 use super::checkout::Checkout;
@@ -58,14 +60,11 @@ pub(super) struct UsersAnswer {
 }
 
 impl Trees<'_> {
-    /// Runs a command of git as the user would, confined to what it may write.
+    /// Runs a command of git as the user would, confined to what it may write, at the strongest level that this machine
+    /// gives.
     pub(super) fn users_git(&self, job: &UsersGit<'_>) -> Result<UsersAnswer, LandError> {
-        match self.users_git_at(Level::Full, job) {
-            Err(LandError::Sandbox(SandboxError::Unavailable { .. })) => {
-                self.users_git_at(Level::Landlock, job)
-            }
-            answered => answered,
-        }
+        let level = strongest_level(Network::On, &self.host.helper)?;
+        self.users_git_at(level, job)
     }
 
     /// The same for git that writes the checkout and the repository: for stashing, and for a conflict that is left.

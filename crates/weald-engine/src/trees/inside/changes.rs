@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
-use weald_git::Commit;
+use weald_git::{Commit, GitError};
 
 use super::{InsideError, Look, Request};
 
@@ -66,9 +66,23 @@ pub(super) struct Changes {
 impl Request {
     /// Asks git what changed.
     pub(super) fn changes(&self) -> Result<Changes, InsideError> {
-        let answer = self.status(&self.git_dir.join("index"))?.run()?;
+        let answer = self.status(&self.git_dir.join("index"))?.output()?;
+        if !answer.status.success() {
+            return Err(InsideError::Git(GitError::Failed {
+                command: "status".to_owned(),
+                code: answer.status.code(),
+                stderr: answer.stderr,
+            }));
+        }
+        // git goes on without what is in there, so nobody would know of it.
+        let mut warnings = answer.stderr.lines();
+        if let Some(line) = warnings.find(|line| line.contains("could not open directory")) {
+            let why = format!("{line}; chmod u+rwx what the message names");
+            return Err(InsideError::Damaged(why));
+        }
         let mut changes = Changes::default();
         for line in answer
+            .stdout
             .split(|byte| *byte == 0)
             .filter(|line| !line.is_empty())
         {

@@ -29,7 +29,9 @@ impl Trees<'_> {
                 verdict.unlanded = 0;
                 return Ok(Contents::Gone);
             }
-            Err(TreeError::Damaged { why, .. }) => return Ok(Contents::Unknown(why)),
+            Err(TreeError::Damaged { why, .. } | TreeError::Unreadable { why, .. }) => {
+                return Ok(Contents::Unknown(why));
+            }
             Err(other) => return Err(other),
         };
         let (tree, reply, mut look) = match self.imported(&verdict.tree, &site) {

@@ -1,29 +1,20 @@
 //! How well runs can be kept in their trees here.
 
-use std::process::Stdio;
-
 use weald_engine::{Code, Finding, Severity};
-use weald_sandbox::{Ended, Invocation, Level, Policy, launch};
+use weald_sandbox::{Level, Network, SandboxError, require_level};
 
 use crate::context::Context;
 use crate::errors::Failure;
 
 /// The strongest level that works here, and what it does not cover.
 pub(super) fn sandbox(context: &Context<'_>) -> Result<Finding, Failure> {
+    let helper = context.helper()?;
     let works = |level: Level| -> Result<bool, Failure> {
-        let directory = tempfile::TempDir::with_prefix("weald-doctor-")?;
-        let mut policy = Policy::new(directory.path());
-        policy.level = level;
-        let invocation = Invocation {
-            helper: context.helper()?,
-            command: vec!["/bin/true".into()],
-            directory: directory.path().to_owned(),
-            environment: Vec::new(),
-            streams: [Stdio::null(), Stdio::null(), Stdio::null()],
-            passed: None,
-        };
-        let ended = launch(&policy, invocation).and_then(|running| Ok(running.wait(None)?));
-        Ok(matches!(ended, Ok(Ended::Code(0))))
+        match require_level(level, Network::On, &helper) {
+            Ok(()) => Ok(true),
+            Err(SandboxError::Unavailable { .. }) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
     };
     let not_covered = |level: Level| format!("does not cover: {}", level.not_covered().join("; "));
     let (severity, what, would) = match (works(Level::Full)?, works(Level::Landlock)?) {

@@ -1,0 +1,55 @@
+//! The end of everything that came from a command, where no pid namespace does it.
+//!
+//! Orphans come to the reaper, so "no child left" is the proof that nobody is left. A control group ends all of them at
+//! once. Without one they are stopped first, until nobody new is found, and killed then: what is stopped keeps its place
+//! in the user's count of processes and has no more children.
+
+use std::time::{Duration, Instant};
+
+use crate::cgroup::Group;
+use crate::orders::reach_descendants;
+use crate::sys;
+
+/// How long it is tried before the run is reported as not ended.
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// How long the dying have before they are looked up again.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// Ends everybody; answers who is left, which is nobody but for processes that this user may not kill.
+pub(crate) fn end_descendants(group: Option<Group>) -> Vec<libc::pid_t> {
+    let deadline = Instant::now() + LIMIT;
+    let mut found = Vec::new();
+    while !all_are_reaped() {
+        if Instant::now() > deadline {
+            return found;
+        }
+        // What did not join the group, or where there is none, is found by looking.
+        if let Some(group) = &group {
+            let _ = group.kill();
+        }
+        found = reach_descendants(|pid| {
+            let _ = sys::forbid_forks(pid);
+            let _ = sys::kill(pid, libc::SIGSTOP);
+        });
+        for pid in &found {
+            let _ = sys::kill(*pid, libc::SIGKILL);
+        }
+        std::thread::sleep(PAUSE);
+    }
+    if let Some(group) = group {
+        group.remove();
+    }
+    Vec::new()
+}
+
+/// Takes away whoever is dead; true if there is nobody else.
+fn all_are_reaped() -> bool {
+    loop {
+        match sys::wait(-1, libc::WNOHANG | libc::__WALL) {
+            Ok(Some(_)) => {}
+            Ok(None) => return false,
+            Err(error) => return error.raw_os_error() == Some(libc::ECHILD),
+        }
+    }
+}

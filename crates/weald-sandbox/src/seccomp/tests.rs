@@ -1,0 +1,191 @@
+//! The filter's program, run by a small interpreter against tables of calls.
+
+use super::*;
+
+/// Runs a program as the kernel would: on the number, the architecture and the arguments of one call.
+fn run(program: &[Instruction], architecture: u32, number: u32, arguments: [u64; 6]) -> u32 {
+    let mut data = Vec::new();
+    data.extend(number.to_ne_bytes());
+    data.extend(architecture.to_ne_bytes());
+    data.extend(0u64.to_ne_bytes());
+    arguments
+        .iter()
+        .for_each(|argument| data.extend(argument.to_ne_bytes()));
+    let word = |offset: u32| {
+        let bytes = &data[offset as usize..offset as usize + 4];
+        u32::from_ne_bytes(bytes.try_into().unwrap())
+    };
+    let (mut at, mut accumulator) = (0, 0);
+    loop {
+        let step = &program[at];
+        at += 1;
+        let hit = match step.code {
+            0x20 => {
+                accumulator = word(step.k);
+                continue;
+            }
+            0x54 => {
+                accumulator &= step.k;
+                continue;
+            }
+            0x06 => return step.k,
+            JUMP_EQUAL => accumulator == step.k,
+            JUMP_GREATER => accumulator > step.k,
+            JUMP_SET => accumulator & step.k != 0,
+            other => panic!("unknown instruction {other:#x}"),
+        };
+        at += usize::from(if hit { step.jt } else { step.jf });
+    }
+}
+
+const ALL: [UnixSockets; 3] = [UnixSockets::Ask, UnixSockets::Deny, UnixSockets::DenyAll];
+
+#[track_caller]
+fn expect(sockets: UnixSockets, number: c_long, arguments: &[u64], wanted: u32) {
+    let mut all = [0; 6];
+    all[..arguments.len()].copy_from_slice(arguments);
+    let found = run(&program(sockets), ARCHITECTURE, number as u32, all);
+    assert_eq!(
+        found, wanted,
+        "{sockets:?}: call {number} with {arguments:?}"
+    );
+}
+
+#[track_caller]
+fn expect_always(number: c_long, arguments: &[u64], wanted: u32) {
+    ALL.iter()
+        .for_each(|sockets| expect(*sockets, number, arguments, wanted));
+}
+
+#[test]
+fn x31_calls_newer_than_the_filter_answer_as_on_an_older_kernel() {
+    // setxattrat, open_tree_attr, file_setattr, and what does not exist yet.
+    for number in [463, 466, 467, 469, 470, 511, 512, 600, 100_000] {
+        expect_always(number, &[], ENOSYS);
+    }
+    // x32, by its bit; and no call at all.
+    for number in [0x4000_0000u32, 0x4000_0001, 0x4000_0200, u32::MAX] {
+        expect_always(c_long::from(number), &[], ENOSYS);
+    }
+    expect_always(c_long::from(NEWEST), &[], ALLOW);
+    expect_always(libc::SYS_clone3, &[], ENOSYS);
+    expect_always(libc::SYS_openat2, &[], ENOSYS);
+}
+
+#[test]
+fn x31_calls_of_another_architecture_are_killed() {
+    for architecture in [0, 0x4000_0003, ARCHITECTURE ^ 1] {
+        let found = run(&program(UnixSockets::Ask), architecture, 0, [0; 6]);
+        assert_eq!(found, KILL);
+    }
+}
+
+#[test]
+fn x31_ordinary_calls_pass_and_refused_ones_are_refused_whatever_their_arguments() {
+    for number in [
+        libc::SYS_read,
+        libc::SYS_write,
+        libc::SYS_execve,
+        libc::SYS_exit_group,
+        libc::SYS_mmap,
+        libc::SYS_statx,
+        libc::SYS_renameat2,
+        libc::SYS_bind,
+    ] {
+        expect_always(number, &[u64::MAX; 6], ALLOW);
+    }
+    for number in REFUSED {
+        expect_always(*number, &[0; 6], EPERM);
+        expect_always(*number, &[u64::MAX; 6], EPERM);
+    }
+    for number in SYSTEM_V {
+        expect(UnixSockets::Ask, *number, &[], ALLOW);
+        expect(UnixSockets::Deny, *number, &[], EPERM);
+    }
+}
+
+#[test]
+fn x31_arguments_decide_where_they_must() {
+    let thread = 0x003d_0f00;
+    expect_always(libc::SYS_clone, &[thread], ALLOW);
+    for bit in [17, 25, 26, 27, 28, 29, 30] {
+        expect_always(libc::SYS_clone, &[thread | 1 << bit], EPERM);
+    }
+    expect_always(libc::SYS_ioctl, &[0, 0x5401], ALLOW);
+    for request in REFUSED_IOCTLS {
+        expect_always(libc::SYS_ioctl, &[0, u64::from(request)], EPERM);
+        // The kernel looks at 32 bits of it.
+        expect_always(libc::SYS_ioctl, &[0, 1 << 32 | u64::from(request)], EPERM);
+    }
+    for (number, which) in ONLY_SELF {
+        let mut arguments = [0; 6];
+        arguments[0] = u64::from(*number == libc::SYS_ioprio_set);
+        expect_always(*number, &arguments, ALLOW);
+        arguments[*which as usize] = 77;
+        expect_always(*number, &arguments, EPERM);
+    }
+    // A whole group of processes.
+    expect_always(libc::SYS_ioprio_set, &[2, 0], EPERM);
+}
+
+#[test]
+fn x31_sockets_are_asked_about_or_denied() {
+    use UnixSockets::{Ask, Deny, DenyAll};
+    let (unix, inet, netlink) = (1, 2, 16);
+    let (stream, datagram, raw, packets) = (1, 2, 3, 5);
+    for flags in [0, libc::SOCK_CLOEXEC as u64] {
+        for (kind, wanted) in [
+            (stream, ALLOW),
+            (packets, ALLOW),
+            (datagram, EACCES),
+            (raw, EACCES),
+        ] {
+            expect(Ask, libc::SYS_socket, &[unix, kind | flags], wanted);
+            expect(Deny, libc::SYS_socket, &[unix, kind | flags], EACCES);
+            expect_always(
+                libc::SYS_socketpair,
+                &[unix, kind | flags],
+                if wanted == ALLOW { ALLOW } else { EACCES },
+            );
+        }
+    }
+    expect(Deny, libc::SYS_socket, &[inet, stream], ALLOW);
+    expect(DenyAll, libc::SYS_socket, &[inet, stream], EACCES);
+    expect_always(libc::SYS_socket, &[netlink, raw, 0], ALLOW);
+    expect_always(libc::SYS_socket, &[netlink, raw, 9], EACCES);
+    // vsock, and packets from the wire.
+    expect_always(libc::SYS_socket, &[40, stream], EACCES);
+    expect_always(libc::SYS_socket, &[17, raw], EACCES);
+    expect(Ask, libc::SYS_connect, &[], ASK);
+    expect(Deny, libc::SYS_connect, &[], ALLOW);
+}
+
+#[test]
+fn x17_no_call_makes_a_set_user_id_file() {
+    let (plain, set_user, set_group) = (0o755, 0o4755, 0o2755);
+    for (number, which) in CHANGE_MODE.iter().chain(CREATE) {
+        let creates = CREATE.iter().any(|(create, _)| create == number);
+        let group = if creates { EPERM } else { ALLOW };
+        for (mode, wanted) in [(plain, ALLOW), (set_user, EPERM), (set_group, group)] {
+            let mut arguments = [0; 6];
+            arguments[*which as usize] = mode;
+            expect_always(*number, &arguments, wanted);
+        }
+    }
+    let creating = [libc::O_CREAT, libc::O_TMPFILE, libc::O_CREAT | libc::O_EXCL];
+    for (number, which) in OPEN {
+        let open = |flags: i32, mode: u64, wanted: u32| {
+            let mut arguments = [0; 6];
+            arguments[*which as usize] = flags as u64;
+            arguments[*which as usize + 1] = mode;
+            expect_always(*number, &arguments, wanted);
+        };
+        for flags in creating {
+            open(flags | libc::O_RDWR, plain, ALLOW);
+            open(flags | libc::O_RDWR, set_user, EPERM);
+            open(flags | libc::O_RDWR, set_group, EPERM);
+        }
+        // Without creating there is no mode, and the register holds anything.
+        open(libc::O_RDONLY | libc::O_DIRECTORY, u64::MAX, ALLOW);
+    }
+}
