@@ -4,10 +4,12 @@
 //! once. Without one they are stopped first, until nobody new is found, and killed then: what is stopped keeps its place
 //! in the user's count of processes and has no more children.
 
+use std::io::{PipeReader, Read};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use crate::cgroup::Group;
-use crate::orders::reach_descendants;
+use crate::orders::{Crowd, reach_descendants};
 use crate::sys;
 
 /// How long it is tried before the run is reported as not ended.
@@ -15,6 +17,22 @@ const LIMIT: Duration = Duration::from_secs(20);
 
 /// How long the dying have before they are looked up again.
 const PAUSE: Duration = Duration::from_millis(1);
+
+/// Waits until somebody says how the command ended, and has everybody obey what comes down the lifeline meanwhile; `None`
+/// when the launcher is gone, or whoever waits for the command.
+pub(crate) fn wait_for_word(mut word: PipeReader, lifeline: &OwnedFd) -> Option<libc::c_int> {
+    loop {
+        let ready = sys::poll(&[lifeline.as_raw_fd(), word.as_raw_fd()], -1).ok()?;
+        if ready[0] {
+            Crowd::Descendants.obey(lifeline)?;
+        }
+        if ready[1] {
+            let mut status = [0; size_of::<libc::c_int>()];
+            word.read_exact(&mut status).ok()?;
+            return Some(libc::c_int::from_ne_bytes(status));
+        }
+    }
+}
 
 /// Ends everybody; answers who is left, which is nobody but for processes that this user may not kill.
 pub(crate) fn end_descendants(group: Option<Group>) -> Vec<libc::pid_t> {

@@ -1,8 +1,8 @@
 //! The helper: this binary, started again, on its way to becoming the command.
 //!
 //! Level full: helper, then the first process of the pid namespace (it builds the view, confines itself, and reaps), then the
-//! command. Level landlock, and without a sandbox: helper (it reaps, as subreaper), then the command. A step that fails is
-//! reported and nothing runs.
+//! command. Level landlock, and without a sandbox: helper (orphans come to it, as subreaper), then one that waits for the
+//! command, then the command. A step that fails is reported and nothing runs.
 
 use std::ffi::{CString, OsString};
 use std::fs::File;
@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::cgroup::Group;
-use crate::ending::end_descendants;
+use crate::ending::{end_descendants, wait_for_word};
 use crate::launcher::{CLOSE_ON_EXEC, PASSED};
-use crate::orders::{Crowd, tell_of_a_signal, tell_who_is_left};
+use crate::orders::{tell_of_a_signal, tell_who_is_left};
 use crate::policy::{Level, Limits, Network, Policy};
 use crate::seccomp::{self, UnixSockets};
 use crate::sys::{self, Forked};
@@ -204,7 +204,7 @@ impl Helper {
             Forked::Child => self.become_command(arguments),
             Forked::Parent(main) => {
                 drop((self.status, self.listener, self.passed));
-                let code = namespaces::reap(main, &signals, &self.lifeline, Crowd::Namespace)
+                let code = namespaces::reap(main, &signals, &self.lifeline)
                     .ok()
                     .flatten();
                 sys::exit_now(code.unwrap_or(128 + libc::SIGKILL))
@@ -215,13 +215,45 @@ impl Helper {
     /// Level landlock, and no level at all: what comes from the command stays this process's.
     fn reaped(self, policy: Option<&Policy>, arguments: &[CString]) -> ! {
         self.check("the reaper", sys::prctl(libc::PR_SET_CHILD_SUBREAPER, 1));
-        let signals = self.check("signals", sys::child_signals());
+        sys::be_first();
+        // The kernel takes the dead away: a storm of short lives must not keep this process busy. So another one waits.
+        sys::set_signal(libc::SIGCHLD, libc::SIG_IGN);
         let group = Group::make(std::process::id());
+        let (word, teller) = self.check("the reaper", io::pipe());
+        match self.check("the reaper", sys::fork()) {
+            Forked::Child => {
+                drop(word);
+                self.await_command(policy, arguments, group, teller)
+            }
+            Forked::Parent(_) => {
+                drop((self.status, self.listener, self.passed, teller));
+                let status = wait_for_word(word, &self.lifeline);
+                if let Some(status) = status {
+                    tell_of_a_signal(&self.lifeline, status);
+                }
+                tell_who_is_left(&self.lifeline, &end_descendants(group));
+                sys::exit_now(status.map_or(128 + libc::SIGKILL, sys::code_of))
+            }
+        }
+    }
+
+    /// Starts the command as a child of this process, and tells the reaper how it ended.
+    fn await_command(
+        self,
+        policy: Option<&Policy>,
+        arguments: &[CString],
+        group: Option<Group>,
+        mut teller: io::PipeWriter,
+    ) -> ! {
+        // A killed reaper takes this process along, and that one the command.
+        let tied = || sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong);
+        self.check("the reaper", tied());
+        sys::set_signal(libc::SIGCHLD, libc::SIG_DFL);
+        sys::be_prompt();
         match self.check("the command", sys::fork()) {
             Forked::Child => {
-                // A killed reaper takes the command itself along, and whoever can't join the group is looked up at the end.
-                let death = libc::SIGKILL as libc::c_ulong;
-                self.check("the command", sys::prctl(libc::PR_SET_PDEATHSIG, death));
+                self.check("the command", tied());
+                // Who can't join the group is looked up at the end.
                 let _ = group.map(|group| group.join());
                 if let Some(policy) = policy {
                     let own: Vec<PathBuf> = policy
@@ -240,12 +272,12 @@ impl Helper {
                 self.become_command(arguments)
             }
             Forked::Parent(main) => {
-                drop((self.status, self.listener, self.passed));
-                let code = namespaces::reap(main, &signals, &self.lifeline, Crowd::Descendants)
-                    .ok()
-                    .flatten();
-                tell_who_is_left(&self.lifeline, &end_descendants(group));
-                sys::exit_now(code.unwrap_or(128 + libc::SIGKILL))
+                drop((self.status, self.listener, self.passed, self.lifeline));
+                if let Ok(Some((_, status))) = sys::wait(main, 0) {
+                    // With the reaper gone there is nobody to tell.
+                    let _ = teller.write_all(&status.to_ne_bytes());
+                }
+                sys::exit_now(0)
             }
         }
     }

@@ -245,6 +245,7 @@ impl Running {
     /// Waits for the end, at most `patience` (or a minute); `None` while it goes on.
     pub fn ended_within(&mut self, patience: Option<Duration>) -> io::Result<Option<Ended>> {
         use std::os::unix::process::ExitStatusExt;
+        sys::be_prompt();
         let process = sys::open_process(self.child.id() as libc::pid_t)?;
         let wait = patience.map_or(60_000, |patience| patience.as_millis().min(60_000));
         if !sys::poll(&[process.as_raw_fd()], wait as libc::c_int + 1)?[0] {

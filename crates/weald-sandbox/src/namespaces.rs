@@ -27,17 +27,12 @@ pub fn enter(policy: &Policy) -> io::Result<()> {
     fs::write("/proc/self/gid_map", format!("{group} {group} 1"))
 }
 
-/// Waits for `main`, takes away whatever else dies and has the `crowd` obey what comes down the lifeline; returns main's
-/// code, or `None` when the launcher is gone.
-pub fn reap(
-    main: libc::pid_t,
-    signals: &OwnedFd,
-    lifeline: &OwnedFd,
-    crowd: Crowd,
-) -> io::Result<Option<i32>> {
+/// Waits for `main`, takes away whatever else dies and has everybody obey what comes down the lifeline; returns main's code,
+/// or `None` when the launcher is gone.
+pub fn reap(main: libc::pid_t, signals: &OwnedFd, lifeline: &OwnedFd) -> io::Result<Option<i32>> {
     loop {
         // The launcher first, and only so many dead at a time: a flood of short-lived processes must not keep it waiting.
-        if sys::poll(&[lifeline.as_raw_fd()], 0)?[0] && crowd.obey(lifeline).is_none() {
+        if sys::poll(&[lifeline.as_raw_fd()], 0)?[0] && Crowd::Namespace.obey(lifeline).is_none() {
             return Ok(None);
         }
         let mut left = 64;

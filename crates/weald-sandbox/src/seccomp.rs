@@ -139,8 +139,9 @@ pub fn program(sockets: UnixSockets) -> Vec<Instruction> {
     for number in REFUSED {
         filter.extend([jump_equal(*number as u32, 0, 1), answer(EPERM)]);
     }
-    // Their flags and modes are in memory, where a filter can't look; programs fall back to `clone` and `openat`.
-    for number in [libc::SYS_clone3, libc::SYS_openat2] {
+    // Their flags, modes and slices are in memory, where a filter can't look; programs fall back to `clone`, `openat` and
+    // `sched_setscheduler`. With a shorter slice than theirs a run could hold off those who end it.
+    for number in [libc::SYS_clone3, libc::SYS_openat2, libc::SYS_sched_setattr] {
         filter.extend([jump_equal(number as u32, 0, 1), answer(ENOSYS)]);
     }
     filter.extend(when(
@@ -288,7 +289,6 @@ fn sockets_by_family(sockets: UnixSockets) -> Vec<Instruction> {
 /// process that ends it from the processor, or touch processes that share its group.
 const ONLY_SELF: &[(c_long, u32)] = &[
     (libc::SYS_sched_setscheduler, 0),
-    (libc::SYS_sched_setattr, 0),
     (libc::SYS_sched_setparam, 0),
     (libc::SYS_sched_setaffinity, 0),
     (libc::SYS_prlimit64, 0),

@@ -5,11 +5,13 @@
 
 mod extents;
 mod mounts;
+mod promptness;
 mod sockets;
 mod walls;
 
 pub use extents::shared_extents;
 pub use mounts::*;
+pub use promptness::{be_first, be_prompt};
 pub use sockets::*;
 pub use walls::*;
 

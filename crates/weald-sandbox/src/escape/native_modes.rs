@@ -134,7 +134,7 @@ fn file_setattr() -> io::Result<()> {
 }
 
 /// How many chains of processes a storm is, and when they end by themselves.
-const CHAINS: usize = 40;
+const CHAINS: usize = 30;
 const STORM: Duration = Duration::from_secs(40);
 
 /// Starts chains of processes in which each forks and exits, so that nobody holds still, and ends.

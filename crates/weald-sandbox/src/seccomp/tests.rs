@@ -70,6 +70,7 @@ fn x31_calls_newer_than_the_filter_answer_as_on_an_older_kernel() {
     expect_always(c_long::from(NEWEST), &[], ALLOW);
     expect_always(libc::SYS_clone3, &[], ENOSYS);
     expect_always(libc::SYS_openat2, &[], ENOSYS);
+    expect_always(libc::SYS_sched_setattr, &[], ENOSYS);
 }
 
 #[test]

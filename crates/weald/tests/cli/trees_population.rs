@@ -23,7 +23,7 @@ const POOL: [&str; 4] = ["--set", "pool.size=1", "--set", "pool.background=false
 /// What a path holds: mode, and bytes or a link's target.
 type Files = BTreeMap<PathBuf, (u32, Vec<u8>)>;
 
-/// Everything below a directory but its `.git`, and but what is inside of these.
+/// Everything below a directory but itself and its `.git`, and but what is inside of these.
 fn files(directory: &Path, closed: &[&str]) -> Files {
     let mut found = Files::new();
     let mut open = vec![directory.to_owned()];
@@ -44,8 +44,9 @@ fn files(directory: &Path, closed: &[&str]) -> Files {
         };
         found.insert(name, (entry.mode(), content));
     }
-    // How it is tied to its repository differs.
+    // How it is tied to its repository differs, and a worktree's top folder is its owner's alone.
     found.remove(Path::new(".git"));
+    found.remove(Path::new(""));
     found.retain(|path, _| !path.starts_with(".git"));
     found
 }

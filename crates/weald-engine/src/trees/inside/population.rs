@@ -1,6 +1,7 @@
 //! Checking files out, inside: filters of the user's and attributes of the repository's apply as they would for git.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::{InsideError, Reply, Request, say};
@@ -44,10 +45,15 @@ impl Request {
 
     /// Makes the work tree exactly what a commit holds again, but for what git ignores.
     pub(super) fn reset(&self, commit: &str) -> Result<(), InsideError> {
-        // Marks in the old index could hide what was changed.
-        match fs::remove_file(self.git_dir.join("index")) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
-            _ => {}
+        // Marks in the index could hide what was changed. Without it every file is written again.
+        let is_plain = self
+            .changes()
+            .is_ok_and(|changes| changes.hidden.is_empty());
+        if !is_plain {
+            match fs::remove_file(self.git_dir.join("index")) {
+                Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
+                _ => {}
+            }
         }
         fs::write(self.git_dir.join("HEAD"), format!("{commit}\n"))?;
         let read = self.checkout_git("read-tree");
