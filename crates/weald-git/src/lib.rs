@@ -34,6 +34,7 @@ mod vault_lock;
 mod vault_loose;
 mod vault_pins;
 mod vault_upkeep;
+mod version;
 
 pub use checkout_copy::{copy_checkout, set_times, stats_of};
 pub use checkout_index::{CheckoutIndex, EntryKind, FileStat, IndexEntry, NewEntry};
@@ -45,7 +46,7 @@ pub use merge::{MergeRequest, Merged, NewCommit, Person, commit_tree, merge_tree
 pub use merge_batch::{MergePair, PairMerged, merge_pairs};
 pub use packs::{Transfer, is_stale_keep, receive_checked, send, transfer};
 pub use partial_clone::AsUser;
-pub use process::{Git, GitError, MINIMUM_VERSION, Output, require_version};
+pub use process::{Git, GitError, Output};
 pub use ref_faults::{
     BrokenRef, LockFile, RefSurvey, head_fault, last_logged, locks_in, packed_refs_fault,
     survey_refs,
@@ -63,3 +64,4 @@ pub use vault::{Vault, VaultError};
 pub use vault_faults::{VaultFault, set_aside};
 pub use vault_lock::Keeper;
 pub use vault_upkeep::{GRACE, VaultStatus, VaultUpkeep};
+pub use version::{MINIMUM_VERSION, counted, require_known_version, require_version};

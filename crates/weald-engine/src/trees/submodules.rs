@@ -248,8 +248,7 @@ impl Trees<'_> {
             .args(["--count", "--ignore-missing", "--stdin"])
             .input(walk.join("\n") + "\n")
             .run()?;
-        let counted = String::from_utf8_lossy(&counted).trim().parse();
-        Ok(counted.unwrap_or(u64::MAX))
+        Ok(weald_git::counted("rev-list", &counted)?)
     }
 }
 

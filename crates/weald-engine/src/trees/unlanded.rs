@@ -56,7 +56,7 @@ impl Ground {
         input.push_str(&tips.join("\n"));
         input.push('\n');
         let counted = self.place.git("rev-list").args(["--count", "--stdin"]);
-        Ok(number(&counted.input(input).run()?))
+        number(&counted.input(input).run()?)
     }
 
     /// How it is known that all of `tip` is on the target; `None` if it is not.

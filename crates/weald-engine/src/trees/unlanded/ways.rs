@@ -22,7 +22,7 @@ pub(super) fn count(place: &Comparing, bases: &[&str], tip: &str) -> Result<u64,
         .args(["--count", "--end-of-options", tip])
         .args(without(bases))
         .run()?;
-    Ok(number(&answer))
+    number(&answer)
 }
 
 /// Those of `ids` that are here.
@@ -102,7 +102,7 @@ fn has_patches(
         .args(without(&others))
         .output()?;
     // A partial clone may lack the files that would have to be compared.
-    if !missing.status.success() || number(&missing.stdout) > 0 {
+    if !missing.status.success() || number(&missing.stdout)? > 0 {
         return Ok(false);
     }
     let changing = place
@@ -111,7 +111,7 @@ fn has_patches(
         .args(without(had))
         .args(["--", "."])
         .run()?;
-    Ok(number(&changing) == count(place, had, tip)?)
+    Ok(number(&changing)? == count(place, had, tip)?)
 }
 
 /// Whether a commit of the target since `fork` has this tree.
@@ -158,9 +158,6 @@ fn first_line(bytes: &[u8]) -> String {
 }
 
 /// A count; one that can't be read is no proof of anything.
-pub(super) fn number(answer: &[u8]) -> u64 {
-    String::from_utf8_lossy(answer)
-        .trim()
-        .parse()
-        .unwrap_or(u64::MAX)
+pub(super) fn number(answer: &[u8]) -> Result<u64, TreeError> {
+    Ok(weald_git::counted("rev-list", answer)?)
 }
