@@ -70,6 +70,7 @@ event_kinds! {
     TREE_REMOVE_BEFORE = "tree.remove.before",
     TREE_REMOVE_AFTER = "tree.remove.after",
     TREE_REMOVE_FAILED = "tree.remove.failed",
+    TREE_FORGOTTEN = "tree.forgotten",
     TREE_TRASHED = "tree.trashed",
     TREE_RESTORED = "tree.restored",
     TREE_LOCKED = "tree.locked",

@@ -80,6 +80,15 @@ pub enum StoreError {
         /// Which.
         path: PathBuf,
     },
+    /// The database is on a file system that can only be read. Nothing was changed.
+    #[error("{} is on a read-only file system, so nothing can be changed", .path.display())]
+    ReadOnly {
+        /// Which.
+        path: PathBuf,
+    },
+    /// The repository is a copy of another one. Nothing was changed.
+    #[error("{0}")]
+    Copy(String),
     /// A file could not be made, opened or written.
     #[error("{}: {source}", .path.display())]
     File {

@@ -112,7 +112,11 @@ pub struct UnlockMark {
 }
 
 /// A directory that can't be mistaken for a later one at the same path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+///
+/// Two are equal if number and birth time are: device numbers change when a machine starts or a disk is mounted again, so
+/// they count only where the file system has no birth times. The id of a file system, which stands here for btrfs and is
+/// larger than any device number, always counts: snapshots share numbers and birth times.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct DirectoryIdentity {
     /// The file system.
     pub device: u64,
@@ -121,6 +125,28 @@ pub struct DirectoryIdentity {
     /// When it was made, in nanoseconds: numbers are given again. `None` where the file system does not say.
     #[serde(default)]
     pub born: Option<u64>,
+}
+
+impl DirectoryIdentity {
+    fn key(&self) -> (u64, Option<u64>, Option<u64>) {
+        let is_lasting = self.device > u64::from(u32::MAX);
+        let device = (is_lasting || self.born.is_none()).then_some(self.device);
+        (self.inode, self.born, device)
+    }
+}
+
+impl PartialEq for DirectoryIdentity {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for DirectoryIdentity {}
+
+impl std::hash::Hash for DirectoryIdentity {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.key().hash(state);
+    }
 }
 
 /// A command that runs, or ran, in a tree.

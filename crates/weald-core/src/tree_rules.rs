@@ -74,6 +74,17 @@ pub enum TreeInput {
         /// Its registration.
         registration: String,
     },
+    /// It is known again in the trash: it was copied or restored with its repository.
+    FoundInTrash {
+        /// The directory.
+        identity: DirectoryIdentity,
+        /// Where it would come back to.
+        path: std::path::PathBuf,
+        /// Where it waits.
+        trash: std::path::PathBuf,
+    },
+    /// Its directory belongs to another repository; nothing of it is touched.
+    Forgotten,
     /// Somebody locks it.
     Lock(TreeLock),
     /// Nobody locks it any more.
@@ -196,7 +207,7 @@ pub fn decide(
     let mut next = Tree {
         status,
         removing: matches!(input, TreeInput::RemoveBegins { .. })
-            || (tree.removing && !ends_removal),
+            || (tree.removing && !ends_removal && input != TreeInput::Forgotten),
         last_used_at: match is_use(tree, &input) {
             true => now,
             false => tree.last_used_at,
@@ -207,7 +218,7 @@ pub fn decide(
         input,
         TreeInput::Created { .. } | TreeInput::CreateFailed { .. }
     );
-    if ends_removal || ends_creation {
+    if ends_removal || ends_creation || input == TreeInput::Forgotten {
         next.worker = None;
     }
     let input = match input {
@@ -257,6 +268,8 @@ fn is_use(tree: &Tree, input: &TreeInput) -> bool {
         | In::Removed
         | In::RemoveFailed { .. }
         | In::Broke { .. }
+        | In::FoundInTrash { .. }
+        | In::Forgotten
         | In::Lock(_)
         | In::Unlock
         | In::MarkStale(_)
@@ -293,6 +306,10 @@ fn follows(from: TreeStatus, input: &TreeInput) -> Option<(TreeStatus, EventKind
         (In::Broke { .. }, Creating | Active | Kept | Landed) => Some((Broken, Kind::TREE_BROKEN)),
         (In::Repaired { .. }, Broken) => Some((Active, Kind::TREE_REPAIRED)),
         (In::Repaired { .. }, Active | Kept | Landed) => stays(Kind::TREE_REPAIRED),
+        (In::FoundInTrash { .. }, Trashed) => stays(Kind::TREE_REPAIRED),
+        (In::Forgotten, Creating | Active | Kept | Landed | Broken | Trashed) => {
+            Some((Removed, Kind::TREE_FORGOTTEN))
+        }
         (In::RunEnds { timed_out, .. }, _) => stays(match timed_out {
             true => Kind::TREE_RUN_TIMEOUT,
             false => Kind::TREE_RUN_AFTER,
@@ -352,7 +369,18 @@ fn apply(tree: &mut Tree, input: TreeInput, now: Timestamp) -> Option<String> {
             tree.trash = Some(*trash);
             let_go(tree);
         }
-        TreeInput::Removed => let_go(tree),
+        TreeInput::FoundInTrash {
+            identity,
+            path,
+            trash,
+        } => {
+            tree.identity = Some(identity);
+            tree.path = path;
+            if let Some(known) = &mut tree.trash {
+                known.path = trash;
+            }
+        }
+        TreeInput::Removed | TreeInput::Forgotten => let_go(tree),
         TreeInput::Keep => tree.kept_at = Some(now),
         TreeInput::Lock(lock) => (tree.locked, tree.unlock_marked) = (Some(lock), None),
         TreeInput::Unlock | TreeInput::UnlockStale => unlock(tree),

@@ -12,6 +12,7 @@ use weald_core::{SignedDuration, Timestamp};
 
 use crate::journal::Journal;
 use crate::place::Place;
+use crate::standing::CopyOf;
 use crate::views::Views;
 
 /// What the engine takes from the configuration.
@@ -43,6 +44,8 @@ pub struct Engine {
     pub(crate) processes: Arc<dyn ProcessTable>,
     pub(crate) settings: Settings,
     pub(crate) role: Role,
+    /// Set in a copy: its records speak of the original's worktrees, so nothing is done by them.
+    pub(crate) copy_of: Option<CopyOf>,
 }
 
 impl Engine {
@@ -61,7 +64,14 @@ impl Engine {
             processes,
             settings,
             role: Role::default(),
+            copy_of: None,
         }
+    }
+
+    /// The same for a copy of a repository: its records can be read, and nothing else.
+    pub fn for_copy(mut self, copy: CopyOf) -> Self {
+        self.copy_of = Some(copy);
+        self
     }
 
     /// The same for somebody who may change less than others.
@@ -114,6 +124,9 @@ impl Engine {
 
     /// Brings the derived files up to date, as after a crash.
     pub fn catch_up(&self, durability: Durability) {
+        if self.copy_of.is_some() {
+            return;
+        }
         if let Some(journal) = &self.journal
             && let Err(error) = journal.catch_up(self.store(), durability)
         {
@@ -163,6 +176,9 @@ impl Engine {
         durability: Durability,
         change: impl FnOnce(&mut dyn Write) -> Result<T, E>,
     ) -> Result<T, E> {
+        if let Some(copy) = &self.copy_of {
+            return Err(StoreError::Copy(copy.to_string()).into());
+        }
         let mut transaction = self.store.write(durability)?;
         let done = change(transaction.as_mut())?;
         if let Some(actor) = actor {

@@ -4,8 +4,10 @@
 //! the two is made good by the next one. It only grows. A torn line (a crash while writing) is closed with a newline and
 //! its event written again behind it.
 
+use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -60,6 +62,8 @@ pub(crate) enum JournalState {
 struct Place {
     sequence: Seq,
     time: Timestamp,
+    #[serde(default)]
+    source: String,
 }
 
 impl Journal {
@@ -194,6 +198,30 @@ impl Journal {
         );
         Err(StoreError::Backend(told))
     }
+}
+
+/// The common directory of the repository that wrote the last line of the journal in `private`.
+pub(crate) fn last_source(private: &Path) -> Option<PathBuf> {
+    let mut file = open_own(OpenOptions::new().read(true), &private.join(JOURNAL_FILE)).ok()?;
+    let (place, _) = last_place(&mut file).ok()?;
+    path_in(&place?.source)
+}
+
+/// The path in a URI, as [`crate::place::Place::source`] writes them.
+fn path_in(uri: &str) -> Option<PathBuf> {
+    let mut left = uri.strip_prefix("file://")?.bytes();
+    let mut path = Vec::new();
+    while let Some(byte) = left.next() {
+        let byte = match byte {
+            b'%' => {
+                let digits = [left.next()?, left.next()?];
+                u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()?
+            }
+            byte => byte,
+        };
+        path.push(byte);
+    }
+    Some(OsString::from_vec(path).into())
 }
 
 /// Whether the log has an event with this place and time.

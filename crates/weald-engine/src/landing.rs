@@ -32,7 +32,7 @@ pub use commit::CommitScope;
 pub use error::LandError;
 pub use lander::Progress;
 pub use moving::LeftConflict;
-pub(crate) use moving::{FENCE, LeftoverKind};
+pub(crate) use moving::{FENCE, LeftoverKind, plans};
 pub use queue::QueueView;
 pub(crate) use queue::{Lease, end_process, end_process_in};
 pub use radar::{Clash, Hunk, Observed, PathConflict, Radar, Told, Unknown, WorkPatch};

@@ -31,6 +31,7 @@ mod place;
 mod rebuild;
 mod sessions;
 mod sources;
+mod standing;
 mod steps;
 mod sweep;
 mod task_import;
@@ -77,6 +78,7 @@ pub use place::{Place, PlaceError};
 pub use rebuild::{Compared, Present, Rebuilt, RecoveredTree, succeed};
 pub use sessions::{Contest, SessionError, SessionView};
 pub use sources::{Source, SourceError, TellingError, follow_for_tracker, has_untold};
+pub use standing::{CopyOf, Standing};
 pub use steps::STEPS;
 pub use sweep::{
     KeptTree, LockAtEnd, LockSweep, Outside, SessionSweep, SweepError, SweepLease, SweepMode,
@@ -85,14 +87,14 @@ pub use sweep::{
 pub use task_import::{BadLines, Imported};
 pub use tasks::{Claimed, Finished, NewTask, TaskDetail, TaskError};
 pub use trees::{
-    AdoptError, Adoption, Against, Binding, BranchExists, BranchOutcome, BroughtBack, Candidate,
-    ChangedFile, CleanReport, CleanRequest, Code, CommandResult, Created, Diff, DiffStyle, Dirty,
-    Edit, Evicted, Exited, Finding, ForeignTree, Freeing, Freshness, GroundCheck, Host, KeptCommit,
-    KeptWork, Look, NewTree, NotEvicted, NotTaken, Orphan, OrphanClass, Outcome, Overview,
-    OwnProgram, Patience, PoolStatus, Population, Proposed, PurgeRequest, Purged, RemoveRequest,
-    Removed, RoomMode, RunFolder, RunRequest, RunSandbox, ScopeError, SetupReport, Severity,
-    Skipped, SnapshotRestored, SnapshotView, Stale, Synced, Taken, TaskProgress, TrashEntry,
-    TreeError, TreeOverview, TreePorts, TreeUsage, TreeView, Trees, Trust, UsageReport, Wanted,
-    Wishes, bound_for, run_if_inside,
+    AdoptError, AdoptedCopy, Adoption, Against, Binding, BranchExists, BranchOutcome, BroughtBack,
+    Candidate, ChangedFile, CleanReport, CleanRequest, Code, CommandResult, Created, Diff,
+    DiffStyle, Dirty, Edit, Evicted, Exited, Finding, ForeignTree, Freeing, Freshness, GroundCheck,
+    Host, KeptCommit, KeptWork, Look, NewTree, NotEvicted, NotTaken, Orphan, OrphanClass, Outcome,
+    Overview, OwnProgram, Patience, PoolStatus, Population, Proposed, PurgeRequest, Purged,
+    RemoveRequest, Removed, RoomMode, RunFolder, RunRequest, RunSandbox, ScopeError, SetupReport,
+    Severity, Skipped, SnapshotRestored, SnapshotView, Stale, Synced, Taken, TaskProgress,
+    TrashEntry, TreeError, TreeOverview, TreePorts, TreeUsage, TreeView, Trees, Trust, UsageReport,
+    Wanted, Wishes, bound_for, run_if_inside,
 };
 pub use undo::{RevertedBy, Undone};

@@ -67,13 +67,8 @@ pub(crate) enum Found {
 pub(crate) fn find(start: &Path, state: Option<&Path>) -> Result<Found, PlaceError> {
     let mut way: Vec<&Path> = start.ancestors().collect();
     way.reverse();
-    for pair in way.windows(2) {
-        let (parent, directory) = (pair[0], pair[1]);
-        let named = [
-            marker_of(parent),
-            state.and_then(|state| indexed(state, directory)),
-        ];
-        let Some(common_dir) = named.into_iter().flatten().next() else {
+    for directory in way.into_iter().skip(1) {
+        let Some(common_dir) = names(directory, state).into_iter().flatten().next() else {
             // A tree that was moved is still a tree, whatever its own files say.
             if let Some(common_dir) = state.and_then(|state| moved(state, directory)) {
                 return Err(lost(directory, common_dir, "it was moved"));
@@ -169,9 +164,12 @@ fn confirmed(common_dir: &Path, directory: &Path) -> Confirmed {
     let fits = |registration: &Registration| {
         registration.path() == Some(directory)
             && TreeNote::of(registration).is_some_and(|note| {
-                let identity = note.identity;
-                (identity.device, identity.inode, identity.born)
-                    == (device(directory, &found), found.ino(), born(&found))
+                note.identity
+                    == DirectoryIdentity {
+                        device: device(directory, &found),
+                        inode: found.ino(),
+                        born: born(&found),
+                    }
             })
     };
     let name = directory.file_name().and_then(|name| name.to_str());
@@ -202,13 +200,41 @@ fn indexed(state: &Path, tree: &Path) -> Option<PathBuf> {
     main.filter(|_| path.as_deref() == Some(tree))
 }
 
+/// Whether a tree is said to be of the repository at `common_dir`, by the marker beside it or by the user's index.
+pub(crate) fn is_named_for(tree: &Path, state: Option<&Path>, common_dir: &Path) -> bool {
+    let named = names(tree, state);
+    named.into_iter().flatten().any(|named| named == common_dir)
+}
+
+/// Another repository than the one at `common_dir` that a tree belongs to: its registration points at this very directory.
+pub(crate) fn other_owner(tree: &Path, state: Option<&Path>, common_dir: &Path) -> Option<PathBuf> {
+    let beside = tree.parent().and_then(marker_of);
+    // Nearly always, and enough: whoever writes the marker owns the folder.
+    if beside.as_deref() == Some(common_dir) {
+        return None;
+    }
+    let indexed = state.and_then(|state| indexed(state, tree));
+    let others = beside.into_iter().chain(indexed);
+    let mut others = others.filter(|other| other != common_dir);
+    others.find(|other| matches!(confirmed(other, tree), Confirmed::Yes))
+}
+
+fn names(tree: &Path, state: Option<&Path>) -> [Option<PathBuf>; 2] {
+    [
+        tree.parent().and_then(marker_of),
+        state.and_then(|state| indexed(state, tree)),
+    ]
+}
+
 /// The repository of a directory that is a tree, wherever it is now.
 fn moved(state: &Path, directory: &Path) -> Option<PathBuf> {
-    let text = files::read_small(&identity_file(state, directory)?, LIMIT).ok()??;
     // A number is given again after a deletion; the time is not.
     let born = born_text(directory)?;
-    let main = text.lines().next().map(PathBuf::from);
-    main.filter(|_| text.lines().nth(2) == Some(&born))
+    identity_files(state, directory).iter().find_map(|file| {
+        let text = files::read_small(file, LIMIT).ok()??;
+        let main = text.lines().next().map(PathBuf::from);
+        main.filter(|_| text.lines().nth(2) == Some(&born))
+    })
 }
 
 fn born_text(directory: &Path) -> Option<String> {
@@ -216,11 +242,18 @@ fn born_text(directory: &Path) -> Option<String> {
     born(&found).map(|born| born.to_string())
 }
 
-fn identity_file(state: &Path, directory: &Path) -> Option<PathBuf> {
-    use std::os::unix::fs::MetadataExt;
-    let found = directory.symlink_metadata().ok()?;
-    let name = format!("{:x}-{:x}", device(directory, &found), found.ino());
-    Some(state.join("directories").join(name))
+/// The files of a directory in the index: by its birth time, which stays, and as earlier versions called it, by its device.
+fn identity_files(state: &Path, directory: &Path) -> Vec<PathBuf> {
+    let Ok(found) = directory.symlink_metadata() else {
+        return Vec::new();
+    };
+    let number = found.ino();
+    let lasting = born(&found).map(|born| format!("{number:x}-{born:x}"));
+    let earlier = format!("{:x}-{number:x}", device(directory, &found));
+    let names = lasting.into_iter().chain([earlier]);
+    names
+        .map(|name| state.join("directories").join(name))
+        .collect()
 }
 
 /// Writes the marker into a folder that holds nothing but trees.
@@ -239,11 +272,12 @@ pub(crate) fn index(state: &Path, tree: &Path, common_dir: &Path) -> io::Result<
     fs::create_dir_all(state.join("trees"))?;
     let text = format!("{}\n{}\n", common_dir.display(), tree.display());
     files::replace(&index_file(state, tree), &text)?;
-    let (Some(file), Some(born)) = (identity_file(state, tree), born_text(tree)) else {
+    let places = identity_files(state, tree);
+    let (Some(file), Some(born)) = (places.first(), born_text(tree)) else {
         return Ok(());
     };
     fs::create_dir_all(state.join("directories"))?;
-    files::replace(&file, &format!("{text}{born}\n"))
+    files::replace(file, &format!("{text}{born}\n"))
 }
 
 /// Takes a tree out of the user's index.
@@ -253,7 +287,7 @@ pub(crate) fn unindex(state: &Path, tree: &Path) {
 
 /// Takes a directory out of it that is about to be deleted: its number will be another's.
 pub(crate) fn forget(state: &Path, directory: &Path) {
-    if let Some(file) = identity_file(state, directory) {
+    for file in identity_files(state, directory) {
         let _ = fs::remove_file(file);
     }
 }

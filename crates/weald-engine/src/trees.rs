@@ -9,6 +9,7 @@ mod binding;
 mod building;
 mod chores;
 mod clean;
+mod copied;
 mod create;
 mod differences;
 mod doctor;
@@ -19,6 +20,7 @@ pub(crate) mod fresh;
 mod gate_tree;
 mod glance;
 mod guard;
+mod hanging;
 mod import;
 mod inner;
 pub(crate) mod inside;
@@ -85,6 +87,7 @@ pub(crate) use building::identity_of;
 pub use clean::{
     Candidate, CleanReport, CleanRequest, NotTaken, Orphan, OrphanClass, Skipped, Stale, Taken,
 };
+pub use copied::AdoptedCopy;
 pub use create::{BranchExists, Created, NewTree, Outcome};
 pub use differences::{Against, Diff};
 pub use doctor::{Code, Finding, GroundCheck, Severity};

@@ -56,7 +56,8 @@ pub struct SqliteStore {
     file: Option<(u64, u64)>,
     log: PathBuf,
     has_written: AtomicBool,
-    turn: Turn,
+    /// `None` where the file system can only be read.
+    turn: Option<Turn>,
     clock: Arc<dyn Clock>,
 }
 
@@ -87,9 +88,14 @@ impl SqliteStore {
                 kind,
             });
         }
-        make_directory(directory)?;
-        let turn = Turn::new(directory, patience)?;
         let path = directory.join(DATABASE_FILE);
+        let turn = match is_read_only(existing) {
+            true => None,
+            false => {
+                make_directory(directory)?;
+                Some(Turn::new(directory, patience)?)
+            }
+        };
         let connection = match path.symlink_metadata() {
             // SQLite would follow a link, and wait for a FIFO.
             Ok(found) if !found.is_file() => {
@@ -98,8 +104,17 @@ impl SqliteStore {
             }
             // Not even opened: SQLite would take its log for an older one's and delete it.
             Ok(found) if found.len() == 0 => return Err(empty(&path)),
-            Ok(_) => connect(&path, patience).map_err(|error| damaged(&path, error))?,
-            Err(_) => create(&path, &turn, clock.as_ref(), patience)?,
+            Ok(_) => {
+                let connected = match &turn {
+                    Some(_) => connect(&path, patience),
+                    None => connect_read_only(&path),
+                };
+                connected.map_err(|error| damaged(&path, error))?
+            }
+            Err(_) => match &turn {
+                Some(turn) => create(&path, turn, clock.as_ref(), patience)?,
+                None => return Err(StoreError::ReadOnly { path }),
+            },
         };
         let file = file_at(&path);
         let version = schema::version(&connection).map_err(|error| damaged(&path, error))?;
@@ -107,6 +122,9 @@ impl SqliteStore {
             return Err(empty(&path));
         }
         if version != schema::NEWEST {
+            let Some(turn) = &turn else {
+                return Err(StoreError::ReadOnly { path });
+            };
             let _turn = turn.take()?;
             schema::migrate(&connection, clock.now())?;
         }
@@ -167,7 +185,7 @@ impl Drop for SqliteStore {
             return;
         }
         // Somebody writes, a reader is in the way, the disk is full: the log stays, and whoever writes next tries again.
-        if let Some(_turn) = self.turn.try_take() {
+        if let Some(_turn) = self.turn.as_ref().and_then(Turn::try_take) {
             let connection = self.lock();
             let _ = connection.busy_timeout(Duration::ZERO);
             let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
@@ -182,8 +200,12 @@ impl Store for SqliteStore {
     }
 
     fn write(&self, durability: Durability) -> Result<Box<dyn Write + '_>> {
+        let Some(turn) = &self.turn else {
+            let path = self.path.clone();
+            return Err(StoreError::ReadOnly { path });
+        };
         let connection = self.lock();
-        let turn = self.turn.take()?;
+        let turn = turn.take()?;
         if file_at(&self.path) != self.file {
             return Err(StoreError::Replaced {
                 path: self.path.clone(),
@@ -306,6 +328,35 @@ fn connect(path: &Path, patience: Duration) -> Result<Connection> {
         .map_err(backend)?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(connection)
+}
+
+/// Opens a database on a file system that can only be read. What is in the log counts, too: its index is in memory.
+fn connect_read_only(path: &Path) -> Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_URI;
+    let log = with_suffix(path, "-wal");
+    let has_log = fs::metadata(log).is_ok_and(|log| log.len() > 0);
+    let mut uri = String::from("file:");
+    for byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'/' | b'.' | b'_' | b'-' => {
+                uri.push(char::from(*byte))
+            }
+            other => uri.push_str(&format!("%{other:02X}")),
+        }
+    }
+    // Without a log SQLite would want to make one.
+    uri.push_str(if has_log { "?mode=ro" } else { "?immutable=1" });
+    let connection = Connection::open_with_flags(uri, flags).map_err(backend)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    Ok(connection)
+}
+
+/// Whether nothing can be written at a path, because of how its file system is mounted.
+fn is_read_only(path: &Path) -> bool {
+    let flags = rustix::fs::statvfs(path).map(|found| found.f_flag);
+    flags.is_ok_and(|flags| flags.contains(rustix::fs::StatVfsMountFlags::RDONLY))
 }
 
 fn empty(path: &Path) -> StoreError {

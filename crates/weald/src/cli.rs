@@ -241,6 +241,43 @@ impl Cli {
         matches!(self.command, Some(Command::Hook(_)))
     }
 
+    /// Whether a command changes nothing, so that it works in a copy and on a read-only file system. What is not listed
+    /// here may change something.
+    pub fn only_reads(&self) -> bool {
+        use {session::Session, task::Task, trash::Trash};
+        match &self.command {
+            None => true,
+            Some(Command::Task(command)) => matches!(
+                command,
+                Task::List(_) | Task::Ready(_) | Task::Show(_) | Task::Export(_)
+            ),
+            Some(Command::Trash(command)) => matches!(command, Trash::List(_)),
+            Some(Command::Session(command)) => {
+                matches!(command, Session::List(_) | Session::Show(_))
+            }
+            Some(Command::Agent(command)) => {
+                matches!(command, agent::Agent::List(_) | agent::Agent::Logs(_))
+            }
+            Some(Command::Snapshot(command)) => matches!(command, snapshot::Snapshot::List(_)),
+            Some(Command::Pool(command)) => matches!(command, pool::Pool::Status(_)),
+            Some(Command::Vault(command)) => {
+                matches!(command, vault::Vault::Status(_) | vault::Vault::List(_))
+            }
+            Some(Command::Queue(command)) => command.only_reads(),
+            Some(
+                Command::List(_)
+                | Command::Status(_)
+                | Command::Show(_)
+                | Command::Path(_)
+                | Command::Ports(_)
+                | Command::Diff(_)
+                | Command::Events(_)
+                | Command::Config(_),
+            ) => true,
+            Some(_) => false,
+        }
+    }
+
     /// The same from inside a tree's sandbox: what is not for there is refused.
     pub fn run_inside(self, inside: &inside::Inside<'_>) -> Result<u8, Failure> {
         match self.command {

@@ -1,5 +1,6 @@
 //! What a command needs to work: where it is, who calls, and the engine.
 
+mod copies;
 mod hook;
 mod news;
 mod role;
@@ -16,10 +17,11 @@ use weald_core::name::SessionName;
 use weald_core::source::Tracker;
 use weald_core::store::{Clock, Store, StoreError};
 use weald_engine::{
-    Engine, Host, Identity, IdentitySource, LoadedConfig, Loosening, Place, Settings, Sources,
-    SystemClock, SystemProcesses, Trees, agent_above, identify, load_config, load_own_config,
-    loosening,
+    AgentError, Engine, Host, Identity, IdentitySource, LoadedConfig, Loosening, Place, Settings,
+    Sources, SystemClock, SystemProcesses, Trees, agent_above, identify, load_config,
+    load_own_config, loosening,
 };
+use weald_git::require_known_version;
 use weald_server::broker::Client;
 use weald_store::{DATABASE_FILE, SqliteStore};
 
@@ -42,6 +44,8 @@ pub struct Context<'a> {
     agent: Option<SessionName>,
     /// What the tracker that tasks come from has to do with this call.
     pub news: News,
+    /// Whether the command only reads, so that it also works in a copy.
+    only_reads: bool,
 }
 
 impl<'a> Context<'a> {
@@ -59,6 +63,7 @@ impl<'a> Context<'a> {
             overrides: global.set.clone(),
             agent: None,
             news: News::default(),
+            only_reads: false,
         })
     }
 
@@ -79,6 +84,7 @@ impl<'a> Context<'a> {
             overrides: Vec::new(),
             agent: Some(session.clone()),
             news: self.news.for_another(),
+            only_reads: self.only_reads,
         }
     }
 
@@ -280,9 +286,13 @@ impl<'a> Context<'a> {
 
     fn engine_at(&self, place: &Place, loaded: &LoadedConfig) -> Result<Engine, Failure> {
         place.require_registry(DATABASE_FILE)?;
+        self.require_writable(place)?;
         let store = SqliteStore::open(place.private(), Arc::new(SystemClock))?;
         let engine = engine_on(Box::new(store), loaded).for_role(self.role());
         let engine = engine.with_journal(place)?;
+        if let Some(copy) = self.readable_copy(place)? {
+            return Ok(engine.for_copy(copy));
+        }
         let engine = match Tracker::of(loaded.config.text("source.from")) {
             None => engine,
             Some(tracker) => self.news.follow(engine, place, tracker),
@@ -297,6 +307,8 @@ impl<'a> Context<'a> {
                     ));
                 }
             }
+            // Where nothing can be written, nothing can be marked.
+            Err(AgentError::Store(StoreError::ReadOnly { .. })) => {}
             Err(error) => self
                 .ui
                 .warn(&format!("agents could not be looked at: {error}")),
@@ -434,8 +446,15 @@ impl Ground {
         &self.loaded.config
     }
 
-    /// The trees of the repository, for the caller.
+    /// The trees of the repository, for the caller. Whatever is done with them needs git.
     pub fn trees(&self, context: &Context<'_>) -> Result<Trees<'_>, Failure> {
+        let cache = context.environment.cache();
+        require_known_version(&cache.unwrap_or_default().join("git-version"))?;
+        self.trees_with_any_git(context)
+    }
+
+    /// The same with whatever git there is, to say what is wrong with it.
+    pub fn trees_with_any_git(&self, context: &Context<'_>) -> Result<Trees<'_>, Failure> {
         let directory = context.directory();
         let host = Host {
             home: context.environment.home(),

@@ -23,7 +23,7 @@ use weald_core::session::SessionTaken;
 use weald_core::store::StoreError;
 use weald_core::task::TaskStatus;
 use weald_core::task_rules::TaskRefusal;
-use weald_engine::{IdentityError, MessageError, SessionError, TaskError};
+use weald_engine::{CopyOf, IdentityError, MessageError, SessionError, TaskError};
 use weald_git::{DiscoverError, GitError};
 use weald_sandbox::{Level, SandboxError};
 
@@ -162,6 +162,18 @@ impl From<DiscoverError> for Failure {
     }
 }
 
+/// What to do about a copy.
+const COPY: &str = "nothing was touched; weald doctor --adopt makes it a repository of its own";
+
+impl Failure {
+    /// The repository is a copy.
+    pub fn copy(copy: &CopyOf) -> Self {
+        Self::new("repository_copy", exit::REFUSED, copy.to_string())
+            .hint(COPY)
+            .details(json!({"original": copy.original}))
+    }
+}
+
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         let (message, is_full) = (error.to_string(), error.is_full());
@@ -184,6 +196,9 @@ impl From<StoreError> for Failure {
             }
             StoreError::Replaced { .. } => Self::new("store_replaced", exit::BUSY, message)
                 .hint("nothing was changed; run the command again"),
+            StoreError::ReadOnly { .. } => Self::new("read_only", exit::REFUSED, message)
+                .hint("reading commands work: weald list, weald status, weald task list, weald events"),
+            StoreError::Copy(_) => Self::new("repository_copy", exit::REFUSED, message).hint(COPY),
             StoreError::File { .. } => Self::new("file", exit::REFUSED, message)
                 .hint("weald needs to write its folder in the repository: see who owns it"),
             StoreError::Backend(_) if is_full => {
@@ -392,7 +407,11 @@ impl From<IdentityError> for Failure {
 
 impl From<GitError> for Failure {
     fn from(error: GitError) -> Self {
-        let failure = Self::new("git_failed", exit::REFUSED, error.to_string());
+        let code = match error {
+            GitError::TooOld { .. } => "git_old",
+            _ => "git_failed",
+        };
+        let failure = Self::new(code, exit::REFUSED, error.to_string());
         match error {
             GitError::NotStarted { .. } | GitError::TooOld { .. } => {
                 failure.hint("install git 2.40 or newer")

@@ -55,8 +55,9 @@ fn answer() -> ExitCode {
         return ExitCode::from(exit::NOT_RUN);
     }
     let ui = Ui::new(cli.global.format(), cli.global.color);
-    let is_hook = cli.is_hook();
+    let (is_hook, only_reads) = (cli.is_hook(), cli.only_reads());
     let code = Context::new(&cli.global, &ui).and_then(|context| {
+        let context = context.reading(only_reads);
         let code = inside::run(cli, &context);
         tracker::at_end(&context);
         code

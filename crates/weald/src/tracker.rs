@@ -68,6 +68,7 @@ pub fn start_telling(context: &Context<'_>, ground: &Ground) {
 pub fn tell(context: &Context<'_>) -> Result<(), Failure> {
     let place = context.place()?;
     let loaded = context.config(&place)?;
+    context.require_original(&place)?;
     // Nothing else is looked at: what there is to say of it, somebody has to hear.
     let store = SqliteStore::open(place.private(), Arc::new(SystemClock))?;
     let ground = Context::ground_of(place, loaded, store)?;

@@ -46,6 +46,7 @@ pub(crate) use hold::TargetHold;
 pub use leave::LeftConflict;
 pub(crate) use leftovers::LeftoverKind;
 pub(crate) use recovery::Recovered;
+pub(crate) use stage::plans;
 
 /// What to move where.
 pub(crate) struct MoveRequest<'m> {

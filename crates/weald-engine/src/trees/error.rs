@@ -79,6 +79,16 @@ pub enum TreeError {
         /// What is there.
         why: String,
     },
+    /// It belongs to another repository, of which this one is a copy.
+    #[error("worktree {name} at {} belongs to the repository at {}", .path.display(), .repository.display())]
+    OfAnother {
+        /// Which.
+        name: TreeName,
+        /// Where.
+        path: PathBuf,
+        /// Whose.
+        repository: PathBuf,
+    },
     /// Its repository is gone or replaced.
     #[error("tree {name} is damaged: {why}")]
     Damaged {

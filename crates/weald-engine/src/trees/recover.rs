@@ -12,7 +12,7 @@ use weald_core::id::{Seq, TreeId};
 use weald_core::name::{TreeName, numbered};
 use weald_core::rebuild::{FoundTree, recovered_tree};
 use weald_core::store::{Counter, Durability, Write};
-use weald_core::tree::{Base, Trash, Tree, TreeKind, TreeLock};
+use weald_core::tree::{Base, Trash, Tree, TreeKind, TreeLock, TreeStatus};
 use weald_core::tree_rules::TreeInput;
 use weald_git::{Commit, Door, Reference, Registration, list_tips};
 
@@ -176,6 +176,10 @@ impl Trees<'_> {
                 let Some(tree) = self.of_folder(&path, &folder, is_trash)? else {
                     continue;
                 };
+                // One that was restored from a backup has its record; a person says whether it is the one.
+                if records.iter().any(|known| is_place_of(known, &path, &tree)) {
+                    continue;
+                }
                 known.extend(identity);
                 // The number of the one tree whose last HEAD this is.
                 let holds =
@@ -439,6 +443,14 @@ fn inner_head(path: &Path) -> (Option<String>, Option<String>) {
     let loose = read(&format!(".git/{full}")).and_then(|text| commit(&text));
     let name = full.strip_prefix("refs/heads/").map(str::to_owned);
     (name, loose.or_else(packed))
+}
+
+/// Whether a folder is where a tree on record should be, or has the name of one whose directory is missing.
+fn is_place_of(known: &Tree, path: &Path, found: &FoundTree) -> bool {
+    let is_trashed = |trash: &Trash| trash.path == path;
+    let is_missing = || known.path.symlink_metadata().is_err();
+    (known.is_live() && (known.path == path || known.name == found.name && is_missing()))
+        || (known.status == TreeStatus::Trashed && known.trash.as_ref().is_some_and(is_trashed))
 }
 
 #[cfg(test)]

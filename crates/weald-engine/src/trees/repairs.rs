@@ -164,7 +164,12 @@ impl Trees<'_> {
         };
         let moved = self.decide(tree, Durability::Process, input)?;
         step("repair.recorded");
-        if let Some(state) = &self.host.state {
+        let here = self.place.repository().common_dir();
+        let state = self.host.state.as_deref();
+        // The place of a tree that was copied is still the original's.
+        if let Some(state) = state
+            && marker::other_owner(&tree.path, Some(state), here).is_none()
+        {
             marker::unindex(state, &tree.path);
         }
         self.write_markers(&moved)?;

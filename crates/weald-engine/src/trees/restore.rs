@@ -103,10 +103,15 @@ impl Trees<'_> {
         if tree.path.symlink_metadata().is_ok() {
             return Err(TreeError::Occupied { path: tree.path });
         }
-        if identity_of(&trash.path).ok() != tree.identity {
-            return Err(TreeError::Missing {
-                name: tree.name,
-                path: trash.path,
+        if !is_the_tree(&tree, &trash.path) {
+            let (name, path) = (tree.name, trash.path);
+            return Err(match path.symlink_metadata() {
+                Err(_) => TreeError::Missing { name, path },
+                Ok(_) => TreeError::Replaced {
+                    name,
+                    path,
+                    why: "another directory took its place in the trash".to_owned(),
+                },
             });
         }
         if let Some(root) = tree.path.parent() {

@@ -123,6 +123,14 @@ impl Trees<'_> {
             Ok(site) => site,
             Err(error) => return self.unreadable(tree, error),
         };
+        if self.place.is_read_only() {
+            // What it holds can't be taken in, so only what was known is shown.
+            let error = TreeError::Unreadable {
+                name: tree.name.to_string(),
+                why: "the repository is on a read-only file system".to_owned(),
+            };
+            return self.unreadable(tree, error);
+        }
         match self.import_and_follow(&tree, &site) {
             Ok((tree, look)) => {
                 self.refresh_target(&tree, &site, &look)?;
@@ -137,6 +145,7 @@ impl Trees<'_> {
         match error {
             TreeError::Missing { .. }
             | TreeError::Replaced { .. }
+            | TreeError::OfAnother { .. }
             | TreeError::Damaged { .. }
             | TreeError::Unreadable { .. } => {}
             other => return Err(other),
@@ -187,7 +196,9 @@ impl Trees<'_> {
         let opened = self.opened(&tree);
         let exists = matches!(opened, Ok(_) | Err(TreeError::Damaged { .. }));
         let problem = match &opened {
-            Err(error @ TreeError::Replaced { .. }) => Some(error.to_string()),
+            Err(error @ (TreeError::Replaced { .. } | TreeError::OfAnother { .. })) => {
+                Some(error.to_string())
+            }
             _ => None,
         };
         let unimported = exists && tree.kind == TreeKind::Sealed && {

@@ -10,7 +10,7 @@ use std::process::{ChildStdout, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use weald_core::tree::{Tree, TreeKind};
+use weald_core::tree::{DirectoryIdentity, Tree, TreeKind};
 use weald_sandbox::{
     Ended, Invocation, Level, Network, Policy, SandboxError, launch, strongest_level,
 };
@@ -110,6 +110,7 @@ impl Trees<'_> {
     ) -> Result<Visit, TreeError> {
         let request = self.request(site, job);
         let limit = self.config.duration("tree.look_limit").unsigned_abs();
+        let limit = self.patience_with(site, limit);
         let level = strongest_level(Network::Off, &self.host.helper)?;
         self.visit_at(level, name, site, access, &request, limit)
     }
@@ -205,7 +206,7 @@ impl Trees<'_> {
                     .and_then(|errors| errors.join().ok())
                     .unwrap_or_default();
                 let why = match ended {
-                    Ok(Ok(Ended::TimedOut)) => "looking at it took too long".to_owned(),
+                    Ok(Ok(Ended::TimedOut)) => self.note_hanging(site, limit),
                     _ => format!("it gave no answer: {said}"),
                 };
                 Err(TreeError::Unreadable {
@@ -296,8 +297,37 @@ impl Trees<'_> {
         self.opened(tree).map(|(site, _)| site)
     }
 
+    /// Whether a directory is the one on record. Where the file system has no birth times and only the device number
+    /// differs, the tree also has to borrow from this vault, or lead to its registration here.
+    fn is_known(&self, tree: &Tree, identity: DirectoryIdentity, found: &weald_git::Door) -> bool {
+        let (device, inode, born) = found.identity();
+        let here = DirectoryIdentity {
+            device,
+            inode,
+            born,
+        };
+        let is_timeless = identity.born.is_none() && born.is_none() && identity.inode == inode;
+        here == identity || (is_timeless && self.leads_here(tree, &tree.path, found))
+    }
+
+    /// Whether what is at `path`, seen through `door`, says itself that it is this tree: it borrows from this vault, or
+    /// its `.git` leads to its registration. An agent can forge that, so it proves nothing alone.
+    pub(crate) fn leads_here(&self, tree: &Tree, path: &Path, door: &weald_git::Door) -> bool {
+        match tree.kind {
+            TreeKind::Sealed => {
+                door.has_directory(".git/objects") && self.is_borrower(path, &tree.path)
+            }
+            TreeKind::Linked => {
+                let name = tree.registration.as_deref().unwrap_or(tree.name.as_str());
+                let pointer = door.read(".git", 64 * 1024).unwrap_or_default();
+                leads_to(path, &pointer, &self.registrations().directory(name))
+            }
+        }
+    }
+
     /// The same, with the door that it was seen through.
     pub(crate) fn opened(&self, tree: &Tree) -> Result<(Site, weald_git::Door), TreeError> {
+        self.require_ours(tree)?;
         let found = match weald_git::Door::open(&tree.path) {
             Ok(door) => door,
             Err(_) if tree.path.symlink_metadata().is_err() => {
@@ -332,7 +362,7 @@ impl Trees<'_> {
             why: "its .git is missing or replaced".to_owned(),
         };
         if let Some(identity) = tree.identity
-            && found.identity() != (identity.device, identity.inode, identity.born)
+            && !self.is_known(tree, identity, &found)
         {
             return Err(replaced("another directory took its place"));
         }

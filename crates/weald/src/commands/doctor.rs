@@ -1,5 +1,6 @@
 //! `weald doctor`
 
+mod adopting;
 mod opening;
 mod rebuilding;
 mod sandbox;
@@ -30,6 +31,9 @@ pub struct Doctor {
     /// Make the registry again from its log, git and the trees; without --fix, say what that would give
     #[arg(long, conflicts_with = "places")]
     rebuild: bool,
+    /// Take over restored worktrees at PLACE, or, without one, this copy of a repository
+    #[arg(long, conflicts_with_all = ["fix", "rebuild"])]
+    adopt: bool,
     /// Where moved trees are now
     #[arg(value_name = "PLACE")]
     places: Vec<PathBuf>,
@@ -46,6 +50,9 @@ impl Doctor {
                 .map_err(|error| Failure::file(path, &error))
         };
         let places: Vec<_> = self.places.iter().map(resolve).collect::<Result<_, _>>()?;
+        if self.adopt {
+            return adopting::run(context, &places);
+        }
         let patient = Patient::find(context)?;
         let progress = context.ui.progress("looking");
         let mut findings = vec![sandbox::sandbox(context)?];
@@ -70,7 +77,10 @@ impl Doctor {
     ) -> Vec<Finding> {
         let mut findings = std::mem::take(&mut patient.findings);
         let ground = patient.ground;
-        let trees = match ground.as_ref().map(|ground| ground.trees(context)) {
+        let trees = match ground
+            .as_ref()
+            .map(|ground| ground.trees_with_any_git(context))
+        {
             Some(Err(failure)) => {
                 let what = format!("records could not be looked at: {}", failure.message);
                 let would = failure.hint.unwrap_or_default();

@@ -113,6 +113,16 @@ impl QueueArgs {
     }
 }
 
+impl QueueArgs {
+    /// Whether it changes nothing.
+    pub fn only_reads(&self) -> bool {
+        let reads = |command: &QueueCommand| {
+            matches!(command, QueueCommand::Status(_) | QueueCommand::Log(_))
+        };
+        self.command.as_ref().is_none_or(reads)
+    }
+}
+
 impl Status {
     fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;

@@ -23,6 +23,7 @@ impl Context<'_> {
             directory,
             overrides: [self.overrides.clone(), settings].concat(),
             agent: session.filter(|_| named.is_none_or(|name| name.is_empty())),
+            only_reads: false,
             news: self.news.for_another(),
         }
     }

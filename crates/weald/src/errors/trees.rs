@@ -78,8 +78,18 @@ impl From<TreeError> for Failure {
                 ))
                 .details(json!({"tree": name, "path": path})),
             TreeError::Replaced { name, path, .. } => refused("tree_replaced")
-                .hint(format!("nothing was touched; look at {}", path.display()))
+                .hint(format!(
+                    "nothing was touched; if you restored or copied it there: weald doctor --adopt {}",
+                    path.display()
+                ))
                 .details(json!({"tree": name, "path": path})),
+            TreeError::OfAnother {
+                name,
+                path,
+                repository,
+            } => refused("tree_of_another")
+                .hint(format!("nothing was touched; run weald in {}", repository.display()))
+                .details(json!({"tree": name, "path": path, "repository": repository})),
             TreeError::Damaged { name, path, .. } => refused("tree_damaged")
                 .hint(format!(
                     "weald rm {name} --discard puts it into the trash as it is"

@@ -32,7 +32,7 @@ pub(super) struct Stage {
 }
 
 /// Where plans are, in weald's own folder.
-pub(super) fn plans(private: &Path) -> PathBuf {
+pub(crate) fn plans(private: &Path) -> PathBuf {
     private.join("moves")
 }
 

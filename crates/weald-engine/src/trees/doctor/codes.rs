@@ -42,6 +42,7 @@ codes! {
     InodesLow "inodes_low" "Soon no file can be made, however small.",
     ReadOnly "read_only" "Nothing can be written, so no command that changes anything works.",
 
+    RepositoryCopy "repository_copy" "This repository is a copy of another one, and its records name that one's worktrees; nothing of them is touched.",
     StateLinked "state_linked" "weald keeps no state behind a link: whoever set it could read and change everything.",
     PrivateOpen "private_open" "Others on this machine can read weald's state.",
     PrivateForeign "private_foreign" "weald's state belongs to another user, who can change it.",

@@ -64,7 +64,10 @@ impl Round<'_, '_> {
             }
             Err(error @ TreeError::Damaged { .. }) => self.damaged(tree, error.to_string()),
             Err(error) => {
-                let would = "look at what is there; weald touches nothing of it".to_owned();
+                let would = format!(
+                    "nothing of it is touched; if you restored or copied it there: weald doctor --adopt {}",
+                    tree.path.display()
+                );
                 self.told(
                     Code::TreeReplaced,
                     Severity::Error,

@@ -6,8 +6,8 @@ use std::time::Duration;
 use weald_core::config::parse_size;
 use weald_core::store::StoreError;
 use weald_engine::{
-    Code, ConfigFileError, Finding, LoadedConfig, Place, PlaceError, Severity, SystemClock,
-    load_config,
+    Code, ConfigFileError, Finding, LoadedConfig, Place, PlaceError, Severity, Standing,
+    SystemClock, load_config,
 };
 use weald_git::DiscoverError;
 use weald_store::{DATABASE_FILE, SqliteStore};
@@ -56,6 +56,10 @@ impl Patient {
         let mut is_understood = loaded.is_some();
         let loaded = loaded.unwrap_or_else(LoadedConfig::defaults);
         let min_free = parse_size(loaded.config.text("doctor.min_free")).unwrap_or(0);
+        let copy = is_safe.then(|| copy(context, &place)).flatten();
+        // What the records of a copy name is another repository's: nothing of it is looked at or repaired.
+        let is_safe = is_safe && copy.is_none();
+        findings.extend(copy);
         let store = match is_safe {
             true => open(&place, &mut findings),
             false => None,
@@ -90,6 +94,18 @@ impl Patient {
             min_free,
         })
     }
+}
+
+/// Whether the repository is a copy of another one.
+fn copy(context: &Context<'_>, place: &Place) -> Option<Finding> {
+    let is_used = place.private().join(DATABASE_FILE).exists();
+    let standing = is_used.then(|| place.standing(context.environment.state().as_deref()));
+    let Some(Standing::Copy(copy)) = standing else {
+        return None;
+    };
+    let would = "weald doctor --adopt makes it a repository of its own".to_owned();
+    let code = Code::RepositoryCopy;
+    Some(Finding::new(code, Severity::Error, copy.to_string(), would))
 }
 
 /// The repository, even if git would not take it for one.

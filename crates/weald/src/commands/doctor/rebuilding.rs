@@ -17,6 +17,9 @@ use crate::ui::{Fields, Out, clean};
 /// Makes the registry again beside the old one; with `fix`, in its place.
 pub fn run(context: &Context<'_>, fix: bool) -> Result<u8, Failure> {
     let place = context.place()?;
+    if place.private().exists() {
+        context.require_original(&place)?;
+    }
     let progress = context.ui.progress("looking");
     let clock = Arc::new(SystemClock);
     let (rebuilding, store) = Rebuilding::begin(place.private(), clock.clone())?;
