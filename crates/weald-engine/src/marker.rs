@@ -20,6 +20,7 @@ use weald_git::{Registration, Registrations, Repository, born, device};
 
 use crate::files;
 use crate::place::PlaceError;
+use crate::standing::same_directory;
 use crate::trees::hash_of;
 
 /// The file beside trees.
@@ -203,7 +204,8 @@ fn indexed(state: &Path, tree: &Path) -> Option<PathBuf> {
 /// Whether a tree is said to be of the repository at `common_dir`, by the marker beside it or by the user's index.
 pub(crate) fn is_named_for(tree: &Path, state: Option<&Path>, common_dir: &Path) -> bool {
     let named = names(tree, state);
-    named.into_iter().flatten().any(|named| named == common_dir)
+    let mut named = named.into_iter().flatten();
+    named.any(|named| same_directory(&named, common_dir))
 }
 
 /// Another repository than the one at `common_dir` that a tree belongs to: its registration points at this very directory.
@@ -215,7 +217,7 @@ pub(crate) fn other_owner(tree: &Path, state: Option<&Path>, common_dir: &Path) 
     }
     let indexed = state.and_then(|state| indexed(state, tree));
     let others = beside.into_iter().chain(indexed);
-    let mut others = others.filter(|other| other != common_dir);
+    let mut others = others.filter(|other| !same_directory(other, common_dir));
     others.find(|other| matches!(confirmed(other, tree), Confirmed::Yes))
 }
 

@@ -31,7 +31,7 @@ pub struct Doctor {
     /// Make the registry again from its log, git and the trees; without --fix, say what that would give
     #[arg(long, conflicts_with = "places")]
     rebuild: bool,
-    /// Take over restored worktrees at PLACE, or, without one, this copy of a repository
+    /// Take over restored worktrees, or this copy of a repository
     #[arg(long, conflicts_with_all = ["fix", "rebuild"])]
     adopt: bool,
     /// Where moved trees are now

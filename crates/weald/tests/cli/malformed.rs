@@ -13,7 +13,8 @@ fn manifest(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
-        if path.ends_with(".git/weald") {
+        let own = [".git/weald", ".local/state/weald", ".cache/weald"];
+        if own.iter().any(|own| path.ends_with(own)) {
             continue;
         }
         match path.is_dir() {

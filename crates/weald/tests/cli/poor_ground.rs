@@ -167,6 +167,24 @@ fn x32_reading_commands_work_on_a_read_only_file_system() {
     in_a_namespace(READ_ONLY);
 }
 
+/// One directory at two paths.
+const BOUND: &str = r#"
+set -e
+cd "$ROOT"; mkdir home other; export HOME="$ROOT/home" WEALD_POOL_SIZE=0 GIT_CONFIG_NOSYSTEM=1
+git init -q -b main app; cd app; git config user.name T; git config user.email t@e
+echo text > file; git add .; git commit -qm one
+"$WEALD" new a; "$WEALD" new b
+mount --bind "$ROOT/app" "$ROOT/other" || exit 77
+cd "$ROOT/other"; "$WEALD" task add there; "$WEALD" rm a
+cd "$ROOT/app"; "$WEALD" task add here; "$WEALD" rm b
+"$WEALD" task list | grep -q there
+"#;
+
+#[test]
+fn x19_a_bind_mount_of_a_repository_is_no_copy() {
+    in_a_namespace(BOUND);
+}
+
 /// A small disk with few inodes; `inodes N` leaves so many.
 const NO_INODES: &str = r#"
 set -e
