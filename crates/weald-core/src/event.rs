@@ -98,6 +98,7 @@ event_kinds! {
     LANDING_REFUSED = "landing.refused",
     LANDING_DROPPED = "landing.dropped",
     LANDING_CLEANED = "landing.cleaned",
+    LANDING_KEPT_CHANGES = "landing.kept_changes",
     LANDING_REVERTED = "landing.reverted",
     QUEUE_TAKEN = "queue.taken",
     QUEUE_RENEWED = "queue.renewed",

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::{Change, EventKind};
 use crate::id::{LandingId, TaskId, Token, TreeId};
+use crate::kept_change::KeptChange;
 use crate::name::{SessionName, TreeName};
 use crate::session::ProcessIdentity;
 use crate::tree::Tree;
@@ -254,6 +255,9 @@ pub struct Landing {
     /// What was cleaned up afterwards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cleanup: Option<Cleanup>,
+    /// Changes of the user's that it took out of the checkout and could not put back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept_changes: Vec<KeptChange>,
 }
 
 impl Landing {
@@ -288,6 +292,7 @@ impl Landing {
             reason: None,
             log: None,
             cleanup: None,
+            kept_changes: Vec::new(),
         }
     }
 
@@ -350,6 +355,8 @@ pub enum LandingInput {
     Drop,
     /// What was cleaned up, told afterwards.
     CleanedUp(Cleanup),
+    /// A change of the user's was not put back.
+    Kept(KeptChange),
     /// Another landing took it back.
     Reverted {
         /// Which.
@@ -420,6 +427,7 @@ fn follows(from: LandingStatus, input: &LandingInput) -> Option<(LandingStatus, 
         (In::Refuse(_), Queued | Testing | Moving) => (Refused, Kind::LANDING_REFUSED),
         (In::Drop, Queued | Testing) => (Dropped, Kind::LANDING_DROPPED),
         (In::CleanedUp(_), Landed | NothingToLand) => (from, Kind::LANDING_CLEANED),
+        (In::Kept(_), _) => (from, Kind::LANDING_KEPT_CHANGES),
         (In::Reverted { .. }, Landed) => (Landed, Kind::LANDING_REVERTED),
         _ => return None,
     };
@@ -465,6 +473,12 @@ fn apply(landing: &mut Landing, input: LandingInput) -> Option<String> {
             return Some(error);
         }
         LandingInput::CleanedUp(cleanup) => landing.cleanup = Some(cleanup),
+        LandingInput::Kept(kept) => {
+            let error = kept.text();
+            landing.kept_changes.retain(|known| !known.is_same(&kept));
+            landing.kept_changes.push(kept);
+            return Some(error);
+        }
         LandingInput::Reverted { by } => landing.reverted_by = Some(by),
         LandingInput::Land
         | LandingInput::Requeue

@@ -23,6 +23,7 @@ pub mod eviction;
 pub mod file_view;
 pub mod id;
 pub mod import;
+pub mod kept_change;
 pub mod kill_switch;
 pub mod landed;
 pub mod landing;

@@ -3,6 +3,8 @@
 use serde::Serialize;
 
 use crate::agent_view::Alert;
+use crate::id::LandingId;
+use crate::kept_change::KeptChange;
 use crate::landing::{Landing, LandingStatus};
 use crate::message::Message;
 use crate::task::{Task, TaskStatus};
@@ -10,7 +12,8 @@ use crate::task::{Task, TaskStatus};
 /// One thing that needs a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Need {
-    /// `question`, `approval`, `needs_merge`, `parked`, `failed`, `blocked`, `stalled`, `paused`, `waiting`, `unknown`.
+    /// `question`, `approval`, `needs_merge`, `parked`, `failed`, `blocked`, `stalled`, `paused`, `waiting`, `unknown`,
+    /// `kept_changes`.
     pub kind: &'static str,
     /// About what: a task, an agent, a message.
     pub about: String,
@@ -52,6 +55,16 @@ pub fn needs(questions: &[Message], alerts: &[Alert], stuck: &[Stuck<'_>]) -> Ve
         command: alert.command.clone(),
     });
     of_questions.chain(of_tasks).chain(of_agents).collect()
+}
+
+/// A change of the user's that a landing did not put back.
+pub fn of_kept_change(landing: LandingId, kept: &KeptChange) -> Need {
+    Need {
+        kind: "kept_changes",
+        about: format!("landing {landing}"),
+        what: kept.text(),
+        command: kept.command.clone(),
+    }
 }
 
 fn of_task(stuck: &Stuck<'_>) -> Option<Need> {

@@ -1,11 +1,14 @@
 //! The board: everything at a glance, from one snapshot. Nothing is looked into and nothing is merged for it.
 
+use std::fs;
+
 use serde::Serialize;
 use weald_core::id::LandingId;
+use weald_core::kept_change::KeptChange;
 use weald_core::landing::{Landing, LandingStatus};
 use weald_core::message::{Message, MessageType};
 use weald_core::name::{SessionName, TreeName};
-use weald_core::needs::{Need, Stuck, needs};
+use weald_core::needs::{Need, Stuck, needs, of_kept_change};
 use weald_core::queue::QueuePause;
 use weald_core::store::{MessageFilter, Read, StoreError, TaskClass, TaskFilter, TaskOrder};
 use weald_core::task::{Task, TaskStatus};
@@ -13,6 +16,7 @@ use weald_core::tree::Tree;
 
 use crate::agents::{AgentError, AgentQuery, AgentView};
 use crate::engine::Engine;
+use crate::landing::stash_entries;
 use crate::place::Place;
 use crate::sessions::SessionView;
 
@@ -91,6 +95,7 @@ impl Engine {
             })
         })?;
         board.agents = agents.agents;
+        board.needs.extend(self.kept_changes(place)?);
         let open = self
             .sessions()?
             .into_iter()
@@ -98,6 +103,53 @@ impl Engine {
         board.sessions = open.collect();
         Ok(board)
     }
+}
+
+impl Engine {
+    /// Changes of the user's that landings took out of a checkout, until they are out of the stash or deleted.
+    fn kept_changes(&self, place: &Place) -> Result<Vec<Need>, StoreError> {
+        let entries = stash_entries(place.repository()).unwrap_or_else(|error| {
+            self.notice(format!("the stash can't be read: {error}"));
+            Vec::new()
+        });
+        let mut needs = Vec::new();
+        for entry in entries {
+            let Some(id) = entry.landing else { continue };
+            let landing = self.look(|tx| tx.landing(id))?;
+            let known = landing.iter().flat_map(|landing| &landing.kept_changes);
+            let known = known
+                .into_iter()
+                .find(|known| known.commit.as_ref() == Some(&entry.commit));
+            let (checkout, why) = match (known, &landing) {
+                (Some(known), _) => (known.checkout.clone(), known.why.as_str()),
+                // It may be put back in a moment.
+                (None, Some(landing)) if landing.status.is_open() => continue,
+                (None, _) => (place.root(), "the landing did not put them back"),
+            };
+            let kept = KeptChange::stash(checkout, &entry.name, &entry.commit, why);
+            needs.push(of_kept_change(id, &kept));
+        }
+        Ok(needs.into_iter().chain(rescued(place)).collect())
+    }
+}
+
+/// Files that were written while a landing replaced them; somebody deletes the folder when they are not wanted any more.
+fn rescued(place: &Place) -> Vec<Need> {
+    let folder = place.private().join("rescued");
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let of = |entry: fs::DirEntry| {
+        let name = entry.file_name().into_string().ok()?;
+        let path = entry.path().display().to_string();
+        Some(Need {
+            kind: "kept_changes",
+            about: name
+                .strip_prefix("landing-")
+                .map(|id| format!("landing {id}"))?,
+            what: format!("files that changed while it replaced them are kept in {path}"),
+            command: format!("ls {path} (delete it when you have them)"),
+        })
+    };
+    entries.filter_map(of).collect()
 }
 
 fn some(class: TaskClass) -> TaskFilter {

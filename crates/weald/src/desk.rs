@@ -151,7 +151,9 @@ impl Host<'_> {
                 {
                     asked.extend(&ids);
                 }
-                land::work(&context, ground, &ids, &request, mode)?.landings
+                let worked = land::work(&context, ground, &ids, &request, mode)?;
+                self.context.tell(&worked.ground.engine);
+                worked.landings
             }
         };
         let mut reply = Reply::new().with("landings", &land::listed(&landings, &Beside::default()));

@@ -12,7 +12,7 @@ mod time;
 pub use fields::Fields;
 pub use progress::Progress;
 pub use size::size;
-pub use style::{ACCENT, DIM, HEADING, paint, status_style};
+pub use style::{ACCENT, DIM, HEADING, WARNING, paint, status_style};
 pub use table::Table;
 pub use time::{ago, left};
 
@@ -113,7 +113,7 @@ impl Ui {
         let mut err = AutoStream::new(io::stderr().lock(), self.color);
         let prefix = match prefix {
             "" => String::new(),
-            prefix => paint(style::WARNING, prefix),
+            prefix => paint(WARNING, prefix),
         };
         // With stderr closed there is nobody to tell.
         let _ = writeln!(err, "{prefix}{}", clean(text));

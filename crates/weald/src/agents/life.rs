@@ -273,6 +273,7 @@ fn land(context: &Context<'_>, ground: &Ground, agent: &Agent) -> Result<End, Fa
     let ids: Vec<_> = queued.iter().map(|landing| landing.id).collect();
     let again = context.landing_ground()?;
     let worked = land::work(context, again, &ids, &request, land::Mode::Work)?;
+    context.tell(&worked.ground.engine);
     let Some(landing) = worked.landings.first() else {
         return ended_as(ground, Outcome::Failed, "nothing was queued".to_owned());
     };

@@ -18,7 +18,7 @@ use crate::context::{Context, Ground};
 use crate::errors::Failure;
 
 use told::told_all;
-pub use told::{Beside, answer, answer_one, as_json, exit_of, listed, short};
+pub use told::{Beside, answer, answer_one, as_json, exit_of, listed, short, told_kept_changes};
 
 /// Bring trees' commits to their target
 ///
@@ -256,7 +256,10 @@ pub fn work(
         Mode::Queue => Ok(Progress::Done),
         Mode::Work => loop {
             match ground.trees(context)?.work_queue(ids, request) {
-                Ok(Progress::Reload) => ground = context.landing_ground()?,
+                Ok(Progress::Reload) => {
+                    context.tell(&ground.engine);
+                    ground = context.landing_ground()?;
+                }
                 ended => break ended,
             }
         },

@@ -105,6 +105,10 @@ fn undo_landing(
     let trees = worked.ground.trees(context)?;
     let undone = trees.undo_landed(chosen, revert)?;
     context.tell(&worked.ground.engine);
+    for kept in &revert.kept_changes {
+        let warning = format!("{}; get it back: {}", kept.text(), kept.command);
+        context.ui.warn(&warning);
+    }
     answer(context, chosen, &undone)
 }
 

@@ -7,6 +7,7 @@ use weald_core::landing::{Landing, LandingStatus};
 use weald_core::task::Task;
 use weald_engine::TreeView;
 
+use super::land::told_kept_changes;
 use crate::ui::{Out, because, clean, clean_line};
 
 /// Tells it.
@@ -39,6 +40,9 @@ pub fn tell(
             let told = format!("✗ Agent {} is over ({how})", agent.id);
             writeln!(out, "{}", because(told, &why))?;
         }
+    }
+    if let Some(landing) = landing {
+        told_kept_changes(out, landing)?;
     }
     if let Some(report) = agent
         .report

@@ -14,6 +14,7 @@ use weald_core::{SignedDuration, Timestamp};
 use weald_engine::{AgentRequest, InboxQuery, NewTree};
 use weald_sandbox::{catch_interrupts, interrupted};
 
+use super::land;
 use super::work::How;
 use crate::agents::following::{Show, follow};
 use crate::agents::launching::launch;
@@ -292,6 +293,10 @@ impl Shift<'_> {
     /// One line a finished task.
     fn print(&self, agent: &Agent) -> Result<(), Failure> {
         let task = self.ground.engine.task(&agent.task)?.task;
+        let landing = match agent.end.as_ref().and_then(|end| end.landing) {
+            Some(id) => Some(self.ground.trees(self.context)?.landing(id)?),
+            None => None,
+        };
         let outcome = agent
             .end
             .as_ref()
@@ -301,7 +306,8 @@ impl Shift<'_> {
             let fields = Fields::new()
                 .with("task", &task)
                 .with("outcome", &outcome)
-                .with("agent", agent);
+                .with("agent", agent)
+                .with("landing", &landing.as_ref().map(land::as_json));
             writeln!(out, "{}", fields.finish())?;
         } else {
             let tree = agent
@@ -313,6 +319,9 @@ impl Shift<'_> {
                 "{}: task {} {} ({}) in {tree}: {}",
                 self.name, task.id, outcome, task.status, task.subject
             )?;
+            if let Some(landing) = &landing {
+                land::told_kept_changes(&mut out, landing)?;
+            }
         }
         Ok(out.flush()?)
     }

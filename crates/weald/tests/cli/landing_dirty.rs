@@ -211,7 +211,7 @@ fn m7_a_stash_that_does_not_fit_any_more_is_kept_and_told() {
     env.ok(&["config", "set", "landing.autostash", "true"]);
     let answer = env.weald(&["land", "t"]);
     assert_eq!(answer.code, 0, "{answer:#?}");
-    assert!(answer.stderr.contains("stash@{0}"), "{answer:#?}");
+    assert!(answer.stdout.contains("stash@{0}"), "{answer:#?}");
     // The checkout is what landed: no half of the stash, no marks of a conflict.
     assert_eq!(env.git(&["status", "--porcelain"]), "");
     assert_eq!(
@@ -228,10 +228,10 @@ fn m7_a_stash_that_does_not_fit_any_more_is_kept_and_told() {
     );
     // The command that is named brings it back, conflict and all.
     let line = answer
-        .stderr
+        .stdout
         .lines()
         .find(|line| line.contains("stash pop"));
-    let (_, command) = line.unwrap().split_once("): git ").unwrap();
+    let (_, command) = line.unwrap().split_once(": git ").unwrap();
     let popped = env
         .command("git")
         .args(command.split(' '))
@@ -256,7 +256,7 @@ fn m7_a_stash_whose_place_was_taken_is_kept_whole() {
     env.ok(&["config", "set", "landing.autostash", "true"]);
     let answer = env.weald(&["land", "t"]);
     assert_eq!(answer.code, 0, "{answer:#?}");
-    assert!(answer.stderr.contains("taken does not fit"), "{answer:#?}");
+    assert!(answer.stdout.contains("taken does not fit"), "{answer:#?}");
     assert_eq!(env.git(&["status", "--porcelain"]), "");
     assert_eq!(env.git(&["show", "stash@{0}:b"]), "mine\n");
     assert_eq!(env.git(&["show", "stash@{0}^3:taken"]), "mine\n");

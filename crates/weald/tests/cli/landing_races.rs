@@ -118,12 +118,22 @@ fn m7_a_program_that_writes_on_after_the_swap_loses_nothing() {
         .unwrap();
     let stopped = Stopped::at(&env, "land.swapped");
     open.write_all(b"late\n").unwrap();
-    let (code, _, told) = stopped.go_on();
+    let (code, landing, told) = stopped.go_on();
     assert_eq!(code, 0, "{told}");
     assert_eq!(read(&env, "a"), "2\n");
     let rescued = env.private().join("rescued/landing-1/0-a");
     assert_eq!(fs::read_to_string(&rescued).unwrap(), "1\nlate\n");
-    assert!(told.contains(rescued.to_str().unwrap()), "{told}");
+    let kept = &landing["kept_changes"][0];
+    assert_eq!(kept["name"], rescued.to_str().unwrap(), "{landing:#}");
+    // The board names the folder until somebody deletes it.
+    let about_it = || {
+        env.ok(&[])["needs"]
+            .to_string()
+            .contains("rescued/landing-1")
+    };
+    assert!(about_it());
+    fs::remove_dir_all(env.private().join("rescued/landing-1")).unwrap();
+    assert!(!about_it());
 }
 
 #[test]

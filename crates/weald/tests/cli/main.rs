@@ -43,6 +43,7 @@ mod install;
 mod landing;
 mod landing_again;
 mod landing_approval;
+mod landing_autostash;
 mod landing_conflicts;
 mod landing_crash;
 mod landing_dirty;

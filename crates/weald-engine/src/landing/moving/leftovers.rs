@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 
 use weald_core::id::LandingId;
 use weald_core::landing::LandingStatus;
-use weald_git::Git;
 
 use super::super::LandError;
 use super::Move;
@@ -152,22 +151,6 @@ impl Trees<'_> {
         let private = self.place.private();
         let stage = Stage::at(private, plan.stage, &checkout, wanted.landing);
         self.recover_checkout(&wanted, &checkout, &stage).map(drop)
-    }
-
-    /// Stashes that landings made and did not put back: their names and what they say.
-    pub(crate) fn landing_stashes(&self) -> Result<Vec<String>, LandError> {
-        let common = self.place.repository().common_dir();
-        if self.place.repository().resolve("refs/stash")?.is_none() {
-            return Ok(Vec::new());
-        }
-        let list = Git::new(common, "reflog")
-            .args(["show", "--format=%gd: %gs", "refs/stash", "--"])
-            .output()?;
-        let text = String::from_utf8_lossy(&list.stdout).into_owned();
-        let ours = text.lines().filter(|line| line.contains(": weald: land "));
-        Ok(ours
-            .map(|line| line.trim_start_matches("refs/").to_owned())
-            .collect())
     }
 
     /// Every git directory of the repository. Checkouts are not looked at: what is in them is not weald's.

@@ -110,7 +110,7 @@ impl Trees<'_> {
             {
                 self.stash(wanted, checkout, stage).and_then(|stashed| {
                     let moved = self.move_checkout(wanted, checkout, stage, part);
-                    self.unstash(moved.is_ok().then_some(wanted), checkout, stage, stashed);
+                    self.unstash(wanted, moved.is_ok(), checkout, stage, stashed);
                     moved
                 })
             }
@@ -276,7 +276,7 @@ impl Trees<'_> {
                 }
             }
             let left = site.swap.back(site.plan, |_| true)?;
-            self.rescue(site.plan.landing, stage, left)?;
+            self.rescue(site.plan.landing, &site.plan.checkout, stage, left)?;
             fs::remove_file(stage.plan())
         };
         match put_back() {

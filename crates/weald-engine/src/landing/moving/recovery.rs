@@ -132,7 +132,16 @@ impl Trees<'_> {
             drop(lock);
         }
         if let Ok(Some(stashed)) = read_small(&stage.stash_note(), 256) {
-            self.tell_stash(checkout, stashed.trim(), "the landing was cut short");
+            self.keep_left_stash(wanted.landing, checkout, stashed.trim())?;
+        }
+        // Whoever asked for another landing is told, too.
+        for kept in self
+            .landing(wanted.landing)
+            .into_iter()
+            .flat_map(|one| one.kept_changes)
+        {
+            let notice = format!("{}; get it back: {}", kept.text(), kept.command);
+            self.engine.notice(notice);
         }
         stage.remove().map_err(at(&stage.path))?;
         Ok(recovered)
@@ -215,7 +224,7 @@ impl Trees<'_> {
             now == entry.old_id.as_ref()
         };
         let left = swap.back(plan, is_old).map_err(at(&checkout.path))?;
-        self.rescue(plan.landing, stage, left)
+        self.rescue(plan.landing, &plan.checkout, stage, left)
             .map_err(at(&stage.path))?;
         Ok(verdict)
     }

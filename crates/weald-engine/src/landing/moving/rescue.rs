@@ -1,10 +1,11 @@
-//! Old files that can't go back to their place are kept in weald's own folder, and told.
+//! Old files that can't go back to their place are kept in weald's own folder, and the landing's record names them.
 
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use weald_core::id::LandingId;
+use weald_core::kept_change::KeptChange;
 
 use super::plan::Plan;
 use super::stage::Stage;
@@ -16,6 +17,7 @@ impl Trees<'_> {
     pub(super) fn rescue(
         &self,
         landing: LandingId,
+        checkout: &Path,
         stage: &Stage,
         left: Vec<Left>,
     ) -> io::Result<()> {
@@ -41,10 +43,9 @@ impl Trees<'_> {
             if fs::rename(&from, &to).is_err() {
                 fs::copy(&from, &to)?;
             }
-            self.engine.notice(format!(
-                "{path} was changed while landing {landing} moved it; what was there before is kept: {}",
-                to.display()
-            ));
+            let to = to.display().to_string();
+            let kept = KeptChange::rescued(checkout.to_owned(), &path, &to);
+            self.keep_change(landing, kept);
         }
         Ok(())
     }
@@ -53,7 +54,7 @@ impl Trees<'_> {
     pub(super) fn rescue_late(&self, stage: &Stage, swap: &Swap, plan: &Plan) {
         let rescued = swap
             .written_late(plan)
-            .and_then(|late| self.rescue(plan.landing, stage, late));
+            .and_then(|late| self.rescue(plan.landing, &plan.checkout, stage, late));
         if let Err(error) = rescued {
             self.engine
                 .notice(format!("{}: {error}", stage.path.display()));

@@ -5,9 +5,14 @@ use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 
+use weald_core::id::LandingId;
+use weald_core::kept_change::KeptChange;
+use weald_core::landing::LandingInput;
+use weald_core::store::Durability;
 use weald_git::{Git, MergeRequest, Merged, merge_trees};
 
 use super::super::LandError;
+use super::super::stashes::{message, stash_entries};
 use super::Move;
 use super::checkout::Checkout;
 use super::stage::Stage;
@@ -23,7 +28,7 @@ impl Trees<'_> {
     ) -> Result<Option<String>, LandError> {
         let before = self.stash_tip()?;
         self.keep_originals(checkout, stage)?;
-        let message = format!("weald: land {}", wanted.landing);
+        let message = message(wanted.landing);
         let answer = self.git_in_checkout(
             checkout,
             &[
@@ -56,10 +61,12 @@ impl Trees<'_> {
         Ok(stashed)
     }
 
-    /// Puts a stash back; one that does not fit any more is kept, and told.
+    /// Puts a stash back after a move that happened or not; one that does not fit any more stays, and the landing's
+    /// record says so.
     pub(super) fn unstash(
         &self,
-        moved: Option<&Move>,
+        wanted: &Move,
+        is_moved: bool,
         checkout: &Checkout,
         stage: &Stage,
         stashed: Option<String>,
@@ -69,6 +76,7 @@ impl Trees<'_> {
         };
         let why = match self.pop(checkout, &stashed) {
             Ok(None) => {
+                let moved = is_moved.then_some(wanted);
                 if let Err(error) = self.restore_originals(moved, checkout, stage) {
                     let place = checkout.path.display();
                     self.engine.notice(format!(
@@ -80,7 +88,8 @@ impl Trees<'_> {
             Ok(Some(why)) => why,
             Err(error) => error.to_string(),
         };
-        self.tell_stash(checkout, &stashed, &why);
+        let entry = self.stash_entry(&stashed).ok().flatten();
+        self.keep_stash(wanted.landing, checkout, &stashed, entry, &why);
     }
 
     /// Puts a stash back, or answers why not. git would leave half of one that does not fit in the checkout, so that is
@@ -122,14 +131,42 @@ impl Trees<'_> {
         Ok(in_the_way.map(|path| String::from_utf8_lossy(path).into_owned()))
     }
 
-    /// Tells where stashed changes are.
-    pub(super) fn tell_stash(&self, checkout: &Checkout, stashed: &str, why: &str) {
-        let entry = self.stash_entry(stashed).ok().flatten();
-        let entry = entry.unwrap_or_else(|| stashed.to_owned());
-        self.engine.notice(format!(
-            "your changes in {} are kept in the stash ({why}): git -C {0} stash pop {entry}",
-            checkout.path.display()
-        ));
+    /// Records that a landing that was cut short left a stash; one that is not listed any more was put back.
+    pub(super) fn keep_left_stash(
+        &self,
+        landing: LandingId,
+        checkout: &Checkout,
+        stashed: &str,
+    ) -> Result<(), LandError> {
+        if let Some(entry) = self.stash_entry(stashed)? {
+            let why = "the landing was cut short";
+            self.keep_stash(landing, checkout, stashed, Some(entry), why);
+        }
+        Ok(())
+    }
+
+    fn keep_stash(
+        &self,
+        landing: LandingId,
+        checkout: &Checkout,
+        stashed: &str,
+        entry: Option<String>,
+        why: &str,
+    ) {
+        let name = entry.unwrap_or_else(|| stashed.to_owned());
+        let kept = KeptChange::stash(checkout.path.clone(), &name, stashed, why);
+        self.keep_change(landing, kept);
+    }
+
+    /// Records a change of the user's that is not where it was, so that every answer about the landing names it.
+    pub(super) fn keep_change(&self, landing: LandingId, kept: KeptChange) {
+        let text = format!("{}: {}", kept.text(), kept.command);
+        let recorded = self.engine.change(self.actor(), Durability::Power, |tx| {
+            self.step_landing(tx, landing, LandingInput::Kept(kept))
+        });
+        if recorded.is_err() {
+            self.engine.notice(text);
+        }
     }
 
     fn stash_tip(&self) -> Result<Option<String>, LandError> {
@@ -139,12 +176,8 @@ impl Trees<'_> {
 
     /// The name of a stash entry now: others may have been put on top.
     pub(super) fn stash_entry(&self, commit: &str) -> Result<Option<String>, LandError> {
-        let common = self.place.repository().common_dir();
-        let list = Git::new(common, "reflog")
-            .args(["show", "--format=%H", "refs/stash", "--"])
-            .output()?;
-        let text = String::from_utf8_lossy(&list.stdout).into_owned();
-        let place = text.lines().position(|line| line == commit);
-        Ok(place.map(|place| format!("stash@{{{place}}}")))
+        let entries = stash_entries(self.place.repository())?;
+        let entry = entries.into_iter().find(|entry| entry.commit == commit);
+        Ok(entry.map(|entry| entry.name))
     }
 }

@@ -6,7 +6,7 @@ use weald_core::landing::{Landing, LandingStatus};
 use weald_core::session::ProcessState;
 
 use super::{Code, Round, Severity};
-use crate::landing::{LandError, Lease, LeftoverKind};
+use crate::landing::{LandError, Lease, LeftoverKind, stash_entries};
 use crate::trees::{TreeError, Trees};
 
 impl Round<'_, '_> {
@@ -62,12 +62,17 @@ impl Round<'_, '_> {
                 alone(trees, |_| trees.clear_leftover(&left))
             });
         }
-        for stash in trees
-            .landing_stashes()
-            .map_err(|error| told(trees, error))?
-        {
-            let name = stash.split(':').next().unwrap_or_default().to_owned();
-            let what = format!("changes that were in a landing's way are in the stash ({stash})");
+        self.check_stashes()
+    }
+
+    fn check_stashes(&mut self) -> Result<(), TreeError> {
+        for entry in stash_entries(self.trees.place.repository())? {
+            let (Some(landing), name) = (entry.landing, entry.name) else {
+                continue;
+            };
+            let what = format!(
+                "changes that were in the way of landing {landing} are in the stash ({name})"
+            );
             let would = format!("git stash pop --index {name}, in the checkout that they are of");
             self.told(Code::LandingStash, Severity::Info, what, would);
         }

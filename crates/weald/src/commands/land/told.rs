@@ -11,7 +11,7 @@ use crate::context::{Context, Ground};
 use crate::errors::Failure;
 use crate::errors::landing::refusal_exit;
 use crate::exit;
-use crate::ui::{ACCENT, DIM, Fields, Out, clean, clean_line, paint};
+use crate::ui::{ACCENT, DIM, Fields, Out, WARNING, clean, clean_line, paint};
 
 /// The number of a landing that was not recorded.
 const DRY_RUN: LandingId = LandingId(0);
@@ -71,6 +71,7 @@ pub fn told_all(out: &mut Out, landings: &[Landing], beside: &Beside) -> io::Res
             Some(left) => told_left(out, landing, left)?,
             None => told(out, landing)?,
         }
+        told_kept_changes(out, landing)?;
     }
     Ok(())
 }
@@ -100,7 +101,10 @@ pub fn answer_one(
     context.tell(&ground.engine);
     context.ui.answer(
         || Fields::new().with("landing", &as_json(landing)),
-        |out| told(out, landing),
+        |out| {
+            told(out, landing)?;
+            told_kept_changes(out, landing)
+        },
     )?;
     Ok(exit_of(std::slice::from_ref(landing)))
 }
@@ -223,6 +227,20 @@ fn told_gate(out: &mut Out, landing: &Landing) -> io::Result<()> {
         (false, times) => format!("was red first and green at attempt {times}: flaky"),
     };
     writeln!(out, "  gate `{}` {word}", clean(&gate.command))
+}
+
+/// Changes of the user's that the landing took out of a checkout and did not put back.
+pub fn told_kept_changes(out: &mut Out, landing: &Landing) -> io::Result<()> {
+    for kept in &landing.kept_changes {
+        writeln!(
+            out,
+            "{}: {}",
+            paint(WARNING, "warning"),
+            clean_line(&kept.text())
+        )?;
+        writeln!(out, "  get it back: {}", clean_line(&kept.command))?;
+    }
+    Ok(())
 }
 
 fn told_cleanup(out: &mut Out, landing: &Landing) -> io::Result<()> {

@@ -1,0 +1,154 @@
+//! Changes of the user's that a landing took out of the checkout: they come back, or every face says where they are.
+
+use std::fs;
+use std::process::Stdio;
+
+use serde_json::Value;
+use weald_testkit::{Answer, TestEnv};
+
+use crate::landing_moving::sh;
+use crate::trees_crash::settle;
+use crate::trees_remove::repository;
+
+/// A tracked file that the user changed, with `landing.autostash` on, and a task for somebody who changes the same line.
+fn edited() -> TestEnv {
+    let env = repository();
+    sh(
+        &env,
+        &env.repo(),
+        "seq 5 >n; git add n; git commit -q -m n; sed -i 1s/.*/MINE/ n",
+    );
+    env.ok(&["config", "set", "landing.autostash", "true"]);
+    env.ok(&["task", "add", "their edit"]);
+    env
+}
+
+const THEIRS: [&str; 5] = ["--", "sed", "-i", "1s/.*/THEIRS/", "n"];
+
+/// The needs of the board that are about changes of the user's.
+fn kept(env: &TestEnv) -> Vec<Value> {
+    let board = env.ok(&[]);
+    let needs = board["needs"].as_array().unwrap().iter().cloned();
+    needs
+        .filter(|need| need["kind"] == "kept_changes")
+        .collect()
+}
+
+/// Record, event and board name the stash until its entry is gone.
+#[track_caller]
+fn assert_named(env: &TestEnv, face: &str) {
+    let repo = env.repo().display().to_string();
+    assert_eq!(env.git(&["show", "stash@{0}:n"]), "MINE\n2\n3\n4\n5\n");
+    let events = env.weald(&["events", "--limit", "200"]).stdout;
+    assert!(events.contains("landing.kept_changes"), "{face}: {events}");
+    let needs = kept(env);
+    assert_eq!(needs.len(), 1, "{face}: {needs:#?}");
+    let what = needs[0]["what"].as_str().unwrap();
+    assert!(what.contains("stash@{0}") && what.contains(&repo), "{what}");
+    let plain = env.weald(&[]).stdout;
+    assert!(
+        plain.contains("needs you") && plain.contains("stash@{0}"),
+        "{face}: {plain}"
+    );
+    // It keeps its commit when somebody pushes another entry on top.
+    sh(env, &env.repo(), "echo other >other; git stash -q -u");
+    let command = kept(env)[0]["command"].as_str().unwrap().to_owned();
+    assert!(command.ends_with("stash pop stash@{1}"), "{command}");
+    // The command that is named brings it back, conflict and all; then nothing is left to say.
+    let popped = env.command("sh").args(["-c", &command]).output().unwrap();
+    assert_eq!(popped.status.code(), Some(1), "{popped:?}");
+    let text = fs::read_to_string(env.repo().join("n")).unwrap();
+    assert!(text.contains("MINE") && text.contains("THEIRS"), "{text}");
+    env.git(&["stash", "drop", "-q", "stash@{1}"]);
+    assert_eq!(kept(env), Vec::<Value>::new(), "{face}");
+}
+
+#[track_caller]
+fn assert_said(face: &str, answer: &Answer) {
+    assert_eq!(answer.code, 0, "{face}: {answer:#?}");
+    let said = &answer.stdout;
+    assert!(
+        said.contains("stash@{0}") && said.contains("stash pop"),
+        "{face}: {answer:#?}"
+    );
+}
+
+#[test]
+fn y2_a_stash_that_does_not_fit_is_named_by_every_face() {
+    for face in [
+        "land",
+        "work",
+        "work --json",
+        "worker",
+        "worker --json",
+        "spawn",
+    ] {
+        let env = edited();
+        let (words, json) = match face.split_once(' ') {
+            Some((words, _)) => (words, vec!["--json"]),
+            None => (face, vec![]),
+        };
+        match words {
+            "land" => {
+                let tree = crate::trees_remove::grow(&env, "t", "sealed");
+                sh(
+                    &env,
+                    &tree,
+                    "sed -i 1s/.*/THEIRS/ n; git commit -qam theirs",
+                );
+                assert_said(face, &env.weald(&["land", "t"]));
+                // A later question about the landing gets the same answer.
+                let queue = env.ok(&["queue", "status", "--all"]).to_string();
+                assert!(queue.contains("kept_changes"), "{queue}");
+            }
+            "spawn" => {
+                env.ok(&[&["agent", "spawn", "1"][..], &THEIRS].concat());
+                env.ok(&["agent", "wait", "a1"]);
+            }
+            "worker" => {
+                let args = ["worker", "--max", "1", "--idle-timeout", "1s"];
+                assert_said(face, &env.weald(&[&args[..], &json, &THEIRS].concat()));
+            }
+            _ => assert_said(
+                face,
+                &env.weald(&[&["work", "1"][..], &json, &THEIRS].concat()),
+            ),
+        }
+        assert_named(&env, face);
+    }
+}
+
+/// What fits comes back by itself, and nothing is said.
+#[test]
+fn y2_changes_that_fit_are_back_in_the_checkout() {
+    let env = edited();
+    let theirs = "sed -i 5s/.*/THEIRS/ n";
+    let answer = env.weald(&["work", "1", "--json", "--", "sh", "-c", theirs]);
+    assert_eq!(answer.code, 0, "{answer:#?}");
+    assert_eq!(answer.json()["landing"].get("kept_changes"), None);
+    let text = fs::read_to_string(env.repo().join("n")).unwrap();
+    assert_eq!(text, "MINE\n2\n3\n4\nTHEIRS\n");
+    assert_eq!(env.git(&["stash", "list"]), "");
+    assert_eq!(kept(&env), Vec::<Value>::new());
+}
+
+/// A landing that is killed between the stash and its return is ended by the next one, which names the stash.
+#[test]
+fn y2_a_killed_landing_names_its_stash_too() {
+    let env = edited();
+    let tree = crate::trees_remove::grow(&env, "t", "sealed");
+    sh(
+        &env,
+        &tree,
+        "sed -i 1s/.*/THEIRS/ n; git commit -qam theirs",
+    );
+    let mut command = env.weald_command(&["land", "t"]);
+    command.env("WEALD_STEP", "kill:land.planned");
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    assert!(!command.status().unwrap().success());
+    settle(&env);
+    let answer = env.weald(&["land", "t"]);
+    assert_eq!(answer.code, 0, "{answer:#?}");
+    assert!(answer.stderr.contains("stash pop stash@{0}"), "{answer:#?}");
+    assert_named(&env, "land after a kill");
+}
