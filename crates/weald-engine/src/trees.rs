@@ -20,6 +20,7 @@ pub(crate) mod fresh;
 mod gate_tree;
 mod glance;
 mod guard;
+mod half_made;
 mod hanging;
 mod import;
 mod inner;

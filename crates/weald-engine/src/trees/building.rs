@@ -14,6 +14,7 @@ use weald_git::{
     update_refs,
 };
 
+use super::half_made::go_on;
 use super::planning::Plan;
 use super::pool::Population;
 use super::privacy::close_to_others;
@@ -57,7 +58,8 @@ impl Trees<'_> {
             TreeKind::Linked => {}
         }
         step("create.fed");
-        let index = self.workshop().join(format!("index-{}", tree.id));
+        go_on()?;
+        let index = self.new_index(tree);
         let spare = self.take_spare(plan, tree, &building)?;
         // A spare is here before main could be looked through.
         let dirty = match spare.is_none() || self.is_small_main() {
@@ -69,6 +71,7 @@ impl Trees<'_> {
             None => self.copy_or_check_out(plan, tree, &building, &index)?,
         };
         step("create.populated");
+        go_on()?;
         self.finish_files(plan, tree, &building, &index)?;
         let setup = self.bring_files(tree, &building, &index)?;
         // Nobody's work is in a spare yet, and its large files are old: a power cut now costs an empty tree.
@@ -77,6 +80,7 @@ impl Trees<'_> {
         }
         close_to_others(&building, None).map_err(at(&building))?;
         step("create.built");
+        go_on()?;
         let identity = identity_of(&building)?;
         self.keep_replaced(plan, tree)?;
         let registration = self.register(tree, identity, Some(&index))?;
@@ -86,6 +90,7 @@ impl Trees<'_> {
             let _ = self.registrations().remove(&registration);
         })?;
         step("create.branched");
+        go_on()?;
         if tree.kind == TreeKind::Linked {
             self.write_pointer(&building, &registration)?;
         }
@@ -113,6 +118,11 @@ impl Trees<'_> {
             setup,
             notes,
         })
+    }
+
+    /// Where the index of a linked tree waits for its registration.
+    pub(super) fn new_index(&self, tree: &Tree) -> PathBuf {
+        self.workshop().join(format!("index-{}", tree.id))
     }
 
     /// The branch in main: made, or left where it is reused.
@@ -274,6 +284,7 @@ impl Trees<'_> {
     /// A creation that failed leaves nothing: not the directory, not the registration, not a branch of this call's.
     pub(super) fn take_back(&self, plan: &Plan, tree: &Tree) {
         let _ = fs::remove_dir_all(building(tree));
+        let _ = fs::remove_file(self.new_index(tree));
         let registrations = self.registrations();
         for known in registrations.list().unwrap_or_default() {
             if let Some(note) = TreeNote::of(&known).filter(|note| note.tree == tree.id) {

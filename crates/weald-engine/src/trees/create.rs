@@ -12,6 +12,7 @@ use weald_core::tree_rules::{self, TreeInput};
 
 use weald_git::Reference;
 
+use super::half_made::{Mended, go_on};
 use super::planning::Plan;
 use super::pool::Population;
 use super::{SetupReport, TreeError, Trees, called, decided, require_task_record};
@@ -73,10 +74,18 @@ pub struct Created {
     pub outcome: Outcome,
     /// Where the files of a new one come from.
     pub population: Option<Population>,
+    /// Whether a new one starts from a branch that was there.
+    pub branch_reused: bool,
     /// What may be unexpected.
     pub notes: Vec<String>,
     /// What its set-up did, if there was anything to do.
     pub setup: Option<SetupReport>,
+}
+
+/// Whether a creation that was cut short is the one that is asked for now.
+fn is_as_asked(new: &NewTree, tree: &Tree) -> bool {
+    let is_base = |base: &String| *base == tree.base.reference;
+    new.task == tree.task && new.kind == tree.kind && new.base.as_ref().is_none_or(is_base)
 }
 
 impl Trees<'_> {
@@ -96,6 +105,11 @@ impl Trees<'_> {
         name: TreeName,
         task: Option<Task>,
     ) -> Result<Created, TreeError> {
+        if let Some(Mended::Recorded(tree)) = self.mend_creation(&name)?
+            && is_as_asked(new, &tree)
+        {
+            return self.finished(*tree);
+        }
         self.refuse_taken(&name)?;
         let plan = self.with_ports(self.plan(new, name, task.as_ref())?);
         let released = |_: &TreeError| self.release_ports(&plan.tree);
@@ -111,6 +125,7 @@ impl Trees<'_> {
                     tree: built.tree,
                     outcome: Outcome::Created,
                     population: Some(built.population),
+                    branch_reused: plan.reused,
                     notes: built.notes,
                     setup: None,
                 };
@@ -125,15 +140,36 @@ impl Trees<'_> {
                     error: error.to_string(),
                 };
                 self.decide(&tree, Durability::Process, input)?;
-                Err(error)
+                // A git that the same signal ended says something else.
+                Err(go_on().err().unwrap_or(error))
             }
         }
+    }
+
+    /// A creation that was cut short at its very end, and is on record now.
+    fn finished(&self, tree: Tree) -> Result<Created, TreeError> {
+        let note = format!("{}: its interrupted creation was finished", tree.name);
+        let made = Created {
+            tree,
+            outcome: Outcome::Created,
+            population: None,
+            branch_reused: false,
+            notes: vec![note],
+            setup: None,
+        };
+        self.with_setup(made, None)
     }
 
     /// The tree of this name or task: as it is, made, or made again where its directory is gone.
     pub fn ensure(&self, new: &NewTree) -> Result<Created, TreeError> {
         let (name, _) = self.wanted(new)?;
-        let Some(tree) = self.settled(&name)?.filter(Tree::is_live) else {
+        let known = self.settled(&name)?;
+        if let Some(Mended::Recorded(tree)) = self.mend_creation(&name)?
+            && is_as_asked(new, &tree)
+        {
+            return self.finished(*tree);
+        }
+        let Some(tree) = known.filter(Tree::is_live) else {
             return match self.create(new) {
                 // Another process was faster: its tree is the answer, once it is there.
                 Err(error @ TreeError::Exists { .. }) => {
@@ -162,6 +198,7 @@ impl Trees<'_> {
                 tree: self.on_its_branch(tree)?,
                 outcome: Outcome::Reused,
                 population: None,
+                branch_reused: false,
                 notes: Vec::new(),
                 setup: None,
             }),
@@ -183,6 +220,7 @@ impl Trees<'_> {
             if !in_the_making {
                 return Ok(known);
             }
+            go_on()?;
             self.engine.store().wait(seen, Duration::from_secs(1))?;
         }
     }

@@ -55,6 +55,9 @@ pub enum TreeError {
     /// A template of the configuration makes no sense here.
     #[error(transparent)]
     Template(#[from] TemplateError),
+    /// Somebody asked this process to end.
+    #[error("interrupted; the worktree was not created")]
+    Interrupted,
     /// Nobody knows it.
     #[error("there is no tree {name}")]
     NotFound {

@@ -289,7 +289,12 @@ impl Trees<'_> {
     /// Errors when the branch of a tree that has to be made is in its way.
     pub(crate) fn require_branch(&self, new: &NewTree) -> Result<(), TreeError> {
         let (name, task) = self.wanted(new)?;
-        if self.record(&name)?.is_some_and(|tree| tree.is_live()) {
+        // What is left of a creation that was cut short goes when the tree is made.
+        let is_in_the_way = |tree: &Tree| !tree.is_live() && !self.is_cut_short(tree);
+        if self
+            .record(&name)?
+            .is_some_and(|tree| !is_in_the_way(&tree))
+        {
             return Ok(());
         }
         let layout = self.layout(TreeId(0), &name, task.as_ref())?;

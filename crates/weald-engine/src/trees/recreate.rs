@@ -28,6 +28,7 @@ impl Trees<'_> {
                 tree: self.record(&tree.name)?.unwrap_or_else(|| tree.clone()),
                 outcome: Outcome::Reused,
                 population: None,
+                branch_reused: false,
                 notes: Vec::new(),
                 setup: None,
             }),
@@ -120,6 +121,7 @@ impl Trees<'_> {
             tree,
             outcome: Outcome::Recreated,
             population: None,
+            branch_reused: false,
             notes: vec![note],
             setup: None,
         })

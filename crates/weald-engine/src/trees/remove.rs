@@ -117,12 +117,13 @@ impl Trees<'_> {
         name: Option<&str>,
         request: &RemoveRequest,
     ) -> Result<Removed, TreeError> {
-        let tree = self.named(name)?;
+        let tree = match self.made_or_gone(self.named(name)?)? {
+            Ok(tree) => tree,
+            Err(gone) => return Ok(*gone),
+        };
         if self.host.directory.starts_with(&tree.path) && !request.leaving {
-            return Err(TreeError::Standing {
-                discard: request.discard,
-                name: tree.name,
-            });
+            let (name, discard) = (tree.name, request.discard);
+            return Err(TreeError::Standing { discard, name });
         }
         self.refuse_completion(&tree, request)?;
         self.release_reserve();
@@ -151,8 +152,7 @@ impl Trees<'_> {
         self.remove_seen(verdict, contents, request)
     }
 
-    /// Another removal may have been faster. That says more than what it looks like from here: a directory that is not
-    /// there, a lock of git's.
+    /// Another removal may have been faster, which says more than a missing directory or a lock of git's.
     fn raced(&self, name: Option<&str>, error: TreeError) -> TreeError {
         match self.named(name) {
             Ok(tree) => self.require_no_worker(&tree).err().unwrap_or(error),

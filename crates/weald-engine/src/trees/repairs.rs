@@ -35,6 +35,10 @@ impl Trees<'_> {
         if building.symlink_metadata().is_ok() {
             fs::remove_dir_all(&building).map_err(at(&building))?;
         }
+        let index = self.new_index(tree);
+        if index.symlink_metadata().is_ok() {
+            fs::remove_file(&index).map_err(at(&index))?;
+        }
         let registrations = self.registrations();
         for known in registrations.list().unwrap_or_default() {
             if TreeNote::of(&known).is_none_or(|note| note.tree != tree.id) {

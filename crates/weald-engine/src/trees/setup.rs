@@ -120,10 +120,10 @@ impl Trees<'_> {
         made: Created,
         begun: Option<Setup>,
     ) -> Result<Created, TreeError> {
-        let population = made.population;
+        let (population, branch_reused) = (made.population, made.branch_reused);
         let (tree, setup) = self.set_up(made.tree, begun)?;
         let (mut made, failure) = setup.into_created(tree, made.outcome, made.notes);
-        made.population = population;
+        (made.population, made.branch_reused) = (population, branch_reused);
         let Some(failure) = failure else {
             return Ok(made);
         };
@@ -275,6 +275,7 @@ impl Setup {
             tree,
             outcome,
             population: None,
+            branch_reused: false,
             notes,
             setup: self.has_begun.then_some(self.report),
         };

@@ -15,6 +15,7 @@ use weald_sandbox::{
     Ended, Invocation, Level, Network, Policy, SandboxError, launch, strongest_level,
 };
 
+use super::half_made::wait_or_interrupt;
 use super::inside::{INSIDE_ARGUMENT, Job, Reply, Request};
 use super::untrusted;
 use super::{TreeError, Trees};
@@ -180,8 +181,13 @@ impl Trees<'_> {
             thread::spawn(move || stdin.write_all(&text));
         }
         let errors = stderr.map(|stderr| thread::spawn(move || capped_text(stderr)));
+        // What is looked at or taken in goes to its end; files that nobody wants any more need not be written.
+        let is_populating = matches!(request.job, Job::Populate { .. });
         let watcher = thread::spawn(move || {
-            let ended = running.wait(Some(limit));
+            let ended = match is_populating {
+                true => wait_or_interrupt(running, limit),
+                false => running.wait(Some(limit)),
+            };
             drop(tmp);
             ended
         });

@@ -3,6 +3,7 @@
 use clap::Args;
 use serde_json::Value;
 use weald_engine::{Created, Outcome};
+use weald_sandbox::{catch_interrupts, interrupted};
 
 use weald_core::id::TaskId;
 
@@ -38,6 +39,7 @@ impl Ensure {
                     tree,
                     outcome: Outcome::Skipped,
                     population: None,
+                    branch_reused: false,
                     notes: Vec::new(),
                     setup: None,
                 };
@@ -50,13 +52,14 @@ impl Ensure {
         if let Some(task) = &self.options.task {
             refuse_contest(context, &ground, task)?;
         }
+        catch_interrupts();
         let progress = context.ui.progress("making the tree");
         let created = trees.ensure(&self.options.request(self.name, None))?;
         drop(progress);
         context.tell(&ground.engine);
         let code = print(context, &trees, &created)?;
         pool::refill(context, &trees, &ground.place.root());
-        Ok(code)
+        Ok(interrupted().map_or(code, |signal| 128 + signal))
     }
 }
 

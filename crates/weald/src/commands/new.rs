@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use weald_core::id::TaskId;
 use weald_core::tree::TreeKind;
 use weald_engine::{BranchExists, Created, NewTree, Outcome, Trees};
+use weald_sandbox::{catch_interrupts, interrupted};
 
 use crate::commands::pool;
 use crate::completion;
@@ -101,13 +102,15 @@ impl New {
         let ground = context.ground()?;
         ground.warn_of_settings(context);
         let trees = ground.trees(context)?;
+        catch_interrupts();
         let progress = context.ui.progress("making the tree");
         let created = trees.create(&self.options.request(self.name, self.parent))?;
         drop(progress);
         context.tell(&ground.engine);
         let code = print(context, &trees, &created)?;
         pool::refill(context, &trees, &ground.place.root());
-        Ok(code)
+        // What was made by then is there, and told.
+        Ok(interrupted().map_or(code, |signal| 128 + signal))
     }
 }
 
@@ -121,6 +124,7 @@ pub fn print(context: &Context<'_>, trees: &Trees<'_>, created: &Created) -> Res
             let fields = Fields::new()
                 .with("tree", &trees.view(created.tree.clone()))
                 .with("outcome", &created.outcome)
+                .with("branch_reused", &created.branch_reused)
                 .with("population", &created.population);
             match &created.setup {
                 Some(setup) => fields.with("setup", setup),
@@ -145,11 +149,18 @@ fn told(out: &mut Out, created: &Created) -> io::Result<()> {
         paint(ACCENT, &tree.name),
         tree.path.display()
     )?;
-    writeln!(
-        out,
-        "  branch {}, from {} for {}",
-        tree.branch, tree.base.reference, tree.target
-    )?;
+    match created.branch_reused {
+        true => writeln!(
+            out,
+            "  branch {} as it was, for {}",
+            tree.branch, tree.target
+        )?,
+        false => writeln!(
+            out,
+            "  branch {}, from {} for {}",
+            tree.branch, tree.base.reference, tree.target
+        )?,
+    }
     if let Some(setup) = &created.setup {
         let mut brought = setup.shared.clone();
         if setup.copied > 0 {

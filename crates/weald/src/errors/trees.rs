@@ -11,6 +11,7 @@ use weald_core::tree::{Tree, TreeStatus};
 use weald_core::tree_rules::{TreeInput, TreeRefusal};
 use weald_engine::{AdoptError, PlaceError, ScopeError, SetupReport, TreeError};
 use weald_git::VaultError;
+use weald_sandbox::interrupted;
 
 use super::Failure;
 use crate::exit;
@@ -69,6 +70,10 @@ impl From<TreeError> for Failure {
             TreeError::Adopt(error) => error.into(),
             TreeError::Name(_) => Self::new("invalid_name", exit::USAGE, message),
             TreeError::Template(_) => refused("config_invalid").hint("weald config show"),
+            TreeError::Interrupted => {
+                let exit = interrupted().map_or(exit::REFUSED, |signal| 128 + signal);
+                Self::new("interrupted", exit, message)
+            }
             TreeError::NotFound { name } => not_found("tree_not_found", message)
                 .hint("weald list")
                 .details(json!({"tree": name})),

@@ -117,6 +117,7 @@ mod trees_gc;
 mod trees_hidden;
 mod trees_hostile;
 mod trees_import;
+mod trees_interrupted;
 mod trees_leftovers;
 mod trees_levels;
 mod trees_look;

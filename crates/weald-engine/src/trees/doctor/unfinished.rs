@@ -7,9 +7,8 @@ use weald_core::tree::Tree;
 use weald_core::tree_rules::TreeInput;
 
 use super::{Code, Round, Severity};
-use crate::marker::TreeNote;
 use crate::trees::at;
-use crate::trees::building::{building, identity_of};
+use crate::trees::building::building;
 use crate::trees::purging::{going, is_the_tree};
 use crate::trees::restore::delete;
 
@@ -17,50 +16,19 @@ impl Round<'_, '_> {
     /// A creation that was interrupted: finished if everything is there, else taken back.
     pub(super) fn unfinished_creation(&mut self, tree: &Tree) {
         let trees = self.trees;
-        let registered = trees
-            .registrations()
-            .list()
-            .unwrap_or_default()
-            .into_iter()
-            .find_map(|known| {
-                Some((
-                    TreeNote::of(&known).filter(|note| note.tree == tree.id)?,
-                    known,
-                ))
-            });
-        let here = identity_of(&tree.path).ok();
-        if let Some((note, known)) = registered
-            && here == Some(note.identity)
-        {
-            let what = format!("tree {} was made but not recorded", tree.name);
-            self.found(
-                Code::CreateUnfinished,
-                Severity::Warn,
-                what,
+        let (what, would) = match trees.unrecorded(tree) {
+            Some(_) => (
+                format!("tree {} was made but not recorded", tree.name),
                 "record it",
-                || {
-                    trees.find_again(tree);
-                    trees
-                        .activate(tree, note.identity, known.name.clone())
-                        .map(drop)
-                },
-            );
-            return;
-        }
-        let what = format!("the creation of tree {} was interrupted", tree.name);
-        self.found(
-            Code::CreateUnfinished,
-            Severity::Warn,
-            what,
-            "take it back",
-            || {
-                trees.clear_creation(tree)?;
-                let input = TreeInput::CreateFailed {
-                    error: "interrupted".to_owned(),
-                };
-                trees.decide(tree, Durability::Process, input).map(drop)
-            },
-        );
+            ),
+            None => (
+                format!("the creation of tree {} was interrupted", tree.name),
+                "take it back",
+            ),
+        };
+        self.found(Code::CreateUnfinished, Severity::Warn, what, would, || {
+            trees.end_creation(tree).map(drop)
+        });
     }
 
     /// A removal that was interrupted: finished if the directory is in the trash, else called off.

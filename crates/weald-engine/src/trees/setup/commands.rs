@@ -9,6 +9,7 @@ use weald_core::setup::{SetupOutcome, expand};
 use weald_core::tree::Tree;
 use weald_sandbox::{Budget, Ended, Invocation, Level, Policy, SandboxError, launch, pass_on};
 
+use super::super::half_made::wait_or_interrupt;
 use super::Setup;
 use crate::trees::run::RunRequest;
 use crate::trees::{TreeError, Trees};
@@ -115,7 +116,7 @@ impl Trees<'_> {
         let out = stdout.map(|stream| pass_on(stream, (self.host.narration)(), budget));
         let err = stderr.map(|stream| pass_on(stream, (self.host.narration)(), budget));
         let limit = self.config.duration("setup.timeout").unsigned_abs();
-        let ended = running.wait(Some(limit))?;
+        let ended = wait_or_interrupt(running, limit)?;
         for thread in out.into_iter().chain(err) {
             // Nobody may be left to read it.
             let _ = thread.join();
