@@ -192,6 +192,9 @@ pub struct FinalReport {
     /// How it checked, in its words.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub verified_by: String,
+    /// True when the agent reported nothing itself: this is what its output and its exit code say.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub inferred: bool,
     /// When.
     pub at: Timestamp,
 }
@@ -204,6 +207,9 @@ pub enum Outcome {
     Done,
     /// Its command said something else, or it reported a failure.
     Failed,
+    /// Its command said 0, but it changed nothing and did not report its task done.
+    #[serde(rename = "changed_nothing")]
+    Empty,
     /// Its work did not land: a conflict, red tests, an approval that is missing.
     NotLanded,
     /// Somebody stopped it.
@@ -224,6 +230,7 @@ impl Outcome {
         match self {
             Self::Done => "done",
             Self::Failed => "failed",
+            Self::Empty => "changed_nothing",
             Self::NotLanded => "not_landed",
             Self::Stopped => "stopped",
             Self::TimedOut => "timed_out",

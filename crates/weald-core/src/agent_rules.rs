@@ -401,6 +401,7 @@ mod tests {
             files_changed: Vec::new(),
             verification: Verification::None,
             verified_by: String::new(),
+            inferred: false,
             at: now,
         };
         let input = |token| AgentInput::Report {

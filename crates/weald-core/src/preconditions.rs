@@ -120,6 +120,7 @@ mod tests {
             files_changed: Vec::new(),
             verification,
             verified_by: String::new(),
+            inferred: false,
             at: now,
         });
         Agent {

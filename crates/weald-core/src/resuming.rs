@@ -23,6 +23,9 @@ pub enum Diagnosis {
     Stopped,
     /// The last agent failed.
     Fail,
+    /// The last agent changed nothing.
+    #[serde(rename = "changed_nothing")]
+    Empty,
     /// The last agent was done, but its work did not land.
     NotLanded,
     /// No agent worked on it yet.
@@ -39,6 +42,7 @@ impl Diagnosis {
             Self::Crash => "crash",
             Self::Stopped => "stopped",
             Self::Fail => "fail",
+            Self::Empty => "changed_nothing",
             Self::NotLanded => "not_landed",
             Self::Fresh => "fresh",
         }
@@ -69,6 +73,7 @@ pub fn diagnose(task: &Task, newest: Option<&Agent>, now: Timestamp) -> Diagnosi
     match (agent.status, outcome) {
         (AgentStatus::Crashed, _) | (_, Some(Outcome::Crashed)) => Diagnosis::Crash,
         (_, Some(Outcome::Stopped | Outcome::Superseded)) => Diagnosis::Stopped,
+        (_, Some(Outcome::Empty)) => Diagnosis::Empty,
         (_, Some(Outcome::NotLanded)) => Diagnosis::NotLanded,
         (_, Some(Outcome::NotStarted) | None) => Diagnosis::Fresh,
         // It was opened again after it had been done.

@@ -30,6 +30,7 @@ pub use activity::Activity;
 pub use briefing::Prepared;
 pub use error::AgentError;
 pub use holding::holder;
+pub use leaving::CheckoutState;
 pub use output::LOG_FILE;
 pub use racing::EntryView;
 pub use records::agent_folder;

@@ -41,8 +41,9 @@ mod undo;
 mod views;
 
 pub use agents::{
-    Activity, AgentError, AgentList, AgentQuery, AgentRequest, AgentSort, AgentView, EntryView,
-    LOG_FILE, Prepared, Resumption, StageView, Watched, agent_folder, holder, stages_in_words,
+    Activity, AgentError, AgentList, AgentQuery, AgentRequest, AgentSort, AgentView, CheckoutState,
+    EntryView, LOG_FILE, Prepared, Resumption, StageView, Watched, agent_folder, holder,
+    stages_in_words,
 };
 pub use board::{Board, KnownConflict};
 pub use claude_settings::worktree_settings;

@@ -178,6 +178,7 @@ impl Host<'_> {
             files_changed: Vec::new(),
             verification: Verification::None,
             verified_by: String::new(),
+            inferred: false,
             at: engine.now()?,
         };
         match engine.report_agent(agent, token, report) {

@@ -17,6 +17,12 @@ pub(super) const AGENTS: &[Key] = &[
         "what an agent leaves uncommitted is committed for it: all, known files, or nothing lands",
     ),
     key(
+        "work.on_empty",
+        Kind::Choice(&["park", "complete"]),
+        "park",
+        "the task of an agent that changed nothing and reported nothing waits for you, or is completed",
+    ),
+    key(
         "agent.timeout",
         Kind::Interval,
         "none",

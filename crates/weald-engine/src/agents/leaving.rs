@@ -1,11 +1,76 @@
-//! The tree of an agent that had nothing to land: it goes, unless it holds what would be missed.
+//! What an agent leaves that had nothing to land: an empty tree goes, unless it holds what would be missed.
 
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use weald_core::id::TreeId;
+use weald_core::landing::{Landing, LandingStatus};
 use weald_core::name::TreeName;
 use weald_core::objections::Objection;
+use weald_git::Git;
 
-use crate::trees::{RemoveRequest, TreeError, Trees};
+use crate::landing::LandError;
+use crate::trees::{Dirty, RemoveRequest, TreeError, Trees};
+
+/// The main checkout at a moment: its commit, and every path that is not as committed, with its file's stamp.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckoutState {
+    head: Vec<u8>,
+    changed: Vec<(Vec<u8>, Option<(u64, u64, i64, i64)>)>,
+}
 
 impl Trees<'_> {
+    /// How the main checkout is now.
+    pub fn checkout_state(&self) -> Result<CheckoutState, LandError> {
+        let (common, root) = (self.place.repository().common_dir(), self.place.root());
+        let git = |name: &str| Git::new(common, name).work_tree(&root);
+        // One without a commit has no head.
+        let head = git("rev-parse").args(["--verify", "-q", "HEAD"]).output()?;
+        let status = git("status")
+            .args(["--porcelain", "-z", "--no-renames", "-uall"])
+            .run()?;
+        let lines = status.split(|byte| *byte == 0);
+        let stamped = lines.filter(|line| !line.is_empty()).map(|line| {
+            let path = Path::new(std::ffi::OsStr::from_bytes(
+                line.get(3..).unwrap_or_default(),
+            ));
+            let found = fs::symlink_metadata(root.join(path)).ok();
+            let stamp =
+                |file: fs::Metadata| (file.ino(), file.size(), file.mtime(), file.mtime_nsec());
+            (line.to_vec(), found.map(stamp))
+        });
+        Ok(CheckoutState {
+            head: head.stdout,
+            changed: stamped.collect(),
+        })
+    }
+
+    /// Whether a landing had nothing to land because no commit was made, and nothing landed from its tree before.
+    pub fn brought_nothing(&self, landing: &Landing) -> Result<bool, LandError> {
+        if self.has_landed(&landing.tree, landing.tree_id)? {
+            return Ok(false);
+        }
+        let tip = self.landing_tip(&landing.target)?;
+        Ok(self.contains(&tip, &landing.head)?)
+    }
+
+    /// Whether a tree has neither commits that its target lacks nor changes, and nothing landed from it.
+    pub fn holds_nothing(&self, name: &str) -> Result<bool, LandError> {
+        let view = self.look(Some(name))?;
+        Ok(view.ahead == Some(0)
+            && view.dirty == Dirty::Known(false)
+            && !self.has_landed(&view.tree.name, view.tree.id)?)
+    }
+
+    fn has_landed(&self, name: &TreeName, id: TreeId) -> Result<bool, LandError> {
+        let all = self.engine.look(|tx| tx.landings_of(name))?;
+        Ok(all
+            .iter()
+            .any(|one| one.tree_id == id && one.status == LandingStatus::Landed))
+    }
+
     /// Puts an unchanged tree into the trash. What it holds beside its branch, if anything, is the answer, and it stays:
     /// commits on other branches, stashes, files that nobody committed.
     pub fn leave_unchanged(&self, name: &TreeName) -> Option<String> {

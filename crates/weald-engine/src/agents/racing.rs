@@ -169,6 +169,14 @@ impl Trees<'_> {
         let tree = agent.tree.clone().ok_or_else(|| AgentError::NoTree {
             agent: agent.id.to_string(),
         })?;
+        let diff = self.diff(Some(tree.as_str()), Against::Base, DiffStyle::Files);
+        if diff.is_ok_and(|diff| diff.files.is_empty()) {
+            return Err(races::RaceRefusal::NotDone {
+                agent: agent.id,
+                how: "it changed nothing".to_owned(),
+            }
+            .into());
+        }
         self.bind(id, tree.as_str(), Binding::default())?;
         Ok(agent)
     }

@@ -178,6 +178,7 @@ impl Watch<'_, '_> {
             files_changed: Vec::new(),
             verification: Verification::None,
             verified_by: String::new(),
+            inferred: true,
             at: SystemClock.now(),
         };
         let (id, token) = (self.agent.id, self.agent.token);

@@ -340,6 +340,7 @@ impl<'a> Desk<'a> {
                 files_changed: report.files_changed,
                 verification: report.verification,
                 verified_by: report.verified_by,
+                inferred: false,
                 at: self.engine.now()?,
             };
             self.engine.report_agent(agent, token, report)?;

@@ -8,10 +8,11 @@ use weald_core::agent_rules::AgentInput;
 use weald_core::landing::{Landing, LandingStatus};
 use weald_core::task_rules::TaskInput;
 use weald_engine::agents::drivers::driver_for;
-use weald_engine::{CommitScope, LandRequest, Watched};
+use weald_engine::{CheckoutState, CommitScope, LandRequest, Watched};
 use weald_git::beside_steps;
 use weald_server::broker::Authority;
 
+use super::empty;
 use super::reporting::{Ending, write_down};
 use crate::commands::land;
 use crate::context::{Context, Ground};
@@ -45,6 +46,7 @@ pub fn live(context: &Context<'_>, id: AgentId) -> Result<u8, Failure> {
 }
 
 fn work(context: &Context<'_>, ground: &Ground, agent: &Agent) -> Result<End, Failure> {
+    let before = empty::checkout_before(context, ground, agent)?;
     let (watched, code) = match agent.begin_at {
         Stage::Run => watch(context, ground, agent)?,
         Stage::Finish => (None, agent.code.or(Some(0))),
@@ -52,8 +54,10 @@ fn work(context: &Context<'_>, ground: &Ground, agent: &Agent) -> Result<End, Fa
     let finishing = AgentInput::Finishing { code };
     let agent = ground.engine.decide_agent(agent.id, finishing)?;
     match watched {
-        None => holding(ground, &agent, || succeeded(context, ground, &agent))
-            .or_else(|failure| not_landed(context, ground, &agent, &failure)),
+        None => holding(ground, &agent, || {
+            succeeded(context, ground, &agent, before)
+        })
+        .or_else(|failure| not_landed(context, ground, &agent, &failure)),
         Some((outcome, why)) => unsuccessful(ground, &agent, outcome, why),
     }
 }
@@ -101,7 +105,11 @@ fn broken_off(ground: &Ground, agent: &Agent, failure: Failure) -> Result<End, F
 fn superseded(ground: &Ground, agent: &Agent, end: End) -> Result<End, Failure> {
     let token = ground.engine.task(&agent.task)?.task.token;
     Ok(match end.outcome {
-        Outcome::Failed | Outcome::NotLanded | Outcome::NotStarted | Outcome::Crashed
+        Outcome::Failed
+        | Outcome::Empty
+        | Outcome::NotLanded
+        | Outcome::NotStarted
+        | Outcome::Crashed
             if token != agent.token =>
         {
             End {
@@ -181,7 +189,12 @@ fn watch(
 }
 
 /// The command is done: its work lands, or its task is completed, or nothing follows.
-fn succeeded(context: &Context<'_>, ground: &Ground, agent: &Agent) -> Result<End, Failure> {
+fn succeeded(
+    context: &Context<'_>,
+    ground: &Ground,
+    agent: &Agent,
+    before: Option<CheckoutState>,
+) -> Result<End, Failure> {
     match agent.goal {
         Goal::Stay => {
             commit(context, ground, agent)?;
@@ -189,11 +202,21 @@ fn succeeded(context: &Context<'_>, ground: &Ground, agent: &Agent) -> Result<En
         }
         Goal::Finish => {
             commit(context, ground, agent)?;
+            if empty::is_empty(context, ground, agent, before)? {
+                return ended_empty(context, ground, agent);
+            }
             complete(ground, agent)?;
             ended_as(ground, Outcome::Done, String::new())
         }
         Goal::Land => land(context, ground, agent),
     }
+}
+
+/// Nothing was done: somebody has to look, and the task waits for them.
+fn ended_empty(context: &Context<'_>, ground: &Ground, agent: &Agent) -> Result<End, Failure> {
+    let reason = empty::reason(context, ground, agent)?;
+    park(context, ground, agent, &reason);
+    ended_as(ground, Outcome::Empty, reason)
 }
 
 /// The work is done, and what had to follow failed: nobody has to do it again.
@@ -302,6 +325,11 @@ fn judged(
             let tree = agent.tree.as_ref();
             if let Some(held) = tree.and_then(|tree| trees.leave_unchanged(tree)) {
                 return park(held);
+            }
+            if empty::counts(ground, agent)? && trees.brought_nothing(landing)? {
+                let reason = empty::reason(context, ground, agent)?;
+                park(reason.clone())?;
+                return Ok((Outcome::Empty, reason));
             }
             complete(ground, agent)?;
             Ok((Outcome::Done, "nothing to land".to_owned()))

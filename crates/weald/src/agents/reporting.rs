@@ -36,6 +36,7 @@ pub fn write_down(
             files_changed: Vec::new(),
             verification: Verification::None,
             verified_by: String::new(),
+            inferred: true,
             at: engine.now()?,
         };
         // Somebody who took the task over speaks for it now; what this one left is kept all the same.

@@ -32,6 +32,10 @@ pub fn tell(
             task.status
         )?,
         (Outcome::Done, None) => writeln!(out, "✓ Agent finished; task {id} is {}", task.status)?,
+        (Outcome::Empty, _) => writeln!(
+            out,
+            "✗ Agent finished, but changed nothing; task {id} is parked until you decide"
+        )?,
         (Outcome::NotLanded, _) => {
             writeln!(out, "✗ Agent finished, but its work did not land: {why}")?
         }
@@ -54,8 +58,17 @@ pub fn tell(
     match (end.outcome, tree) {
         (Outcome::Done, Some(view)) if agent.goal == Goal::Finish => not_landed_yet(out, view),
         (Outcome::Done, _) => Ok(()),
+        (Outcome::Empty, _) => empty(out, agent, task),
         _ => kept(out, agent, task, landing, tree),
     }
+}
+
+/// There is nothing to keep but what it said.
+fn empty(out: &mut Out, agent: &Agent, task: &Task) -> io::Result<()> {
+    let id = &task.id;
+    writeln!(out, "  output: weald agent logs {}", agent.id)?;
+    writeln!(out, "  try again: weald resume {id}")?;
+    writeln!(out, "  if there was nothing to do: weald task done {id}")
 }
 
 /// The work is done, and nobody asked for it to land.
@@ -77,8 +90,10 @@ fn landed(out: &mut Out, landing: &Landing) -> io::Result<()> {
         .flat_map(|commit| commit.chars().take(7))
         .collect();
     let cleaned = match &landing.cleanup {
-        Some(cleanup) if cleanup.directory != "kept" => ", worktree and branch cleaned up",
-        _ => ", worktree kept",
+        Some(cleanup) if cleanup.directory == "kept" => ", worktree kept",
+        Some(cleanup) if cleanup.branch.starts_with("kept") => ", worktree cleaned up, branch kept",
+        Some(_) => ", worktree and branch cleaned up",
+        None => "",
     };
     writeln!(out, "✓ Agent finished")?;
     writeln!(

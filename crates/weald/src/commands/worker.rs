@@ -24,8 +24,12 @@ use crate::errors::Failure;
 use crate::exit;
 use crate::ui::Fields;
 
+/// After so many agents in a row that changed nothing a worker ends.
+const EMPTY_ENDS: u32 = 2;
+
 /// Failures that the next task would meet, too.
-const FATAL: [&str; 8] = [
+const FATAL: [&str; 9] = [
+    "interrupted",
     "sandbox_unavailable",
     "not_executable",
     "driver_not_found",
@@ -41,6 +45,7 @@ const FATAL: [&str; 8] = [
 /// Each in a tree of its own, by the command after `--` or the configured driver. Prints one line a finished task. Without
 /// work it waits, and ends after --idle-timeout; a `shutdown` message ends it politely, Ctrl-C at once (the task goes back).
 /// `weald agent stop` on its agent ends that agent alone: it goes on with the next task, and leaves that one to others.
+/// When two agents in a row change nothing it stops with exit code 1: something keeps them from working.
 #[derive(Args)]
 pub struct Worker {
     /// End after so many tasks
@@ -81,6 +86,7 @@ impl Worker {
             name,
             since,
             finished: 0,
+            empty: 0,
         };
         let ended = shift.go_on().and_then(|()| shift.work(&self));
         // Its tasks are given back by their supervisors; what is left is the name.
@@ -98,6 +104,8 @@ struct Shift<'c> {
     request: AgentRequest,
     since: Timestamp,
     finished: u64,
+    /// How many agents changed nothing since one that did.
+    empty: u32,
 }
 
 impl Shift<'_> {
@@ -138,6 +146,7 @@ impl Shift<'_> {
             match self.next()? {
                 Some(agent) => {
                     (idle_since, waits) = (Instant::now(), false);
+                    self.require_sense(&agent)?;
                     if agent.end.as_ref().map(|end| end.outcome) == Some(Outcome::Stopped)
                         && self.was_meant(&agent)?
                     {
@@ -152,6 +161,25 @@ impl Shift<'_> {
                 None if idle_since.elapsed() >= limit => return Ok(exit::DONE),
                 None => self.rest(poll.min(limit.saturating_sub(idle_since.elapsed())))?,
             }
+        }
+    }
+
+    /// Ends the worker when its agents change nothing, one after the other: a usage limit, a login that expired or a
+    /// blocked tool would empty the backlog like that.
+    fn require_sense(&mut self, agent: &Agent) -> Result<(), Failure> {
+        let is_empty = agent.end.as_ref().map(|end| end.outcome) == Some(Outcome::Empty);
+        self.empty = if is_empty { self.empty + 1 } else { 0 };
+        match self.empty < EMPTY_ENDS {
+            true => Ok(()),
+            false => Err(Failure::new(
+                "agents_change_nothing",
+                exit::REFUSED,
+                format!(
+                    "{} stops: {EMPTY_ENDS} agents in a row changed nothing; their tasks are parked",
+                    self.name
+                ),
+            )
+            .hint(format!("weald agent logs {} shows why", agent.id))),
         }
     }
 

@@ -103,7 +103,7 @@ fn s2_a_conflict_that_an_agent_meets_while_it_works_leaves_it_its_task() {
     env.git(&["commit", "-qm", "f"]);
     env.ok(&["task", "add", "Clash"]);
     let script = "echo theirs > f; git commit -qam theirs; touch ready; until_there go; $w land; touch tried; until_there end; \
-                  git reset -q --hard HEAD~1; rm -f ready go tried end; exit 0";
+                  git reset -q --hard HEAD~1; rm -f ready go tried end; echo other > other; exit 0";
     assert_eq!(start(&env, script).code, 0);
     let tree = env.root().join("app.weald/clash");
     wait_for(&tree.join("ready"));

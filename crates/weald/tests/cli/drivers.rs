@@ -62,7 +62,7 @@ fn s5_what_can_not_be_started_is_refused_before_anything_is_made() {
 #[test]
 fn p1_a_configured_command_gets_its_prompt_and_its_output_is_seen() {
     let env = repository();
-    let line = "own: sh -c 'echo \"got $# $1\"; head -c 6' own";
+    let line = "own: sh -c 'echo \"got $# $1\"; head -c 6; echo $WEALD_TASK > x' own";
     for (prompt, told) in [
         ("argument", "got 1 # Task"),
         ("file", "/prompt.md\n"),

@@ -155,6 +155,7 @@ mod vault_restore;
 mod views;
 mod views_mended;
 mod work;
+mod work_empty;
 mod work_left_beside;
 mod work_report;
 

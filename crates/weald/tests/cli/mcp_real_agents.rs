@@ -25,6 +25,8 @@ fn x12_real_agents_have_weald_s_tools_in_their_tree_and_a_call_arrives() {
     let Some(env) = with_agents(&model) else {
         return;
     };
+    // They send a message, and change nothing.
+    env.ok(&["config", "set", "work.on_empty", "complete"]);
     // A server of that name in the user's settings is not in the way.
     let own = json!({"mcpServers": {"weald": {"command": "/no/such/program"}}});
     std::fs::write(env.home().join(".claude.json"), own.to_string()).unwrap();

@@ -336,7 +336,7 @@ fn p13_the_classroom_s_plan_and_shutdown_go_their_way() {
     assert_eq!(board["tasks"][1]["status"], "cancelled", "{board:#}");
     let spawned = lead.call(
         "spawn_teammate",
-        json!({"name": "carol", "prompt": prompt, "role": "writer", "command": "grep -q writer $WEALD_PROMPT_FILE"}),
+        json!({"name": "carol", "prompt": prompt, "role": "writer", "command": "grep writer $WEALD_PROMPT_FILE > hello"}),
     );
     assert_eq!(spawned["agents"][0]["session"], "carol");
     let waited = lead.call("wait_agents", json!({"agents": ["carol"]}));

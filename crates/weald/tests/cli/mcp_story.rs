@@ -118,6 +118,7 @@ fn s6_classroom_two_teammates_and_a_lead_by_mcp_alone() {
 fn x12_a_plan_from_inside_finds_the_lead_under_the_classroom_s_names() {
     let env = repository();
     env.ok(&["init", "--profile", "classroom"]);
+    env.ok(&["config", "set", "work.on_empty", "complete"]);
     let mut lead = McpClient::start(&env, &["--session", "teacher"]);
     lead.initialize();
     lead.call(

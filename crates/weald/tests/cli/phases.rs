@@ -106,7 +106,7 @@ fn p4_three_failures_block_the_task_and_tell_its_owner() {
     let inbox = env.ok(&["msg", "inbox", "--session", "boss"]);
     assert_eq!(inbox["messages"][0]["priority"], "urgent", "{inbox}");
     // Whoever goes on all the same goes back to the work, and is counted anew.
-    assert_eq!(phase(&env, "true").code, 0);
+    assert_eq!(phase(&env, "echo x > x").code, 0);
     assert_eq!(roles(&env)[6..].join(" "), "build review land");
     env.refused(
         &["phase", "1", "--only", "nobody", "--", "true"],

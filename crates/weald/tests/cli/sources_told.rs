@@ -190,7 +190,14 @@ fn p12_any_tracker_by_commands_of_its_own() {
         "tix",
         "echo \"count $#\" >> $HERE/asked; [ $1 = get ] && echo '{\"id\":\"x-1\",\"title\":\"Theirs\"}'; exit 0",
     );
-    field.ok(&["work", "x-1", "--", "true"]);
+    field.ok(&[
+        "--set",
+        "work.on_empty=complete",
+        "work",
+        "x-1",
+        "--",
+        "true",
+    ]);
     let mut told = field.told();
     // Nobody may have come to tell the claim while it lasted.
     if let Some(claim) = told.iter().position(|line| line == "tix start x-1 by") {

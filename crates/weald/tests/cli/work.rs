@@ -70,12 +70,12 @@ fn p1_what_did_not_land_says_what_helps() {
 }
 
 #[test]
-fn p1_success_without_changes_completes_and_failure_keeps_everything() {
+fn p1_success_without_changes_parks_and_failure_keeps_everything() {
     let env = repository();
     let before = rev(&env, "main");
     env.ok(&["task", "add", "Look at it"]);
     let answer = work(&env, "1", "true");
-    assert_eq!((answer.code, status(&env, "1")), (0, json!("completed")));
+    assert_eq!((answer.code, status(&env, "1")), (1, json!("in_progress")));
     assert!(!env.root().join("app.weald/look-at-it").exists());
     env.ok(&["task", "add", "Break it"]);
     let answer = work(&env, "2", "false");
@@ -237,7 +237,7 @@ fn s2_a_task_of_another_live_session_stops_work_and_ensure() {
     let own = Answer::of(own.env("WEALD_SESSION", "alice").output().unwrap());
     assert_eq!(own.code, 0, "the owner itself may: {own:#?}");
     env.ok(&["session", "end", "alice"]);
-    assert_eq!(work(&env, "1", "true").code, 0);
+    assert_eq!(work(&env, "1", "echo x > x").code, 0);
 }
 
 #[test]

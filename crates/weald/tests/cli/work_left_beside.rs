@@ -46,12 +46,22 @@ fn p1_a_stash_is_told_and_its_task_waits() {
 
 /// A lock says nothing about work.
 #[test]
-fn p1_a_locked_tree_with_nothing_in_it_stays_and_its_task_is_done() {
+fn p1_a_locked_tree_with_nothing_in_it_stays_and_its_lock_says_nothing_about_work() {
     let env = repository();
     env.ok(&["task", "add", "Look at it"]);
     env.ok(&["ensure", "--task", "1"]);
     env.ok(&["lock", "look-at-it"]);
     let answer = work(&env, "1", "true");
+    assert_eq!(
+        (answer.code, status(&env, "1")),
+        (1, json!("in_progress")),
+        "{answer:#?}"
+    );
+    let parked = answer.json()["task"]["parked"].to_string();
+    assert!(parked.contains("changed nothing"), "{parked}");
+    assert_eq!(listed(&env), ["look-at-it"]);
+    env.ok(&["config", "set", "work.on_empty", "complete"]);
+    let answer = env.weald(&["resume", "1", "--json", "--", "true"]);
     assert_eq!(
         (answer.code, status(&env, "1")),
         (0, json!("completed")),

@@ -1,0 +1,84 @@
+//! An agent whose command ended well and that changed nothing. Unless it reported its task done itself, nobody knows that
+//! anything was done: the task waits for a person, with the agent's last words.
+
+use weald_core::agent::{Agent, Stage};
+use weald_engine::CheckoutState;
+
+use super::following::Tail;
+use crate::context::{Context, Ground};
+use crate::errors::Failure;
+use crate::ui::clean;
+
+/// How much of the last words stands in the reason.
+const WORDS: usize = 300;
+
+/// How many lines of its output are the last words of a command.
+const LINES: usize = 3;
+
+/// The main checkout before an agent works in it.
+pub fn checkout_before(
+    context: &Context<'_>,
+    ground: &Ground,
+    agent: &Agent,
+) -> Result<Option<CheckoutState>, Failure> {
+    match agent.in_main && agent.begin_at == Stage::Run {
+        true => Ok(Some(ground.trees(context)?.checkout_state()?)),
+        false => Ok(None),
+    }
+}
+
+/// Whether an agent that changed nothing leaves its task undone.
+pub fn counts(ground: &Ground, agent: &Agent) -> Result<bool, Failure> {
+    if ground.config().text("work.on_empty") == "complete" {
+        return Ok(false);
+    }
+    // One that only lands what others did speaks for them.
+    let agents = ground.engine.agents_on(&agent.task)?;
+    let speaks = |other: &&Agent| {
+        other.id == agent.id || agent.begin_at == Stage::Finish && other.tree_id == agent.tree_id
+    };
+    let mut reports = agents
+        .iter()
+        .filter(speaks)
+        .filter_map(|one| one.report.as_ref());
+    Ok(!reports.any(|report| report.success && !report.inferred))
+}
+
+/// Whether an agent whose work does not land left its task undone. An empty worktree is removed.
+pub fn is_empty(
+    context: &Context<'_>,
+    ground: &Ground,
+    agent: &Agent,
+    before: Option<CheckoutState>,
+) -> Result<bool, Failure> {
+    if !counts(ground, agent)? {
+        return Ok(false);
+    }
+    let trees = ground.trees(context)?;
+    match (&agent.tree, before) {
+        (Some(tree), _) => {
+            let name = tree.as_str();
+            Ok(trees.holds_nothing(name)? && trees.leave_unchanged(tree).is_none())
+        }
+        (None, Some(before)) => Ok(trees.checkout_state()? == before),
+        (None, None) => Ok(false),
+    }
+}
+
+/// Why the task waits, on one line.
+pub fn reason(context: &Context<'_>, ground: &Ground, agent: &Agent) -> Result<String, Failure> {
+    let said = agent.report.as_ref().map(|report| report.report.clone());
+    let words = match said.filter(|said| !said.trim().is_empty()) {
+        Some(said) => said,
+        // A command without a stream has said what it printed last.
+        None => Tail::new(context, ground, agent.id)?.text(Some(LINES))?,
+    };
+    let words = clean(&words);
+    let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
+    let short: String = words.chars().take(WORDS).collect();
+    Ok(match (short.is_empty(), short.len() < words.len()) {
+        (true, _) => format!("{} changed nothing and said nothing", agent.id),
+        (false, false) => format!("{} changed nothing; its last words: {short}", agent.id),
+        (false, true) => format!("{} changed nothing; its last words: {short}…", agent.id),
+    })
+}
