@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{LandingId, TreeId};
 use crate::landing::{Landing, LandingStatus};
+use crate::tree::Tree;
 
 /// How it is known that commits are on the target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,6 +55,15 @@ pub fn covering<'l>(landings: &'l [Landing], tree: TreeId, target: &str) -> Vec<
         .filter(|landing| landing.reverted_by.is_none() && !undone_below(landing))
         .copied()
         .collect()
+}
+
+/// Whether a tree holds commits that did not land, as far as records say: what somebody merged by hand is on no record.
+pub fn has_unlanded(tree: &Tree, landings: &[Landing]) -> bool {
+    let head = tree.head.as_ref();
+    let has_work = head.is_some_and(|head| *head != tree.base.commit);
+    let covering = covering(landings, tree.id, &tree.target);
+    let is_landed = covering.iter().any(|landing| Some(&landing.head) == head);
+    tree.is_live() && has_work && !is_landed
 }
 
 /// A landing that was taken back.

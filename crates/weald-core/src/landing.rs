@@ -165,7 +165,7 @@ pub struct Cleanup {
     pub branch: String,
     /// `removed` (into the trash) or `kept`.
     pub record: String,
-    /// `completed`, `kept` or `none`.
+    /// `completed`, `reopened` (by a revert), `kept` or `none`.
     pub task: String,
     /// Why something was kept that would have gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -300,9 +300,10 @@ impl Landing {
         (self.old_tip, self.onto, self.new_tip) = (Some(old_tip), Some(onto), Some(new_tip));
     }
 
-    /// True for one that landed, and whose process did not come to what follows from it.
+    /// True for one that landed, or had nothing to land, and whose process did not come to what follows from it.
     pub fn is_unsettled(&self) -> bool {
-        self.status == LandingStatus::Landed && self.cleanup.is_none()
+        use LandingStatus::{Landed, NothingToLand};
+        matches!(self.status, Landed | NothingToLand) && self.cleanup.is_none()
     }
 }
 

@@ -3,17 +3,18 @@
 use serde::Serialize;
 
 use crate::agent_view::Alert;
-use crate::id::LandingId;
+use crate::id::{LandingId, TaskId};
 use crate::kept_change::KeptChange;
 use crate::landing::{Landing, LandingStatus};
 use crate::message::Message;
 use crate::task::{Task, TaskStatus};
+use crate::tree::Tree;
 
 /// One thing that needs a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Need {
     /// `question`, `approval`, `needs_merge`, `parked`, `failed`, `blocked`, `stalled`, `paused`, `waiting`, `unknown`,
-    /// `kept_changes`.
+    /// `kept_changes`, `unlanded`.
     pub kind: &'static str,
     /// About what: a task, an agent, a message.
     pub about: String,
@@ -55,6 +56,17 @@ pub fn needs(questions: &[Message], alerts: &[Alert], stuck: &[Stuck<'_>]) -> Ve
         command: alert.command.clone(),
     });
     of_questions.chain(of_tasks).chain(of_agents).collect()
+}
+
+/// A completed task whose work is in its tree and not on the target.
+pub fn of_unlanded(task: &TaskId, tree: &Tree) -> Need {
+    let (name, target) = (&tree.name, &tree.target);
+    Need {
+        kind: "unlanded",
+        about: format!("task {task}"),
+        what: format!("is completed, but {target} does not have the commits in {name}"),
+        command: format!("weald land {name}"),
+    }
 }
 
 /// A change of the user's that a landing did not put back.
@@ -115,7 +127,6 @@ fn first_line(text: &str) -> &str {
 mod tests {
     use super::*;
     use crate::agent::AgentId;
-    use crate::id::TaskId;
     use jiff::Timestamp;
 
     fn task(id: u64, status: TaskStatus) -> Task {

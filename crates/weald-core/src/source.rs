@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use crate::event::{Event, EventKind};
 use crate::id::{Seq, TaskId};
+use crate::landing::LandingStatus;
 use crate::task::Task;
 
 /// The field of a task that says where it came from.
@@ -186,6 +187,8 @@ pub struct Telling {
 pub struct Tellings {
     last: BTreeMap<TaskId, (Order, Seq)>,
     landed: BTreeMap<TaskId, String>,
+    /// Tasks whose work landed, or whose tree is gone: nothing of theirs is missing on the target any more.
+    settled: BTreeMap<TaskId, Seq>,
 }
 
 impl Tellings {
@@ -199,10 +202,19 @@ impl Tellings {
             let told = format!("landed on {} as {commit}", landing.target);
             self.landed.insert(task.clone(), told);
         }
+        if let Some(task) = settles(event) {
+            self.settled.insert(task.clone(), event.seq);
+        }
         if let Some(task) = &event.after.task
             && source_of(task) == Some(tracker.as_str())
             && let Some(order) = Order::of(&event.kind)
         {
+            // A claim of what was closed opens it first, and not every tracker knows claims.
+            let before = self.last.get(&task.id).map(|(order, _)| *order);
+            let order = match (before, order) {
+                (Some(Order::Reopen), Order::Claim) => Order::Reopen,
+                (_, order) => order,
+            };
             self.last.insert(task.id.clone(), (order, event.seq));
             // Whatever is done after this is other work than what landed before.
             if order != Order::Close {
@@ -223,6 +235,27 @@ impl Tellings {
     pub fn explain(&mut self, task: &TaskId, mut earlier: Self) {
         if let Some(landed) = earlier.landed.remove(task) {
             self.landed.insert(task.clone(), landed);
+        }
+    }
+
+    /// A task that is done, but whose work the target does not have: it is told once that is there.
+    pub fn hold_back(&mut self, task: &TaskId) {
+        self.last.remove(task);
+    }
+
+    /// Tasks that something settled, and that nothing else is told of.
+    pub fn settled(&self) -> Vec<TaskId> {
+        let tasks = self.settled.keys();
+        tasks
+            .filter(|id| !self.last.contains_key(*id))
+            .cloned()
+            .collect()
+    }
+
+    /// What settled this task closes it.
+    pub fn close(&mut self, task: &TaskId) {
+        if let Some(seq) = self.settled.get(task) {
+            self.last.insert(task.clone(), (Order::Close, *seq));
         }
     }
 
@@ -249,6 +282,30 @@ impl Tellings {
         tellings.sort_by_key(|telling| telling.seq);
         tellings
     }
+}
+
+/// The task of a landing that was cleaned up, or of a tree that is gone.
+fn settles(event: &Event) -> Option<&TaskId> {
+    let landing = event.after.landing.as_ref();
+    if event.kind == EventKind::LANDING_CLEANED {
+        let landed = landing.filter(|landing| landing.status == LandingStatus::Landed)?;
+        let is_forward = landed.reverts.is_none() && !landed.interim;
+        return landed.task.as_ref().filter(|_| is_forward);
+    }
+    let tree = event.after.tree.as_ref()?;
+    let trash = tree.trash.as_ref().and_then(|trash| trash.task.as_ref());
+    let is_gone = event.kind == EventKind::TREE_TRASHED;
+    tree.task.as_ref().or(trash).filter(|_| is_gone)
+}
+
+/// Whether a tracker has yet to be told that a task is done: it was completed, and nothing was said of that since.
+pub fn is_owed(story: &[Event]) -> bool {
+    let last = story.iter().rev().find(|event| {
+        let is_close = event.note.as_deref() == Some(Order::Close.as_str());
+        let is_told = [EventKind::SOURCE_TOLD, EventKind::SOURCE_FAILED].contains(&event.kind);
+        event.kind == EventKind::TASK_COMPLETED || is_told && is_close
+    });
+    last.is_some_and(|event| event.kind == EventKind::TASK_COMPLETED)
 }
 
 #[cfg(test)]

@@ -101,8 +101,10 @@ pub enum TaskRefusal {
 }
 
 fn newer(given: Token, current: Token) -> String {
-    match given == current {
-        true => "the task was given back or closed".to_owned(),
-        false => "another claim came later".to_owned(),
+    use std::cmp::Ordering::{Equal, Greater, Less};
+    match given.cmp(&current) {
+        Equal => "the task was given back or closed".to_owned(),
+        Less => "another claim came later".to_owned(),
+        Greater => "there was no such claim".to_owned(),
     }
 }

@@ -5,14 +5,16 @@ use std::fs;
 use serde::Serialize;
 use weald_core::id::LandingId;
 use weald_core::kept_change::KeptChange;
+use weald_core::landed::has_unlanded;
 use weald_core::landing::{Landing, LandingStatus};
 use weald_core::message::{Message, MessageType};
 use weald_core::name::{SessionName, TreeName};
-use weald_core::needs::{Need, Stuck, needs, of_kept_change};
+use weald_core::needs::{Need, Stuck, needs, of_kept_change, of_unlanded};
 use weald_core::queue::QueuePause;
 use weald_core::store::{MessageFilter, Read, StoreError, TaskClass, TaskFilter, TaskOrder};
 use weald_core::task::{Task, TaskStatus};
 use weald_core::tree::Tree;
+use weald_git::Git;
 
 use crate::agents::{AgentError, AgentQuery, AgentView};
 use crate::engine::Engine;
@@ -95,6 +97,7 @@ impl Engine {
             })
         })?;
         board.agents = agents.agents;
+        board.needs.extend(self.unlanded(place, &board.trees)?);
         board.needs.extend(self.kept_changes(place)?);
         let open = self
             .sessions()?
@@ -106,6 +109,21 @@ impl Engine {
 }
 
 impl Engine {
+    /// Completed tasks whose work is not on the target.
+    fn unlanded(&self, place: &Place, trees: &[Tree]) -> Result<Vec<Need>, StoreError> {
+        let mut needs = Vec::new();
+        for tree in trees {
+            let Some(id) = &tree.task else { continue };
+            let (task, landings) =
+                self.look(|tx| Ok::<_, StoreError>((tx.task(id)?, tx.landings_of(&tree.name)?)))?;
+            let is_done = task.is_some_and(|task| task.status == TaskStatus::Completed);
+            if is_done && has_unlanded(tree, &landings) && !is_merged(place, tree) {
+                needs.push(of_unlanded(id, tree));
+            }
+        }
+        Ok(needs)
+    }
+
     /// Changes of the user's that landings took out of a checkout, until they are out of the stash or deleted.
     fn kept_changes(&self, place: &Place) -> Result<Vec<Need>, StoreError> {
         let entries = stash_entries(place.repository()).unwrap_or_else(|error| {
@@ -131,6 +149,16 @@ impl Engine {
         }
         Ok(needs.into_iter().chain(rescued(place)).collect())
     }
+}
+
+/// Whether somebody brought a tree's commits to the target by hand.
+fn is_merged(place: &Place, tree: &Tree) -> bool {
+    let head = tree.head.as_deref().unwrap_or_default();
+    let target = format!("refs/heads/{}", tree.target);
+    let asked = Git::new(place.repository().common_dir(), "merge-base")
+        .args(["--is-ancestor", head, &target])
+        .output();
+    asked.is_ok_and(|answer| answer.status.success())
 }
 
 /// Files that were written while a landing replaced them; somebody deletes the folder when they are not wanted any more.

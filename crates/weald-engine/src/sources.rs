@@ -83,6 +83,8 @@ pub struct Source {
     lines: Vec<(Order, Line)>,
     timeout: Duration,
     updates: bool,
+    /// Whether finished work lands by itself.
+    lands: bool,
     directory: PathBuf,
     environment: Vec<(OsString, OsString)>,
 }
@@ -142,6 +144,7 @@ impl Source {
             lines: ORDERS.map(|order| (order, line(order))).to_vec(),
             timeout: config.duration("source.timeout").unsigned_abs(),
             updates: config.switch("source.update"),
+            lands: config.switch("work.land"),
             directory,
             environment,
         }

@@ -52,21 +52,24 @@ impl Trees<'_> {
         Ok(queued)
     }
 
-    /// Works the queue, or waits while somebody else does, until all of `mine` have ended; without any, until the queue is
-    /// empty.
+    /// Works the queue, or waits while somebody else does, until all of `mine` have ended and are cleaned up; without any,
+    /// until the queue is empty.
     pub fn work_queue(
         &self,
         mine: &[LandingId],
         request: &LandRequest,
     ) -> Result<Progress, LandError> {
+        let mut has_settled = false;
         loop {
             let (seq, view) = (self.engine.look(|tx| tx.last_seq())?, self.queue()?);
             let waits = |landing: &Landing| mine.is_empty() || mine.contains(&landing.id);
-            let left = mine.is_empty() && !view.unsettled.is_empty() && !view.is_worked;
-            if !left && !view.open.iter().any(waits) {
+            let is_open = view.open.iter().any(waits);
+            // Whoever landed it cleans up, and that is part of the answer. If they are gone it is done here, once.
+            let is_unsettled = !has_settled && view.unsettled.iter().any(waits);
+            if !is_open && !is_unsettled {
                 return Ok(Progress::Done);
             }
-            if view.queue.paused.is_some() {
+            if is_open && view.queue.paused.is_some() {
                 return Ok(Progress::Paused);
             }
             go_on()?;
@@ -75,7 +78,8 @@ impl Trees<'_> {
                     let worked = self.work(&lease, mine, request);
                     let released = self.release_queue(&lease);
                     match worked.and_then(|progress| released.map(|()| progress)) {
-                        Ok(Progress::Done) => {}
+                        Ok(Progress::Done) => has_settled = true,
+                        Ok(Progress::Paused) if !is_open => has_settled = true,
                         Ok(other) => return Ok(other),
                         // Somebody took over: they go on with it.
                         Err(LandError::Queue(QueueRefusal::Stale { .. })) => {}

@@ -209,6 +209,21 @@ impl Trees<'_> {
         })
     }
 
+    /// The end of a landing that did not happen, with what it means for its task.
+    pub(crate) fn end_unlanded(
+        &self,
+        lease: &Lease,
+        id: LandingId,
+        input: LandingInput,
+    ) -> Result<Landing, LandError> {
+        self.engine.change(self.actor(), Durability::Process, |tx| {
+            queue::check_token(&tx.queue()?, lease.token)?;
+            let ended = self.step_landing(tx, id, input)?;
+            self.unland_task(tx, &ended)?;
+            Ok(ended)
+        })
+    }
+
     /// The same inside a transaction whose lease was checked.
     pub(crate) fn step_landing(
         &self,

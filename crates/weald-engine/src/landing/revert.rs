@@ -3,7 +3,7 @@
 use weald_core::id::LandingId;
 use weald_core::landing::{self, Cleanup, Landing, LandingInput, LandingStatus, Strategy};
 use weald_core::session::ProcessIdentity;
-use weald_core::store::{Counter, Durability, Read};
+use weald_core::store::{Counter, Durability, Read, Write};
 use weald_core::task::TaskStatus;
 use weald_core::task_rules::TaskInput;
 use weald_git::{MergeRequest, Merged, NewCommit, commit_tree, merge_trees};
@@ -12,6 +12,7 @@ use super::LandError;
 use super::beginning::Ahead;
 use super::candidate::{Candidate, Made, tree_of};
 use super::gate::Verdict;
+use crate::tasks::{TaskError, move_in};
 use crate::trees::Trees;
 
 impl Trees<'_> {
@@ -175,29 +176,42 @@ impl Trees<'_> {
     /// The landing that was undone says so, and its task is open again.
     pub(super) fn settle_revert(&self, landing: &Landing, of: LandingId) -> Result<(), LandError> {
         let reverted = LandingInput::Reverted { by: landing.id };
-        let settled = LandingInput::CleanedUp(Cleanup {
-            directory: "absent".to_owned(),
-            branch: "absent".to_owned(),
-            record: "kept".to_owned(),
-            task: "kept".to_owned(),
-            why: None,
-            restore: None,
-        });
         self.engine.change(self.actor(), Durability::Power, |tx| {
             self.step_landing(tx, of, reverted)?;
+            let settled = LandingInput::CleanedUp(Cleanup {
+                directory: "absent".to_owned(),
+                branch: "absent".to_owned(),
+                record: "kept".to_owned(),
+                task: self.reopen_task(tx, landing)?.to_owned(),
+                why: None,
+                restore: None,
+            });
             self.step_landing(tx, landing.id, settled)
         })?;
-        let Some(id) = &landing.task else {
-            return Ok(());
-        };
-        let task = self.engine.look(|tx| tx.task(id))?;
-        if task.is_some_and(|task| task.status == TaskStatus::Completed)
-            && let Err(error) = self.engine.move_task(self.actor(), id, TaskInput::Reopen)
-        {
-            self.engine
-                .notice(format!("task {id} stays completed: {error}"));
-        }
         Ok(())
+    }
+
+    /// Opens the task of what was undone; says what became of it.
+    fn reopen_task(
+        &self,
+        tx: &mut dyn Write,
+        landing: &Landing,
+    ) -> Result<&'static str, LandError> {
+        let task = match &landing.task {
+            Some(id) => tx.task(id)?,
+            None => None,
+        };
+        match task {
+            None => Ok("none"),
+            Some(task) if task.status == TaskStatus::Completed => {
+                match move_in(tx, self.actor(), &task, TaskInput::Reopen) {
+                    Ok(_) => Ok("reopened"),
+                    Err(TaskError::Store(error)) => Err(error.into()),
+                    Err(_) => Ok("kept"),
+                }
+            }
+            Some(_) => Ok("kept"),
+        }
     }
 
     /// The check after a landing: what is red there is taken back, if nothing came on top of it.

@@ -196,39 +196,53 @@ impl Trees<'_> {
                 })?;
                 Ok(())
             }
-            LandingStatus::Conflict => {
-                self.need_merge(landing)?;
-                self.tell_owner(landing, &conflict_text(landing))
-            }
+            LandingStatus::Conflict => self.tell_owner(landing, &conflict_text(landing)),
             LandingStatus::Red => self.tell_owner(landing, &red_text(landing)),
             _ => Ok(()),
         }
     }
 
-    fn need_merge(&self, landing: &Landing) -> Result<(), LandError> {
-        let Some(id) = &landing.task else {
+    /// What a landing that did not happen means for its task, in the step that records its end. A conflict needs a merge.
+    /// A task that was completed is not done after all: it waits, and so does everything that depends on it.
+    pub(crate) fn unland_task(
+        &self,
+        tx: &mut dyn Write,
+        landing: &Landing,
+    ) -> Result<(), LandError> {
+        let task = match &landing.task {
+            Some(id) if !landing.interim && landing.reverts.is_none() => tx.task(id)?,
+            _ => None,
+        };
+        let Some(task) = task else {
             return Ok(());
         };
-        let Some(task) = self.engine.look(|tx| tx.task(id))? else {
-            return Ok(());
+        let is_completed = task.status == TaskStatus::Completed;
+        let input = match landing.status {
+            LandingStatus::Conflict if task.status != TaskStatus::NeedsMerge => {
+                TaskInput::NeedMerge
+            }
+            LandingStatus::Red if is_completed => TaskInput::Park {
+                token: None,
+                reason: format!("the gate is red (landing {})", landing.id),
+            },
+            _ => return Ok(()),
         };
-        if landing.interim || task.status == TaskStatus::NeedsMerge {
-            return Ok(());
-        }
         let holder = task.lease.as_ref().map(|lease| lease.token);
         if holder.is_some() && holder != landing.task_token {
             // Somebody works on it, and is told: the claim is not taken away for that.
             return Ok(());
         }
-        let moved = self.engine.change(self.actor(), Durability::Process, |tx| {
-            let task = require_task(tx, id)?;
-            move_started(tx, self.actor(), task, None, TaskInput::NeedMerge)
-        });
-        if let Err(error) = moved {
-            self.engine
-                .notice(format!("task {id} stays {}: {error}", task.status));
+        let (id, status) = (task.id.clone(), task.status);
+        let opening = is_completed.then_some(TaskInput::Reopen);
+        match move_started(tx, self.actor(), task, opening, input) {
+            Err(TaskError::Store(error)) => Err(error.into()),
+            Err(error) => {
+                let notice = format!("task {id} stays {status}: {error}");
+                self.engine.notice(notice);
+                Ok(())
+            }
+            Ok(()) => Ok(()),
         }
-        Ok(())
     }
 
     /// Tells whoever owns the work, if that is somebody else.

@@ -155,7 +155,11 @@ impl Trees<'_> {
     /// What follows from a landing, now or by whoever came next. It has landed: what is in the way of the rest is told, and
     /// neither hides that nor is in the way of others.
     pub(super) fn settle(&self, landing: &Landing) -> Result<(), LandError> {
-        match self.settle_landed(landing) {
+        let settled = match landing.status {
+            LandingStatus::Landed => self.settle_landed(landing),
+            _ => self.settle_unlanded(landing),
+        };
+        match settled {
             Err(error @ (LandError::Store(_) | LandError::Queue(_))) => Err(error),
             Err(error) => {
                 self.engine

@@ -433,10 +433,7 @@ impl<'t, 'a> Turn<'t, 'a> {
     /// Records an end other than landing, and what follows from it.
     fn end(&self, landing: &Landing, input: LandingInput) -> Result<(), LandError> {
         let conflicts = matches!(input, LandingInput::Conflict { .. });
-        let ended = match self
-            .trees
-            .advance(self.lease, landing.id, Durability::Process, input)
-        {
+        let ended = match self.trees.end_unlanded(self.lease, landing.id, input) {
             // Somebody took it out of the queue.
             Err(LandError::Rule(_)) => return Ok(()),
             ended => ended?,

@@ -9,11 +9,14 @@ use std::time::{Duration, Instant};
 
 use weald_core::event::{Change, Event, EventKind};
 use weald_core::id::{Seq, TaskId};
-use weald_core::source::{Telling, Tellings, Tracker};
+use weald_core::landed::has_unlanded;
+use weald_core::source::{Telling, Tellings, Tracker, is_owed, source_of};
 use weald_core::store::{Durability, EventFilter, StoreError};
+use weald_core::task::{Task, TaskStatus};
 
 use super::{Source, SourceError, places, process};
 use crate::engine::Engine;
+use crate::trees::called;
 
 /// Events a batch.
 const BATCH: u64 = 1_000;
@@ -204,6 +207,20 @@ impl Source {
             }
             tellings.explain(&task, story);
         }
+        // The target does not have it yet. Where nothing lands by itself, the end of the task is the end of it.
+        for task in tellings.unexplained() {
+            if self.lands && has_unlanded_work(engine, &task)? {
+                tellings.hold_back(&task);
+            }
+        }
+        for id in tellings.settled() {
+            let task = engine.look(|tx| tx.task(&id))?;
+            let is_theirs = |task: &Task| source_of(task) == Some(self.tracker.as_str());
+            let done = task.filter(|task| task.status == TaskStatus::Completed && is_theirs(task));
+            if done.is_some() && is_owed(&story_of(engine, &id)?) {
+                tellings.close(&id);
+            }
+        }
         Ok((tellings.finish(), newest))
     }
 
@@ -217,6 +234,18 @@ impl Source {
         })
         .map(drop)
     }
+}
+
+/// Whether a tree holds commits for a task that did not land, as far as records say.
+fn has_unlanded_work(engine: &Engine, id: &TaskId) -> Result<bool, StoreError> {
+    engine.look(|tx| {
+        let Some(name) = tx.task(id)?.and_then(|task| task.worktree) else {
+            return Ok(false);
+        };
+        let landings = tx.landings_of(&name)?;
+        let tree = called(tx, &name)?;
+        Ok(tree.is_some_and(|tree| has_unlanded(&tree, &landings)))
+    })
 }
 
 /// The next events.

@@ -45,6 +45,10 @@ pub fn launch(
         trees.require_tree_for(id, &new)?;
     }
     let agent = trees.start_agent(task, request)?;
+    let is_new = |task: &Task| task.worktree.is_none() && new.name.is_none();
+    if before.as_ref().is_some_and(is_new) && !context.ui.is_json() {
+        context.ui.note("Creating isolated worktree...");
+    }
     let begun = trees.place_agent(&agent, new).map_err(Failure::from);
     let begun = begun.and_then(|(agent, created)| {
         placed(&agent, &created);

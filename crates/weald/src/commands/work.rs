@@ -258,9 +258,6 @@ pub fn tell_placed(context: &Context<'_>, agent: &Agent, created: &Created) {
     for note in &created.notes {
         ui.warn(note);
     }
-    if created.outcome == Made::Created && !ui.is_json() {
-        ui.note("Creating isolated worktree...");
-    }
     ui.note(&format!("✓ {how}: {}", tree.path.display()));
     ui.note(&format!("  Branch: {}", tree.branch));
     ui.note(&format!(

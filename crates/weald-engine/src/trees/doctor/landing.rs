@@ -30,8 +30,8 @@ impl Round<'_, '_> {
         }
         for landing in &view.unsettled {
             let what = format!(
-                "landing {} of tree {} is on {}, and nobody came to what follows from that",
-                landing.id, landing.tree, landing.target
+                "{} has landing {} of tree {}, and nobody cleaned up after it",
+                landing.target, landing.id, landing.tree
             );
             let would = "complete its task, and let its tree go as configured";
             self.found(Code::LandingUnsettled, Severity::Warn, what, would, || {
