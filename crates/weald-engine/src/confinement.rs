@@ -9,6 +9,8 @@ use weald_core::id::TreeId;
 use weald_core::secrets;
 use weald_sandbox::{Level, Limits, Network, Policy};
 
+use crate::standing::repositories;
+
 /// Who wants to run something, and where.
 pub struct SandboxRequest {
     /// The user's home.
@@ -44,6 +46,11 @@ pub fn sandbox_policy(config: &Config, request: SandboxRequest) -> Policy {
         stores.map(move |path| home.join(path))
     });
     hidden.extend(stores);
+    let mut mask = request.masked;
+    mask.extend(control_planes(request.state.as_deref()));
+    mask.retain(|folder| !write.iter().any(|path| path.starts_with(folder)));
+    mask.sort();
+    mask.dedup();
     let size = |key: &str| parse_size(config.text(key)).ok();
     let count = |key: &str| {
         u64::try_from(config.number(key))
@@ -57,7 +64,7 @@ pub fn sandbox_policy(config: &Config, request: SandboxRequest) -> Policy {
         },
         read_only: false,
         show: Vec::new(),
-        mask: request.masked,
+        mask,
         hidden,
         reveal: Vec::new(),
         sockets: paths("sandbox.sockets"),
@@ -80,10 +87,19 @@ pub fn sandbox_policy(config: &Config, request: SandboxRequest) -> Policy {
     }
 }
 
-/// What no run sees of weald's own: the state of all repositories of the user, and the layers of other runs' homes.
+/// What no run sees of weald's own: the user's state folder, and the layers of other runs' homes.
 pub(crate) fn never_seen(home: Option<&Path>, state: Option<&Path>) -> Vec<PathBuf> {
     let state = state.map(Path::to_owned);
     state.into_iter().chain(home.map(layers)).collect()
+}
+
+/// What weald keeps in the repositories of this user. The vaults, which worktrees borrow from, are beside these folders.
+pub(crate) fn control_planes(state: Option<&Path>) -> Vec<PathBuf> {
+    let repositories = state.map(repositories).unwrap_or_default();
+    let planes = repositories
+        .iter()
+        .flat_map(|common| CONTROL_PLANE.map(|folder| common.join("weald").join(folder)));
+    planes.filter(|folder| folder.is_dir()).collect()
 }
 
 /// Variables of the caller's that a run gets: all but those that look like a secret.
@@ -119,6 +135,9 @@ pub fn hidden_names(
         .map(str::to_owned)
         .collect()
 }
+
+/// Folders of weald's in a repository that runs must not see.
+pub(crate) const CONTROL_PLANE: [&str; 4] = ["private", "runs", "homes", "pool"];
 
 /// Where the layers of homes lie.
 fn layers(home: &Path) -> PathBuf {

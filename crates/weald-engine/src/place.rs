@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use weald_core::store::StoreError;
 use weald_git::{DiscoverError, Repository};
 
+use crate::confinement::CONTROL_PLANE;
 use crate::files::open_own;
 use crate::journal::JOURNAL_FILE;
 use crate::marker::{self, Found};
@@ -155,8 +156,9 @@ impl Place {
 
     /// What of weald's own no sandbox shows, but for what belongs to its run.
     pub fn hidden(&self) -> Vec<PathBuf> {
-        let pool = self.private.with_file_name("pool");
-        vec![self.private.clone(), self.runs(), self.homes(), pool]
+        CONTROL_PLANE
+            .map(|name| self.private.with_file_name(name))
+            .into()
     }
 
     /// The tree that the search began in.

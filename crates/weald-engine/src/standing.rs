@@ -262,6 +262,17 @@ fn registered(state: &Path, id: &str) -> io::Result<Option<PathBuf>> {
     }
 }
 
+/// The common directories of all repositories of this user that weald was used in.
+pub(crate) fn repositories(state: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(register(state))
+        .into_iter()
+        .flatten()
+        .flatten();
+    let ids = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let found = ids.filter_map(|id| registered(state, &id).ok().flatten());
+    found.filter(|path| path.is_dir()).collect()
+}
+
 fn write_registered(state: &Path, entry: &Entry) -> io::Result<()> {
     let mut text = entry.path.as_os_str().as_bytes().to_vec();
     text.push(b'\n');

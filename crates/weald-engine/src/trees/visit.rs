@@ -234,8 +234,8 @@ impl Trees<'_> {
         policy.read_only = access == Access::Read;
         policy.network = Network::Off;
         policy.home = self.host.home.clone();
-        policy.mask = self.control_plane(&site.path);
-        policy.hidden = self.hidden();
+        let unseen = self.unseen(&site.path);
+        (policy.mask, policy.hidden) = (unseen.mask, unseen.hidden);
         policy.show = self.shown(&site.path);
         policy.limits.memory = Some(16 << 30);
         policy
@@ -259,15 +259,15 @@ impl Trees<'_> {
     }
 
     /// What no visit sees: whatever a run does not.
-    fn hidden(&self) -> Vec<PathBuf> {
+    fn unseen(&self, directory: &Path) -> Policy {
         let request = SandboxRequest {
             home: self.host.home.clone(),
-            write: Vec::new(),
-            masked: Vec::new(),
+            write: vec![directory.to_owned()],
+            masked: self.control_plane(directory),
             state: self.host.state.clone(),
             home_layer: None,
         };
-        sandbox_policy(self.config, request).hidden
+        sandbox_policy(self.config, request)
     }
 
     /// What a run has to see as it is: though it may lie below a directory that is private inside, or in the home, which is
