@@ -1,6 +1,6 @@
 //! Changes of the user's that a landing took out of the checkout of its target and could not put back.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -37,7 +37,7 @@ impl KeptChange {
     pub fn stash(checkout: PathBuf, name: &str, commit: &str, why: &str) -> Self {
         Self {
             kind: KeptKind::Stash,
-            command: format!("git -C {} stash pop {name}", checkout.display()),
+            command: format!("git -C {} stash pop {name}", quoted(&checkout)),
             checkout,
             name: name.to_owned(),
             commit: Some(commit.to_owned()),
@@ -49,7 +49,11 @@ impl KeptChange {
     pub fn rescued(checkout: PathBuf, file: &str, to: &str) -> Self {
         Self {
             kind: KeptKind::Rescued,
-            command: format!("diff {} {to}", checkout.join(file).display()),
+            command: format!(
+                "diff {} {}",
+                quoted(&checkout.join(file)),
+                quoted(Path::new(to))
+            ),
             checkout,
             name: to.to_owned(),
             commit: None,
@@ -78,5 +82,29 @@ impl KeptChange {
             KeptKind::Stash => format!("your changes in {checkout} are in {name} ({why})"),
             KeptKind::Rescued => format!("{why}; what was there before is kept in {name}"),
         }
+    }
+}
+
+/// A path as a shell reads it.
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@:".contains(c);
+    match text.chars().all(is_plain) {
+        true => text,
+        false => format!("'{}'", text.replace('\'', "'\\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_is_one_that_a_shell_understands() {
+        let kept = KeptChange::stash("/my repo/it's".into(), "stash@{0}", "abc", "n");
+        let expected = "git -C '/my repo/it'\\''s' stash pop stash@{0}";
+        assert_eq!(kept.command, expected);
+        let plain = KeptChange::stash("/repo".into(), "stash@{1}", "abc", "n");
+        assert_eq!(plain.command, "git -C /repo stash pop stash@{1}");
     }
 }

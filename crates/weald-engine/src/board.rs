@@ -111,17 +111,24 @@ impl Engine {
 impl Engine {
     /// Completed tasks whose work is not on the target.
     fn unlanded(&self, place: &Place, trees: &[Tree]) -> Result<Vec<Need>, StoreError> {
-        let mut needs = Vec::new();
-        for tree in trees {
-            let Some(id) = &tree.task else { continue };
-            let (task, landings) =
-                self.look(|tx| Ok::<_, StoreError>((tx.task(id)?, tx.landings_of(&tree.name)?)))?;
-            let is_done = task.is_some_and(|task| task.status == TaskStatus::Completed);
-            if is_done && has_unlanded(tree, &landings) && !is_merged(place, tree) {
-                needs.push(of_unlanded(id, tree));
+        // Most trees hold nothing that was imported, and cost nothing here.
+        let has_work = |tree: &&Tree| tree.task.is_some() && tree.head.is_some();
+        let found = self.look(|tx| {
+            let mut found = Vec::new();
+            for tree in trees.iter().filter(has_work) {
+                let Some(id) = &tree.task else { continue };
+                let task = tx.task(id)?;
+                let is_done = task.is_some_and(|task| task.status == TaskStatus::Completed);
+                if is_done && has_unlanded(tree, &tx.landings_of(&tree.name)?) {
+                    found.push((id, tree));
+                }
             }
-        }
-        Ok(needs)
+            Ok::<_, StoreError>(found)
+        })?;
+        let missing = found
+            .into_iter()
+            .filter(|(_, tree)| !is_merged(place, tree));
+        Ok(missing.map(|(id, tree)| of_unlanded(id, tree)).collect())
     }
 
     /// Changes of the user's that landings took out of a checkout, until they are out of the stash or deleted.

@@ -14,11 +14,14 @@ use weald_git::Git;
 use crate::landing::LandError;
 use crate::trees::{Dirty, RemoveRequest, TreeError, Trees};
 
+/// Number, size and time of a file.
+type Stamp = (u64, u64, i64, i64);
+
 /// The main checkout at a moment: its commit, and every path that is not as committed, with its file's stamp.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckoutState {
     head: Vec<u8>,
-    changed: Vec<(Vec<u8>, Option<(u64, u64, i64, i64)>)>,
+    changed: Vec<(Vec<u8>, Option<Stamp>)>,
 }
 
 impl Trees<'_> {
@@ -53,6 +56,7 @@ impl Trees<'_> {
             return Ok(false);
         }
         let tip = self.landing_tip(&landing.target)?;
+        self.vault().require(&self.main_refs()?, &[&tip])?;
         Ok(self.contains(&tip, &landing.head)?)
     }
 

@@ -357,6 +357,10 @@ impl<'t, 'a> Turn<'t, 'a> {
                 }
             }
         };
+        if !matches!(verdict, None | Some(Ok(Verdict::Green(_)))) {
+            // What a signal cut short says nothing about the work.
+            go_on()?;
+        }
         let receipt = match verdict {
             None => None,
             Some(Ok(Verdict::Green(receipt))) => Some(Box::new(receipt)),
