@@ -175,7 +175,7 @@ git init -q -b main app; cd app; git config user.name T; git config user.email t
 echo text > file; git add .; git commit -qm one
 "$WEALD" new a; "$WEALD" new b
 mount --bind "$ROOT/app" "$ROOT/other" || exit 77
-cd "$ROOT/other"; "$WEALD" task add there; "$WEALD" rm a
+cd "$ROOT/other"; "$WEALD" task add there; "$WEALD" keep a; "$WEALD" list | grep -q "^a "
 cd "$ROOT/app"; "$WEALD" task add here; "$WEALD" rm b
 "$WEALD" task list | grep -q there
 "#;
