@@ -13,4 +13,4 @@ pub use cone::{ConeError, cone};
 pub use edit::{Bound, Readings, bound, name_in_git, normal};
 pub use input::{HookInput, HookInputError};
 pub use settings::{BaseRef, WorktreeSettings};
-pub use words::{Situation, briefing, messages_in_words, questions, refusal};
+pub use words::{Finish, Situation, briefing, messages_in_words, questions, refusal};

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use weald_core::Timestamp;
+use weald_core::event::{Change, EventKind};
 use weald_core::id::TaskId;
 use weald_core::name::{NameError, SessionName, TreeName};
 use weald_core::session::{
@@ -124,6 +125,34 @@ impl Engine {
             let (session, change) = session::register(before, name.clone(), process, tx.now())?;
             tx.record(Some(name), change)?;
             self.view(tx, session).map_err(SessionError::from)
+        })
+    }
+
+    /// Registers a session for an agent that a person runs in a tree, under a name that nobody had before: nobody's
+    /// messages and notes wait under it.
+    pub fn register_guest(
+        &self,
+        agent: &str,
+        tree: &TreeName,
+        pid: u32,
+    ) -> Result<SessionName, SessionError> {
+        let process = self.processes.identify(pid);
+        let process = process.ok_or(SessionError::NoProcess { pid })?;
+        let place: String = tree.as_str().replace('/', "-").chars().take(32).collect();
+        self.change(None, Durability::Process, |tx| {
+            let mut number = 1_u64;
+            let name = loop {
+                let name: SessionName = format!("{agent}-{place}-{number}").parse()?;
+                if tx.session(&name)?.is_none() {
+                    break name;
+                }
+                number += 1;
+            };
+            let (mut session, _) = session::register(None, name, Some(process), tx.now())?;
+            session.tree = Some(tree.clone());
+            let change = Change::session(EventKind::SESSION_STARTED, session.clone());
+            tx.record(Some(&session.name), change)?;
+            Ok(session.name)
         })
     }
 

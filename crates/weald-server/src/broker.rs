@@ -15,7 +15,7 @@ mod line;
 mod protocol;
 mod server;
 
-pub use authority::{Authority, NotAllowed};
+pub use authority::{Authority, Mandate, NotAllowed};
 pub use client::{Client, ClientError};
 pub use desk::{Desk, DeskError, Face};
 pub(crate) use limits::CONNECTIONS;

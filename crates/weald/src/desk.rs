@@ -3,15 +3,18 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use weald_core::agent::{FinalReport, Verification};
 use weald_core::agent_rules::AgentRefusal;
 use weald_core::id::LandingId;
 use weald_core::name::SessionName;
 use weald_core::tree::Tree;
-use weald_engine::{AgentError, LandRequest, OwnProgram, RunRequest, Trees};
-use weald_server::broker::{Authority, Broker, Desk, DeskError, Face, Fault, LandWish, Reply};
+use weald_engine::agents::drivers::has_driver;
+use weald_engine::{AgentError, Engine, LandRequest, OwnProgram, RunRequest, Trees};
+use weald_server::broker::{
+    Authority, Broker, Desk, DeskError, Face, Fault, LandWish, Mandate, NotAllowed, Reply,
+};
 
 use crate::commands::land::{self, Beside, Mode};
 use crate::context::{Context, Ground};
@@ -55,48 +58,79 @@ impl Window {
         let face = Host {
             ui: Ui::new(Format::Json, clap::ColorChoice::Never),
             context,
-            waited_for: Mutex::default(),
+            asked: Mutex::default(),
         };
         let source = ground.place.source();
         let desk = Desk::new(&ground.engine, trees, source, authority, &face);
         self.broker.serve_while(&desk, || {
             let done = work();
-            // Nobody waits any more for what it asked to land; what is not being moved yet does not land now.
-            let asked = face.waited_for.lock().map(|asked| asked.clone());
-            let _ = trees.withdraw(&asked.unwrap_or_default());
+            // The mandate ends with the run: what it asked for and is not being moved yet does not land.
+            let asked = face.end_mandate();
+            let _ = trees.withdraw(&asked);
             done
         })
     }
 }
 
-/// For whom a plain run in a tree speaks: the caller's session, and the claim that it has on the tree's task.
-pub fn authority_of(
-    context: &Context<'_>,
-    ground: &Ground,
-    tree: &Tree,
-) -> Result<Authority, Failure> {
-    let session: SessionName = context.quiet_session(&ground.engine)?;
-    let task = tree.task.clone();
-    let lease = match &task {
-        Some(id) => ground.engine.task(id)?.task.lease,
-        None => None,
-    };
-    let own = lease.filter(|lease| lease.session == session);
-    Ok(Authority {
-        session,
-        task,
-        token: own.map(|lease| lease.token),
-        tree: tree.name.clone(),
-        agent: None,
-    })
+/// For whom a plain run in a tree speaks: for nobody, never for its caller. An agent that weald knows gets a session of
+/// its own, which ends with the run.
+pub struct Guest(Option<SessionName>);
+
+impl Guest {
+    /// Registers the session of an agent that weald has a driver for.
+    pub fn arrive(engine: &Engine, program: &str, tree: &Tree) -> Result<Self, Failure> {
+        let agent = Path::new(program)
+            .file_name()
+            .and_then(|name| name.to_str());
+        let Some(agent) = agent.filter(|agent| has_driver(agent)) else {
+            return Ok(Self(None));
+        };
+        let name = engine.register_guest(agent, &tree.name, std::process::id())?;
+        Ok(Self(Some(name)))
+    }
+
+    /// Says inside who it is, if it is anybody.
+    pub fn grant(&self, request: &mut RunRequest) {
+        let name = self.0.as_ref().map(|name| name.as_str().into());
+        let variable = name.map(|name| ("WEALD_SESSION".into(), name));
+        request.environment.extend(variable);
+    }
+
+    /// What it may ask: nothing in its caller's name, and no landing.
+    pub fn authority(&self, tree: &Tree) -> Authority {
+        Authority {
+            session: self.0.clone(),
+            task: tree.task.clone(),
+            token: None,
+            tree: tree.name.clone(),
+            agent: None,
+            mandate: Mandate::Run,
+        }
+    }
+
+    /// Ends its session.
+    pub fn leave(self, engine: &Engine) {
+        if let Some(name) = self.0 {
+            // A session whose process is gone counts as dead all the same.
+            let _ = engine.end(&name);
+        }
+    }
+}
+
+/// What a run asked to land.
+#[derive(Default)]
+struct Asked {
+    /// Whether the run is over: nothing more is queued.
+    ended: bool,
+    landings: Vec<LandingId>,
 }
 
 struct Host<'a> {
     /// Says nothing on the terminal: the run has it.
     ui: Ui,
     context: &'a Context<'a>,
-    /// The landings that the run waits for.
-    waited_for: Mutex<Vec<LandingId>>,
+    /// Held while a landing is queued, so that the end of the run comes before or after that, and never between.
+    asked: Mutex<Asked>,
 }
 
 impl Face for Host<'_> {
@@ -111,9 +145,21 @@ impl Face for Host<'_> {
 }
 
 impl Host<'_> {
+    fn asked(&self) -> MutexGuard<'_, Asked> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From here on nothing is queued; the answer is what was.
+    fn end_mandate(&self) -> Vec<LandingId> {
+        let mut asked = self.asked();
+        asked.ended = true;
+        asked.landings.clone()
+    }
+
     /// As the agent's own call would be: nothing that its owner loosened for this run counts.
     fn landed(&self, authority: &Authority, wish: &LandWish) -> Result<Reply, Failure> {
-        let context = self.context.for_agent(&self.ui, &authority.session);
+        let session = authority.session.as_ref().ok_or(NotAllowed::Nobody)?;
+        let context = self.context.for_agent(&self.ui, session);
         let ground = context.landing_ground()?;
         let configured = ground.config().text("landing.strategy");
         if wish
@@ -139,18 +185,12 @@ impl Host<'_> {
         let landings = match wish.dry_run {
             true => ground.trees(&context)?.dry_run(&request)?,
             false => {
-                let queued = ground.trees(&context)?.queue_landings(&request)?;
-                let ids: Vec<_> = queued.iter().map(|landing| landing.id).collect();
+                let ids = self.queue(authority, &ground.trees(&context)?, &request)?;
                 let mode = if wish.no_wait {
                     Mode::Queue
                 } else {
                     Mode::Work
                 };
-                if mode == Mode::Work
-                    && let Ok(mut asked) = self.waited_for.lock()
-                {
-                    asked.extend(&ids);
-                }
                 let worked = land::work(&context, ground, &ids, &request, mode)?;
                 self.context.tell(&worked.ground.engine);
                 worked.landings
@@ -164,6 +204,23 @@ impl Host<'_> {
             self.report(authority, words)?;
         }
         Ok(reply)
+    }
+
+    /// Queues what was asked for, unless the run is over by now.
+    fn queue(
+        &self,
+        authority: &Authority,
+        trees: &Trees<'_>,
+        request: &LandRequest,
+    ) -> Result<Vec<LandingId>, Failure> {
+        let mut asked = self.asked();
+        if asked.ended {
+            return Err(authority.no_mandate().into());
+        }
+        let queued = trees.queue_landings(request)?;
+        let ids: Vec<_> = queued.iter().map(|landing| landing.id).collect();
+        asked.landings.extend(&ids);
+        Ok(ids)
     }
 
     /// What an agent says of work that landed is its report. One that has reported already has said it.

@@ -22,8 +22,22 @@ pub struct Situation {
     pub lost: Option<(String, String)>,
     /// Its task, with status, subject and description.
     pub task: Option<(TaskId, String, String, String)>,
-    /// Whether its work lands by itself when it ends.
-    pub lands_at_end: bool,
+    /// How its work ends.
+    pub finish: Finish,
+}
+
+/// How work ends.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Finish {
+    /// The conversation lands it.
+    #[default]
+    Lands,
+    /// It lands by itself at the end.
+    LandsAtEnd,
+    /// It is reported, and kept.
+    Reports,
+    /// It is kept until a person lands it.
+    Stays,
 }
 
 /// What a conversation is told when it begins.
@@ -62,9 +76,16 @@ pub fn briefing(at: &Situation) -> String {
 
 /// How the work ends: one way, wherever it is told.
 fn finish(at: &Situation, tree: &TreeName) -> String {
-    if at.lands_at_end {
-        return "To finish: commit here, then `weald task done --report \"what was done\"`; it lands when you end.\n"
-            .to_owned();
+    let done = "To finish: commit here, then `weald task done --report \"what was done\"`";
+    match at.finish {
+        Finish::Lands => {}
+        Finish::LandsAtEnd => return format!("{done}; it lands when you end.\n"),
+        Finish::Reports => return format!("{done}; your work is kept in this tree.\n"),
+        Finish::Stays => {
+            return format!(
+                "To finish: commit here. Your work is kept in this tree until a person lands it (`weald land {tree}`, on the host).\n"
+            );
+        }
     }
     let (place, name) = match at.is_in_tree {
         true => ("here", String::new()),
@@ -152,7 +173,7 @@ mod tests {
             is_in_tree: true,
             lost: None,
             task: Some(task),
-            lands_at_end: false,
+            finish: Finish::Lands,
         };
         let told = briefing(&bound);
         for part in [
@@ -174,7 +195,7 @@ mod tests {
         assert!(elsewhere.contains("weald path fix"), "{elsewhere}");
         assert!(elsewhere.contains("weald land fix --report"), "{elsewhere}");
         let watched = briefing(&Situation {
-            lands_at_end: true,
+            finish: Finish::LandsAtEnd,
             ..bound.clone()
         });
         assert!(watched.contains("weald task done --report"), "{watched}");

@@ -1,5 +1,8 @@
-//! What a run may ask, and for whom it speaks. Decided from the host's own records alone; nothing in a request counts but
-//! as something to be compared.
+//! What a run may ask, and for whom it speaks. Decided from the host's own records and from the person's command alone;
+//! nothing in a request counts but as something to be compared.
+//!
+//! A command under `weald run` speaks for nobody: it reads the board and its own worktree. Landing needs a mandate, which
+//! only a command that lands by itself gives. Both are checked here, for the command line, MCP and hooks alike.
 
 use weald_core::agent::AgentId;
 use weald_core::id::{TaskId, Token};
@@ -11,8 +14,8 @@ use super::protocol::{Ask, LandWish, Request};
 /// For whom a run speaks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Authority {
-    /// Its session.
-    pub session: SessionName,
+    /// Its session. A run without one is nobody's: it reads, and changes nothing.
+    pub session: Option<SessionName>,
     /// Its task, if its tree has one.
     pub task: Option<TaskId>,
     /// The token of the claim that its session has on that task.
@@ -21,16 +24,45 @@ pub struct Authority {
     pub tree: TreeName,
     /// The agent it is the run of.
     pub agent: Option<AgentId>,
+    /// Whether it may ask to land.
+    pub mandate: Mandate,
+}
+
+/// Whether the command that began a run lets the run land, and why not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mandate {
+    /// The person's command lands at its end, so its agent may ask for that earlier.
+    Land,
+    /// `weald run` lands nothing.
+    Run,
+    /// `--no-land`, or `work.land = false`.
+    Keep,
+    /// A phase: the work lands after the last PASS.
+    Phase,
+    /// An entry of a race: the work lands when it is picked.
+    Race,
+}
+
+impl Mandate {
+    fn reason(self) -> &'static str {
+        match self {
+            Self::Land => "it has ended",
+            Self::Run => "`weald run` lands nothing",
+            Self::Keep => "it was started with --no-land or work.land = false",
+            Self::Phase => "it is a phase, and the work lands after the last PASS",
+            Self::Race => "it is an entry of a race that nobody picked yet",
+        }
+    }
 }
 
 /// Why a request is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotAllowed {
     /// It speaks for somebody else.
-    #[error("this run speaks for {own}, not for {given}")]
+    #[error("this run speaks for {}, not for {given}", .own.as_ref().map_or("nobody", SessionName::as_str))]
     OtherSession {
         /// For whom it speaks.
-        own: SessionName,
+        own: Option<SessionName>,
         /// What it said.
         given: SessionName,
     },
@@ -62,6 +94,41 @@ pub enum NotAllowed {
     /// Nobody is ended from inside a tree.
     #[error("a run in a tree can't ask others to stop")]
     Shutdown,
+    /// It speaks for nobody.
+    #[error(
+        "a command under `weald run` has no session: it can read the board and its own worktree, and change nothing"
+    )]
+    Nobody,
+    /// It may not land.
+    #[error("this run has no mandate to land: {}; its work is kept in worktree {tree}", .mandate.reason())]
+    NoMandate {
+        /// Why not.
+        mandate: Mandate,
+        /// Where the work is.
+        tree: TreeName,
+        /// Its task.
+        task: Option<TaskId>,
+    },
+}
+
+impl NotAllowed {
+    /// What the person types on the host instead, where one command does it.
+    pub fn hint(&self) -> Option<String> {
+        let Self::NoMandate {
+            mandate,
+            tree,
+            task,
+        } = self
+        else {
+            return None;
+        };
+        let command = match (mandate, task) {
+            (Mandate::Phase, Some(task)) => format!("weald phase {task}"),
+            (Mandate::Race, Some(task)) => format!("weald race pick {task} {tree}"),
+            _ => format!("weald land {tree}"),
+        };
+        Some(format!("on the host, the person types: {command}"))
+    }
 }
 
 impl Authority {
@@ -70,7 +137,7 @@ impl Authority {
         if let Some(given) = request
             .session
             .as_ref()
-            .filter(|given| **given != self.session)
+            .filter(|given| Some(*given) != self.session.as_ref())
         {
             return Err(NotAllowed::OtherSession {
                 own: self.session.clone(),
@@ -79,6 +146,9 @@ impl Authority {
         }
         if let Some(given) = request.token.filter(|given| Some(*given) != self.token) {
             return Err(NotAllowed::OtherToken { given });
+        }
+        if self.session.is_none() && !reads(&request.ask) {
+            return Err(NotAllowed::Nobody);
         }
         match &request.ask {
             Ask::TaskClaim { id }
@@ -90,7 +160,15 @@ impl Authority {
             | Ask::Diff { tree, .. }
             | Ask::SnapshotCreate { tree, .. }
             | Ask::SnapshotList { tree }
-            | Ask::Land(LandWish { tree, .. }) => self.permits_tree(tree.as_deref()),
+            | Ask::Land(LandWish {
+                tree,
+                dry_run: true,
+                ..
+            }) => self.permits_tree(tree.as_deref()),
+            Ask::Land(LandWish { tree, .. }) => {
+                self.permits_tree(tree.as_deref())?;
+                self.permits_landing()
+            }
             Ask::MsgSend {
                 kind: MessageType::Shutdown,
                 ..
@@ -108,6 +186,22 @@ impl Authority {
             | Ask::SessionNote { .. }
             | Ask::Beside { .. }
             | Ask::Events { .. } => Ok(()),
+        }
+    }
+
+    fn permits_landing(&self) -> Result<(), NotAllowed> {
+        match self.mandate {
+            Mandate::Land => Ok(()),
+            _ => Err(self.no_mandate()),
+        }
+    }
+
+    /// That it may not land, or not any more.
+    pub fn no_mandate(&self) -> NotAllowed {
+        NotAllowed::NoMandate {
+            mandate: self.mandate,
+            tree: self.tree.clone(),
+            task: self.task.clone(),
         }
     }
 
@@ -139,6 +233,35 @@ impl Authority {
                 given: given.to_owned(),
             }),
         }
+    }
+}
+
+/// Whether something only looks: at the board, or at the own worktree.
+fn reads(ask: &Ask) -> bool {
+    match ask {
+        Ask::Overview {}
+        | Ask::TaskList { .. }
+        | Ask::TaskReady { .. }
+        | Ask::TaskShow { .. }
+        | Ask::SessionList { .. }
+        | Ask::Events { .. }
+        | Ask::Status { .. }
+        | Ask::Path { .. }
+        | Ask::Beside { .. }
+        | Ask::Diff { .. }
+        | Ask::SnapshotList { .. } => true,
+        // That it has no mandate says more than that it is nobody's.
+        Ask::Land(wish) => !wish.dry_run,
+        Ask::TaskClaim { .. }
+        | Ask::TaskRenew { .. }
+        | Ask::TaskDone { .. }
+        | Ask::TaskFail { .. }
+        | Ask::MsgSend { .. }
+        | Ask::MsgReply { .. }
+        | Ask::MsgAnswer { .. }
+        | Ask::MsgInbox { .. }
+        | Ask::SessionNote { .. }
+        | Ask::SnapshotCreate { .. } => false,
     }
 }
 

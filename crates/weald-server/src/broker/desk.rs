@@ -13,10 +13,11 @@ use std::time::Duration;
 use weald_core::SignedDuration;
 use weald_core::agent::FinalReport;
 use weald_core::cloud_event::CloudEvent;
+use weald_core::event::Event;
 use weald_core::id::{MessageId, TaskId};
 use weald_core::message::{Draft, Message, ReplyDraft};
+use weald_core::name::SessionName;
 use weald_core::store::{EventFilter, StoreError, TaskClass, TaskFilter, TaskOrder};
-use weald_core::task_rules::TaskInput;
 use weald_engine::{
     Against, AgentError, DiffStyle, Engine, InboxQuery, MessageError, ReplyOutcome, ScopeError,
     SessionError, TaskError, TreeError, Trees,
@@ -24,7 +25,7 @@ use weald_engine::{
 
 pub(super) use cost::Cost;
 
-use super::authority::{Authority, NotAllowed};
+use super::authority::{Authority, Mandate, NotAllowed};
 use super::limits;
 use super::protocol::{Ask, Diffed, Fault, LandWish, Reply, Report, Request};
 
@@ -195,7 +196,7 @@ impl<'a> Desk<'a> {
                 task,
             } => {
                 let message = self.engine.send(Draft {
-                    from: self.authority.session.clone(),
+                    from: self.own_session()?.clone(),
                     to,
                     kind,
                     priority,
@@ -218,7 +219,7 @@ impl<'a> Desk<'a> {
             } => self.reply(
                 id,
                 ReplyDraft {
-                    from: self.authority.session.clone(),
+                    from: self.own_session()?.clone(),
                     text,
                     kind,
                     verdict,
@@ -270,11 +271,15 @@ impl<'a> Desk<'a> {
 
     fn overview(&self) -> Result<Reply, DeskError> {
         let own = &self.authority;
-        let unread = self.engine.inbox(&own.session, InboxQuery::default())?;
+        let unread = match &own.session {
+            Some(session) => self.engine.inbox(session, InboxQuery::default())?.len(),
+            None => 0,
+        };
         let mut reply = Reply::new()
             .with("session", &own.session)
             .with("tree", &own.tree)
-            .with("unread", &unread.len())
+            .with("unread", &unread)
+            .with("lands", &(own.mandate == Mandate::Land))
             .with("mcp_aliases", self.trees.setting("mcp.aliases"));
         if let Some(agent) = own.agent {
             reply = reply.with("lead", &self.engine.agent(agent)?.spawned_by);
@@ -299,6 +304,10 @@ impl<'a> Desk<'a> {
         self.authority.task.clone().ok_or(NotAllowed::NoTask)
     }
 
+    fn own_session(&self) -> Result<&SessionName, NotAllowed> {
+        self.authority.session.as_ref().ok_or(NotAllowed::Nobody)
+    }
+
     /// The claim that the run works under, as often as it asks.
     fn own_claim(&self) -> Result<Reply, DeskError> {
         let detail = self.engine.task(&self.own_task()?)?;
@@ -317,13 +326,13 @@ impl<'a> Desk<'a> {
         let id = self.own_task()?;
         let finished =
             self.engine
-                .renew(Some(&own.session), &id, own.token, None::<SignedDuration>)?;
+                .renew(own.session.as_ref(), &id, own.token, None::<SignedDuration>)?;
         Ok(Reply::new()
             .with("task", &finished.task)
             .with("unblocked", &finished.unblocked))
     }
 
-    /// An agent reports, and its supervisor does the rest. Any other run finishes its task itself.
+    /// An agent reports, and its supervisor does the rest.
     fn finish(&self, success: bool, report: Report) -> Result<Reply, DeskError> {
         let own = &self.authority;
         let id = self.own_task()?;
@@ -332,41 +341,26 @@ impl<'a> Desk<'a> {
         if words.len() + report.verified_by.len() + files > limits::TEXT {
             return Err(DeskError::TooLong);
         }
-        let token = own.token;
-        if let (Some(agent), Some(token)) = (own.agent, token) {
-            let report = FinalReport {
-                success,
-                report: words,
-                files_changed: report.files_changed,
-                verification: report.verification,
-                verified_by: report.verified_by,
-                inferred: false,
-                at: self.engine.now()?,
-            };
-            self.engine.report_agent(agent, token, report)?;
-            let mut reply = Reply::new()
-                .with("task", &self.engine.task(&id)?.task)
-                .with("unblocked", &[(); 0]);
-            reply
-                .notes
-                .push("reported; the rest follows when you end".to_owned());
-            return Ok(reply);
-        }
-        let text = report.as_text();
-        let input = match success {
-            true => TaskInput::Complete {
-                token,
-                report: text,
-            },
-            false => TaskInput::Fail {
-                token,
-                report: text,
-            },
+        let (Some(agent), Some(token)) = (own.agent, own.token) else {
+            return Err(NotAllowed::NoTask.into());
         };
-        let finished = self.engine.move_task(Some(&own.session), &id, input)?;
-        Ok(Reply::new()
-            .with("task", &finished.task)
-            .with("unblocked", &finished.unblocked))
+        let report = FinalReport {
+            success,
+            report: words,
+            files_changed: report.files_changed,
+            verification: report.verification,
+            verified_by: report.verified_by,
+            inferred: false,
+            at: self.engine.now()?,
+        };
+        self.engine.report_agent(agent, token, report)?;
+        let mut reply = Reply::new()
+            .with("task", &self.engine.task(&id)?.task)
+            .with("unblocked", &[(); 0]);
+        reply
+            .notes
+            .push("reported; the rest follows when you end".to_owned());
+        Ok(reply)
     }
 
     fn reply(&self, id: MessageId, draft: ReplyDraft) -> Result<Reply, DeskError> {
@@ -383,14 +377,14 @@ impl<'a> Desk<'a> {
     fn answer_to(&self, id: MessageId) -> Result<Reply, DeskError> {
         let not_found = || MessageError::NotFound { id };
         let reply = self.engine.await_reply(id, Duration::ZERO)?;
-        match reply.to == self.authority.session {
+        match reply.to == *self.own_session()? {
             true => Ok(Reply::new().with("messages", &[reply])),
             false => Err(not_found().into()),
         }
     }
 
     fn inbox(&self, consume: bool, all: bool, limit: Option<u64>) -> Result<Reply, DeskError> {
-        let session = &self.authority.session;
+        let session = self.own_session()?;
         let limit = limit.unwrap_or(MESSAGES).min(MESSAGES);
         let looked = self.engine.inbox(
             session,
@@ -423,7 +417,7 @@ impl<'a> Desk<'a> {
     }
 
     fn note(&self, text: Option<String>) -> Result<Reply, DeskError> {
-        let session = &self.authority.session;
+        let session = self.own_session()?;
         let view = match text {
             Some(text) if text.len() > limits::TEXT => return Err(DeskError::TooLong),
             Some(text) => self.engine.note(session, text)?,
@@ -435,10 +429,22 @@ impl<'a> Desk<'a> {
 
     fn events(&self, filter: EventFilter) -> Result<Reply, DeskError> {
         let events = self.engine.events(&filter)?;
-        let told = events
-            .into_iter()
-            .map(|event| CloudEvent::wrap(event, &self.source));
+        let told = events.into_iter().map(|mut event| {
+            self.close_letter(&mut event);
+            CloudEvent::wrap(event, &self.source)
+        });
         Ok(Reply::new().with("events", &told.collect::<Vec<_>>()))
+    }
+
+    /// The log has every message. What others write to each other is not for a run to read.
+    fn close_letter(&self, event: &mut Event) {
+        let own = self.authority.session.as_ref();
+        if let Some(message) = &mut event.after.message
+            && own != Some(&message.from)
+            && own != Some(&message.to)
+        {
+            message.text.clear();
+        }
     }
 
     fn diff(&self, against_target: bool, style: Diffed) -> Result<Reply, DeskError> {

@@ -59,7 +59,10 @@ pub fn for_tools(mut fault: Fault) -> Fault {
         );
         fault.hint = Some(hint);
     }
-    fault.hint = fault.hint.map(|hint| in_tools(&hint));
+    // What only the person may do stays a command.
+    if fault.code != "no_mandate" {
+        fault.hint = fault.hint.map(|hint| in_tools(&hint));
+    }
     fault
 }
 

@@ -10,7 +10,7 @@ use weald_core::task_rules::TaskInput;
 use weald_engine::agents::drivers::driver_for;
 use weald_engine::{CheckoutState, CommitScope, LandRequest, Watched};
 use weald_git::beside_steps;
-use weald_server::broker::Authority;
+use weald_server::broker::{Authority, Mandate};
 
 use super::empty;
 use super::reporting::{Ending, write_down};
@@ -137,11 +137,12 @@ fn watch(
     let mut prepared = trees.prepare_agent(agent, driver, window.folder(), None)?;
     prepared.passed = window.grant(&mut prepared.request)?;
     let authority = Authority {
-        session: agent.session.clone(),
+        session: Some(agent.session.clone()),
         task: Some(agent.task.clone()),
         token: Some(agent.token),
         tree: prepared.request.tree.name.clone(),
         agent: Some(agent.id),
+        mandate: mandate_of(agent),
     };
     for note in &prepared.request.notes {
         context.ui.note(note);
@@ -186,6 +187,16 @@ fn watch(
             None,
         ),
     })
+}
+
+/// What the person's command said of landing, as the agent's record has it.
+fn mandate_of(agent: &Agent) -> Mandate {
+    match agent.goal {
+        Goal::Land => Mandate::Land,
+        Goal::Finish => Mandate::Keep,
+        Goal::Stay if agent.entry().is_some() => Mandate::Race,
+        Goal::Stay => Mandate::Phase,
+    }
 }
 
 /// The command is done: its work lands, or its task is completed, or nothing follows.

@@ -84,16 +84,18 @@ pub fn field<T: DeserializeOwned>(reply: &Reply, name: &str) -> Result<T, Failur
 /// `weald` alone: where the run stands, and what it may ask.
 pub fn overview(inside: &Inside<'_>) -> Result<u8, Failure> {
     let reply = inside.ask(Ask::Overview {})?;
-    let session: String = field(&reply, "session")?;
+    let session: Option<String> = field(&reply, "session")?;
+    let lands: bool = field(&reply, "lands")?;
     let tree: String = field(&reply, "tree")?;
     let unread: u64 = field(&reply, "unread")?;
     let task: Option<TaskDetail> = field(&reply, "task")?;
     let now = inside.context.now();
     inside.print(&reply, |out| {
+        let who = session.as_deref().unwrap_or("a command without a session");
         writeln!(
             out,
             "{} works in tree {}",
-            paint(ACCENT, &session),
+            paint(ACCENT, who),
             paint(ACCENT, &tree)
         )?;
         match &task {
@@ -104,39 +106,73 @@ pub fn overview(inside: &Inside<'_>) -> Result<u8, Failure> {
             0 => {}
             count => writeln!(out, "\n{count} unread: weald msg inbox --consume")?,
         }
-        print_rules(out)
+        print_rules(out, |rule| match rule {
+            Rule::Anybody => true,
+            Rule::Session => session.is_some(),
+            Rule::Agent => task.as_ref().is_some_and(|detail| {
+                let lease = detail.task.lease.as_ref();
+                lease.is_some_and(|lease| Some(lease.session.as_str()) == session.as_deref())
+            }),
+            Rule::Mandate => lands,
+        })
     })
 }
 
+/// Who may ask for something.
+#[derive(Clone, Copy)]
+enum Rule {
+    Anybody,
+    /// Who has a session.
+    Session,
+    /// Who holds the task.
+    Agent,
+    /// Who may land.
+    Mandate,
+}
+
 /// What may be asked from inside.
-const RULES: &[(&str, &str)] = &[
+const RULES: &[(Rule, &str, &str)] = &[
     (
+        Rule::Anybody,
         "weald task show [ID]",
         "your task, or another one (also: task list, task ready)",
     ),
     (
+        Rule::Agent,
         "weald task done --report TEXT",
         "say that it is done, once (or: task fail)",
     ),
-    ("weald task renew", "hold it for longer"),
+    (Rule::Agent, "weald task renew", "hold it for longer"),
     (
+        Rule::Session,
         "weald msg send|ask NAME TEXT",
         "talk to others (also: msg inbox, msg reply)",
     ),
-    ("weald session note TEXT", "leave a note for who comes next"),
     (
-        "weald status",
-        "your tree (also: diff, path, snapshot create, events)",
+        Rule::Session,
+        "weald session note TEXT",
+        "leave a note for who comes next",
     ),
     (
+        Rule::Anybody,
+        "weald status",
+        "your tree (also: diff, path, snapshot list, events)",
+    ),
+    (
+        Rule::Session,
+        "weald snapshot create",
+        "keep your tree as it is now",
+    ),
+    (
+        Rule::Mandate,
         "weald land",
         "ask for your commits to land; gates and approvals hold",
     ),
 ];
 
-fn print_rules(out: &mut Out) -> io::Result<()> {
+fn print_rules(out: &mut Out, holds: impl Fn(Rule) -> bool) -> io::Result<()> {
     writeln!(out, "\n{}", paint(HEADING, "from in here"))?;
-    for (command, what) in RULES {
+    for (_, command, what) in RULES.iter().filter(|(rule, ..)| holds(*rule)) {
         writeln!(out, "  {command:<31} {}", paint(DIM, what))?;
     }
     Ok(())

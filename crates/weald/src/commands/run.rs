@@ -11,7 +11,7 @@ use weald_sandbox::Level;
 use crate::cli::duration;
 use crate::completion;
 use crate::context::Context;
-use crate::desk::{Window, authority_of};
+use crate::desk::{Guest, Window};
 use crate::errors::Failure;
 use crate::exit;
 use crate::foreground::Held;
@@ -80,7 +80,9 @@ impl Run {
         let program = self.command[0].to_string_lossy().into_owned();
         let mut window = Window::open(&trees)?;
         let passed = window.grant(&mut request)?;
-        let authority = authority_of(context, &ground, &request.tree)?;
+        let guest = Guest::arrive(&ground.engine, &program, &request.tree)?;
+        guest.grant(&mut request);
+        let authority = guest.authority(&request.tree);
         let tree = trees.begin_run(&request, &program)?;
         let held = Held {
             policy: request.policy,
@@ -98,6 +100,7 @@ impl Run {
             };
             window.serve_while(context, &ground, &trees, authority, work)
         });
+        guest.leave(&ground.engine);
         let ended = ended.map_err(Failure::from).flatten();
         if let Some(failed) = failed {
             context.ui.warn(&failed);

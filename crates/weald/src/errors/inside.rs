@@ -1,7 +1,7 @@
 //! Errors on both ends of the broker.
 
 use serde_json::Value;
-use weald_server::broker::{ClientError, DeskError, Fault};
+use weald_server::broker::{ClientError, DeskError, Fault, NotAllowed};
 
 use super::Failure;
 use crate::exit;
@@ -10,10 +10,7 @@ impl From<DeskError> for Failure {
     fn from(error: DeskError) -> Self {
         let message = error.to_string();
         match error {
-            DeskError::NotAllowed(_) => Self {
-                message,
-                ..Self::not_allowed_inside()
-            },
+            DeskError::NotAllowed(refusal) => refusal.into(),
             DeskError::Task(error) => error.into(),
             DeskError::Agent(error) => error.into(),
             DeskError::Session(error) => error.into(),
@@ -28,6 +25,19 @@ impl From<DeskError> for Failure {
             DeskError::Landing => Self::new("landing_busy", exit::BUSY, message)
                 .hint("wait for it: weald events --tree NAME"),
             DeskError::Fault(fault) => (*fault).into(),
+        }
+    }
+}
+
+impl From<NotAllowed> for Failure {
+    fn from(refusal: NotAllowed) -> Self {
+        let message = refusal.to_string();
+        match refusal.hint() {
+            Some(hint) => Self::new("no_mandate", exit::REFUSED, message).hint(hint),
+            None => Self {
+                message,
+                ..Self::not_allowed_inside()
+            },
         }
     }
 }

@@ -2,31 +2,42 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::process::Child;
 
 use serde_json::{Value, json};
 use weald_testkit::{Answer, TestEnv};
 
 use crate::env;
+use crate::in_agent::{InAgent, begin, begin_with, ended};
 
 /// How a run can be held.
 pub const LEVELS: [&str; 3] = ["full", "landlock", "off"];
 
 /// A repository with tree `fix` for task 1, which alice holds, and task 2 of bob's with tree `other`.
 pub fn field() -> TestEnv {
-    let env = env();
-    prepare(&env);
+    let env = agent_field();
+    env.ok(&["task", "claim", "1", "--session", "alice"]);
     env
 }
 
-fn prepare(env: &TestEnv) {
+/// The same with task 1 free, for an agent to take.
+pub fn agent_field() -> TestEnv {
+    let env = env();
     env.ok(&["task", "add", "fix it"]);
     env.ok(&["task", "add", "something else"]);
-    env.ok(&["task", "claim", "1", "--session", "alice"]);
     env.ok(&["task", "claim", "2", "--session", "bob"]);
     env.ok(&["new", "fix", "--task", "1"]);
     env.ok(&["new", "other", "--task", "2"]);
     // The home is seen from inside wherever this test was built.
-    fs::copy(env!("CARGO_BIN_EXE_weald"), weald(env)).unwrap();
+    fs::copy(env!("CARGO_BIN_EXE_weald"), weald(&env)).unwrap();
+    env
+}
+
+/// An agent called alice that works on task 1, held at this level.
+pub fn begin_alice(env: &TestEnv, level: &str) -> (Child, InAgent) {
+    let level = format!("sandbox.level={level}");
+    let child = begin(env, &["--set", &level, "work", "1", "--name", "alice"]);
+    (child, InAgent::at(env, "fix"))
 }
 
 /// The binary as it is seen from inside.
@@ -34,7 +45,7 @@ pub fn weald(env: &TestEnv) -> PathBuf {
     env.home().join("weald")
 }
 
-/// Runs a command of weald's in tree `fix`, as alice.
+/// Runs a command of weald's in tree `fix`; alice started it.
 fn inside(env: &TestEnv, level: &str, args: &[&str]) -> Answer {
     let mut command = env.weald_command(&["run", "fix", "--sandbox", level, "--"]);
     command
@@ -46,28 +57,17 @@ fn inside(env: &TestEnv, level: &str, args: &[&str]) -> Answer {
 
 /// The same, with `--json` and a good end.
 #[track_caller]
-pub fn ok(env: &TestEnv, level: &str, args: &[&str]) -> Value {
+fn ok(env: &TestEnv, level: &str, args: &[&str]) -> Value {
     let answer = inside(env, level, &[args, &["--json"]].concat());
     assert_eq!(answer.code, 0, "{level} {args:?}: {answer:#?}");
     answer.json()
-}
-
-/// The same with this refusal.
-#[track_caller]
-pub fn refused(env: &TestEnv, level: &str, args: &[&str], code: &str) {
-    let answer = inside(env, level, &[args, &["--json"]].concat());
-    assert_ne!(answer.code, 0, "{level} {args:?}: {answer:#?}");
-    assert_eq!(answer.error_code(), code, "{level} {args:?}: {answer:#?}");
-    assert!(!answer.json()["error"]["hint"].is_null(), "{answer:#?}");
 }
 
 #[test]
 fn x12_reading_says_the_same_inside_and_outside() {
     let env = field();
     fs::write(env.root().join("app.weald/fix/new"), "text\n").unwrap();
-    env.ok(&["msg", "send", "alice", "hello", "--session", "bob"]);
     env.ok(&["snapshot", "create", "fix"]);
-    env.ok(&["session", "note", "half way", "--session", "alice"]);
     for level in LEVELS {
         for (within, outside) in [
             (vec!["task", "list"], vec!["task", "list"]),
@@ -83,10 +83,6 @@ fn x12_reading_says_the_same_inside_and_outside() {
             ),
             (vec!["diff"], vec!["diff", "fix"]),
             (vec!["diff", "--stat"], vec!["diff", "fix", "--stat"]),
-            (
-                vec!["session", "note"],
-                vec!["session", "note", "--session", "alice"],
-            ),
         ] {
             let told = inside(&env, level, &within);
             assert_eq!(told.code, 0, "{level} {within:?}: {told:#?}");
@@ -102,10 +98,6 @@ fn x12_reading_says_the_same_inside_and_outside() {
             (vec!["task", "show", "2"], vec!["task", "show", "2"]),
             (vec!["diff"], vec!["diff", "fix"]),
             (vec!["snapshot", "list"], vec!["snapshot", "list", "fix"]),
-            (
-                vec!["msg", "inbox"],
-                vec!["msg", "inbox", "--session", "alice"],
-            ),
         ] {
             assert_eq!(
                 ok(&env, level, &within),
@@ -130,156 +122,137 @@ fn x12_reading_says_the_same_inside_and_outside() {
         assert_eq!(kinds.len(), 3, "{events:#?}");
         assert_eq!(kinds[2]["type"], "dev.weald.tree.run.before");
         let alone = inside(&env, level, &[]);
-        assert!(
-            alone.stdout.contains("alice works in tree fix"),
-            "{alone:#?}"
-        );
-        assert!(alone.stdout.contains("1 unread"), "{alone:#?}");
-        assert!(alone.stdout.contains("weald task done"), "{alone:#?}");
+        let who = "a command without a session works in tree fix";
+        assert!(alone.stdout.contains(who), "{alone:#?}");
+        assert!(alone.stdout.contains("weald task show"), "{alone:#?}");
+        assert!(!alone.stdout.contains("weald task done"), "{alone:#?}");
+        assert!(!alone.stdout.contains("weald land"), "{alone:#?}");
     }
 }
 
 #[test]
 fn x12_acting_on_the_own_task_and_tree_works_at_every_level() {
-    for level in LEVELS {
-        let env = field();
-        let claimed = ok(&env, level, &["task", "claim"]);
+    for level in ["full", "landlock"] {
+        let env = agent_field();
+        let (child, mut alice) = begin_alice(&env, level);
+        let claimed = alice.ok(&["task", "claim"]);
+        let shown = env.ok(&["task", "show", "1"]);
+        assert_eq!(claimed["lease"]["token"], shown["task"]["lease"]["token"]);
         assert_eq!(
-            claimed["lease"]["token"],
-            env.ok(&["task", "show", "1"])["task"]["lease"]["token"]
-        );
-        assert_eq!(
-            ok(&env, level, &["task", "claim", "1"]),
+            alice.ok(&["task", "claim", "1"]),
             claimed,
             "as often as it asks"
         );
         let before = claimed["lease"]["expires_at"].as_str().unwrap().to_owned();
-        let renewed = ok(&env, level, &["task", "renew"]);
+        let renewed = alice.ok(&["task", "renew"]);
         assert!(renewed["task"]["lease"]["expires_at"].as_str().unwrap() > before.as_str());
-        ok(
-            &env,
-            level,
-            &["msg", "send", "bob", "a\u{1b}[31mb", "--priority", "urgent"],
-        );
+        alice.ok(&["msg", "send", "bob", "a\u{1b}[31mb", "--priority", "urgent"]);
         let got = env.ok(&["msg", "inbox", "--session", "bob", "--consume"]);
         assert_eq!(got["messages"][0]["from"], "alice");
-        let question = ok(&env, level, &["msg", "ask", "bob", "which?"]);
+        let question = alice.ok(&["msg", "ask", "bob", "which?"]);
         let id = question["messages"][0]["id"].to_string();
         env.ok(&["msg", "reply", &id, "this", "--session", "bob"]);
-        let read = ok(&env, level, &["msg", "inbox", "--consume"]);
+        let alone = alice.weald(&[]).stdout;
+        assert!(alone.contains("alice works in tree fix"), "{alone}");
+        assert!(alone.contains("1 unread"), "{alone}");
+        assert!(alone.contains("weald task done"), "{alone}");
+        let read = alice.ok(&["msg", "inbox", "--consume"]);
         assert_eq!(read["messages"][0]["text"], "this");
-        assert_eq!(ok(&env, level, &["msg", "inbox"])["messages"], json!([]));
+        assert_eq!(alice.ok(&["msg", "inbox"])["messages"], json!([]));
         let asked = env.ok(&["msg", "ask", "alice", "ready?", "--session", "bob"]);
         let id = asked["messages"][0]["id"].to_string();
-        assert_eq!(
-            ok(&env, level, &["msg", "reply", &id, "yes"])["outcome"],
-            "sent"
-        );
-        assert_eq!(
-            ok(&env, level, &["msg", "reply", &id, "yes"])["outcome"],
-            "duplicate"
-        );
-        ok(&env, level, &["session", "note", "half way"]);
-        assert_eq!(
-            env.ok(&["session", "note", "--session", "alice"])["note"]["text"],
-            "half way"
-        );
-        assert_eq!(
-            ok(&env, level, &["snapshot", "create"])["snapshot"]["id"],
-            1
-        );
-        let script = "echo x > landed; git add landed; git -c user.name=a -c user.email=a@example.com commit -qm work";
-        let mut command = env.weald_command(&["run", "fix", "--", "sh", "-c", script]);
-        assert!(command.status().unwrap().success());
-        assert_eq!(
-            ok(&env, level, &["land", "--dry-run"])["landings"][0]["outcome"],
-            "would_land"
-        );
-        let landed = ok(&env, level, &["land"]);
+        for outcome in ["sent", "duplicate"] {
+            let replied = alice.ok(&["msg", "reply", &id, "yes"]);
+            assert_eq!(replied["outcome"], outcome);
+        }
+        alice.ok(&["session", "note", "half way"]);
+        let note = env.ok(&["session", "note", "--session", "alice"]);
+        assert_eq!(note["note"]["text"], "half way");
+        let kept = alice.ok(&["snapshot", "create"]);
+        assert!(kept["snapshot"]["id"].is_u64(), "{kept}");
+        alice.sh("echo x > landed; git add landed; git -c user.name=a -c user.email=a@example.com commit -qm work");
+        let would = alice.ok(&["land", "--dry-run"]);
+        assert_eq!(would["landings"][0]["outcome"], "would_land");
+        let landed = alice.ok(&["land"]);
         assert_eq!(landed["landings"][0]["outcome"], "landed", "{landed}");
-        assert_eq!(
-            landed["landings"][0]["cleanup"]["directory"], "kept",
-            "{landed}"
-        );
+        assert_eq!(landed["landings"][0]["cleanup"]["directory"], "kept");
         assert!(env.repo().join("landed").exists());
+        alice.exit(0);
+        assert_eq!(ended(child).code, 0);
     }
 }
 
 #[test]
 fn x12_a_task_is_finished_once_and_with_its_report() {
-    for level in LEVELS {
-        let env = field();
-        let args = [
-            "task",
-            "done",
-            "--report",
-            "did \u{1b}]0;it",
-            "--changed",
-            "a",
-            "--verified",
-            "passed",
-            "--verified-by",
-            "make test",
-        ];
-        let done = ok(&env, level, &args);
-        assert_eq!(done["task"]["status"], "completed");
+    for (level, word, status) in [
+        ("full", "done", "completed"),
+        ("landlock", "fail", "failed"),
+    ] {
+        let env = agent_field();
+        let (child, mut alice) = begin_alice(&env, level);
+        alice.sh("echo x > made");
+        let report = ["--report", "did \u{1b}]0;it"];
+        alice.ok(&[&["task", word], &report[..]].concat());
+        for again in ["done", "fail"] {
+            let answer = alice.weald(&["task", again, "--json"]);
+            assert_eq!(answer.error_code(), "already_reported", "{answer:#?}");
+        }
+        alice.exit(0);
+        ended(child);
         let told = env.weald(&["task", "show", "1"]);
-        assert!(
-            told.stdout.contains("verification passed (make test)"),
-            "{told:#?}"
-        );
+        assert!(told.stdout.contains("did"), "{told:#?}");
         assert!(!told.stdout.contains('\u{1b}'), "{told:#?}");
-        let again = inside(&env, level, &["task", "done", "--json"]);
-        assert_eq!(again.code, 1, "{again:#?}");
-        let env = field();
-        assert_eq!(
-            ok(&env, level, &["task", "fail", "1", "--report", "no"])["task"]["status"],
-            "failed"
-        );
+        assert_eq!(env.ok(&["task", "show", "1"])["task"]["status"], status);
     }
 }
 
+/// What is not an agent's own, nor anybody's who runs something.
+const OTHERS: [&str; 17] = [
+    "task done 2",
+    "task fail 2",
+    "task claim 2",
+    "task renew 2 --token 1",
+    "task done 2 --token 2",
+    "task done --token 99",
+    "msg inbox --session bob",
+    "msg inbox --consume --session bob",
+    "msg send alice x --session bob",
+    "msg send bob stop --type shutdown",
+    "session note x --session bob",
+    "status other",
+    "diff other",
+    "diff 2",
+    "snapshot create other",
+    "land other",
+    "path other",
+];
+
 #[test]
 fn x12_what_is_somebody_elses_is_refused() {
+    for level in ["full", "landlock"] {
+        let env = agent_field();
+        let (child, mut alice) = begin_alice(&env, level);
+        for line in OTHERS {
+            let args: Vec<_> = line.split(' ').collect();
+            alice.refused(&args, "not_allowed_inside");
+        }
+        alice.exit(1);
+        ended(child);
+        let other = env.ok(&["task", "show", "2"]);
+        assert_eq!(other["task"]["status"], "in_progress");
+    }
     let env = field();
     for level in LEVELS {
-        for args in [
-            vec!["task", "done", "2"],
-            vec!["task", "fail", "2"],
-            vec!["task", "claim", "2"],
-            vec!["task", "renew", "2", "--token", "1"],
-            vec!["task", "done", "2", "--token", "2"],
-            vec!["task", "done", "--token", "99"],
-            vec!["msg", "inbox", "--session", "bob"],
-            vec!["msg", "inbox", "--consume", "--session", "bob"],
-            vec!["msg", "send", "alice", "x", "--session", "bob"],
-            vec!["msg", "send", "bob", "stop", "--type", "shutdown"],
-            vec!["session", "note", "x", "--session", "bob"],
-            vec!["status", "other"],
-            vec!["diff", "other"],
-            vec!["diff", "2"],
-            vec!["snapshot", "create", "other"],
-            vec!["land", "other"],
-            vec!["path", "other"],
-        ] {
-            refused(&env, level, &args, "not_allowed_inside");
+        for line in OTHERS {
+            let args: Vec<_> = line.split(' ').chain(["--json"]).collect();
+            let answer = inside(&env, level, &args);
+            assert_eq!(answer.error_code(), "not_allowed_inside", "{level} {line}");
         }
     }
-    // Of a run whose session holds no task nothing can be finished, whatever it knows.
-    let mut command = env.weald_command(&["run", "fix", "--"]);
-    command
-        .arg(weald(&env))
-        .args(["task", "done", "1", "--token", "1", "--json"]);
-    let answer = Answer::of(command.env("WEALD_SESSION", "mallory").output().unwrap());
-    assert_eq!(answer.error_code(), "not_allowed_inside", "{answer:#?}");
-    assert_eq!(
-        env.ok(&["task", "show", "1"])["task"]["status"],
-        "in_progress"
-    );
-    assert_eq!(
-        env.ok(&["task", "show", "2"])["task"]["status"],
-        "in_progress"
-    );
+    for task in ["1", "2"] {
+        let task = env.ok(&["task", "show", task]);
+        assert_eq!(task["task"]["status"], "in_progress");
+    }
 }
 
 #[test]
@@ -355,43 +328,34 @@ fn x12_everything_else_is_refused() {
     assert_eq!(env.ok(&["list"])["trees"].as_array().unwrap().len(), 2);
 }
 
+/// Whatever its owner loosened for the agent counts for the owner's own landing, and not for what the agent asks.
 #[test]
 fn x12_a_landing_from_inside_passes_no_gate_by() {
-    let env = field();
-    env.ok(&["config", "set", "policy.gate", "human"]);
-    let script = "echo x > landed; git add landed; git -c user.name=a -c user.email=a@example.com commit -qm work";
-    assert!(
-        env.weald_command(&["run", "fix", "--", "sh", "-c", script])
-            .status()
-            .unwrap()
-            .success()
-    );
-    let tip = env.git(&["rev-parse", "main"]);
-    let mut command = env.weald_command(&["--set", "policy.gate=none", "run", "fix", "--"]);
-    command
-        .arg(weald(&env))
-        .args(["land", "--json"])
-        .env("WEALD_SESSION", "alice");
-    let answer = Answer::of(command.output().unwrap());
-    assert_eq!(answer.code, 1, "{answer:#?}");
-    assert_eq!(
-        answer.json()["landings"][0]["reason"]["code"],
-        "needs_approval",
-        "{answer:#?}"
-    );
-    let mut command = env.weald_command(&["run", "fix", "--"]);
-    command.arg(weald(&env)).args(["land", "--json"]);
-    command
-        .env("WEALD_SESSION", "alice")
-        .env("WEALD_POLICY_GATE", "none");
-    let answer = Answer::of(command.output().unwrap());
-    assert_eq!(
-        answer.json()["landings"][0]["outcome"],
-        "refused",
-        "{answer:#?}"
-    );
-    assert_eq!(env.git(&["rev-parse", "main"]), tip);
-    assert!(!env.repo().join("landed").exists());
+    for loose in ["flag", "variable"] {
+        let env = agent_field();
+        env.ok(&["config", "set", "policy.gate", "human"]);
+        let tip = env.git(&["rev-parse", "main"]);
+        let mut command = env.weald_command(&[]);
+        match loose {
+            "flag" => command.args(["--set", "policy.gate=none"]),
+            _ => command.env("WEALD_POLICY_GATE", "none"),
+        };
+        let child = begin_with(command.args(["work", "1"]));
+        let mut agent = InAgent::at(&env, "fix");
+        agent.sh("echo x > landed; git add landed; git -c user.name=a -c user.email=a@example.com commit -qm work");
+        let answer = agent.weald(&["land", "--json"]);
+        assert_eq!(answer.code, 1, "{loose}: {answer:#?}");
+        let landing = &answer.json()["landings"][0];
+        assert_eq!(landing["outcome"], "refused", "{loose}: {answer:#?}");
+        assert_eq!(
+            landing["reason"]["code"], "needs_approval",
+            "{loose}: {answer:#?}"
+        );
+        agent.exit(1);
+        ended(child);
+        assert_eq!(env.git(&["rev-parse", "main"]), tip, "{loose}");
+        assert!(!env.repo().join("landed").exists());
+    }
 }
 
 #[test]

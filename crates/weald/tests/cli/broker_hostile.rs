@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::symlink;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
@@ -47,9 +48,13 @@ def code(answer):
 /// Starts a script with the client in a tree.
 fn start(env: &TestEnv, tree: &str, level: &str, script: &str) -> Child {
     let text = format!("{CLIENT}\n{script}");
-    let mut command = env.weald_command(&["run", tree, "--sandbox", level, "--", "python3", "-c"]);
-    let session = if tree == "fix" { "alice" } else { "bob" };
-    command.arg(text).env("WEALD_SESSION", session);
+    // An agent by its name, so that it has a session.
+    let agent = env.home().join("claude");
+    if !agent.exists() {
+        symlink("/usr/bin/python3", &agent).unwrap();
+    }
+    let mut command = env.weald_command(&["run", tree, "--sandbox", level, "--"]);
+    command.arg(agent).arg("-c").arg(text);
     command
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

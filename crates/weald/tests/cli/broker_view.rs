@@ -10,6 +10,7 @@ use weald_testkit::TestEnv;
 
 use crate::broker;
 use crate::env;
+use crate::in_agent::ended;
 use crate::sandbox::{as_user, ordinary_home};
 
 /// A field with two runs and two homes; the policy of the first of each.
@@ -220,7 +221,7 @@ fn x12_an_ordinary_user_asks_from_inside_too() {
             "--",
             own,
             "task",
-            "renew",
+            "show",
         ];
         assert!(at(&weald, &run).contains("fix it"), "{level}");
     }
@@ -229,25 +230,20 @@ fn x12_an_ordinary_user_asks_from_inside_too() {
 
 #[test]
 fn x12_a_landing_from_inside_lands_as_configured() {
-    let env = broker::field();
-    let script = "echo x > landed; git add landed; git -c user.name=a -c user.email=a@example.com commit -qm work";
-    env.weald_command(&["run", "fix", "--", "sh", "-c", script])
-        .status()
-        .unwrap();
+    let env = broker::agent_field();
+    let (child, mut alice) = broker::begin_alice(&env, "full");
+    alice.sh("echo x > landed; git add landed; git -c user.name=a -c user.email=a@example.com commit -qm work");
     let tip = env.git(&["rev-parse", "main"]);
     for flags in [
         &["--strategy", "merge"][..],
         &["--strategy", "ff", "--dry-run"],
     ] {
-        broker::refused(
-            &env,
-            "full",
-            &[&["land"], flags].concat(),
-            "not_allowed_inside",
-        );
+        alice.refused(&[&["land"], flags].concat(), "not_allowed_inside");
     }
     assert_eq!(env.git(&["rev-parse", "main"]), tip);
-    let landed = broker::ok(&env, "full", &["land", "--strategy", "squash"]);
+    let landed = alice.ok(&["land", "--strategy", "squash"]);
     assert_eq!(landed["landings"][0]["outcome"], "landed", "{landed:#}");
     assert_eq!(landed["landings"][0]["strategy"], "squash", "{landed:#}");
+    alice.exit(0);
+    assert_eq!(ended(child).code, 0);
 }

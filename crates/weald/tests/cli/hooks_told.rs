@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use weald_testkit::{Answer, TestEnv};
 
-use crate::broker::{field, weald};
+use crate::broker::{agent_field, begin_alice, field, weald};
 use crate::hooks_claude::{hook, raw};
+use crate::in_agent::{InAgent, ended};
 use crate::trees_crash::settle;
 use crate::trees_remove::{commit, git_in, grow, repository};
 
@@ -241,9 +242,9 @@ fn a_stop_answers_first_and_the_work_is_kept_behind_it() {
     git_in(&env, &vault, &["cat-file", "-e", &head]);
 }
 
-/// Runs a hook in tree `fix`, as alice, held by a sandbox.
-fn inside(env: &TestEnv, level: &str, event: &str, input: &Value) -> Answer {
-    let mut command = env.weald_command(&["run", "fix", "--sandbox", level, "--"]);
+/// Runs a hook in tree `fix`, under `weald run`.
+fn inside(env: &TestEnv, event: &str, input: &Value) -> Answer {
+    let mut command = env.weald_command(&["run", "fix", "--"]);
     let script = "printf '%s' \"$2\" | \"$0\" hook claude \"$1\"";
     command
         .args(["sh", "-c", script])
@@ -253,21 +254,26 @@ fn inside(env: &TestEnv, level: &str, event: &str, input: &Value) -> Answer {
     Answer::of(command.stdin(Stdio::null()).output().unwrap())
 }
 
+/// Runs a hook as alice, an agent in tree `fix`.
+fn as_alice(alice: &mut InAgent, event: &str, input: &Value) -> Answer {
+    alice.run(&["weald", "hook", "claude", event], &input.to_string())
+}
+
 #[test]
 fn x12_hooks_inside_a_sandbox_speak_through_the_broker() {
-    let env = field();
-    let tree = env.root().join("app.weald/fix");
-    // Where Claude Code keeps its own files, by a link, and with a way out of it.
-    let own = env.home().join("own");
-    fs::create_dir_all(own.join("plans")).unwrap();
-    symlink(env.repo(), own.join("plans/out")).unwrap();
-    symlink(&own, env.home().join(".claude")).unwrap();
-    symlink(env.repo(), tree.join("out")).unwrap();
     for level in ["full", "landlock"] {
+        let env = agent_field();
+        let tree = env.root().join("app.weald/fix");
+        // Where Claude Code keeps its own files, by a link, and with a way out of it.
+        let own = env.home().join("own");
+        fs::create_dir_all(own.join("plans")).unwrap();
+        symlink(env.repo(), own.join("plans/out")).unwrap();
+        symlink(&own, env.home().join(".claude")).unwrap();
+        symlink(env.repo(), tree.join("out")).unwrap();
+        let (child, mut alice) = begin_alice(&env, level);
         env.ok(&["msg", "send", "alice", "hello there", "--session", "bob"]);
-        let start = inside(
-            &env,
-            level,
+        let start = as_alice(
+            &mut alice,
             "session-start",
             &json!({"cwd": tree, "source": "startup"}),
         );
@@ -275,10 +281,10 @@ fn x12_hooks_inside_a_sandbox_speak_through_the_broker() {
         for part in ["tree fix", "Task 1", "fix it", "alice", "hello there"] {
             assert!(context.contains(part), "{level} {part}: {context}");
         }
-        let edit = |file: &Path| {
+        let mut edit = |file: &Path| {
             let input =
                 json!({"cwd": tree, "tool_name": "Edit", "tool_input": {"file_path": file}});
-            inside(&env, level, "pre-tool-use", &input)
+            as_alice(&mut alice, "pre-tool-use", &input)
         };
         assert_eq!(edit(&tree.join("a.txt")).code, 0, "{level}");
         // One rule inside and outside: what counts is where a path leads.
@@ -300,7 +306,7 @@ fn x12_hooks_inside_a_sandbox_speak_through_the_broker() {
         assert_eq!(edit(Path::new("/etc/passwd")).code, 2, "{level}");
         let used = json!({"cwd": tree, "tool_name": "Edit", "tool_input": {"file_path": meant}});
         assert_eq!(
-            told(&inside(&env, level, "post-tool-use", &used)),
+            told(&as_alice(&mut alice, "post-tool-use", &used)),
             "",
             "{level}"
         );
@@ -308,9 +314,8 @@ fn x12_hooks_inside_a_sandbox_speak_through_the_broker() {
         let before = snapshots(&env);
         // The second one finds nothing new: copies would push out what is older.
         for _ in 0..2 {
-            let stopped = inside(
-                &env,
-                level,
+            let stopped = as_alice(
+                &mut alice,
                 "stop",
                 &json!({"cwd": tree, "stop_hook_active": false}),
             );
@@ -321,43 +326,68 @@ fn x12_hooks_inside_a_sandbox_speak_through_the_broker() {
             );
             assert_eq!(snapshots(&env), before + 1, "{level}");
         }
-        trees_come_and_go_outside(&env, level, &tree);
+        trees_come_and_go_outside(&env, &mut alice, &tree);
+        alice.exit(1);
+        ended(child);
     }
 }
 
-fn trees_come_and_go_outside(env: &TestEnv, level: &str, tree: &Path) {
-    let create = inside(
-        env,
-        level,
+fn trees_come_and_go_outside(env: &TestEnv, alice: &mut InAgent, tree: &Path) {
+    let create = as_alice(
+        alice,
         "worktree-create",
         &json!({"cwd": tree, "name": "sub"}),
     );
     assert_eq!(
         (create.code, create.stdout.as_str()),
         (1, ""),
-        "{level}: {create:#?}"
+        "{create:#?}"
     );
     assert!(
         create.stderr.contains("inside a tree's sandbox"),
-        "{level}: {create:#?}"
+        "{create:#?}"
     );
     let other = env.root().join("app.weald/other");
-    let remove = inside(
-        env,
-        level,
-        "worktree-remove",
-        &json!({"worktree_path": other}),
-    );
+    let remove = as_alice(alice, "worktree-remove", &json!({"worktree_path": other}));
     assert_eq!(
         (remove.code, remove.stdout.as_str()),
         (0, ""),
-        "{level}: {remove:#?}"
+        "{remove:#?}"
     );
     assert!(
         remove.stderr.contains("outside of a tree's sandbox"),
-        "{level}: {remove:#?}"
+        "{remove:#?}"
     );
     assert!(other.exists());
+}
+
+/// Whoever starts an agent by a script of their own gets hooks that tell where it is, and nobody's messages.
+#[test]
+fn x24_hooks_of_a_run_without_a_session_tell_its_place_and_no_messages() {
+    let env = field();
+    let tree = env.root().join("app.weald/fix");
+    env.ok(&["msg", "send", "alice", "hello there", "--session", "bob"]);
+    let start = inside(
+        &env,
+        "session-start",
+        &json!({"cwd": tree, "source": "startup"}),
+    );
+    let context = told(&start);
+    assert!(context.contains("tree fix"), "{context}");
+    assert!(context.contains("until a person lands it"), "{context}");
+    assert!(!context.contains("hello there"), "{context}");
+    let stopped = inside(
+        &env,
+        "stop",
+        &json!({"cwd": tree, "stop_hook_active": false}),
+    );
+    assert_eq!(
+        (stopped.code, stopped.stdout.as_str()),
+        (0, ""),
+        "{stopped:#?}"
+    );
+    let inbox = env.ok(&["msg", "inbox", "--session", "alice"]);
+    assert_eq!(inbox["messages"].as_array().unwrap().len(), 1);
 }
 
 fn snapshots(env: &TestEnv) -> usize {
@@ -388,7 +418,7 @@ fn who_else_changes_a_file_is_told_by_any_way_of_writing_its_path() {
         // From inside the broker is asked.
         let input = json!({"cwd": tree, "tool_name": "Edit",
             "tool_input": {"file_path": tree.join(path)}});
-        let said = told(&inside(&env, "full", "post-tool-use", &input));
+        let said = told(&inside(&env, "post-tool-use", &input));
         assert_eq!(said.contains("other"), is_told, "{path}, inside: {said}");
     }
 }

@@ -1,12 +1,14 @@
 //! Who gets which tools of `weald mcp`, and what resources and prompts say.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
 use weald_testkit::TestEnv;
 
-use crate::broker::{field, weald};
+use crate::broker::{agent_field, begin_alice, field, weald};
+use crate::in_agent::ended;
 use crate::mcp_client::McpClient;
 use crate::trees_remove::repository;
 
@@ -47,10 +49,14 @@ fn sorted<'a>(names: impl IntoIterator<Item = &'a &'static str>) -> Vec<String> 
     names
 }
 
-/// A server inside tree `fix`, as alice.
+/// A server of an agent inside tree `fix`.
 fn inside(env: &TestEnv, level: &str) -> McpClient {
+    let agent = env.home().join("claude");
+    fs::write(&agent, "#!/bin/sh\nexec \"$@\"\n").unwrap();
+    fs::set_permissions(&agent, Permissions::from_mode(0o755)).unwrap();
     let mut command = env.weald_command(&["run", "fix", "--sandbox", level, "--"]);
     command
+        .arg(agent)
         .arg(weald(env))
         .arg("mcp")
         .env("WEALD_SESSION", "alice");
@@ -103,11 +109,11 @@ fn x12_inside_a_tree_the_server_has_the_confined_tools_and_the_own_authority() {
             client.call("worktree_status", json!({}))["tree"]["name"],
             "fix"
         );
-        let claimed = client.call("task_claim", json!({}));
-        assert_eq!(claimed["task"]["id"], 1, "{level}: {claimed:#}");
+        // alice holds it, and this is not alice.
+        client.refused("task_claim", json!({}), "not_allowed_inside");
         client.call("message_send", json!({"to": "bob", "text": "--consume"}));
         let got = env.ok(&["msg", "inbox", "--session", "bob", "--consume"]);
-        assert_eq!(got["messages"][0]["from"], "alice");
+        assert_eq!(got["messages"][0]["from"], "claude-fix-1");
         assert_eq!(got["messages"][0]["text"], "--consume", "text is no flag");
         let asked = client.call(
             "ask",
@@ -147,9 +153,31 @@ fn x12_inside_a_tree_the_server_has_the_confined_tools_and_the_own_authority() {
         );
         let other = read(&mut client, "weald://tree/other/diff");
         assert!(other["error"].is_object(), "{level}: {other}");
-        let done = client.call("task_complete", json!({"report": "done"}));
-        assert_eq!(done["task"]["status"], "completed", "{level}: {done:#}");
+        client.refused("task_complete", json!({}), "not_allowed_inside");
         assert_eq!(env.ok(&["task", "show", "2"])["task"]["owner"], "bob");
+    }
+}
+
+#[test]
+fn x12_the_tools_of_an_agent_act_on_its_own_task() {
+    for level in ["full", "landlock"] {
+        let env = agent_field();
+        let (child, mut alice) = begin_alice(&env, level);
+        let claimed = alice.mcp("task_claim", json!({})).unwrap();
+        assert_eq!(claimed["task"]["id"], 1, "{level}: {claimed:#}");
+        alice
+            .mcp("message_send", json!({"to": "bob", "text": "hi"}))
+            .unwrap();
+        let got = env.ok(&["msg", "inbox", "--session", "bob", "--consume"]);
+        assert_eq!(got["messages"][0]["from"], "alice");
+        alice
+            .mcp("task_complete", json!({"report": "done"}))
+            .unwrap();
+        alice.exit(0);
+        assert_eq!(ended(child).code, 0);
+        let task = env.ok(&["task", "show", "1"])["task"].clone();
+        assert_eq!(task["status"], "completed", "{level}: {task:#}");
+        assert_eq!(task["report"], "done");
     }
 }
 

@@ -6,11 +6,12 @@ use super::*;
 
 fn own() -> Authority {
     Authority {
-        session: "alice".parse().unwrap(),
+        session: Some("alice".parse().unwrap()),
         task: Some("7".parse().unwrap()),
         token: Some(Token(3)),
         tree: "fix".parse().unwrap(),
         agent: None,
+        mandate: Mandate::Land,
     }
 }
 
@@ -117,6 +118,79 @@ fn without_a_claim_there_is_nothing_to_finish() {
     }
     assert!(decide(&unclaimed, json!({"ask": {"op": "task_show"}})).is_ok());
     assert!(decide(&unbound, json!({"ask": {"op": "task_show"}})).is_err());
+}
+
+#[test]
+fn x15_without_a_mandate_nothing_lands_and_the_refusal_names_the_persons_command() {
+    for (mandate, why, command) in [
+        (Mandate::Run, "`weald run` lands nothing", "weald land fix"),
+        (Mandate::Keep, "--no-land", "weald land fix"),
+        (Mandate::Phase, "after the last PASS", "weald phase 7"),
+        (Mandate::Race, "nobody picked", "weald race pick 7 fix"),
+    ] {
+        let authority = Authority { mandate, ..own() };
+        for ask in [
+            json!({"op": "land"}),
+            json!({"op": "land", "tree": "fix", "no_wait": true}),
+            json!({"op": "land", "tree": "7", "report": "done"}),
+        ] {
+            let refusal = decide(&authority, json!({"ask": ask})).unwrap_err();
+            assert!(refusal.contains("no mandate to land"), "{refusal}");
+            assert!(refusal.contains(why), "{refusal}");
+            assert!(refusal.contains("kept in worktree fix"), "{refusal}");
+        }
+        let hint = authority.no_mandate().hint().unwrap();
+        assert!(hint.ends_with(command), "{hint}");
+        let dry = json!({"ask": {"op": "land", "dry_run": true}});
+        assert_eq!(decide(&authority, dry), Ok(()));
+    }
+}
+
+#[test]
+fn x24_a_run_without_a_session_reads_and_changes_nothing() {
+    let nobody = Authority {
+        session: None,
+        token: None,
+        mandate: Mandate::Run,
+        ..own()
+    };
+    for ask in [
+        json!({"op": "overview"}),
+        json!({"op": "task_list"}),
+        json!({"op": "task_ready"}),
+        json!({"op": "task_show"}),
+        json!({"op": "session_list"}),
+        json!({"op": "events", "limit": 5}),
+        json!({"op": "status"}),
+        json!({"op": "path"}),
+        json!({"op": "beside", "path": "a"}),
+        json!({"op": "diff", "style": "files"}),
+        json!({"op": "snapshot_list"}),
+    ] {
+        assert_eq!(decide(&nobody, json!({"ask": ask})), Ok(()), "{ask}");
+    }
+    for ask in [
+        json!({"op": "task_claim"}),
+        json!({"op": "task_renew"}),
+        json!({"op": "task_done"}),
+        json!({"op": "task_fail"}),
+        json!({"op": "msg_send", "to": "bob", "text": "hi", "kind": "message"}),
+        json!({"op": "msg_send", "to": "bob", "text": "hi", "kind": "plan"}),
+        json!({"op": "msg_reply", "id": 1, "text": "yes", "verdict": "approved"}),
+        json!({"op": "msg_answer", "id": 1}),
+        json!({"op": "msg_inbox"}),
+        json!({"op": "msg_inbox", "consume": true}),
+        json!({"op": "session_note"}),
+        json!({"op": "session_note", "text": "x"}),
+        json!({"op": "snapshot_create"}),
+        json!({"op": "land", "dry_run": true}),
+    ] {
+        let refusal = decide(&nobody, json!({"ask": ask})).unwrap_err();
+        assert!(refusal.contains("has no session"), "{ask}: {refusal}");
+    }
+    let named = json!({"ask": {"op": "msg_inbox"}, "session": "alice"});
+    let refusal = decide(&nobody, named).unwrap_err();
+    assert!(refusal.contains("speaks for nobody"), "{refusal}");
 }
 
 #[test]

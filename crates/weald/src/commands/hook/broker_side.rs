@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use weald_core::claude::{Bound, Situation};
+use weald_core::claude::{Bound, Finish, Situation};
 use weald_core::message::Message;
 use weald_core::name::TreeName;
 use weald_engine::{Edit, TaskDetail, TreeView, bound_for};
@@ -28,13 +28,17 @@ impl<'a> BrokerSide<'a> {
         }
     }
 
+    /// The own messages; a run without a session has none.
     fn inbox(&self, consume: bool) -> Result<Vec<Message>, Failure> {
-        let reply = self.inside.ask(Ask::MsgInbox {
+        let asked = self.inside.ask(Ask::MsgInbox {
             consume,
             all: false,
             limit: None,
-        })?;
-        field(&reply, "messages")
+        });
+        match asked {
+            Err(failure) if is_nobodys(&failure) => Ok(Vec::new()),
+            asked => field(&asked?, "messages"),
+        }
     }
 
     /// The tree's name and folder.
@@ -47,6 +51,11 @@ impl<'a> BrokerSide<'a> {
         })?;
         Ok((name, field(&reply, "path")?))
     }
+}
+
+/// Whether a request was refused because the run has no session: a hook asks for nothing else that is refused.
+fn is_nobodys(failure: &Failure) -> bool {
+    failure.code == "not_allowed_inside"
 }
 
 impl Side for BrokerSide<'_> {
@@ -66,8 +75,12 @@ impl Side for BrokerSide<'_> {
                 let status = task.status.as_str().to_owned();
                 (task.id, status, task.subject, task.description)
             }),
-            // Whoever has a lead was started by weald, which lands what it leaves.
-            lands_at_end: reply.answer.contains_key("lead"),
+            finish: match (field(&reply, "lands")?, reply.answer.contains_key("lead")) {
+                (true, _) => Finish::LandsAtEnd,
+                // Whoever has a lead was started by weald, and reports.
+                (false, true) => Finish::Reports,
+                (false, false) => Finish::Stays,
+            },
         })
     }
 
@@ -122,10 +135,15 @@ impl Side for BrokerSide<'_> {
     }
 
     fn keep(&self, said: Option<&str>) -> Result<(), Failure> {
-        self.inside.ask(Ask::SnapshotCreate {
+        let kept = self.inside.ask(Ask::SnapshotCreate {
             tree: None,
             if_changed: true,
-        })?;
+        });
+        match kept {
+            // The host takes snapshots of its own while it runs.
+            Err(failure) if is_nobodys(&failure) => return Ok(()),
+            kept => kept?,
+        };
         let before = self.inside.ask(Ask::SessionNote { text: None }).ok();
         let before = before.and_then(|reply| {
             let note = reply.answer.get("note")?;

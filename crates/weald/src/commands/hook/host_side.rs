@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use weald_core::claude::Situation;
+use weald_core::claude::{Finish, Situation};
 use weald_core::id::TaskId;
 use weald_core::message::Message;
 use weald_core::name::{SessionName, TreeName};
@@ -195,7 +195,7 @@ impl Side for HostSide<'_> {
                 let status = task.status.as_str().to_owned();
                 (task.id, status, task.subject, task.description)
             }),
-            lands_at_end: false,
+            finish: Finish::Lands,
         })
     }
 
