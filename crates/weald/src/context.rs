@@ -28,7 +28,7 @@ use weald_store::{DATABASE_FILE, SqliteStore};
 use crate::cli::GlobalArgs;
 use crate::environment::Environment;
 use crate::errors::Failure;
-use crate::ui::Ui;
+use crate::ui::{Form, Screen, Ui};
 
 use self::news::News;
 
@@ -469,7 +469,7 @@ impl Ground {
                 .canonicalize()
                 .unwrap_or_else(|_| directory.clone()),
             actor: context.actor(&self.engine, None)?,
-            narration: || Box::new(std::io::stderr()),
+            narration: || Box::new(Screen::new(std::io::stderr(), Form::Text)),
         };
         Ok(Trees::new(
             &self.engine,

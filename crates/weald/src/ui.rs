@@ -1,9 +1,10 @@
-//! Printing: the answer on stdout, the narration on stderr.
+//! Printing: the answer on stdout, the narration on stderr, both by way of a [`Screen`].
 
 mod fields;
 pub mod help;
 mod progress;
 pub mod reference;
+mod screen;
 mod size;
 mod style;
 mod table;
@@ -11,6 +12,7 @@ mod time;
 
 pub use fields::Fields;
 pub use progress::Progress;
+pub use screen::{Form, Screen};
 pub use size::size;
 pub use style::{ACCENT, DIM, HEADING, WARNING, paint, status_style};
 pub use table::Table;
@@ -40,8 +42,8 @@ pub struct Ui {
     color: anstream::ColorChoice,
 }
 
-/// The answer's stream; styles are taken out where they are not wanted.
-pub type Out = AutoStream<io::StdoutLock<'static>>;
+/// The answer's stream; styles are taken out where they are not wanted, and whatever else a terminal would obey.
+pub type Out = Screen<AutoStream<io::StdoutLock<'static>>>;
 
 impl Ui {
     /// A printer.
@@ -61,7 +63,23 @@ impl Ui {
 
     /// The answer's stream.
     pub fn out(&self) -> Out {
-        AutoStream::new(io::stdout().lock(), self.color)
+        self.out_as(match self.format {
+            Format::Plain => Form::Text,
+            Format::Json => Form::Json,
+        })
+    }
+
+    /// The same for an answer that is JSON whatever is asked for.
+    pub fn json_out(&self) -> Out {
+        self.out_as(Form::Json)
+    }
+
+    fn out_as(&self, form: Form) -> Out {
+        Screen::new(AutoStream::new(io::stdout().lock(), self.color), form)
+    }
+
+    fn err(&self) -> Screen<AutoStream<io::StderrLock<'static>>> {
+        Screen::new(AutoStream::new(io::stderr().lock(), self.color), Form::Text)
     }
 
     /// True when whoever read the answer has gone.
@@ -110,7 +128,7 @@ impl Ui {
     }
 
     fn narrate(&self, prefix: &str, text: &str) {
-        let mut err = AutoStream::new(io::stderr().lock(), self.color);
+        let mut err = self.err();
         let prefix = match prefix {
             "" => String::new(),
             prefix => paint(WARNING, prefix),
@@ -127,7 +145,7 @@ impl Ui {
         // If the stream is closed the exit code has to say it all.
         let _ = match self.format {
             Format::Json => writeln!(
-                io::stdout().lock(),
+                self.json_out(),
                 "{}",
                 Fields::new().with("error", &error_object(failure)).finish()
             ),
@@ -137,7 +155,7 @@ impl Ui {
     }
 
     fn plain_failure(&self, failure: &Failure) -> io::Result<()> {
-        let mut err = AutoStream::new(io::stderr().lock(), self.color);
+        let mut err = self.err();
         let message = clean(&failure.message);
         writeln!(err, "{} {message}", paint(style::ERROR, "error:"))?;
         match &failure.hint {
@@ -156,13 +174,11 @@ fn error_object(failure: &Failure) -> serde_json::Value {
     error
 }
 
-/// Text of others, for a terminal: without anything that a terminal would obey, or that turns the direction of reading.
+/// Text of others, for a terminal: without anything that a terminal would obey, colours included, or that turns the
+/// direction of reading.
 pub fn clean(text: &str) -> String {
-    let turns = |c: char| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    let obeyed = |c: char| c.is_control() && c != '\n' && c != '\t';
-    text.chars()
-        .map(|c| if obeyed(c) || turns(c) { '\u{fffd}' } else { c })
-        .collect()
+    text.replace("\r\n", "\n")
+        .replace(screen::is_obeyed, "\u{fffd}")
 }
 
 /// The same for a name in a list: it stays on its line.

@@ -1,7 +1,7 @@
 //! Following an agent: its output as it comes, until it is over. A Ctrl-C asks it to stop; a closed terminal changes nothing.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, IsTerminal, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::thread;
@@ -16,7 +16,7 @@ use weald_sandbox::interrupted;
 use crate::agents::launching::SUPERVISOR_LOG;
 use crate::context::{Context, Ground};
 use crate::errors::Failure;
-use crate::ui::clean;
+use crate::ui::{Form, Screen, clean};
 
 /// How often the log is looked at.
 const POLL: Duration = Duration::from_millis(100);
@@ -119,12 +119,12 @@ impl Narration {
 
 /// How a log is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
-    /// A stream as its driver understands it, anything else as it came.
+enum Shape {
+    /// A stream as its driver understands it, anything else as it came, with its colours.
     Told,
-    /// The same without what a terminal would obey.
+    /// The same without colours.
     Cleaned,
-    /// Every byte.
+    /// Every byte, where no terminal reads it.
     Raw,
 }
 
@@ -134,10 +134,10 @@ pub struct Tail {
     file: Option<(File, u64)>,
     driver: Option<Box<dyn Driver>>,
     line: Vec<u8>,
-    form: Form,
+    form: Shape,
     /// Where the older half is, until it was read.
     older: Option<PathBuf>,
-    is_json: bool,
+    screen: Screen<Box<dyn Write>>,
 }
 
 impl Tail {
@@ -151,16 +151,23 @@ impl Tail {
             file: None,
             driver,
             line: Vec::new(),
-            form: Form::Told,
+            form: Shape::Told,
             older: None,
-            is_json: context.ui.is_json(),
+            // The answer of `--json` is one object, so what an agent says goes beside it.
+            screen: Screen::new(
+                match context.ui.is_json() {
+                    true => Box::new(io::stderr()),
+                    false => Box::new(io::stdout()),
+                },
+                Form::Text,
+            ),
         })
     }
 
-    /// The same with what was put aside, cleaned for a terminal unless it is wanted as it came.
+    /// The same with what was put aside, without colours unless it is wanted as it came.
     pub fn whole(self, raw: bool) -> Self {
         Self {
-            form: if raw { Form::Raw } else { Form::Cleaned },
+            form: if raw { Shape::Raw } else { Shape::Cleaned },
             older: Some(self.path.with_extension("log.1")),
             ..self
         }
@@ -227,8 +234,8 @@ impl Tail {
 
     /// What is shown of these bytes; the start of a line waits for its end.
     fn formed(&mut self, bytes: Vec<u8>) -> Vec<u8> {
-        let is_plain = self.driver.is_none() && self.form == Form::Told;
-        if self.form == Form::Raw || is_plain {
+        let is_plain = self.driver.is_none() && self.form == Shape::Told;
+        if self.form == Shape::Raw || is_plain {
             return bytes;
         }
         self.line.extend(bytes);
@@ -245,15 +252,14 @@ impl Tail {
         }
     }
 
-    /// The answer of `--json` is one object, so what an agent says goes beside it.
-    fn write(&self, bytes: &[u8]) -> Result<(), Failure> {
-        let written = match self.is_json {
-            true => io::stderr().write_all(bytes),
-            false => io::stdout()
-                .write_all(bytes)
-                .and_then(|()| io::stdout().flush()),
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        let written = match self.form == Shape::Raw && !io::stdout().is_terminal() {
+            true => io::stdout().write_all(bytes),
+            false => self.screen.write_all(bytes),
         };
-        match written {
+        // A colour ends with what was shown: what follows may be weald's own.
+        let written = written.and_then(|()| self.screen.end_style());
+        match written.and_then(|()| self.screen.flush()) {
             // Whoever read it has seen enough; the agent goes on.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             other => Ok(other?),

@@ -223,6 +223,7 @@ impl Printer<'_> {
                 )
             }
             JournalLine::Torn { offset, text } => {
+                let text = clean_line(text);
                 writeln!(out, "parse_error: byte {offset} of the journal: {text}")
             }
         }
@@ -255,7 +256,7 @@ impl Printer<'_> {
             write!(out, ": {}", clean_line(note))?;
         }
         if let Some(error) = &event.data.error {
-            write!(out, ": {error}")?;
+            write!(out, ": {}", clean_line(error))?;
         }
         writeln!(out)
     }

@@ -164,7 +164,7 @@ fn rest(context: &Context<'_>, ground: &Ground) -> Result<bool, Failure> {
 fn draw(context: &Context<'_>, found: &Overview) -> Result<(), Failure> {
     let mut out = context.ui.out();
     // Home, and everything below it away.
-    write!(out, "\x1b[H\x1b[2J")?;
+    out.control("\x1b[H\x1b[2J")?;
     told(&mut out, found, context.now())?;
     writeln!(out, "{}", paint(DIM, "Ctrl-C ends this"))?;
     out.flush()?;

@@ -109,6 +109,7 @@ mod starts;
 mod storm;
 mod sweep;
 mod tasks;
+mod terminals;
 mod trees_adopt;
 mod trees_aside;
 mod trees_control;

@@ -20,7 +20,7 @@ pub struct Logs {
     /// Only the last lines
     #[arg(long, value_name = "N")]
     tail: Option<usize>,
-    /// Every byte as it came, also what a terminal would obey
+    /// Write every byte as it came, unless to a terminal
     #[arg(long)]
     raw: bool,
 }

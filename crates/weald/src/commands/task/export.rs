@@ -19,7 +19,7 @@ impl Export {
     /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let (tasks, _) = context.engine()?.tasks(&TaskFilter::default())?;
-        let mut out = BufWriter::new(context.ui.out());
+        let mut out = BufWriter::new(context.ui.json_out());
         for task in &tasks {
             let line = serde_json::to_string(task).expect("tasks have text keys");
             writeln!(out, "{line}")?;
