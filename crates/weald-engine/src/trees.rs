@@ -104,7 +104,6 @@ pub use own_program::OwnProgram;
 pub use pool::{Patience, PoolStatus, Population};
 pub use ports::TreePorts;
 pub use remove::{BranchOutcome, RemoveRequest, Removed};
-pub(crate) use restore::delete;
 pub use restore::{PurgeRequest, Purged, TrashEntry};
 pub use run::{RunRequest, RunSandbox};
 pub use run_folder::RunFolder;
@@ -116,6 +115,7 @@ pub use sync::Synced;
 pub use usage::{Evicted, Freeing, NotEvicted, RoomMode, TreeUsage, UsageReport};
 pub use view::{Dirty, TreeView};
 pub(crate) use visit::leads_to;
+pub(crate) use weald_sandbox::delete_folder as delete;
 pub use wishes::Wishes;
 
 /// What the machine and the caller have.

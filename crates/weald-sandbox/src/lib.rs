@@ -6,11 +6,12 @@
 //!
 //! Code map: `launcher` is the outside; `availability` what this machine gives; `init` the helper, with `namespaces`, `view` (mounts), `landlock`, `seccomp`;
 //! `interrupts` the signals for it; `orders` what everybody in a run is told; `ending` and `cgroup` its end where no namespace does it; `sockets` the connections the launcher makes for the inside; `home` the user's home with its layer, `listing` what is hidden elsewhere, `folders` what stands in for a home at level landlock;
-//! `temporary` that of temporary files where there is no private /tmp; `escape` the suite that tries to get out; `sys` the
+//! `temporary` that of temporary files where there is no private /tmp; `deletion` how folders go that runs filled; `escape` the suite that tries to get out; `sys` the
 //! system calls, and the only place with `unsafe`.
 
 mod availability;
 mod cgroup;
+mod deletion;
 mod ending;
 mod error;
 pub mod escape;
@@ -32,6 +33,7 @@ mod temporary;
 mod view;
 
 pub use availability::{require_level, strongest_level};
+pub use deletion::delete_folder;
 pub use error::SandboxError;
 pub use init::{INIT_ARGUMENT, run_if_init};
 pub use interrupts::{catch_interrupts, end_with_parent, interrupted};

@@ -9,6 +9,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::deletion::delete_folder;
 use crate::error::SandboxError;
 use crate::policy::Policy;
 use crate::sys;
@@ -68,7 +69,7 @@ impl Temporary {
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        let _ = delete(&self.path);
+        let _ = delete_folder(&self.path);
     }
 }
 
@@ -84,31 +85,9 @@ fn clear_left(place: &Path) {
     for entry in entries.filter(|entry| is_ours(entry) == Some(true)) {
         let path = entry.path();
         if File::open(&path).is_ok_and(|folder| folder.try_lock().is_ok()) {
-            let _ = delete(&path);
+            let _ = delete_folder(&path);
         }
     }
-}
-
-/// Also what a run closed to itself.
-fn delete(path: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(path) {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            open_up(path)?;
-            fs::remove_dir_all(path)
-        }
-        other => other,
-    }
-}
-
-fn open_up(folder: &Path) -> io::Result<()> {
-    fs::set_permissions(folder, Permissions::from_mode(0o700))?;
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        if entry.file_type()?.is_dir() {
-            open_up(&entry.path())?;
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use super::pool::Population;
 use super::privacy::close_to_others;
 use super::setup::Setup;
 use super::visit::{leads_to, pointer_text};
-use super::{TreeError, Trees, at};
+use super::{TreeError, Trees, at, delete};
 use crate::excludes;
 use crate::marker::{self, TreeNote};
 use crate::steps::step;
@@ -271,7 +271,7 @@ impl Trees<'_> {
         let pointer = door.and_then(|door| door.read(".git", 64 * 1024).ok());
         let is_linked = pointer.is_some_and(|text| leads_to(&path, &text, &git_dir));
         if is_linked || self.is_left_from_here(&path) {
-            fs::remove_dir_all(&path).map_err(at(&path))?;
+            delete(&path).map_err(at(&path))?;
         }
         match fs::remove_dir(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -283,7 +283,7 @@ impl Trees<'_> {
 
     /// A creation that failed leaves nothing: not the directory, not the registration, not a branch of this call's.
     pub(super) fn take_back(&self, plan: &Plan, tree: &Tree) {
-        let _ = fs::remove_dir_all(building(tree));
+        let _ = delete(&building(tree));
         let _ = fs::remove_file(self.new_index(tree));
         let registrations = self.registrations();
         for known in registrations.list().unwrap_or_default() {
@@ -293,7 +293,7 @@ impl Trees<'_> {
                     if let Some(state) = &self.host.state {
                         marker::forget(state, &tree.path);
                     }
-                    let _ = fs::remove_dir_all(&tree.path);
+                    let _ = delete(&tree.path);
                 }
                 let _ = registrations.remove(&known.name);
                 let name = format!("refs/heads/{}", tree.branch);

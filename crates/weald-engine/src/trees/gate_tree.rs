@@ -19,11 +19,11 @@ use weald_core::session::ProcessIdentity;
 use weald_core::tree::{Base, Tree, TreeKind};
 use weald_git::Door;
 
+use super::delete;
 use super::inner::{packed_line, packed_text};
 use super::inside::Job;
 use super::planning::Plan;
 use super::remove::rename;
-use super::restore::delete;
 use super::visit::{Access, Site};
 use super::{TreeError, Trees, at};
 use crate::{files, marker};

@@ -24,7 +24,7 @@ use serde::Serialize;
 use weald_git::{CheckoutIndex, Door, DoorError, copy_checkout};
 
 use super::inner::INFO_FILES;
-use super::{TreeError, Trees, at};
+use super::{TreeError, Trees, at, delete};
 use crate::{files, marker};
 
 pub use fill::Patience;
@@ -141,7 +141,7 @@ impl Pool {
             let tree = spare.join("tree");
             // Another process may be faster.
             if renameat_with(CWD, &tree, CWD, to, RenameFlags::NOREPLACE).is_ok() {
-                let _ = fs::remove_dir_all(&spare);
+                let _ = delete(&spare);
                 return Some(Taken {
                     is_current: seal.settings == self.settings,
                     base: seal.base,

@@ -13,7 +13,7 @@ use super::planning::Plan;
 use super::pool::{Pool, Population, Taken};
 use super::setup::Setup;
 use super::visit::{Access, Site};
-use super::{TreeError, Trees, at};
+use super::{TreeError, Trees, at, delete};
 use crate::steps::step;
 
 /// The folder that a tree and its neighbours lie in; those of gates are one level below.
@@ -68,7 +68,7 @@ impl Trees<'_> {
             self.renew_settings(building, &plan.start, &taken)?;
             return Ok(Some(taken.population));
         }
-        fs::remove_dir_all(building).map_err(at(building))?;
+        delete(building).map_err(at(building))?;
         Ok(None)
     }
 
@@ -87,7 +87,7 @@ impl Trees<'_> {
             return Ok(population);
         }
         // A copy that failed half-way.
-        let _ = fs::remove_dir_all(building);
+        let _ = delete(building);
         fs::create_dir(building).map_err(at(building))?;
         match tree.kind {
             TreeKind::Sealed => {
@@ -132,7 +132,7 @@ impl Trees<'_> {
             }
             TreeKind::Linked if git_dir.is_dir() => {
                 self.move_index(&git_dir.join("index"), index)?;
-                fs::remove_dir_all(&git_dir).map_err(at(&git_dir))?;
+                delete(&git_dir).map_err(at(&git_dir))?;
             }
             TreeKind::Linked => {}
         }

@@ -14,7 +14,7 @@ use super::inside::Job;
 use super::remove::RemoveRequest;
 use super::view::peek_head;
 use super::visit::{Access, Site, pointer_text};
-use super::{TreeError, Trees, at};
+use super::{TreeError, Trees, at, delete};
 use crate::marker::{self, TreeNote};
 use crate::steps::step;
 
@@ -33,7 +33,7 @@ impl Trees<'_> {
     pub(super) fn clear_creation(&self, tree: &Tree) -> Result<(), TreeError> {
         let building = building(tree);
         if building.symlink_metadata().is_ok() {
-            fs::remove_dir_all(&building).map_err(at(&building))?;
+            delete(&building).map_err(at(&building))?;
         }
         let index = self.new_index(tree);
         if index.symlink_metadata().is_ok() {

@@ -2,10 +2,8 @@
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::Serialize;
 use weald_core::SignedDuration;
 use weald_core::Timestamp;
@@ -21,7 +19,7 @@ use super::building::identity_of;
 use super::privacy::close_to_others;
 use super::purging::{going, is_the_tree};
 use super::remove::{RemoveRequest, rename};
-use super::{TreeError, TreeView, Trees, at, decided};
+use super::{TreeError, TreeView, Trees, at, decided, delete};
 use crate::files;
 use crate::marker::{self, TreeNote};
 use crate::steps::step;
@@ -433,43 +431,17 @@ fn entry(tree: &Tree) -> Option<TrashEntry> {
 }
 
 /// How much is in a directory; links are not followed.
+/// How long files are; links are not followed, and of folders deeper than a path nothing is counted.
 fn size_of(path: &Path) -> u64 {
-    let Ok(found) = path.symlink_metadata() else {
-        return 0;
-    };
-    if !found.is_dir() {
-        return found.len();
-    }
-    let Ok(entries) = fs::read_dir(path) else {
-        return 0;
-    };
-    entries.flatten().map(|entry| size_of(&entry.path())).sum()
-}
-
-/// Deletes a directory; links are not followed, and directories that can't be entered are opened up first.
-pub(crate) fn delete(path: &Path) -> std::io::Result<()> {
-    // A descriptor a level: deep folders need many.
-    let limits = getrlimit(Resource::Nofile);
-    let most = Rlimit {
-        current: limits.maximum,
-        maximum: limits.maximum,
-    };
-    let _ = setrlimit(Resource::Nofile, most);
-    match fs::remove_dir_all(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
-            open_up(path)?;
-            fs::remove_dir_all(path)
-        }
-        done => done,
-    }
-}
-
-fn open_up(path: &Path) -> std::io::Result<()> {
-    if path.symlink_metadata()?.is_dir() {
-        fs::set_permissions(path, fs::Permissions::from_mode(0o700))?;
-        for entry in fs::read_dir(path)?.flatten() {
-            open_up(&entry.path())?;
+    let (mut open, mut bytes) = (vec![path.to_owned()], 0);
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            match entry.metadata() {
+                Ok(found) if found.is_dir() => open.push(entry.path()),
+                Ok(found) => bytes += found.len(),
+                Err(_) => {}
+            }
         }
     }
-    Ok(())
+    bytes
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use weald_testkit::TestEnv;
+use weald_testkit::{Answer, TestEnv, full_scale};
 
 use crate::clean::rewrite;
 use crate::clean_guards::identity_of;
@@ -211,4 +211,33 @@ fn d13_an_agent_may_see_what_a_purge_would_delete_and_not_purge() {
     assert_eq!(code, Some(0), "{text}");
     assert!(text.contains("\"applied\":false"), "{text}");
     assert!(place.is_dir());
+}
+
+/// What an agent can make is deleted with few descriptors: folders deeper than any path, many entries, closed folders.
+#[test]
+fn x22_a_purge_ends_however_deep_wide_and_closed_a_tree_is() {
+    let env = repository();
+    env.ok(&["new", "a"]);
+    let (folders, levels) = if full_scale() {
+        (1000, 20_000)
+    } else {
+        (20, 3_000)
+    };
+    let script = format!(
+        "import os\nfor f in range({folders}):\n    os.mkdir(f'w{{f}}')\n    for n in range(1000): os.close(os.open(f'w{{f}}/{{n}}', os.O_CREAT | os.O_WRONLY))\n\
+         for n in range({levels}):\n    os.mkdir('d'); os.chdir('d')\nopen('end', 'w').close()\nos.mkdir('closed'); os.mkdir('closed/in'); os.chmod('closed', 0)\n"
+    );
+    let made = env.weald(&["run", "a", "--", "python3", "-c", &script]);
+    assert_eq!(made.code, 0, "{made:#?}");
+    env.ok(&["rm", "a", "--discard"]);
+    let place = in_trash(&env);
+    assert!(place.exists());
+    let few = "ulimit -n 64; exec \"$0\" \"$@\"";
+    let mut purge = env.command("sh");
+    purge.args(["-c", few, env!("CARGO_BIN_EXE_weald")]);
+    purge.args(PURGE).arg("--discard");
+    let purged = Answer::of(purge.output().unwrap());
+    assert_eq!(purged.code, 0, "{purged:#?}");
+    assert!(!place.exists());
+    assert_eq!(env.ok(&["trash", "list"])["trash"], json!([]));
 }

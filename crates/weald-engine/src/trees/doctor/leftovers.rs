@@ -12,7 +12,7 @@ use super::{Code, Round, Severity};
 use crate::files;
 use crate::marker::MARKER;
 use crate::trees::building::identity_of;
-use crate::trees::restore::delete;
+use crate::trees::delete;
 use crate::trees::{TreeError, at};
 
 impl Round<'_, '_> {

@@ -9,8 +9,8 @@ use weald_core::tree_rules::TreeInput;
 use super::{Code, Round, Severity};
 use crate::trees::at;
 use crate::trees::building::building;
+use crate::trees::delete;
 use crate::trees::purging::{going, is_the_tree};
-use crate::trees::restore::delete;
 
 impl Round<'_, '_> {
     /// A creation that was interrupted: finished if everything is there, else taken back.

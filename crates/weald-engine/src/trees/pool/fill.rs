@@ -12,7 +12,7 @@ use crate::files;
 use crate::steps::step;
 use crate::trees::inside::Job;
 use crate::trees::visit::{Access, Site};
-use crate::trees::{TreeError, Trees, at};
+use crate::trees::{TreeError, Trees, at, delete};
 
 /// What visits to the pool are called in messages.
 const SPARE: &str = "a spare";
@@ -281,7 +281,7 @@ impl Trees<'_> {
         if fs::rename(spare.join("tree"), holder.join("tree")).is_err() {
             return Ok(());
         }
-        let _ = fs::remove_dir_all(spare);
+        let _ = delete(spare);
         step("pool.spare_held");
         match self.forward_sealed(pool, &holder, seal, base)? {
             true => offer(pool, &holder),

@@ -21,6 +21,8 @@ use rustix::fs::{
 use rustix::io::Errno;
 use weald_core::setup::{names_its_place, relinked, renamed};
 
+use crate::trees::delete;
+
 /// Fewer files than this are copied by one thread.
 const FEW: usize = 64;
 
@@ -150,7 +152,7 @@ impl<'a> Copier<'a> {
             Err(_) => (parent.try_clone()?, path.with_file_name(BUILDING)),
         };
         // What a kill left behind. By the descriptor: no link on the way is followed.
-        let _ = fs::remove_dir_all(below(&shelf));
+        let _ = delete(&below(&shelf));
         let copied = self.fill(path, &building, left_out);
         let renamed = copied.and_then(|()| {
             let flags = RenameFlags::NOREPLACE;
@@ -159,7 +161,7 @@ impl<'a> Copier<'a> {
         match renamed {
             Ok(()) => Ok(Copied::Made),
             Err(error) => {
-                let _ = fs::remove_dir_all(below(&shelf));
+                let _ = delete(&below(&shelf));
                 Err(error)
             }
         }
