@@ -31,6 +31,7 @@ mod layout;
 mod overview;
 mod own_program;
 mod owned;
+mod places;
 mod planning;
 mod pool;
 mod populating;

@@ -21,6 +21,7 @@ mod partial_clone;
 mod process;
 mod ref_faults;
 mod ref_files;
+mod ref_name;
 mod ref_transaction;
 mod refs;
 mod registration;
@@ -51,6 +52,7 @@ pub use ref_faults::{
     BrokenRef, LockFile, RefSurvey, head_fault, last_logged, locks_in, packed_refs_fault,
     survey_refs,
 };
+pub use ref_name::RefName;
 pub use ref_transaction::{Hooks, RefStep, RefTransaction};
 pub use refs::{
     Commit, Expected, MainRef, RefChange, Reference, Target, create_branch, delete_branch,

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
+use crate::ref_name::RefName;
 use crate::refs::{MainRef, Reference};
 use crate::registration::durable;
 use crate::repository::read_text;
@@ -141,13 +142,14 @@ pub(crate) fn is_packed(common_dir: &Path, name: &str) -> io::Result<bool> {
 pub(crate) fn create(
     common_dir: &Path,
     workshop: &Path,
-    name: &str,
+    name: &RefName,
     commit: &str,
     message: &str,
     seconds: i64,
 ) -> io::Result<()> {
-    let file = common_dir.join(name);
-    if common_dir.join("reftable").exists() || is_locked(&file) || is_packed(common_dir, name)? {
+    let file = name.file_in(common_dir);
+    let is_packed = || is_packed(common_dir, name.as_str());
+    if common_dir.join("reftable").exists() || is_locked(&file) || is_packed()? {
         return Err(gits_turn());
     }
     fs::create_dir_all(file.parent().unwrap_or(common_dir))?;
@@ -169,12 +171,12 @@ pub(crate) fn create(
 pub(crate) fn delete(
     common_dir: &Path,
     workshop: &Path,
-    name: &str,
+    name: &RefName,
     commit: &str,
 ) -> io::Result<()> {
-    let file = common_dir.join(name);
+    let file = name.file_in(common_dir);
     let is_current = read_text(common_dir.join("HEAD"))
-        .is_ok_and(|head| Reference::parse(&head) == Some(Reference::Symbolic(name.to_owned())));
+        .is_ok_and(|head| Reference::parse(&head) == Some(Reference::Symbolic(name.to_string())));
     if common_dir.join("reftable").exists() || is_locked(&file) || is_current {
         return Err(gits_turn());
     }
@@ -183,7 +185,8 @@ pub(crate) fn delete(
     let holds = read_text(&taken).ok();
     let is_expected = holds.is_some_and(|text| text.trim_end() == commit);
     let packed = common_dir.join("packed-refs");
-    if !is_expected || is_locked(&packed) || !matches!(is_packed(common_dir, name), Ok(false)) {
+    let is_packed = is_packed(common_dir, name.as_str());
+    if !is_expected || is_locked(&packed) || !matches!(is_packed, Ok(false)) {
         let back = rename_into_nothing(&taken, &file);
         if back.is_err_and(|error| error.kind() == io::ErrorKind::AlreadyExists) {
             // It is made anew already, and that one counts.
@@ -192,7 +195,7 @@ pub(crate) fn delete(
         return Err(gits_turn());
     }
     fs::remove_file(&taken)?;
-    let log = common_dir.join("logs").join(name);
+    let log = name.log_in(common_dir);
     let _ = fs::remove_file(&log);
     for (file, top) in [(file, "refs/heads"), (log, "logs/refs/heads")] {
         remove_empty_above(&file, &common_dir.join(top));
@@ -234,12 +237,17 @@ fn rename_into_nothing(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 /// The first line of the branch's log, where the repository keeps logs.
-fn log(common_dir: &Path, name: &str, commit: &str, message: &str, seconds: i64) -> io::Result<()> {
-    let logs = common_dir.join("logs");
-    if !logs.join("refs/heads").is_dir() {
+fn log(
+    common_dir: &Path,
+    name: &RefName,
+    commit: &str,
+    message: &str,
+    seconds: i64,
+) -> io::Result<()> {
+    if !common_dir.join("logs/refs/heads").is_dir() {
         return Ok(());
     }
-    let file = logs.join(name);
+    let file = name.log_in(common_dir);
     if let Some(directory) = file.parent() {
         fs::create_dir_all(directory)?;
     }

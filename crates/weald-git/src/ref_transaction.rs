@@ -11,6 +11,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crate::process::{Git, GitError, drain, stop};
+use crate::ref_name::is_readable;
 use crate::refs::Commit;
 
 /// How long git may take to answer, hooks included.
@@ -56,7 +57,7 @@ impl RefStep<'_> {
             .into_iter()
             .flatten()
             .all(|id| Commit::parse(id).is_some());
-        if !are_ids || name.is_empty() || name.contains(['\0', '\n', ' ']) {
+        if !are_ids || !is_readable(name) {
             return Err(unexpected(format!("{self:?}")));
         }
         let text = match self {

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::process::{Git, GitError};
 use crate::ref_files;
+use crate::ref_name::{RefName, is_readable};
 use crate::repository::{Repository, read_text};
 
 /// An object id in hexadecimal, SHA-1 or SHA-256.
@@ -61,8 +62,11 @@ impl Reference {
 const DEPTH: usize = 5;
 
 impl Repository {
-    /// Reads one ref by its full name (`HEAD`, `refs/heads/main`); `None` if there is none.
+    /// Reads one ref by its full name (`HEAD`, `refs/heads/main`); `None` if there is none, as of a name that no ref can have.
     pub fn reference(&self, name: &str) -> Result<Option<Reference>, GitError> {
+        if !is_readable(name) {
+            return Ok(None);
+        }
         if self.has_reftable() {
             return self.reference_by_git(name);
         }
@@ -263,17 +267,17 @@ pub struct RefChange {
     pub expected: Expected,
 }
 
-/// Refuses what could end a field of the request, or be read as nothing.
-fn require_plain(change: &RefChange) -> Result<(), GitError> {
+/// Refuses what is no name of a ref, could end a field of the request, or be read as nothing.
+fn require_plain(change: &RefChange) -> Result<RefName, GitError> {
     let is_id = |id: &String| Commit::parse(id).is_some();
     let old = match &change.expected {
         Expected::Holds(old) => is_id(old),
         _ => true,
     };
-    let name = change.name.starts_with("refs/") && !change.name.contains(char::is_control);
-    match name && old && change.new.as_ref().is_none_or(is_id) {
-        true => Ok(()),
-        false => Err(GitError::Unexpected {
+    let name = RefName::parse(&change.name);
+    match name.filter(|_| old && change.new.as_ref().is_none_or(is_id)) {
+        Some(name) => Ok(name),
+        None => Err(GitError::Unexpected {
             command: "update-ref".to_owned(),
             answer: format!("{change:?}"),
         }),
@@ -294,8 +298,8 @@ pub fn create_branch(
         new: Some(commit.to_owned()),
         expected: Expected::Absent,
     };
-    require_plain(&change)?;
-    match ref_files::create(git_dir, workshop, &change.name, commit, message, now) {
+    let name = require_plain(&change)?;
+    match ref_files::create(git_dir, workshop, &name, commit, message, now) {
         Ok(()) => Ok(()),
         Err(_) => update_refs(git_dir, &[change], message),
     }
@@ -314,8 +318,8 @@ pub fn delete_branch(
         new: None,
         expected: Expected::Holds(commit.to_owned()),
     };
-    require_plain(&change)?;
-    match ref_files::delete(git_dir, workshop, &change.name, commit) {
+    let name = require_plain(&change)?;
+    match ref_files::delete(git_dir, workshop, &name, commit) {
         Ok(()) => Ok(()),
         Err(_) => update_refs(git_dir, &[change], message),
     }

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::process::GitError;
 use crate::ref_files;
+use crate::ref_name::RefName;
 use crate::refs::{Commit, Expected, RefChange, update_refs};
 use crate::vault::Vault;
 
@@ -49,8 +50,8 @@ impl Vault {
     /// nobody looks whether it is. False if nothing was made and git has to be asked.
     pub fn makes_ref(&self, name: &str, commit: &str, workshop: &Path) -> bool {
         // One file: a process would cost more than all the rest of it.
-        Commit::parse(commit).is_some()
-            && ref_files::create(&self.path, workshop, name, commit, HELD, 0).is_ok()
+        let made = |name| ref_files::create(&self.path, workshop, &name, commit, HELD, 0).is_ok();
+        Commit::parse(commit).is_some() && RefName::parse(name).is_some_and(made)
     }
 
     /// Lets such a ref hold `commit`, whatever it held before.

@@ -59,7 +59,7 @@ const TREES: &[Key] = &[
     ),
     key(
         "tree.path",
-        Kind::Template,
+        Kind::Place,
         "{repo_parent}/{repo_name}.weald/{name}",
         "where a tree lies",
     ),
@@ -376,7 +376,7 @@ const LANDING: &[Key] = &[
     ),
     key(
         "trash.path",
-        Kind::Template,
+        Kind::Place,
         "{tree_root}/.trash",
         "where removed trees wait",
     ),

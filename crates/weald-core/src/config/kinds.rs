@@ -9,6 +9,8 @@ pub enum Kind {
     OwnText,
     /// Text with `{placeholders}`.
     Template,
+    /// A path with `{placeholders}`, set by the user or a profile: a repository's is ignored, because the host writes there.
+    Place,
     /// The same for the message of a landing; may be empty.
     Message,
     /// `true` or `false`.

@@ -68,7 +68,7 @@ pub fn check_value(key: &Key, raw: &toml::Value) -> Result<Value, String> {
     };
     match key.kind {
         Kind::Text | Kind::OwnText => Ok(Value::Text(text()?.to_owned())),
-        Kind::Template => match check_template(text()?) {
+        Kind::Template | Kind::Place => match check_template(text()?) {
             Ok(()) => Ok(Value::Text(text()?.to_owned())),
             Err(error) => Err(error.to_string()),
         },

@@ -14,7 +14,7 @@ use weald_core::store::{AgentFilter, Durability};
 use weald_core::task::Task;
 use weald_core::tree::{Run, Tree, TreeKind, TreeStatus};
 use weald_core::tree_rules::TreeInput;
-use weald_git::Door;
+use weald_git::{Door, RefName};
 
 use super::AgentError;
 use crate::steps::step;
@@ -153,7 +153,7 @@ impl Trees<'_> {
         }
         for lock in ["index.lock".to_owned(), "HEAD.lock".to_owned()]
             .into_iter()
-            .chain([format!("refs/heads/{}.lock", tree.branch)])
+            .chain(RefName::branch(&tree.branch).map(|branch| format!("{branch}.lock")))
         {
             let path = format!(".git/{lock}");
             let found = tree.path.join(&path).symlink_metadata();

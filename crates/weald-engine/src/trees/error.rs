@@ -262,6 +262,26 @@ pub enum TreeError {
         /// Which.
         path: PathBuf,
     },
+    /// A place that nothing is written to.
+    #[error("{key} ({origin}) leads to {}, and {why}; nothing was written", .path.display())]
+    UnsafePlace {
+        /// The key of the template.
+        key: &'static str,
+        /// Where its value comes from.
+        origin: String,
+        /// The place.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// What a template makes is no name of a branch.
+    #[error("tree.branch ({origin}) gives `{}`, which is no branch name; nothing was created", .branch.escape_debug())]
+    NoBranchName {
+        /// Where its value comes from.
+        origin: String,
+        /// What it makes.
+        branch: String,
+    },
     /// Nothing in the trash is called that.
     #[error("there is nothing called {id} in the trash")]
     NotInTrash {

@@ -206,7 +206,9 @@ impl<'a> Trees<'a> {
     /// Where gates have their trees.
     fn gate_folder(&self) -> Result<PathBuf, TreeError> {
         let root = self.tree_root()?;
-        Ok(root.canonicalize().unwrap_or(root).join(GATES))
+        let folder = root.canonicalize().unwrap_or(root).join(GATES);
+        self.require_safe_place("tree.path", &folder.join("entry"))?;
+        Ok(folder)
     }
 
     /// A free place, which is this process's from now on.

@@ -7,6 +7,7 @@ use weald_core::name::{TreeName, numbered, slug};
 use weald_core::naming::TemplateValues;
 use weald_core::task::Task;
 use weald_core::tree::TreeStatus;
+use weald_git::RefName;
 
 use super::{TreeError, Trees};
 
@@ -82,25 +83,37 @@ impl Trees<'_> {
     ) -> Result<Layout, TreeError> {
         let values = self.values(id, name, task)?;
         let branch = values.expand(self.config.text("tree.branch"))?;
-        let path = PathBuf::from(values.expand(self.config.text("tree.path"))?);
-        if !is_writable_ancestor(&path) {
-            let fallback = PathBuf::from(values.expand(ELSEWHERE)?);
-            let told = Some(format!(
-                "{} can't be written, so the tree lies in {}",
-                path.parent().unwrap_or(&path).display(),
-                fallback.display()
-            ));
-            return Ok(Layout {
-                path: fallback,
+        if RefName::branch(&branch).is_none() {
+            return Err(TreeError::NoBranchName {
+                origin: self.config.get("tree.branch").1.to_string(),
                 branch,
-                told,
             });
         }
-        Ok(Layout {
-            path,
-            branch,
-            told: None,
-        })
+        let (path, told) = self.path_by(&values)?;
+        Ok(Layout { path, branch, told })
+    }
+
+    /// Where the configuration puts a tree, or elsewhere if that can't be written, and what to say about it.
+    fn path_by(&self, values: &TemplateValues) -> Result<(PathBuf, Option<String>), TreeError> {
+        let path = PathBuf::from(values.expand(self.config.text("tree.path"))?);
+        self.require_safe_place("tree.path", &path)?;
+        if is_writable_ancestor(&path) {
+            return Ok((path, None));
+        }
+        let fallback = PathBuf::from(values.expand(ELSEWHERE)?);
+        let told = format!(
+            "{} can't be written, so the tree lies in {}",
+            path.parent().unwrap_or(&path).display(),
+            fallback.display()
+        );
+        Ok((fallback, Some(told)))
+    }
+
+    /// The directory that most trees lie in.
+    pub(crate) fn tree_root(&self) -> Result<PathBuf, TreeError> {
+        let values = self.values(TreeId(0), &"spare".parse()?, None)?;
+        let (path, _) = self.path_by(&values)?;
+        Ok(path.parent().unwrap_or(&path).to_owned())
     }
 
     /// Where removed trees wait: the configured place if it is on the tree's file system, else beside the tree.
@@ -120,10 +133,12 @@ impl Trees<'_> {
                 .find_map(|path| path.metadata().ok())
                 .map(|found| found.dev())
         };
-        match device(&wanted) == device(root) {
-            true => Ok(wanted),
-            false => Ok(root.join(".trash")),
-        }
+        let place = match device(&wanted) == device(root) {
+            true => wanted,
+            false => root.join(".trash"),
+        };
+        self.require_safe_place("trash.path", &place.join("entry"))?;
+        Ok(place)
     }
 
     /// Whether a tree could have been put at `path` by this configuration: never main, nothing above or in it.

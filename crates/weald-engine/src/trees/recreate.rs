@@ -59,6 +59,7 @@ impl Trees<'_> {
     }
 
     fn recreate_alone(&self, tree: &Tree) -> Result<Created, TreeError> {
+        self.require_safe_place("tree.path", &tree.path)?;
         let start = self.start_again(tree)?;
         self.clear_building(tree)?;
         let building = building(tree);

@@ -112,6 +112,7 @@ impl Trees<'_> {
                 },
             });
         }
+        self.require_safe_place("tree.path", &tree.path)?;
         if let Some(root) = tree.path.parent() {
             fs::create_dir_all(root).map_err(at(root))?;
         }

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 use weald_core::binding::BindRefusal;
+use weald_core::config::find_key;
 use weald_core::id::TreeId;
 use weald_core::name::TreeName;
 use weald_core::objections::Objection;
@@ -134,7 +135,9 @@ impl From<TreeError> for Failure {
                 .hint("weald doctor")
                 .details(json!({"tree": name})),
             TreeError::File { path, source } => Self::file(&path, &source),
-            TreeError::OddPath { .. } => refused("odd_path").hint("set tree.path"),
+            error @ (TreeError::OddPath { .. }
+            | TreeError::UnsafePlace { .. }
+            | TreeError::NoBranchName { .. }) => template(error, message),
             error @ (NotTakenIn { .. } | OutsideTrash { .. }) => trash(error, message),
             error @ (NotInTrash { .. } | NotInVault { .. } | NoSnapshot { .. } | NoTree) => {
                 unknown(error, message)
@@ -464,4 +467,24 @@ impl From<ScopeError> for Failure {
             }
         }
     }
+}
+
+/// What a template of the configuration makes can't be used.
+fn template(error: TreeError, message: String) -> Failure {
+    let refused = |code| Failure::new(code, exit::REFUSED, message);
+    match error {
+        TreeError::UnsafePlace { key, path, .. } => refused("unsafe_place")
+            .hint(set_default(key))
+            .details(json!({"key": key, "path": path})),
+        TreeError::NoBranchName { branch, .. } => refused("bad_branch")
+            .hint(set_default("tree.branch"))
+            .details(json!({"key": "tree.branch", "branch": branch})),
+        _ => refused("odd_path").hint(set_default("tree.path")),
+    }
+}
+
+/// A command that makes weald's own place or name count.
+fn set_default(key: &str) -> String {
+    let default = find_key(key).map_or("VALUE", |key| key.default);
+    format!("weald config set {key} '{default}'")
 }

@@ -92,6 +92,7 @@ mod real_agents;
 mod real_claude;
 mod rebuild;
 mod rebuild_from_git;
+mod repository_places;
 mod rescue;
 mod run_ends;
 mod sandbox;

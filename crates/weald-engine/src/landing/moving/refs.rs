@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
-use weald_git::{GitError, Hooks, RefStep, RefTransaction};
+use weald_git::{GitError, Hooks, RefName, RefStep, RefTransaction};
 
 use super::super::LandError;
 use super::Move;
@@ -50,11 +50,11 @@ impl LockNote {
 /// Lock files that moving `target` through `git_dir` takes.
 pub(super) fn lock_files(common: &Path, git_dir: &Path, target: &str) -> Vec<PathBuf> {
     let mut locks = vec![
-        common.join(format!("refs/heads/{target}.lock")),
         common.join(format!("{FENCE}.lock")),
         git_dir.join("HEAD.lock"),
         git_dir.join("ORIG_HEAD.lock"),
     ];
+    locks.extend(RefName::branch(target).map(|branch| branch.lock_in(common)));
     locks.push(common.join("reftable/tables.list.lock"));
     if git_dir != common {
         locks.push(git_dir.join("reftable/tables.list.lock"));

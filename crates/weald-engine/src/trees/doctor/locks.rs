@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use weald_core::tree::TreeStatus;
-use weald_git::{LockFile, RefSurvey, locks_in};
+use weald_git::{LockFile, RefName, RefSurvey, locks_in};
 
 use super::finding::Ledger;
 use super::{Code, Round, Severity};
@@ -32,7 +32,10 @@ impl Round<'_, '_> {
                 .worker
                 .as_ref()
                 .is_some_and(|worker| !trees.may_live(worker));
-            let lock = common.join(format!("refs/heads/{}.lock", tree.branch));
+            let Some(branch) = RefName::branch(&tree.branch) else {
+                continue;
+            };
+            let lock = branch.lock_in(common);
             if !is_unfinished || !is_gone || lock.symlink_metadata().is_err() {
                 continue;
             }

@@ -3,7 +3,6 @@
 use std::fs::{self, TryLockError};
 use std::path::{Path, PathBuf};
 
-use weald_core::id::TreeId;
 use weald_core::tree::TreeKind;
 use weald_git::Door;
 
@@ -121,12 +120,6 @@ impl Trees<'_> {
     fn pool_base(&self) -> Result<String, TreeError> {
         let (target, _) = self.target.as_ref().ok_or(TreeError::NoCommit)?;
         Ok(self.base(None, target, None, &mut Vec::new())?.commit)
-    }
-
-    /// The folder that trees lie in.
-    pub(crate) fn tree_root(&self) -> Result<PathBuf, TreeError> {
-        let path = self.layout(TreeId(0), &"spare".parse()?, None)?.path;
-        Ok(path.parent().unwrap_or(&path).to_owned())
     }
 
     /// Takes away what nobody can use: half-made, made from other settings, or opened by somebody.
