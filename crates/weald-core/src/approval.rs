@@ -25,6 +25,40 @@ pub fn is_always_protected(path: &str) -> bool {
         .any(|known| known == path)
 }
 
+/// Names that programs on the host act on without asking, at any depth: settings, hooks and servers of agents and editors,
+/// hooks of git, what CI and package managers run, and what weald copies. The default of `policy.protected`.
+pub const PROTECTED: &str = ".claude, .mcp.json, .codex, .gemini, opencode.json*, .opencode, .cursor, .zed, .envrc, \
+     .vscode, .idea, .exrc, .nvimrc, .nvim.lua, .dir-locals.el, .husky, .githooks, lefthook.*, .lefthook.*, \
+     .pre-commit-config.yaml, .devcontainer, .devcontainer.json, **/.github/workflows, .gitlab-ci.yml, .gitattributes, \
+     .gitmodules, .worktreeinclude, .npmrc, .yarnrc.yml, **/.cargo/config*, weald.toml";
+
+/// What needs a person's word before it changes on the target.
+#[derive(Debug, Clone)]
+pub struct Protection(Patterns);
+
+impl Protection {
+    /// By what `policy.protected` holds.
+    pub fn new<'p>(patterns: impl IntoIterator<Item = &'p str>) -> Self {
+        Self(Patterns::of_any_case(patterns))
+    }
+
+    /// Whether a path is protected, or a directory that it lies in. What kind of entry is there does not matter.
+    pub fn protects(&self, path: &str) -> bool {
+        self.outermost(path).is_some()
+    }
+
+    /// The shortest way along a path that is protected.
+    pub fn outermost<'p>(&self, path: &'p str) -> Option<&'p str> {
+        match self.0.depth(path) {
+            Some(depth) => {
+                let end = path.match_indices('/').nth(depth - 1);
+                Some(end.map_or(path, |(end, _)| &path[..end]))
+            }
+            None => is_always_protected(path).then_some(path),
+        }
+    }
+}
+
 /// What is sealed of an approval: every field with its length before it, so that none can be taken for another.
 pub fn sealed_text(tree: TreeId, head: &str, target: &str, at: Timestamp) -> Vec<u8> {
     let (tree, at) = (tree.to_string(), at.to_string());
@@ -138,6 +172,36 @@ mod tests {
         ];
         for (number, text) in texts.iter().enumerate() {
             assert!(!texts[number + 1..].contains(text), "{number}");
+        }
+    }
+
+    #[test]
+    fn y7_what_programs_act_on_without_asking_is_protected_by_default() {
+        let protection = Protection::new(PROTECTED.split(',').map(str::trim));
+        for (path, outermost) in [
+            (".claude/settings.local.json", ".claude"),
+            ("a/b/.Claude/x", "a/b/.Claude"),
+            (".claude", ".claude"),
+            ("sub/.mcp.json", "sub/.mcp.json"),
+            ("opencode.jsonc", "opencode.jsonc"),
+            (".github/workflows/ci.yml", ".github/workflows"),
+            ("x/.github/workflows/ci.yml", "x/.github/workflows"),
+            ("lefthook.yml", "lefthook.yml"),
+            ("crates/a/.cargo/config.toml", "crates/a/.cargo/config.toml"),
+            ("docs/weald.toml", "docs/weald.toml"),
+            ("conductor.json", "conductor.json"),
+        ] {
+            assert_eq!(protection.outermost(path), Some(outermost), "{path}");
+        }
+        for path in [
+            ".gitignore",
+            "src/claude.rs",
+            "CLAUDE.md",
+            ".github/CODEOWNERS",
+            ".cargo/x",
+            "a.claude",
+        ] {
+            assert!(!protection.protects(path), "{path}");
         }
     }
 

@@ -82,6 +82,7 @@ event_kinds! {
     TREE_RUN_TIMEOUT = "tree.run.timeout",
     TREE_ENTERED = "tree.entered",
     TREE_SYNCED = "tree.synced",
+    TREE_RETARGETED = "tree.retargeted",
     TREE_CLOSEOUT = "tree.closeout",
     TREE_APPROVED = "tree.approved",
     TREE_PORTS = "tree.ports",

@@ -115,6 +115,8 @@ pub enum TreeInput {
     Entered,
     /// The target was brought into it.
     Synced(Base),
+    /// The branch that it lands on has another name.
+    Retargeted(String),
     /// A task gets it.
     Bind(TaskId),
     /// Its task lets it go.
@@ -258,6 +260,7 @@ fn is_use(tree: &Tree, input: &TreeInput) -> bool {
         | In::RunEnds { .. }
         | In::Entered
         | In::Synced(_)
+        | In::Retargeted(_)
         | In::Bind(_)
         | In::SetUp { .. }
         | In::Landed => true,
@@ -324,6 +327,7 @@ fn follows(from: TreeStatus, input: &TreeInput) -> Option<(TreeStatus, EventKind
         (In::RunBegins(_), Active | Kept | Landed) => stays(Kind::TREE_RUN_BEFORE),
         (In::Entered, Active | Kept | Landed) => stays(Kind::TREE_ENTERED),
         (In::Synced(_), _) => stays(Kind::TREE_SYNCED),
+        (In::Retargeted(_), _) => stays(Kind::TREE_RETARGETED),
         (In::Bind(_), _) => stays(Kind::TASK_BOUND),
         (In::Approved(_), _) => stays(Kind::TREE_APPROVED),
         (In::Ports(_), _) => stays(Kind::TREE_PORTS),
@@ -403,6 +407,7 @@ fn apply(tree: &mut Tree, input: TreeInput, now: Timestamp) -> Option<String> {
         }
         TreeInput::Entered => tree.last_entered_at = Some(now),
         TreeInput::Synced(base) => tree.base = base,
+        TreeInput::Retargeted(target) => tree.target = target,
         TreeInput::Bind(task) => tree.task = Some(task),
         TreeInput::Unbind => tree.task = None,
         TreeInput::Closeout(closeout) => tree.closeout = Some(closeout),

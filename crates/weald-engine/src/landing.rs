@@ -19,6 +19,7 @@ mod moving;
 mod queue;
 mod radar;
 mod readiness;
+mod renamed;
 mod revert;
 mod settle;
 mod source;

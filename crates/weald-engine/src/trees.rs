@@ -95,7 +95,7 @@ pub use differences::{Against, Diff};
 pub use doctor::{Code, Finding, GroundCheck, Severity};
 pub use enter::Exited;
 pub use error::TreeError;
-pub(crate) use gate_tree::GateTree;
+pub(crate) use gate_tree::{GATES, GateTree};
 pub use guard::{Edit, bound_for};
 pub use inside::{ChangedFile, DiffStyle, Look, run_if_inside};
 pub use kept_work::{BroughtBack, KeptCommit, KeptWork, Wanted};

@@ -5,7 +5,10 @@
 
 /// A list of patterns.
 #[derive(Debug, Clone, Default)]
-pub struct Patterns(Vec<Pattern>);
+pub struct Patterns {
+    patterns: Vec<Pattern>,
+    ignores_case: bool,
+}
 
 #[derive(Debug, Clone)]
 struct Pattern {
@@ -40,21 +43,42 @@ enum Token {
 impl Patterns {
     /// Reads a list. Empty ones and comments are nothing.
     pub fn new<'p>(lines: impl IntoIterator<Item = &'p str>) -> Self {
-        Self(lines.into_iter().filter_map(Pattern::parse).collect())
+        Self {
+            patterns: lines.into_iter().filter_map(Pattern::parse).collect(),
+            ignores_case: false,
+        }
+    }
+
+    /// The same for names of any case: on some file systems they name one file.
+    pub fn of_any_case<'p>(lines: impl IntoIterator<Item = &'p str>) -> Self {
+        let lines: Vec<_> = lines.into_iter().map(str::to_lowercase).collect();
+        Self {
+            ignores_case: true,
+            ..Self::new(lines.iter().map(String::as_str))
+        }
     }
 
     /// Whether a path, or a directory that it lies in, is meant.
     pub fn matches(&self, path: &str) -> bool {
+        self.depth(path).is_some()
+    }
+
+    /// How many parts of a path it takes until something is meant.
+    pub(super) fn depth(&self, path: &str) -> Option<usize> {
+        let path = match self.ignores_case {
+            true => &path.to_lowercase(),
+            false => path,
+        };
         let parts: Vec<_> = path.split('/').filter(|part| !part.is_empty()).collect();
-        let meant = |depth| self.0.iter().any(|pattern| pattern.fits(&parts[..depth]));
-        (1..=parts.len()).any(meant)
+        let meant = |depth: &usize| self.patterns.iter().any(|one| one.fits(&parts[..*depth]));
+        (1..=parts.len()).find(meant)
     }
 
     /// Whether a file itself is meant, not only a directory that it lies in.
     pub fn names(&self, path: &str) -> bool {
         let parts: Vec<_> = path.split('/').collect();
         let is_file = parts.iter().all(|part| !part.is_empty());
-        is_file && self.0.iter().any(|pattern| pattern.fits(&parts))
+        is_file && self.patterns.iter().any(|pattern| pattern.fits(&parts))
     }
 }
 
@@ -261,6 +285,16 @@ mod tests {
             let list = Patterns::new(patterns.iter().copied());
             assert_eq!(list.matches(path), expected, "{patterns:?} {path}");
         }
+    }
+
+    #[test]
+    fn y7_names_of_any_case_are_meant_where_case_is_ignored() {
+        let list = Patterns::of_any_case([".Claude", "**/.github/workflows"]);
+        for path in [".claude/x", "a/.CLAUDE", "x/.GitHub/Workflows/ci.yml"] {
+            assert!(list.matches(path), "{path}");
+        }
+        assert!(!list.matches(".github/actions") && !list.matches("claude"));
+        assert!(!Patterns::new([".Claude"]).matches(".claude"));
     }
 
     #[test]

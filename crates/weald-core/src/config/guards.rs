@@ -48,8 +48,11 @@ fn guards_less(key: &Key, before: &Value, now: &Value) -> bool {
             let rank = |name: &str| order.iter().position(|known| *known == name);
             rank(now) < rank(before)
         }
-        // It only grows; and time makes nothing green.
-        (Kind::JoinedList | Kind::Duration | Kind::Age, _, _) => false,
+        (Kind::JoinedList, Value::List(before), Value::List(now)) => {
+            !before.iter().all(|item| now.contains(item))
+        }
+        // Time makes nothing green.
+        (Kind::Duration | Kind::Age, _, _) => false,
         // A command where there was none tests more than before.
         (Kind::Text, Value::Text(before), _) if before.is_empty() => false,
         _ => before != now,
@@ -88,6 +91,11 @@ mod tests {
             ("", "setup.commands = ['x']", Some("setup.commands")),
             ("", "target = 'other'", Some("target")),
             ("", "policy.protected = ['a']\ngate.timeout = '1s'", None),
+            (
+                "",
+                "policy.protected = ['!.claude']",
+                Some("policy.protected"),
+            ),
             ("", "landing.strategy = 'ff'\nlanding.after = 'keep'", None),
             ("", "agent.driver = 'codex'\nagent.model = 'x'", None),
         ] {

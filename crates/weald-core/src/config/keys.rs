@@ -5,6 +5,7 @@ use super::kinds::{Key, Kind, key};
 use super::profiles::PROFILES;
 use super::source_keys::SOURCE;
 use super::upkeep_keys::UPKEEP;
+use crate::approval::PROTECTED;
 
 /// Every key, in the order `weald config show` prints them.
 pub const KEYS: &[Key] =
@@ -299,8 +300,8 @@ const LANDING: &[Key] = &[
     key(
         "policy.protected",
         Kind::JoinedList,
-        "",
-        "paths (patterns as in .gitignore, without `!`) whose change needs a person's approval",
+        PROTECTED,
+        "paths (patterns as in .gitignore, any case) whose change needs a person's approval; your `!PATTERN` takes one out",
     ),
     key(
         "sandbox.level",

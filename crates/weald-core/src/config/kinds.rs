@@ -39,7 +39,7 @@ pub enum Kind {
     OwnList,
     /// The same for plain names of files or folders.
     OwnNames,
-    /// A list of texts that only grows: everybody's count together, so nobody takes away what another one guards.
+    /// A list of texts that everybody adds to. Only the user takes something out, by `!` and the text.
     JoinedList,
     /// `none`, or a size in bytes, as `512M` or `2G`.
     Size,

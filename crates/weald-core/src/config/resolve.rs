@@ -250,24 +250,32 @@ impl Config {
         Ok(())
     }
 
-    /// The value of a list that only grows, with what it held before.
+    /// The value of a list that everybody adds to, with what it held before and without what `!` takes out.
     fn joined(&self, key: &Key, value: Value) -> Value {
         let (Kind::JoinedList, Value::List(more)) = (key.kind, &value) else {
             return value;
         };
         let mut all = self.list(key.name).to_vec();
-        all.extend(
-            more.iter()
-                .filter(|item| !all.contains(item))
-                .cloned()
-                .collect::<Vec<_>>(),
-        );
+        for item in more {
+            match item.strip_prefix('!') {
+                Some(out) => all.retain(|known| known != out),
+                None if !all.contains(item) => all.push(item.clone()),
+                None => {}
+            }
+        }
         Value::List(all)
     }
 
     /// Checks a value; one that the repository brings must not loosen a guarded key.
     fn admit(&self, key: &'static Key, raw: &toml::Value, trust: Trust) -> Result<Value, Rejected> {
         let value = check_value(key, raw).map_err(Rejected::Invalid)?;
+        let takes_out = |list: &[String]| list.iter().any(|item| item.starts_with('!'));
+        if let (Kind::JoinedList, Trust::Repository, Value::List(list)) = (key.kind, trust, &value)
+            && takes_out(list)
+        {
+            let why = "a repository takes nothing out of this list: no `!`";
+            return Err(Rejected::Invalid(why.to_owned()));
+        }
         if let (Kind::Guarded(order), Trust::Repository, Value::Text(text)) =
             (key.kind, trust, &value)
         {

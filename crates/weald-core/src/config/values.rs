@@ -114,13 +114,6 @@ pub fn check_value(key: &Key, raw: &toml::Value) -> Result<Value, String> {
             let items = raw
                 .as_array()
                 .ok_or_else(|| "this is a list of texts".to_owned())?;
-            let takes_back =
-                |item: &toml::Value| item.as_str().is_some_and(|text| text.starts_with('!'));
-            if key.kind == Kind::JoinedList && items.iter().any(takes_back) {
-                return Err(
-                    "nothing in this list takes back what another one says: no `!`".to_owned(),
-                );
-            }
             let is_odd = |item: &&toml::Value| item.as_str().is_some_and(|text| !is_name(text));
             if let (Kind::OwnNames, Some(odd)) = (key.kind, items.iter().find(is_odd)) {
                 return Err(format!("{odd} is no plain name of a folder"));

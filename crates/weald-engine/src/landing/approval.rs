@@ -6,7 +6,7 @@
 mod secret;
 
 use serde::Serialize;
-use weald_core::approval::{self, Patterns, is_always_protected, judge, sealed_text};
+use weald_core::approval::{self, PROTECTED, Protection, judge, sealed_text};
 use weald_core::config::{Layer, Origin, resolve, strictest_values};
 use weald_core::store::Durability;
 use weald_core::tree::{Approval, Tree};
@@ -63,13 +63,7 @@ pub struct Review {
 struct Demands {
     /// Everything does.
     everything: bool,
-    patterns: Patterns,
-}
-
-impl Demands {
-    fn protects(&self, path: &str) -> bool {
-        is_always_protected(path) || self.patterns.matches(path)
-    }
+    protection: Protection,
 }
 
 impl Trees<'_> {
@@ -147,7 +141,7 @@ impl Trees<'_> {
         let changed = changed_paths(vault.git("diff-tree"), old_tip, candidate)?;
         let paths: Vec<_> = changed
             .into_iter()
-            .filter(|path| demands.protects(path))
+            .filter(|path| demands.protection.protects(path))
             .collect();
         if !demands.everything && paths.is_empty() {
             return Ok(());
@@ -181,7 +175,8 @@ impl Trees<'_> {
         let demands = self.demands(old)?;
         let vault = self.vault();
         let changed = changed_paths(vault.git("diff-tree"), old, new)?;
-        Ok(demands.everything || changed.iter().any(|path| demands.protects(path)))
+        let mut changed = changed.iter();
+        Ok(demands.everything || changed.any(|path| demands.protection.protects(path)))
     }
 
     /// A seal that can't be checked is none.
@@ -205,11 +200,18 @@ impl Trees<'_> {
                 Origin::Default | Origin::Profile(_) | Origin::Repository(_)
             );
             everything |= !is_owners && there.text("policy.gate") == "human";
-            patterns.extend(there.list("policy.protected").iter().cloned());
+            // What the user took out of the default stays out.
+            let default: Vec<_> = PROTECTED.split(',').map(str::trim).collect();
+            let there = there.list("policy.protected").iter();
+            patterns.extend(
+                there
+                    .filter(|one| !default.contains(&one.as_str()))
+                    .cloned(),
+            );
         }
         Ok(Demands {
             everything,
-            patterns: Patterns::new(patterns.iter().map(String::as_str)),
+            protection: Protection::new(patterns.iter().map(String::as_str)),
         })
     }
 
@@ -259,7 +261,7 @@ impl Trees<'_> {
         let demands = self.demands(&tip)?;
         let changed = changed_paths(Git::new(&place, "diff-tree"), &fork, head)?;
         let files = changed.into_iter().map(|path| ApprovedFile {
-            protected: demands.protects(&path),
+            protected: demands.protection.protects(&path),
             path,
         });
         Ok((commits.collect(), files.collect()))

@@ -13,6 +13,7 @@ mod folder;
 mod hold;
 mod index_lock;
 mod known_index;
+mod lanes;
 mod leave;
 mod leftovers;
 mod originals;
@@ -142,6 +143,7 @@ impl Trees<'_> {
         });
         if place.is_none() {
             self.refuse_reserved_in(request.old, request.new)?;
+            self.refuse_other_lanes(&self.place.root(), &self.touched_by(&wanted)?)?;
         }
         let common_dir = repository.common_dir().to_owned();
         let objects = send(

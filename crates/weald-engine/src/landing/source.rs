@@ -10,7 +10,7 @@ use weald_core::tree::{Tree, TreeKind};
 use super::LandError;
 use super::beginning::Ahead;
 use super::candidate::Made;
-use super::commit::{CommitRequest, CommitScope};
+use super::commit::{CommitScope, by_hand};
 use super::moving::MoveRequest;
 use crate::trees::{Look, TreeError, Trees};
 
@@ -131,9 +131,10 @@ impl Trees<'_> {
         };
         let committed = held.and_then(|()| match &request.commit {
             Some((scope, message)) => self.commit_first(tree, *scope, message),
-            None => Ok(()),
+            None => Ok(Vec::new()),
         });
-        let (tree, ready) = match committed.and_then(|()| self.ready_head(tree)) {
+        let ready = committed.and_then(|left_out| self.ready_head(tree, &left_out));
+        let (tree, ready) = match ready {
             Ok((tree, head)) => (tree, Ok(head)),
             Err(LandError::Refused(reason)) => (tree.clone(), Err(reason)),
             Err(error) => return Err(error),
@@ -235,33 +236,12 @@ impl Trees<'_> {
         }
     }
 
-    fn commit_first(
+    /// The head that would land: imported, and all of the tree's own work but what a commit left out.
+    pub(crate) fn ready_head(
         &self,
         tree: &Tree,
-        scope: CommitScope,
-        message: &str,
-    ) -> Result<(), LandError> {
-        let identity = self.committer()?;
-        let request = CommitRequest {
-            scope,
-            message,
-            identity: &identity,
-        };
-        self.commit_changes(tree, &request).map(drop)
-    }
-
-    /// Commits what a tree holds; a failing hook leaves it as it was.
-    pub fn commit_work(
-        &self,
-        name: &str,
-        scope: CommitScope,
-        message: &str,
-    ) -> Result<(), LandError> {
-        self.commit_first(&self.named(Some(name))?, scope, message)
-    }
-
-    /// The head that would land: imported, and all of the tree's own work.
-    pub(crate) fn ready_head(&self, tree: &Tree) -> Result<(Tree, String), LandError> {
+        left_out: &[String],
+    ) -> Result<(Tree, String), LandError> {
         let site = self.site(tree)?;
         let (tree, look) = self.import_and_follow(tree, &site)?;
         let name = &tree.name;
@@ -283,16 +263,8 @@ impl Trees<'_> {
             )
             .hint(format!("weald sync {name}")));
         }
-        if self.place.repository().target(&tree.target)?.is_none() {
-            return Err(LandError::refused(
-                "no_target",
-                format!(
-                    "{name} lands on {}, and there is no such branch",
-                    tree.target
-                ),
-            )
-            .hint(format!("git branch {} COMMIT", tree.target)));
-        }
+        let tree = self.with_target(tree)?;
+        let name = &tree.name;
         let head = look
             .head
             .clone()
@@ -301,16 +273,25 @@ impl Trees<'_> {
             self.vault().require(&self.main_refs()?, &[&head])?;
         }
         if look.untracked > 0 {
-            self.mind_untracked(&tree, &head, look.untracked)?;
+            self.mind_untracked(&tree, &head, look.untracked, left_out)?;
         }
         Ok((tree, head))
     }
 
     /// Files that git does not know don't land. Where there is nothing else, they were meant.
-    fn mind_untracked(&self, tree: &Tree, head: &str, count: u64) -> Result<(), LandError> {
+    fn mind_untracked(
+        &self,
+        tree: &Tree,
+        head: &str,
+        count: u64,
+        left_out: &[String],
+    ) -> Result<(), LandError> {
         let name = &tree.name;
         let files = if count == 1 { "file" } else { "files" };
-        let go_on = format!("weald land {name} --commit=all -m MESSAGE");
+        let go_on = match left_out.is_empty() {
+            true => format!("weald land {name} --commit=all -m MESSAGE"),
+            false => by_hand(name),
+        };
         if self.landed(tree, head)?.is_some() {
             return Err(LandError::refused(
                 "tree_dirty",
@@ -318,7 +299,12 @@ impl Trees<'_> {
                     "{count} {files} that git does not know is all there is in {name}; nothing was landed, all is kept"
                 ),
             )
-            .hint(go_on));
+            .hint(go_on)
+            .paths(left_out.to_vec()));
+        }
+        if !left_out.is_empty() {
+            // That was said by the commit.
+            return Ok(());
         }
         self.engine.notice(format!(
             "{count} {files} in {name} that git does not know stay behind; to land them, too: {go_on}"
@@ -364,7 +350,7 @@ impl Trees<'_> {
         ahead: &[Ahead],
         request: &LandRequest,
     ) -> Result<LandingInput, LandError> {
-        let (tree, head) = self.ready_head(&tree)?;
+        let (tree, head) = self.ready_head(&tree, &[])?;
         if let Some(reason) = self.unready(&tree, request)?.filter(|_| !request.force) {
             return Err(LandError::Refused(Box::new(reason)));
         }

@@ -56,6 +56,7 @@ const END_IT: &str =
 
 impl From<TreeError> for Failure {
     fn from(error: TreeError) -> Self {
+        use TreeError::{NoBranchName, OddPath, UnsafePlace};
         use TreeError::{NoSnapshot, NoTree, NotInTrash, NotInVault, NotTakenIn, OutsideTrash};
         let message = error.to_string();
         let refused = |code| Self::new(code, exit::REFUSED, message.clone());
@@ -116,13 +117,8 @@ impl From<TreeError> for Failure {
             TreeError::Exists { name, path } => refused("tree_exists")
                 .hint(format!("weald ensure {name}, or choose another name"))
                 .details(json!({"tree": name, "path": path})),
-            TreeError::Occupied { path } => refused("path_occupied")
-                .hint(format!(
-                    "move {} away, or choose another name",
-                    path.display()
-                ))
-                .details(json!({"path": path})),
-            error @ (TreeError::BranchExists { .. }
+            error @ (TreeError::Occupied { .. }
+            | TreeError::BranchExists { .. }
             | TreeError::BranchInUse { .. }
             | TreeError::BranchClash { .. }
             | TreeError::NoCommit
@@ -135,9 +131,9 @@ impl From<TreeError> for Failure {
                 .hint("weald doctor")
                 .details(json!({"tree": name})),
             TreeError::File { path, source } => Self::file(&path, &source),
-            error @ (TreeError::OddPath { .. }
-            | TreeError::UnsafePlace { .. }
-            | TreeError::NoBranchName { .. }) => template(error, message),
+            error @ (OddPath { .. } | UnsafePlace { .. } | NoBranchName { .. }) => {
+                odd(error, message)
+            }
             error @ (NotTakenIn { .. } | OutsideTrash { .. }) => trash(error, message),
             error @ (NotInTrash { .. } | NotInVault { .. } | NoSnapshot { .. } | NoTree) => {
                 unknown(error, message)
@@ -277,6 +273,12 @@ fn start(error: TreeError, message: String) -> Failure {
                 "git branch -m {existing} OTHER, or set tree.branch"
             ))
             .details(json!({"branch": branch, "existing": existing})),
+        TreeError::Occupied { path } => refused("path_occupied")
+            .hint(format!(
+                "move {} away, or choose another name",
+                path.display()
+            ))
+            .details(json!({"path": path})),
         TreeError::NoTarget => {
             refused("no_target").hint("git switch -c NAME, or: weald config set target BRANCH")
         }
@@ -470,7 +472,7 @@ impl From<ScopeError> for Failure {
 }
 
 /// What a template of the configuration makes can't be used.
-fn template(error: TreeError, message: String) -> Failure {
+fn odd(error: TreeError, message: String) -> Failure {
     let refused = |code| Failure::new(code, exit::REFUSED, message);
     match error {
         TreeError::UnsafePlace { key, path, .. } => refused("unsafe_place")

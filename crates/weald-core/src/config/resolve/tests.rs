@@ -1,6 +1,7 @@
 //! Layers on top of each other.
 
 use super::*;
+use crate::approval::PROTECTED;
 
 fn layer(origin: Origin, text: &str) -> Layer {
     Layer {
@@ -142,7 +143,14 @@ fn m24_no_key_that_guards_something_is_loosened_by_the_repository() {
 fn m24_protected_paths_of_everybody_count_together() {
     let protected = |layers| {
         let config = resolve(layers).unwrap();
-        config.list("policy.protected").join(" ")
+        let own = |item: &&String| !PROTECTED.split(',').any(|known| known.trim() == *item);
+        let own: Vec<_> = config
+            .list("policy.protected")
+            .iter()
+            .filter(own)
+            .cloned()
+            .collect();
+        own.join(" ")
     };
     let both = vec![
         repository("policy.protected = ['infra/', '*.lock']"),
@@ -154,7 +162,20 @@ fn m24_protected_paths_of_everybody_count_together() {
         let odd = repository(&format!("policy.protected = {odd}"));
         assert_eq!(protected(vec![odd]), "**", "unreadable is strict");
     }
-    assert!(resolve(vec![user("policy.protected = ['!a']")]).is_err());
+    let narrowed = resolve(vec![
+        repository("policy.protected = ['infra/']"),
+        user("policy.protected = ['!.vscode', '!infra/', 'docs']"),
+    ]);
+    let narrowed = narrowed.unwrap();
+    let narrowed = narrowed.list("policy.protected");
+    for (item, is_there) in [
+        (".vscode", false),
+        ("infra/", false),
+        ("docs", true),
+        (".claude", true),
+    ] {
+        assert_eq!(narrowed.contains(&item.to_owned()), is_there, "{item}");
+    }
 }
 
 #[test]

@@ -47,6 +47,7 @@ impl Trees<'_> {
     ) -> Result<Examined, LandError> {
         let touched = self.touched_by(wanted)?;
         refuse_reserved(&touched)?;
+        self.refuse_other_lanes(&checkout.path, &touched)?;
         let folder = Folder::open(&checkout.path).map_err(at(&checkout.path))?;
         // Before the comparison: what is written after this is seen as another file by the swap.
         let seen = touched::stamps(&folder, &touched).map_err(at(&checkout.path))?;

@@ -22,6 +22,7 @@ impl Trees<'_> {
         };
         let wanted = Move::of(request);
         let touched = self.touched_by(&wanted)?;
+        self.refuse_other_lanes(&checkout.path, &touched)?;
         let folder = Folder::open(&checkout.path).map_err(at(&checkout.path))?;
         let in_the_way = touched::in_the_way(&folder, &touched).map_err(at(&checkout.path))?;
         let stashes = self.config.switch("landing.autostash");

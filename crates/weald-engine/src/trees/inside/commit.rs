@@ -3,12 +3,14 @@
 //! The work is done on a copy of the index, which is also the index's lock; only a commit that was made renames it into
 //! place. Whatever fails before leaves index and HEAD as they were.
 
+use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use weald_core::approval::Protection;
 use weald_git::{Git, GitError, keep_index_time};
 
 use super::{InsideError, Reply, Request, say};
@@ -18,6 +20,8 @@ use super::{InsideError, Reply, Request, say};
 pub(crate) struct CommitWish {
     /// Whether files that git does not know come along; ignored ones never do.
     pub untracked: bool,
+    /// Patterns of what is left alone unless HEAD has it.
+    pub protected: Vec<String>,
     /// The message.
     pub message: String,
     /// Who commits if the tree does not know: name and mail.
@@ -91,14 +95,14 @@ impl Request {
         if !unmerged.is_empty() {
             return Ok(refused("files are in conflict".to_owned()));
         }
-        let which = if wish.untracked { "-A" } else { "-u" };
-        let added = self
-            .as_its_own("add", &index, wish)
-            .args([which])
-            .output()?;
-        if !added.status.success() {
-            return Ok(refused(added.stderr));
-        }
+        let left_out = match self.add(&index, wish)? {
+            Ok(left_out) => left_out,
+            Err(why) => return Ok(refused(why)),
+        };
+        let ended = |outcome: &str| Reply {
+            paths: left_out.clone(),
+            ..ended(outcome)
+        };
         let staged = self
             .as_its_own("diff", &index, wish)
             .args(["--cached", "--quiet", "--no-ext-diff"])
@@ -116,6 +120,51 @@ impl Request {
         }
         index.take_place()?;
         Ok(ended("committed"))
+    }
+
+    /// Stages what is to be committed. Answers what is protected and new, so left alone; or what git said against it.
+    fn add(
+        &self,
+        index: &CopiedIndex,
+        wish: &CommitWish,
+    ) -> Result<Result<Vec<String>, String>, InsideError> {
+        let git = |name: &str| self.as_its_own(name, index, wish);
+        let known = git("add").args(["-u"]).output()?;
+        if !known.status.success() {
+            return Ok(Err(known.stderr));
+        }
+        // Also what was only announced (`git add -N`) is staged by now.
+        let new = ["--cached", "--name-only", "--diff-filter=A", "--no-renames"];
+        let staged = git("diff")
+            .args(new)
+            .args(["-z", "--no-ext-diff", "HEAD"])
+            .run()?;
+        let (mut left_out, staged) = protected(wish, &staged);
+        if !staged.is_empty() {
+            git("update-index")
+                .args(["-z", "--force-remove", "--stdin"])
+                .input(staged)
+                .run()?;
+        }
+        if !wish.untracked {
+            return Ok(Ok(left_out.into_iter().collect()));
+        }
+        let unknown = git("ls-files")
+            .args(["-z", "--others", "--exclude-standard"])
+            .run()?;
+        left_out.extend(protected(wish, &unknown).0);
+        let mut places = String::from(":/\0");
+        for path in &left_out {
+            places += &format!(":(top,exclude,literal){path}\0");
+        }
+        let added = git("add")
+            .args(["-A", "--pathspec-from-file=-", "--pathspec-file-nul"])
+            .input(places)
+            .output()?;
+        Ok(match added.status.success() {
+            true => Ok(left_out.into_iter().collect()),
+            false => Err(added.stderr),
+        })
     }
 
     /// git as somebody in the tree would start it, so that hooks see what they are used to; it looks no further up.
@@ -144,6 +193,22 @@ impl Request {
                 .env(&format!("GIT_{who}_EMAIL"), mail)
         }))
     }
+}
+
+/// What is protected of a list: outermost, and every path of it, ended by NUL.
+fn protected(wish: &CommitWish, listed: &[u8]) -> (BTreeSet<String>, Vec<u8>) {
+    let protection = Protection::new(wish.protected.iter().map(String::as_str));
+    let (mut outermost, mut paths) = (BTreeSet::new(), Vec::new());
+    let listed = listed.split(|byte| *byte == 0);
+    for path in listed.filter(|path| !path.is_empty()) {
+        let text = String::from_utf8_lossy(path);
+        if let Some(found) = protection.outermost(&text) {
+            outermost.insert(found.trim_end_matches('/').to_owned());
+            paths.extend_from_slice(path);
+            paths.push(0);
+        }
+    }
+    (outermost, paths)
 }
 
 fn ended(outcome: &str) -> Reply {

@@ -1,0 +1,73 @@
+//! A target that was renamed on the host is followed: git's own log of the branch says what it was called before.
+
+use weald_core::store::Durability;
+use weald_core::tree::Tree;
+use weald_core::tree_rules::TreeInput;
+use weald_git::{RefName, list_tips};
+
+use super::LandError;
+use crate::files::read_small;
+use crate::trees::Trees;
+
+/// The largest log of a branch that is read.
+const LOG_LIMIT: u64 = 16 << 20;
+
+impl Trees<'_> {
+    /// The tree with a target that exists: its own, the branch that this was renamed to, or the one that the user set since
+    /// if it holds what the tree began with. A branch that is merely gone is not guessed at.
+    pub(super) fn with_target(&self, tree: Tree) -> Result<Tree, LandError> {
+        let repository = self.place.repository();
+        if repository.target(&tree.target)?.is_some() {
+            return Ok(tree);
+        }
+        let chosen = match self.renamed(&tree.target)? {
+            Some(renamed) => Some(renamed),
+            None => self.chosen_instead(&tree)?,
+        };
+        let Some(target) = chosen else {
+            let (name, old) = (&tree.name, &tree.target);
+            return Err(LandError::refused(
+                "no_target",
+                format!("{name} lands on {old}, and there is no such branch; nothing was changed"),
+            )
+            .hint(format!(
+                "weald config set target BRANCH, then weald land {name}; or git branch {old} COMMIT"
+            )));
+        };
+        self.engine.notice(format!(
+            "{} is now called {target}; {} lands there",
+            tree.target, tree.name
+        ));
+        Ok(self.decide(&tree, Durability::Process, TreeInput::Retargeted(target))?)
+    }
+
+    /// What a branch is called now, if exactly one has its log.
+    fn renamed(&self, old: &str) -> Result<Option<String>, LandError> {
+        let common_dir = self.place.repository().common_dir();
+        let said = format!("\tBranch: renamed refs/heads/{old} to refs/heads/");
+        let was = |name: &RefName| {
+            let log = read_small(&name.log_in(common_dir), LOG_LIMIT);
+            log.ok().flatten().is_some_and(|log| log.contains(&said))
+        };
+        let branches = list_tips(common_dir, &["refs/heads/"])?;
+        let names = branches.iter().filter_map(|one| RefName::parse(&one.name));
+        let found: Vec<_> = names.filter(was).collect();
+        Ok(match &found[..] {
+            [one] => one.as_str().strip_prefix("refs/heads/").map(str::to_owned),
+            _ => None,
+        })
+    }
+
+    /// The target that the user set, if it holds what the tree began with.
+    fn chosen_instead(&self, tree: &Tree) -> Result<Option<String>, LandError> {
+        let Some((branch, tip)) = &self.target else {
+            return Ok(None);
+        };
+        if self.config.text("target") != branch || tree.scratch_for.is_some() {
+            return Ok(None);
+        }
+        self.vault().require(&self.main_refs()?, &[tip])?;
+        let holds = self.contains(tip, &tree.base.commit)?;
+        Ok(holds.then(|| branch.clone()))
+    }
+}

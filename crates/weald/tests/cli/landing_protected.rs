@@ -1,0 +1,236 @@
+//! Files that programs on the host act on without asking: no agent lands one unasked.
+
+use std::fs;
+
+use serde_json::Value;
+use weald_testkit::TestEnv;
+
+use crate::landing::{land, landed, rev};
+use crate::landing_approval::approve;
+use crate::trees_create::git_in;
+use crate::trees_remove::{KINDS, grow, repository};
+use crate::work::status;
+
+/// One path of each kind that is protected by default.
+const PATHS: [&str; 28] = [
+    ".claude/settings.local.json",
+    ".mcp.json",
+    ".codex/config.toml",
+    ".gemini/settings.json",
+    "opencode.jsonc",
+    ".cursor/mcp.json",
+    ".zed/tasks.json",
+    ".envrc",
+    ".vscode/tasks.json",
+    ".idea/workspace.xml",
+    ".exrc",
+    ".dir-locals.el",
+    ".husky/pre-commit",
+    ".githooks/pre-commit",
+    "lefthook.yml",
+    ".pre-commit-config.yaml",
+    ".devcontainer/devcontainer.json",
+    ".github/workflows/ci.yml",
+    ".gitlab-ci.yml",
+    ".gitattributes",
+    ".gitmodules",
+    ".worktreeinclude",
+    ".npmrc",
+    ".yarnrc.yml",
+    ".cargo/config.toml",
+    "weald.toml",
+    "deep/er/.claude/settings.json",
+    ".Claude/settings.json",
+];
+
+/// A shell script that writes every one of them.
+fn writes_all() -> String {
+    let write = |path: &&str| format!("mkdir -p $(dirname {path}) && : > {path}");
+    let writes: Vec<_> = PATHS.iter().map(write).collect();
+    writes.join(" && ")
+}
+
+fn protected(files: &Value) -> Vec<String> {
+    let files = files.as_array().unwrap().iter();
+    let protected = files.filter(|file| file["protected"] == true);
+    let mut paths: Vec<_> = protected
+        .map(|file| file["path"].as_str().unwrap().to_owned())
+        .collect();
+    paths.sort();
+    paths
+}
+
+fn sorted(paths: &[&str]) -> Vec<String> {
+    let mut paths: Vec<_> = paths.iter().map(|path| (*path).to_owned()).collect();
+    paths.sort();
+    paths
+}
+
+/// The files at main's tip.
+fn on_main(env: &TestEnv) -> Vec<String> {
+    let listed = env.git(&["ls-tree", "-r", "--name-only", "main"]);
+    listed.lines().map(str::to_owned).collect()
+}
+
+/// Why a worktree does not land: for want of an approval.
+#[track_caller]
+fn refusal(env: &TestEnv, name: &str) -> Value {
+    let (code, landings) = land(env, &[name]);
+    let reason = landings[0]["reason"].clone();
+    assert_eq!(
+        (code, &reason["code"]),
+        (1, &Value::from("needs_approval")),
+        "{reason}"
+    );
+    reason
+}
+
+#[test]
+fn y7_an_automatic_commit_leaves_new_protected_files_out() {
+    for kind in KINDS {
+        let env = repository();
+        env.ok(&["task", "add", "Change it"]);
+        let staged = "git add .mcp.json .vscode && git add -N .envrc";
+        let script = format!("{} && {staged} && echo new > added", writes_all());
+        let new = ["ensure", "--task", "1", "--kind", kind];
+        env.ok(&new);
+        let answer = env.weald(&["work", "1", "--", "sh", "-c", &script]);
+        assert_eq!(answer.code, 0, "{kind}: {answer:#?}");
+        assert_eq!(
+            on_main(&env),
+            [".gitignore", "added", "config.py"],
+            "{kind}"
+        );
+        let said = format!("{}{}", answer.stdout, answer.stderr);
+        for path in [
+            ".claude",
+            ".mcp.json",
+            ".envrc",
+            "deep/er/.claude",
+            ".github/workflows",
+        ] {
+            assert!(said.contains(path), "{kind} {path}: {said}");
+        }
+        assert!(said.contains("weald approve"), "{kind}: {said}");
+    }
+}
+
+#[test]
+fn y7_work_that_is_all_protected_waits_for_a_person() {
+    let env = repository();
+    env.ok(&["task", "add", "Change it"]);
+    let before = rev(&env, "main");
+    let answer = env.weald(&[
+        "work",
+        "1",
+        "--",
+        "sh",
+        "-c",
+        "mkdir .claude; echo {} > .claude/settings.json",
+    ]);
+    assert_eq!(answer.code, 1, "{answer:#?}");
+    assert_eq!(rev(&env, "main"), before);
+    assert!(answer.stdout.contains(".claude"), "{answer:#?}");
+    assert_ne!(status(&env, "1"), "completed");
+    // What it says works.
+    let by_hand = "git add -A && git commit -qm settings";
+    let ran = env.weald(&["run", "change-it", "--", "sh", "-c", by_hand]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    refusal(&env, "change-it");
+    let approved = approve(&env, "change-it");
+    assert_eq!(protected(&approved["files"]), [".claude/settings.json"]);
+    landed(&env, &["change-it"]);
+    assert!(on_main(&env).contains(&".claude/settings.json".to_owned()));
+}
+
+#[test]
+fn y7_committed_files_that_the_host_acts_on_need_an_approval() {
+    let env = repository();
+    env.ok(&["task", "add", "Change it"]);
+    let before = rev(&env, "main");
+    let script = format!(
+        "{} && echo new > added && git add -A && git commit -qm all",
+        writes_all()
+    );
+    let answer = env.weald(&["work", "1", "--json", "--", "sh", "-c", &script]);
+    assert_eq!(answer.code, 1, "{answer:#?}");
+    let json = answer.json();
+    let reason = &json["landing"]["reason"];
+    assert_eq!(reason["code"], "needs_approval", "{json:#}");
+    let mut named: Vec<_> = reason["paths"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|path| path.as_str().unwrap())
+        .collect();
+    named.sort_unstable();
+    assert_eq!(named, sorted(&PATHS));
+    assert_eq!(reason["hint"], "weald approve change-it");
+    assert_eq!(rev(&env, "main"), before);
+    let approved = approve(&env, "change-it");
+    assert_eq!(protected(&approved["files"]), sorted(&PATHS));
+    landed(&env, &["change-it"]);
+}
+
+#[test]
+fn y7_every_type_of_entry_and_both_ends_of_a_rename_are_protected() {
+    for (name, script, path) in [
+        ("link", "ln -s /tmp .claude", ".claude"),
+        ("nested", "mkdir a; ln -s .. a/.vscode", "a/.vscode"),
+        (
+            "gitlink",
+            "mkdir .husky && git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),.husky",
+            ".husky",
+        ),
+        (
+            "into",
+            "mkdir .zed; git mv config.py .zed/tasks.json",
+            ".zed/tasks.json",
+        ),
+        ("out", "git mv .npmrc npmrc", ".npmrc"),
+        ("gone", "git rm -q .npmrc", ".npmrc"),
+        ("mode", "chmod +x .npmrc", ".npmrc"),
+    ] {
+        let env = repository();
+        fs::write(env.repo().join(".npmrc"), "x\n").unwrap();
+        env.git(&["add", "."]);
+        env.git(&["commit", "-qm", "npm"]);
+        let tree = grow(&env, name, "sealed");
+        let add = if name == "gitlink" { ":" } else { "git add -A" };
+        let script = format!("{script} && {add} && git commit -qm change");
+        let ran = env.weald(&["run", name, "--", "sh", "-c", &script]);
+        assert_eq!(ran.code, 0, "{name}: {ran:#?}");
+        let reason = refusal(&env, name);
+        assert_eq!(reason["paths"], serde_json::json!([path]), "{name}");
+        assert!(tree.is_dir());
+    }
+}
+
+#[test]
+fn y7_only_the_user_narrows_what_is_protected() {
+    let env = repository();
+    fs::write(
+        env.repo().join("weald.toml"),
+        "policy.protected = ['!.vscode', '!.claude']\n",
+    )
+    .unwrap();
+    env.git(&["add", "."]);
+    env.git(&["commit", "-qm", "narrow"]);
+    let tree = grow(&env, "a", "sealed");
+    fs::create_dir(tree.join(".vscode")).unwrap();
+    fs::write(tree.join(".vscode/tasks.json"), "{}").unwrap();
+    git_in(&env, &tree, &["add", "-A"]);
+    git_in(&env, &tree, &["commit", "-qm", "tasks"]);
+    refusal(&env, "a");
+    fs::write(
+        env.repo().join("weald.toml"),
+        "policy.protected = ['infra/']\n",
+    )
+    .unwrap();
+    env.git(&["commit", "-qam", "add"]);
+    let reason = refusal(&env, "a");
+    assert_eq!(reason["paths"], serde_json::json!([".vscode/tasks.json"]));
+    env.ok(&["config", "set", "policy.protected", "!.vscode"]);
+    landed(&env, &["a"]);
+    assert!(on_main(&env).contains(&".vscode/tasks.json".to_owned()));
+}
