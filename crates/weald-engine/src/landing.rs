@@ -15,6 +15,7 @@ mod gate;
 mod gitlinks;
 mod interrupt;
 mod lander;
+mod large_files;
 mod moving;
 mod queue;
 mod radar;

@@ -27,6 +27,7 @@ mod inner;
 pub(crate) mod inside;
 mod keep;
 mod kept_work;
+mod large_files;
 mod layout;
 mod overview;
 mod own_program;

@@ -137,6 +137,18 @@ impl Door {
         Ok(bytes)
     }
 
+    /// Opens a regular file to be read, however large it is.
+    pub fn open_file(&self, path: &str) -> Result<File, DoorError> {
+        let file = self.find(path, OFlags::RDONLY | OFlags::NONBLOCK)?;
+        match file.metadata().is_ok_and(|found| found.is_file()) {
+            true => Ok(file),
+            false => Err(DoorError::Odd {
+                path: path.into(),
+                reason: "it is no regular file".to_owned(),
+            }),
+        }
+    }
+
     /// True when there is nothing at `path`, whatever it would be.
     pub fn is_absent(&self, path: &str) -> bool {
         matches!(self.find(path, OFlags::PATH), Err(DoorError::Absent { .. }))
@@ -201,6 +213,33 @@ impl Door {
         })
     }
 
+    /// Writes a file at `building` by `fill`, and moves it to `path` once it is on disk; what is there is replaced. Folders
+    /// on both ways are made; a link in the way is refused.
+    pub fn place<E: From<io::Error>>(
+        &self,
+        building: &str,
+        path: &str,
+        fill: impl FnOnce(&mut File) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let (workshop, temporary) = self.folder_of(building)?;
+        let (folder, name) = self.folder_of(path)?;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+        let mode = Mode::from_bits_retain(0o666);
+        let made = openat(&workshop, temporary, flags | OFlags::CLOEXEC, mode);
+        let mut file = File::from(made.map_err(io::Error::from)?);
+        let placed = fill(&mut file).and_then(|()| {
+            file.sync_all()?;
+            renameat(&workshop, temporary, &folder, name).map_err(io::Error::from)?;
+            for (end, _) in path.match_indices('/') {
+                self.sync(&path[..end])?;
+            }
+            Ok(())
+        });
+        placed.inspect_err(|_| {
+            let _ = unlinkat(&workshop, temporary, AtFlags::empty());
+        })
+    }
+
     /// Takes a file or a link away; nothing if there is none.
     pub fn remove(&self, path: &str) -> io::Result<()> {
         let (folder, name) = self.folder_of(path)?;
@@ -210,7 +249,7 @@ impl Door {
         }
     }
 
-    /// Makes a regular file survive a power cut; nothing if there is none.
+    /// Makes a regular file or a folder survive a power cut; nothing if there is none.
     pub fn sync(&self, path: &str) -> io::Result<()> {
         match self.find(path, OFlags::RDONLY | OFlags::NONBLOCK) {
             Ok(file) => file.sync_all(),

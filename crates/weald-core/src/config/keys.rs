@@ -158,8 +158,14 @@ const TREES: &[Key] = &[
     key(
         "tree.lfs",
         Kind::Choice(&["skip", "smudge"]),
-        "skip",
-        "large files of Git LFS: left as pointers, or fetched",
+        "smudge",
+        "Git LFS files in a new worktree: pointers, or the content main has",
+    ),
+    key(
+        "tree.lfs_limit",
+        Kind::Size,
+        "4G",
+        "the most that one import takes of a worktree's Git LFS objects",
     ),
     key(
         "pool.size",

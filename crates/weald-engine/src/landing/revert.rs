@@ -121,6 +121,7 @@ impl Trees<'_> {
         let tree = tree.ok_or(LandError::NoLanding(landing.id))?;
         self.require_claim(landing)?;
         self.require_approval(&tree, &landing.head, &candidate.onto, &candidate.commit)?;
+        self.require_large_files(&tree, &candidate.onto, &candidate.commit)?;
         self.require_gitlinks(&tree, &candidate.onto, &candidate.commit)
     }
 

@@ -78,7 +78,9 @@ impl Trees<'_> {
                     lent: (tree.status == TreeStatus::Trashed).then(|| vault.objects()),
                 };
                 let visit = self.visit(tree.name.as_str(), site, Access::Read, job)?;
-                self.receive(tree, visit)?
+                let reply = self.receive(tree, visit)?;
+                self.take_large_files_of(tree, site, &reply, &mains)?;
+                reply
             }
         };
         let (Some(look), Some(mut tips)) = (reply.look.clone(), reply.tips.clone()) else {

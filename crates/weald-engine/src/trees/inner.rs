@@ -13,7 +13,7 @@ use weald_git::{Door, Git, GitError, MainRef};
 use super::{TreeError, Trees};
 
 /// Keys that would point back at main, or that belong to one checkout.
-const NOT_COPIED: [&str; 15] = [
+const NOT_COPIED: [&str; 16] = [
     "core.worktree",
     "core.bare",
     "core.repositoryformatversion",
@@ -27,6 +27,7 @@ const NOT_COPIED: [&str; 15] = [
     "core.alternaterefscommand",
     "core.untrackedcache",
     "core.splitindex",
+    "lfs.storage",
     "commit.gpgsign",
     "tag.gpgsign",
 ];
@@ -194,6 +195,10 @@ impl Trees<'_> {
             .args(["--local", "--includes", "--list", "-z"])
             .run()?;
         let listed = [listed, self.checkout_config()?].concat();
+        if self.has_own_large_files(self.place.repository().common_dir()) {
+            // Large files of a tree are its own, whatever the user's configuration says.
+            text.push_str("[lfs]\n\tstorage = lfs\n");
+        }
         for entry in listed
             .split(|byte| *byte == 0)
             .filter(|entry| !entry.is_empty())

@@ -19,6 +19,7 @@ mod commit;
 mod diff;
 mod fingerprint;
 mod hidden;
+mod large_files;
 mod look;
 mod modules;
 mod population;
@@ -36,6 +37,7 @@ mod work;
 pub(crate) use commit::CommitWish;
 pub use diff::DiffStyle;
 pub(crate) use diff::between;
+pub(crate) use large_files::{LargeFiles, LargeFilesWish};
 pub(crate) use settings::{CONFIG_LIMIT, CONFIGS, judging, judging_lines};
 pub(crate) use snapshot::COMMITTER;
 pub(crate) use stream::quoted;
@@ -58,8 +60,8 @@ pub(crate) struct Request {
     pub main: PathBuf,
     /// The user's home, for their configuration.
     pub home: Option<PathBuf>,
-    /// Whether Git LFS may fill in its files.
-    pub smudges_lfs: bool,
+    /// How Git LFS works in here.
+    pub large: LargeFiles,
     /// The job.
     pub job: Job,
 }
@@ -138,6 +140,8 @@ pub(crate) enum Job {
     Commit(CommitWish),
     /// Write a small file of the repository's.
     WriteAlternates { text: String },
+    /// Send large files of Git LFS.
+    SendLargeFiles(LargeFilesWish),
 }
 
 /// A snapshot to be put back.
@@ -297,6 +301,9 @@ pub(crate) struct Reply {
     /// When somebody was last at it, in seconds.
     #[serde(default)]
     pub touched_at: Option<i64>,
+    /// Which of the large files that were asked for are here.
+    #[serde(default)]
+    pub large: Vec<bool>,
 }
 
 /// How much room files take.
@@ -417,6 +424,7 @@ impl Request {
                 fs::write(self.git_dir.join("objects/info/alternates"), text)?;
                 Ok(say(&Reply::default())?)
             }
+            Job::SendLargeFiles(wish) => self.send_large_files(wish),
         }
     }
 
@@ -427,6 +435,7 @@ impl Request {
             .env("GIT_CONFIG_NOSYSTEM", "0")
             .work_tree(&self.work_tree)
             .limit(TIME_LIMIT);
+        let git = self.large.configure(git);
         match self.lent() {
             Some(_) => git.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", self.stores(&[])),
             None => git,

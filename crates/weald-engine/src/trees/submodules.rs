@@ -15,6 +15,7 @@ use weald_git::{
 
 use super::inner::{packed_line, packed_text, quoted};
 use super::inside::Job;
+use super::large_files::Source;
 use super::visit::{Access, Site};
 use super::{TreeError, Trees, at};
 
@@ -231,6 +232,17 @@ impl Trees<'_> {
         let visit = self.visit(tree.name.as_str(), site, Access::Read, job)?;
         let reply = self.receive_into(vault.path(), tree, visit)?;
         let held = reply.tips.map(|tips| tips.refs).unwrap_or_default();
+        let held_ids = held.iter().map(|(_, id)| id.clone());
+        self.take_large_files(
+            tree,
+            site,
+            &Source {
+                repository: &format!("modules/{name}"),
+                vault: &vault,
+                main: &theirs,
+            },
+            held_ids.chain(known.iter().map(|id| format!("^{id}"))),
+        )?;
         let news: Vec<_> = held.iter().filter(|(_, id)| !haves.contains(id)).collect();
         let changes: Vec<_> = news
             .iter()

@@ -12,11 +12,11 @@ use std::time::Duration;
 
 use weald_core::tree::{DirectoryIdentity, Tree, TreeKind};
 use weald_sandbox::{
-    Ended, Invocation, Level, Network, Policy, SandboxError, launch, strongest_level,
+    Ended, Invocation, Level, Network, Policy, Revealed, SandboxError, launch, strongest_level,
 };
 
 use super::half_made::wait_or_interrupt;
-use super::inside::{INSIDE_ARGUMENT, Job, Reply, Request};
+use super::inside::{INSIDE_ARGUMENT, Job, LargeFiles, Reply, Request};
 use super::untrusted;
 use super::{TreeError, Trees};
 use crate::confinement::{SandboxRequest, sandbox_policy};
@@ -109,8 +109,20 @@ impl Trees<'_> {
         access: Access,
         job: Job,
     ) -> Result<Visit, TreeError> {
-        let request = self.request(site, job);
         let limit = self.config.duration("tree.look_limit").unsigned_abs();
+        self.visit_for(name, site, access, job, limit)
+    }
+
+    /// The same with another time limit.
+    pub(crate) fn visit_for(
+        &self,
+        name: &str,
+        site: &Site,
+        access: Access,
+        job: Job,
+        limit: Duration,
+    ) -> Result<Visit, TreeError> {
+        let request = self.request(site, access, job)?;
         let limit = self.patience_with(site, limit);
         let level = strongest_level(Network::Off, &self.host.helper)?;
         self.visit_at(level, name, site, access, &request, limit)
@@ -124,20 +136,38 @@ impl Trees<'_> {
         job: Job,
         limit: Duration,
     ) -> Result<Reply, TreeError> {
-        let request = self.request(site, job);
+        let request = self.request(site, Access::Write, job)?;
         let visit = self.visit_at(Level::Full, name, site, Access::Write, &request, limit)?;
         visit.finish(name)
     }
 
-    fn request(&self, site: &Site, job: Job) -> Request {
-        Request {
+    fn request(&self, site: &Site, access: Access, job: Job) -> Result<Request, TreeError> {
+        let main = self.place.repository().common_dir();
+        let smudges = self.config.text("tree.lfs") == "smudge";
+        Ok(Request {
             git_dir: site.git_dir.clone(),
             work_tree: site.path.clone(),
-            main: self.place.repository().common_dir().to_owned(),
+            main: main.to_owned(),
             home: self.host.home.clone(),
-            smudges_lfs: self.config.text("tree.lfs") == "smudge",
+            large: LargeFiles {
+                smudges,
+                // Only who writes files needs what they hold.
+                main: match smudges && access == Access::Write {
+                    true => Some(self.large_files_of(main)?.root().to_owned()),
+                    false => None,
+                },
+                scratch: None,
+            },
             job,
-        }
+        })
+    }
+
+    /// Whether git-lfs was ever at work in a tree: then it gets room on disk in visits, too.
+    fn has_large_files(&self, site: &Site) -> bool {
+        let common = self.place.repository().common_dir();
+        [&site.git_dir, common]
+            .iter()
+            .any(|git_dir| git_dir.join("lfs").is_dir())
     }
 
     fn visit_at(
@@ -151,11 +181,8 @@ impl Trees<'_> {
     ) -> Result<Visit, TreeError> {
         let mut policy = self.visit_policy(site, access);
         policy.level = level;
-        let tmp = match level {
-            Level::Full => None,
-            Level::Landlock => Some(self.workshop_directory()?),
-        };
-        policy.tmp = tmp.as_ref().map(|tmp| tmp.path().to_owned());
+        let mut request = request.clone();
+        let tmp = self.private_room(site, access, &mut policy, &mut request)?;
         let invocation = Invocation {
             helper: self.host.helper.clone(),
             command: vec!["/proc/self/exe".into(), INSIDE_ARGUMENT.into()],
@@ -172,7 +199,7 @@ impl Trees<'_> {
             },
         })?;
         let (stdin, stdout, stderr) = running.streams();
-        let text = serde_json::to_vec(request).map_err(|error| TreeError::Unreadable {
+        let text = serde_json::to_vec(&request).map_err(|error| TreeError::Unreadable {
             name: name.to_owned(),
             why: error.to_string(),
         })?;
@@ -221,6 +248,35 @@ impl Trees<'_> {
                 })
             }
         }
+    }
+
+    /// A folder that the visit alone writes, where its private /tmp will not do, and where git-lfs finds it.
+    fn private_room(
+        &self,
+        site: &Site,
+        access: Access,
+        policy: &mut Policy,
+        request: &mut Request,
+    ) -> Result<Option<tempfile::TempDir>, TreeError> {
+        let reads = access == Access::Read;
+        let tmp = match policy.level {
+            // A private /tmp is memory, which a large file need not fit into.
+            Level::Full if !(reads && self.has_large_files(site)) => None,
+            _ => Some(self.workshop_directory()?),
+        };
+        let path = tmp.as_ref().map(|tmp| tmp.path().to_owned());
+        request.large.scratch = reads.then(|| match &path {
+            Some(path) => path.join("lfs"),
+            None => PathBuf::from("/tmp/lfs"),
+        });
+        match policy.level {
+            Level::Full => policy.reveal.extend(path.map(|path| Revealed {
+                path,
+                writable: true,
+            })),
+            Level::Landlock => policy.tmp = path,
+        }
+        Ok(tmp)
     }
 
     fn visit_policy(&self, site: &Site, access: Access) -> Policy {

@@ -164,7 +164,7 @@ mod tests {
             work_tree: root.to_owned(),
             main: root.join(".git"),
             home: None,
-            smudges_lfs: false,
+            large: Default::default(),
             job: Job::Fingerprint(unless.clone()),
         };
         let ignored: Vec<_> = ignored

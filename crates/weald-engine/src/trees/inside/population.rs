@@ -14,7 +14,6 @@ const REBUILD: &str = "rebuild";
 impl Request {
     /// A command that writes files, with an index of the plain kind.
     fn checkout_git(&self, name: &str) -> Git {
-        let skips_lfs = if self.smudges_lfs { "0" } else { "1" };
         self.git(name)
             .config("index.sparse", "false")
             .config("index.version", "2")
@@ -22,11 +21,11 @@ impl Request {
             .config("index.skipHash", "false")
             .config("core.splitIndex", "false")
             .config("core.untrackedCache", "false")
-            .env("GIT_LFS_SKIP_SMUDGE", skips_lfs)
     }
 
     /// Checks a commit out into an empty work tree.
     pub(super) fn populate(&self, commit: &str, index: Option<&Path>) -> Result<(), InsideError> {
+        self.bring_large_files(commit)?;
         let read = self.checkout_git("read-tree").args([
             "--reset",
             "-u",
@@ -90,11 +89,21 @@ impl Request {
         modules: &[(PathBuf, PathBuf, String)],
     ) -> Result<(), InsideError> {
         for (git_dir, work_tree, commit) in modules {
-            let module = Self {
+            let mut module = Self {
                 git_dir: git_dir.clone(),
                 work_tree: work_tree.clone(),
                 ..self.clone()
             };
+            if let Ok(name) = git_dir.strip_prefix(&self.git_dir)
+                && let Some(Ok(folder)) = self
+                    .large
+                    .main
+                    .as_ref()
+                    .map(|own| own.strip_prefix(&self.main))
+            {
+                module.large.main = Some(self.main.join(name).join(folder));
+            }
+            module.bring_large_files(commit)?;
             module
                 .checkout_git("read-tree")
                 .args(["--reset", "-u", "--no-recurse-submodules", commit])
@@ -117,6 +126,9 @@ impl Request {
         });
         let outcome = if needs_more { REBUILD } else { FORWARD };
         if !needs_more {
+            self.bring_large_files(to)?;
+        }
+        if !needs_more && from != to {
             self.checkout_git("read-tree")
                 .args(["-m", "-u", "--no-recurse-submodules", from, to])
                 .run()?;

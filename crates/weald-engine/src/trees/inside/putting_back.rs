@@ -88,6 +88,7 @@ impl Request {
         let index = self.git_dir.join("index");
         self.set_operation_aside()?;
         if !parent.is_empty() {
+            self.bring_large_files(parent)?;
             self.put_head(commit, parent)?;
             self.git("read-tree")
                 .args(["--reset", "-u", "--no-recurse-submodules", parent])

@@ -19,6 +19,7 @@ impl Request {
         if contained.status.success() {
             return Ok(say(&ended("up_to_date", Vec::new()))?);
         }
+        self.bring_large_files(commit)?;
         let mut aside = Aside::new(&self.work_tree, ".before-sync", self.seen_by_git()?);
         let done = aside
             .make_way(&self.places_of_sync(commit, rebase)?)

@@ -252,7 +252,11 @@ impl Trees<'_> {
         let copied = pool.copy(&holder.join("tree")).map_err(at(&holder))?;
         let holder = match copied {
             Some(taken) if taken.base == base => {
-                self.renew_settings(&holder.join("tree"), base, &taken)?;
+                let tree = holder.join("tree");
+                self.renew_settings(&tree, base, &taken)?;
+                if self.wants_large_files(taken.population)? {
+                    self.bring_forward(&tree, base, base)?;
+                }
                 holder
             }
             _ => self.make_checkout(pool, base)?,

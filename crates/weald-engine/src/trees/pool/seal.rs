@@ -17,7 +17,7 @@ use weald_core::tree::DirectoryIdentity;
 const LIMIT: u64 = 1 << 20;
 
 /// Made anew when what weald puts into a tree changes.
-const FORMAT: &str = "1";
+const FORMAT: &str = "2";
 
 /// What is known of a checkout in the pool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -193,7 +193,7 @@ impl Trees<'_> {
         })
     }
 
-    fn configurations(&self) -> Vec<PathBuf> {
+    pub(crate) fn configurations(&self) -> Vec<PathBuf> {
         let common_dir = self.place.repository().common_dir();
         let own = ["config", "config.worktree"].map(|file| common_dir.join(file));
         let home = self.host.home.as_ref().map(|home| home.join(".gitconfig"));
