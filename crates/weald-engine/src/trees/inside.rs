@@ -37,7 +37,7 @@ mod work;
 pub(crate) use commit::CommitWish;
 pub use diff::DiffStyle;
 pub(crate) use diff::between;
-pub(crate) use large_files::{LargeFiles, LargeFilesWish};
+pub(crate) use large_files::{LACKING, LargeFiles, LargeFilesWish};
 pub(crate) use settings::{CONFIG_LIMIT, CONFIGS, judging, judging_lines};
 pub(crate) use snapshot::COMMITTER;
 pub(crate) use stream::quoted;

@@ -14,8 +14,8 @@ use weald_git::{
     Door, Git, LargeFile, LargeFileError, LargeFileStore, MainRef, Vault, list_pointers,
 };
 
-use super::inside::{Job, LargeFilesWish, Reply};
-use super::pool::Population;
+use super::inside::{Job, LACKING, LargeFilesWish, Reply};
+use super::pool::{Population, Taken};
 use super::visit::{Access, Site};
 use super::{TreeError, Trees, at};
 use crate::files;
@@ -74,12 +74,16 @@ impl Trees<'_> {
         files.iter().any(says)
     }
 
-    /// Whether what came from the pool lacks the large files that its checkout was made from: a copy has the files alone.
-    pub(super) fn wants_large_files(&self, population: Population) -> Result<bool, TreeError> {
+    /// Whether what came from the pool lacks large files that main may have: a copy has the files of its checkout alone, and
+    /// others were made when main lacked them.
+    pub(super) fn wants_large_files(&self, tree: &Path, taken: &Taken) -> Result<bool, TreeError> {
         let main = self.place.repository().common_dir();
-        Ok(population == Population::Clone
-            && self.config.text("tree.lfs") == "smudge"
-            && self.large_files_of(main)?.exists())
+        if self.config.text("tree.lfs") != "smudge" || !self.large_files_of(main)?.exists() {
+            return Ok(false);
+        }
+        let door = Door::open(tree).map_err(at(tree))?;
+        let is_copy = taken.population == Population::Clone;
+        Ok(is_copy || !door.is_absent(&format!(".git/{LACKING}")))
     }
 
     /// Takes over the large files of everything that an answer named.

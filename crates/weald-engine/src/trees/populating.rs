@@ -60,7 +60,7 @@ impl Trees<'_> {
         building: &Path,
         taken: Taken,
     ) -> Result<Option<Population>, TreeError> {
-        let is_there = (taken.base == plan.start && !self.wants_large_files(taken.population)?)
+        let is_there = (taken.base == plan.start && !self.wants_large_files(building, &taken)?)
             || self
                 .bring_forward(building, &taken.base, &plan.start)
                 .unwrap_or(false);

@@ -71,6 +71,8 @@ mod landing_together;
 mod landing_undone;
 mod landing_upkeep;
 mod landing_verify;
+mod lfs;
+mod lfs_hostile;
 mod malformed;
 mod mandate;
 mod mcp;

@@ -10,7 +10,7 @@ use crate::sandbox::{as_user, is_root, ordinary_home, own_home, say};
 use crate::trees_remove::repository;
 
 /// Runs a script in a namespace in which no further one can be made.
-fn without_namespaces(env: &TestEnv, script: &str) {
+pub fn without_namespaces(env: &TestEnv, script: &str) {
     let script =
         format!("echo 0 > /proc/sys/user/max_user_namespaces || exit 77\nset -e\n{script}");
     let output = Command::new("unshare")

@@ -89,7 +89,7 @@ impl Trees<'_> {
     }
 
     fn users_git_at(&self, level: Level, job: &UsersGit<'_>) -> Result<UsersAnswer, LandError> {
-        let mut policy = self.users_policy(job)?;
+        let mut policy = self.users_policy(job);
         policy.level = level;
         let tmp = match level {
             Level::Full => None,
@@ -127,13 +127,13 @@ impl Trees<'_> {
         })
     }
 
-    fn users_policy(&self, job: &UsersGit<'_>) -> Result<Policy, LandError> {
+    fn users_policy(&self, job: &UsersGit<'_>) -> Policy {
         let common = self.place.repository().common_dir();
         let mut policy = Policy::new(job.work_tree);
         policy.write = job.write.clone();
-        // What a large-file filter keeps is beside the objects.
-        let large = self.large_files_of(common)?;
-        let large = large.root().canonicalize().unwrap_or_default();
+        // What a large-file filter keeps is beside the objects. Where a setting names another place it is read, never written:
+        // whoever works in a linked tree can write main's settings.
+        let large = common.join("lfs");
         if large.is_dir() && !job.write.iter().any(|other| large.starts_with(other)) {
             policy.write.push(large);
         }
@@ -162,7 +162,7 @@ impl Trees<'_> {
             .into_iter()
             .filter(|path| hidden(path) && path.is_dir())
             .collect();
-        Ok(policy)
+        policy
     }
 
     fn users_environment(&self, job: &UsersGit<'_>) -> Vec<(OsString, OsString)> {

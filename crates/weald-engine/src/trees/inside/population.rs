@@ -13,7 +13,7 @@ const REBUILD: &str = "rebuild";
 
 impl Request {
     /// A command that writes files, with an index of the plain kind.
-    fn checkout_git(&self, name: &str) -> Git {
+    pub(super) fn checkout_git(&self, name: &str) -> Git {
         self.git(name)
             .config("index.sparse", "false")
             .config("index.version", "2")
@@ -126,12 +126,15 @@ impl Request {
         });
         let outcome = if needs_more { REBUILD } else { FORWARD };
         if !needs_more {
-            self.bring_large_files(to)?;
-        }
-        if !needs_more && from != to {
-            self.checkout_git("read-tree")
-                .args(["-m", "-u", "--no-recurse-submodules", from, to])
-                .run()?;
+            let brought = self.bring_large_files(to)?;
+            if from != to {
+                self.checkout_git("read-tree")
+                    .args(["-m", "-u", "--no-recurse-submodules", from, to])
+                    .run()?;
+            }
+            if self.fill_pointers(to, &brought)? {
+                self.age(&self.git_dir.join("index"), to.len() == 64)?;
+            }
         }
         Ok(say(&Reply {
             outcome: Some(outcome.to_owned()),

@@ -254,7 +254,7 @@ impl Trees<'_> {
             Some(taken) if taken.base == base => {
                 let tree = holder.join("tree");
                 self.renew_settings(&tree, base, &taken)?;
-                if self.wants_large_files(taken.population)? {
+                if self.wants_large_files(&tree, &taken)? {
                     self.bring_forward(&tree, base, base)?;
                 }
                 holder
