@@ -5,9 +5,10 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 
 use sha2::{Digest, Sha256};
 
@@ -20,6 +21,9 @@ const VERSIONS: [&str; 3] = [
     "https://hawser.github.com/spec/v1",
     "http://git-media.io/v/2",
 ];
+
+/// No pointer is longer.
+pub const POINTER_LIMIT: u64 = 1024;
 
 /// How much is read at once.
 const PORTION: usize = 1 << 16;
@@ -79,38 +83,63 @@ impl LargeFile {
 }
 
 /// Blobs that are pointers, by their id, among everything that `revisions` (one a line, as `git rev-list --stdin` reads
-/// them) lead to. `git` starts commands of the repository.
+/// them) lead to. `git` starts commands of the repository. Blobs are read one by one: an agent may have made millions.
 pub fn list_pointers(
     git: impl Fn(&str) -> Git,
     revisions: &str,
 ) -> Result<BTreeMap<String, LargeFile>, GitError> {
-    let listed = git("rev-list")
+    let not_started = |source| GitError::NotStarted { source };
+    let (ids, listed) = io::pipe().map_err(not_started)?;
+    let (blobs, read) = io::pipe().map_err(not_started)?;
+    let walk = git("rev-list")
         .args(["--objects", "--no-object-names", "--ignore-missing"])
         .args(["--missing=allow-any", "--filter-provided-objects"])
         .args(["--filter=combine:object:type=blob+blob:limit=1k", "--stdin"])
         .input(revisions);
-    let answer = listed.pipe_into(git("cat-file").args(["--batch"]))?;
-    Ok(pointers_in(&answer))
+    let cat = git("cat-file").args(["--batch"]).input_from(ids);
+    thread::scope(|scope| {
+        let walk = scope.spawn(move || walk.output_to(listed));
+        let cat = scope.spawn(move || cat.output_to(read));
+        let found = pointers_in(&mut BufReader::new(blobs)).map_err(not_started);
+        for (name, thread) in [("rev-list", walk), ("cat-file", cat)] {
+            let lost = || GitError::Unexpected {
+                command: name.to_owned(),
+                answer: "a thread was lost".to_owned(),
+            };
+            let output = thread.join().map_err(|_| lost())??;
+            if !output.status.success() {
+                return Err(GitError::Failed {
+                    command: name.to_owned(),
+                    code: output.status.code(),
+                    stderr: output.stderr,
+                });
+            }
+        }
+        found
+    })
 }
 
 /// The answer of `cat-file --batch`: `<id> <type> <size>`, that many bytes, and the end of the line.
-fn pointers_in(answer: &[u8]) -> BTreeMap<String, LargeFile> {
+fn pointers_in(answer: &mut impl BufRead) -> io::Result<BTreeMap<String, LargeFile>> {
     let mut found = BTreeMap::new();
-    let mut rest = answer;
-    while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
-        let head = String::from_utf8_lossy(&rest[..end]).into_owned();
-        rest = &rest[end + 1..];
-        let mut fields = head.split(' ');
-        let (Some(id), Some(_), Some(size)) = (fields.next(), fields.next(), fields.next()) else {
-            continue;
-        };
-        let size = size.parse().unwrap_or(0).min(rest.len());
-        if let Some(file) = LargeFile::from_pointer(&rest[..size]) {
-            found.insert(id.to_owned(), file);
+    let (mut head, mut content) = (String::new(), Vec::new());
+    while answer.read_line(&mut head)? > 0 {
+        let fields: Vec<_> = head.trim_end().split(' ').collect();
+        if let [id, _, size] = fields[..] {
+            let size: u64 = size.parse().unwrap_or(0);
+            content.clear();
+            answer
+                .take(size.min(POINTER_LIMIT))
+                .read_to_end(&mut content)?;
+            let rest = size.saturating_sub(POINTER_LIMIT) + 1;
+            io::copy(&mut answer.take(rest), &mut io::sink())?;
+            if let Some(file) = LargeFile::from_pointer(&content) {
+                found.insert(id.to_owned(), file);
+            }
         }
-        rest = rest.get(size + 1..).unwrap_or_default();
+        head.clear();
     }
-    found
+    Ok(found)
 }
 
 /// Why content was not stored.

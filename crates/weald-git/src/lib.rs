@@ -44,7 +44,7 @@ pub use comparing::{Parents, TreeDifference, history_between, tree_differences, 
 pub use digest::{Digest, is_same_seal, seal};
 pub use door::{Door, DoorError, FileTrace, born, device};
 pub use index_copy::{copy_index, keep_index_time};
-pub use large_files::{LargeFile, LargeFileError, LargeFileStore, list_pointers};
+pub use large_files::{LargeFile, LargeFileError, LargeFileStore, POINTER_LIMIT, list_pointers};
 pub use merge::{MergeRequest, Merged, NewCommit, Person, commit_tree, merge_trees};
 pub use merge_batch::{MergePair, PairMerged, merge_pairs};
 pub use packs::{Transfer, is_stale_keep, receive_checked, send, transfer};

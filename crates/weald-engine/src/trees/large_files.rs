@@ -191,7 +191,10 @@ impl Trees<'_> {
                 // A landing says so.
                 Ok(()) | Err(LargeFileError::Differs) => {}
                 Err(LargeFileError::Short) => is_whole = false,
-                Err(LargeFileError::File(error)) => return Err(at(store.root())(error)),
+                Err(LargeFileError::File(error)) => {
+                    let why = format!("{}: {error}", store.root().display());
+                    return Err(untaken(tree, &why));
+                }
             }
         }
         drop(stream);

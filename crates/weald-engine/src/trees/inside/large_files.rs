@@ -8,15 +8,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use weald_git::{Door, Git, LargeFile, LargeFileStore, list_pointers};
+use weald_git::{Door, Git, LargeFile, LargeFileStore, POINTER_LIMIT, list_pointers};
 
 use super::{InsideError, Reply, Request, read_capped, say};
 
 /// A file in a repository that says that main lacked large files of its checkout.
 pub(crate) const LACKING: &str = "lfs/weald-lacking";
-
-/// No pointer is longer.
-const POINTER_LIMIT: u64 = 1024;
 
 /// What pointers stand for, by their blobs.
 type Pointers = BTreeMap<String, LargeFile>;
