@@ -175,6 +175,8 @@ fn m26_an_address_that_only_the_candidate_names_is_never_asked() {
     fs::create_dir_all(tree.join("two")).unwrap();
     let before = env.git(&["rev-parse", "main"]);
     env.git(&["config", "--global", "protocol.ext.allow", "always"]);
+    // Without an approval it would not come that far.
+    env.ok(&["config", "set", "policy.protected", "!.gitmodules"]);
     assert_refused(&env, land(&env, &[]), &before);
     assert!(!asked.exists());
 }
