@@ -49,8 +49,7 @@ struct Deletion {
 
 impl Deletion {
     fn empty_top(&mut self) -> io::Result<()> {
-        let mut entries = Dir::read_from(&self.top)?;
-        while let Some(entry) = entries.next() {
+        for entry in Dir::read_from(&self.top)? {
             let entry = entry?;
             if is_folder(&self.top, entry.file_name())? {
                 self.take_apart(entry.file_name())?;
@@ -69,8 +68,7 @@ impl Deletion {
             Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => return Ok(()),
             opened => opened?,
         };
-        let mut entries = Dir::read_from(&folder)?;
-        while let Some(entry) = entries.next() {
+        for entry in Dir::read_from(&folder)? {
             let entry = entry?;
             if is_folder(&folder, entry.file_name())? {
                 self.move_up(&folder, entry.file_name())?;
@@ -285,8 +283,9 @@ mod tests {
                 flags.and_then(|it| rustix::fs::ioctl_setflags(&file, it | IFlags::IMMUTABLE));
             locked += usize::from(set.is_ok());
         }
+        #[expect(clippy::disallowed_macros, reason = "a skip is said out loud")]
         if locked == 0 {
-            println!("not tested: nothing can be made immutable here");
+            println!("skipped: nothing can be made immutable here");
         }
         delete_folder(&top).unwrap();
         assert!(!top.exists());
