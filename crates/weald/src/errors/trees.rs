@@ -72,10 +72,7 @@ impl From<TreeError> for Failure {
             TreeError::Adopt(error) => error.into(),
             TreeError::Name(_) => Self::new("invalid_name", exit::USAGE, message),
             TreeError::Template(_) => refused("config_invalid").hint("weald config show"),
-            TreeError::Interrupted => {
-                let exit = interrupted().map_or(exit::REFUSED, |signal| 128 + signal);
-                Self::new("interrupted", exit, message)
-            }
+            TreeError::Interrupted => cut_short(message),
             TreeError::NotFound { name } => not_found("tree_not_found", message)
                 .hint("weald list")
                 .details(json!({"tree": name})),
@@ -158,6 +155,12 @@ impl Failure {
             .map(|hint| hint.replace(&elsewhere, "weald exit --remove --discard"));
         self
     }
+}
+
+/// A signal decides the exit code.
+fn cut_short(message: String) -> Failure {
+    let exit = interrupted().map_or(exit::REFUSED, |signal| 128 + signal);
+    Failure::new("interrupted", exit, message)
 }
 
 /// A teammate's call about a tree of another session.
