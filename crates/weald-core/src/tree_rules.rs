@@ -373,17 +373,7 @@ fn apply(tree: &mut Tree, input: TreeInput, now: Timestamp) -> Option<String> {
             tree.trash = Some(*trash);
             let_go(tree);
         }
-        TreeInput::FoundInTrash {
-            identity,
-            path,
-            trash,
-        } => {
-            tree.identity = Some(identity);
-            tree.path = path;
-            if let Some(known) = &mut tree.trash {
-                known.path = trash;
-            }
-        }
+        found @ TreeInput::FoundInTrash { .. } => know_in_trash(tree, found),
         TreeInput::Removed | TreeInput::Forgotten => let_go(tree),
         TreeInput::Keep => tree.kept_at = Some(now),
         TreeInput::Lock(lock) => (tree.locked, tree.unlock_marked) = (Some(lock), None),
@@ -427,6 +417,21 @@ fn apply(tree: &mut Tree, input: TreeInput, now: Timestamp) -> Option<String> {
         TreeInput::Landed => {}
     }
     None
+}
+
+fn know_in_trash(tree: &mut Tree, found: TreeInput) {
+    if let TreeInput::FoundInTrash {
+        identity,
+        path,
+        trash,
+    } = found
+    {
+        tree.identity = Some(identity);
+        tree.path = path;
+        if let Some(known) = &mut tree.trash {
+            known.path = trash;
+        }
+    }
 }
 
 fn unlock(tree: &mut Tree) {

@@ -82,18 +82,9 @@ impl From<TreeError> for Failure {
                 ))
                 .details(json!({"tree": name, "path": path})),
             TreeError::Replaced { name, path, .. } => refused("tree_replaced")
-                .hint(format!(
-                    "nothing was touched; if you restored or copied it there: weald doctor --adopt {}",
-                    path.display()
-                ))
+                .hint(adopt_hint(&path))
                 .details(json!({"tree": name, "path": path})),
-            TreeError::OfAnother {
-                name,
-                path,
-                repository,
-            } => refused("tree_of_another")
-                .hint(format!("nothing was touched; run weald in {}", repository.display()))
-                .details(json!({"tree": name, "path": path, "repository": repository})),
+            error @ TreeError::OfAnother { .. } => of_another(&error, message),
             TreeError::Damaged { name, path, .. } => refused("tree_damaged")
                 .hint(format!(
                     "weald rm {name} --discard puts it into the trash as it is"
@@ -216,6 +207,32 @@ fn trash(error: TreeError, message: String) -> Failure {
             .details(json!({"tree": name, "trash": id, "path": path})),
         other => other.into(),
     }
+}
+
+fn adopt_hint(path: &std::path::Path) -> String {
+    format!(
+        "nothing was touched; if you restored or copied it there: weald doctor --adopt {}",
+        path.display()
+    )
+}
+
+/// A worktree of the repository that this one is a copy of.
+fn of_another(error: &TreeError, message: String) -> Failure {
+    let failure = Failure::new("tree_of_another", exit::REFUSED, message);
+    let TreeError::OfAnother {
+        name,
+        path,
+        repository,
+    } = error
+    else {
+        return failure;
+    };
+    failure
+        .hint(format!(
+            "nothing was touched; run weald in {}",
+            repository.display()
+        ))
+        .details(json!({"tree": name, "path": path, "repository": repository}))
 }
 
 fn not_found(code: &'static str, message: String) -> Failure {
