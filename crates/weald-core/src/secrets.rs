@@ -326,7 +326,7 @@ fn looks_secret(name: &str) -> bool {
             rest.is_empty() || rest.ends_with(['_', '-']) || is_mixed || ending.len() > 6
         })
     };
-    ENDINGS.iter().any(|ending| ends(&ending)) || upper.contains("_SECRET_")
+    ENDINGS.iter().any(ends) || upper.contains("_SECRET_")
 }
 
 /// Whether a coding agent needs a variable to log in.

@@ -124,8 +124,7 @@ pub fn hidden_names(
     let is_there =
         |path: &&str| home.is_some_and(|home| home.join(path).symlink_metadata().is_ok());
     let stores = secrets::STORES.iter().filter(|store| {
-        !revealed.iter().any(|name| name == store.name)
-            && store.paths.iter().any(|path| is_there(&path))
+        !revealed.iter().any(|name| name == store.name) && store.paths.iter().any(is_there)
     });
     let variables = environment.iter().filter_map(|(name, _)| name.to_str());
     let variables = variables.filter(|name| secrets::hides_variable(name, revealed));

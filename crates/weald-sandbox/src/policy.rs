@@ -1,6 +1,6 @@
 //! What a run may do.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -93,9 +93,9 @@ pub struct Revealed {
 }
 
 impl Revealed {
-    pub(crate) fn read_only(path: &PathBuf) -> Self {
+    pub(crate) fn read_only(path: &Path) -> Self {
         Self {
-            path: path.clone(),
+            path: path.to_owned(),
             writable: false,
         }
     }

@@ -63,7 +63,7 @@ pub fn build(policy: &Policy) -> Result<Vec<PathBuf>, Problem> {
         .write
         .iter()
         .chain(&policy.show)
-        .map(Revealed::read_only)
+        .map(|path| Revealed::read_only(path))
         .collect();
     for path in &other_ways {
         mask(path, &seen).map_err(|error| ("the home", error))?;

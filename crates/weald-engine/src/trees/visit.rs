@@ -314,6 +314,15 @@ impl Trees<'_> {
         hidden
     }
 
+    /// What runs must not see, by its name and by where it really is; a relative path is one of main.
+    pub(crate) fn hidden_from_runs(&self) -> Vec<PathBuf> {
+        let main = self.place.root();
+        let named = self.unseen(&main).hidden.into_iter();
+        let named = named.map(|path| main.join(path));
+        let both = named.flat_map(|path| [path.canonicalize().ok(), Some(path)]);
+        both.flatten().collect()
+    }
+
     /// What no visit sees: whatever a run does not.
     fn unseen(&self, directory: &Path) -> Policy {
         let request = SandboxRequest {

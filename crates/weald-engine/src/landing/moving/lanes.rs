@@ -70,9 +70,8 @@ impl Lanes {
         };
         let comes = one.new.is_some();
         let mut parts = one.path.split(|byte| *byte == b'/');
-        (comes && parts.any(|part| part.eq_ignore_ascii_case(b".git")))
-            || (comes && self.roots.iter().any(meets))
-            || self.worktrees.iter().any(meets)
+        let is_git = parts.any(|part| part.eq_ignore_ascii_case(b".git"));
+        (comes && (is_git || self.roots.iter().any(meets))) || self.worktrees.iter().any(meets)
     }
 }
 

@@ -54,6 +54,8 @@ pub(super) struct Copier<'a> {
     tree: OwnedFd,
     /// Trees that lie in main, relative to it.
     trees: Option<PathBuf>,
+    /// What runs must not see.
+    hidden: Vec<PathBuf>,
 }
 
 /// What is in a folder of main.
@@ -65,9 +67,13 @@ struct Contents {
 }
 
 impl<'a> Copier<'a> {
-    /// Opens both roots.
-    /// From main into a tree that is at `place` now and will be at `to`.
-    pub(super) fn open(from: &'a Path, place: &Path, to: &'a Path) -> io::Result<Self> {
+    /// From main into a tree that is at `place` now and will be at `to`; nothing that is `hidden` comes along.
+    pub(super) fn open(
+        from: &'a Path,
+        place: &Path,
+        to: &'a Path,
+        hidden: Vec<PathBuf>,
+    ) -> io::Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let beside = to.parent().unwrap_or(to);
         let inside = |path: &Path| path.strip_prefix(from).ok().map(Path::to_owned);
@@ -80,12 +86,19 @@ impl<'a> Copier<'a> {
             },
             from,
             to,
+            hidden,
         })
     }
 
-    /// True for what never goes from main into a tree: repositories, and trees.
+    /// Whether runs must not see a path, or something that it lies in.
+    fn hides(&self, path: &Path) -> bool {
+        self.hidden.iter().any(|hidden| path.starts_with(hidden))
+    }
+
+    /// True for what never goes from main into a tree: repositories, trees, and what runs must not see.
     pub(super) fn is_excluded(&self, path: &Path) -> bool {
         path.components().any(|part| part.as_os_str() == ".git")
+            || self.hides(&self.from.join(path))
             || self
                 .trees
                 .as_ref()

@@ -16,7 +16,10 @@ use crate::trees::visit::{Access, Site};
 use crate::trees::{TreeError, Trees, at};
 
 /// Which files of main come along, in gitignore's own syntax.
-const INCLUDE_FILE: &str = ".worktreeinclude";
+pub(super) const INCLUDE_FILE: &str = ".worktreeinclude";
+
+/// The largest one that is compared.
+const INCLUDE_LIMIT: u64 = 1 << 20;
 
 /// How a folder is shared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,15 +62,12 @@ impl Trees<'_> {
         if !main.join(".git").exists() {
             return Ok(());
         }
-        let include = main.join(INCLUDE_FILE);
-        let has_include = include
-            .symlink_metadata()
-            .is_ok_and(|found| found.is_file());
+        let include = self.include_patterns(&main, setup)?;
         let folders = self.shared_folders(setup)?;
-        if !has_include && folders.is_empty() {
+        if include.is_none() && folders.is_empty() {
             return Ok(());
         }
-        let include = has_include.then_some(include.as_path());
+        let include = include.as_deref();
         if fresh.is_some() {
             // Nobody else knows of it yet.
             return self.share_alone(tree, place, include, folders, setup);
@@ -84,19 +84,21 @@ impl Trees<'_> {
         &self,
         tree: &Tree,
         place: &Path,
-        include: Option<&Path>,
+        include: Option<&str>,
         folders: Vec<(PathBuf, Share)>,
         setup: &mut Setup,
     ) -> Result<(), TreeError> {
         let main = self.place.root();
-        let copier = Copier::open(&main, place, &tree.path).map_err(at(place))?;
+        let copier =
+            Copier::open(&main, place, &tree.path, self.hidden_from_runs()).map_err(at(place))?;
         if let Some(include) = include {
             setup.begins();
             self.include(&main, include, &copier, setup)?;
         }
         let here = folders.into_iter().filter_map(|(path, how)| {
             let kind = copier.kind(&path).ok()?;
-            (kind != Kind::Other).then_some((path, how, kind))
+            let comes = kind != Kind::Other && !copier.is_excluded(&path);
+            comes.then_some((path, how, kind))
         });
         let here: Vec<_> = here.collect();
         if here.is_empty() {
@@ -176,16 +178,44 @@ impl Trees<'_> {
         Ok(folders)
     }
 
+    /// The patterns of `.worktreeinclude` at the target's tip. What a checkout has there was perhaps approved by nobody.
+    fn include_patterns(
+        &self,
+        main: &Path,
+        setup: &mut Setup,
+    ) -> Result<Option<String>, TreeError> {
+        let at_tip = self.settings_at_tip()?.remove(INCLUDE_FILE);
+        let here = files::read_small(&main.join(INCLUDE_FILE), INCLUDE_LIMIT);
+        if here
+            .ok()
+            .flatten()
+            .is_some_and(|here| Some(&here) != at_tip.as_ref())
+        {
+            let target = self
+                .target
+                .as_ref()
+                .map_or("the target", |(branch, _)| branch);
+            let note = format!(
+                "{INCLUDE_FILE} here differs from the one on {target}; only that one counts"
+            );
+            setup.notes.push(note);
+        }
+        Ok(at_tip)
+    }
+
     /// Copies what `.worktreeinclude` names and git ignores.
     fn include(
         &self,
         main: &Path,
-        file: &Path,
+        text: &str,
         copier: &Copier<'_>,
         setup: &mut Setup,
     ) -> Result<(), TreeError> {
+        let scratch = self.workshop_directory()?;
+        let file = scratch.path().join("include");
+        std::fs::write(&file, text).map_err(at(&file))?;
         let mut patterns = std::ffi::OsString::from("--exclude-from=");
-        patterns.push(file);
+        patterns.push(&file);
         let listed = self
             .git_in_main("ls-files", main)
             .args(["-z", "--others", "--ignored"])

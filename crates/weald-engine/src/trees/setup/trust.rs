@@ -12,6 +12,7 @@ use weald_core::config::Origin;
 use weald_core::setup::{Approval, Proposal, SETTINGS_FILES, is_approved, linked_directories};
 use weald_git::Blob;
 
+use super::sharing::INCLUDE_FILE;
 use crate::SHARED_FILE;
 use crate::files;
 use crate::trees::{TreeError, Trees, at};
@@ -20,7 +21,7 @@ use crate::trees::{TreeError, Trees, at};
 const APPROVALS_FILE: &str = "approved.json";
 
 /// Settings of other tools at the target's tip, kept under its id.
-const CACHE_FILE: &str = "target-setup";
+const CACHE_FILE: &str = "target-set-up";
 
 /// Claude Code's settings.
 const CLAUDE_FILE: &str = ".claude/settings.json";
@@ -240,7 +241,7 @@ impl Trees<'_> {
     }
 
     /// The settings files of other tools at the target's tip. While that has not moved, no git is started.
-    fn settings_at_tip(&self) -> Result<BTreeMap<String, String>, TreeError> {
+    pub(super) fn settings_at_tip(&self) -> Result<BTreeMap<String, String>, TreeError> {
         let Some((_, tip)) = &self.target else {
             return Ok(BTreeMap::new());
         };
@@ -268,7 +269,7 @@ impl Trees<'_> {
         let listed = repository
             .git("ls-tree")
             .args(["-z", "--full-tree", tip, "--"])
-            .args(names.chain([CLAUDE_FILE]))
+            .args(names.chain([CLAUDE_FILE, INCLUDE_FILE]))
             .run()?;
         let mut settings = BTreeMap::new();
         for entry in String::from_utf8_lossy(&listed).split('\0') {
