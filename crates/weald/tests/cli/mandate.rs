@@ -219,6 +219,38 @@ fn x15_a_landing_that_races_the_end_of_its_run_leaves_nothing_queued() {
     }
 }
 
+/// Everything that is a person's own is refused to a command that the person runs.
+#[track_caller]
+fn acts_for_nobody(env: &TestEnv, level: &str, plan: &str) {
+    for args in [
+        &["msg", "inbox"][..],
+        &["msg", "inbox", "--consume"],
+        &["msg", "inbox", "--session", "alice"],
+        &["msg", "reply", plan, "fine", "--approve"],
+        &["msg", "send", "bob", "x"],
+        &["task", "done"],
+        &["task", "done", "1", "--token", "1"],
+        &["task", "fail"],
+        &["task", "claim"],
+        &["task", "renew"],
+        &["session", "note", "x"],
+        &["snapshot", "create"],
+    ] {
+        let mut command = env.weald_command(&["run", "fix", "--sandbox", level, "--"]);
+        command.arg(weald(env)).args(args).arg("--json");
+        command
+            .env("WEALD_SESSION", "alice")
+            .env("WEALD_TOKEN", "1");
+        let answer = Answer::of(command.output().unwrap());
+        assert_eq!(answer.code, 1, "{level} {args:?}: {answer:#?}");
+        assert_eq!(
+            answer.error_code(),
+            "not_allowed_inside",
+            "{level} {args:?}"
+        );
+    }
+}
+
 #[test]
 fn x24_a_command_under_run_is_not_the_person_who_ran_it() {
     for level in LEVELS {
@@ -255,33 +287,7 @@ fn x24_a_command_under_run_is_not_the_person_who_ran_it() {
             seen.stdout, "WEALD_SESSION=none\nWEALD_TOKEN=none\n",
             "{level}: {seen:#?}"
         );
-        for args in [
-            &["msg", "inbox"][..],
-            &["msg", "inbox", "--consume"],
-            &["msg", "inbox", "--session", "alice"],
-            &["msg", "reply", &plan, "fine", "--approve"],
-            &["msg", "send", "bob", "x"],
-            &["task", "done"],
-            &["task", "done", "1", "--token", "1"],
-            &["task", "fail"],
-            &["task", "claim"],
-            &["task", "renew"],
-            &["session", "note", "x"],
-            &["snapshot", "create"],
-        ] {
-            let mut command = env.weald_command(&["run", "fix", "--sandbox", level, "--"]);
-            command.arg(weald(&env)).args(args).arg("--json");
-            command
-                .env("WEALD_SESSION", "alice")
-                .env("WEALD_TOKEN", "1");
-            let answer = Answer::of(command.output().unwrap());
-            assert_eq!(answer.code, 1, "{level} {args:?}: {answer:#?}");
-            assert_eq!(
-                answer.error_code(),
-                "not_allowed_inside",
-                "{level} {args:?}"
-            );
-        }
+        acts_for_nobody(&env, level, &plan);
         let mut command = env.weald_command(&["run", "fix", "--sandbox", level, "--"]);
         command
             .arg(weald(&env))

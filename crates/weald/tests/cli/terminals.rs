@@ -118,7 +118,6 @@ fn x21_no_command_passes_a_control_sequence_to_the_terminal() {
         &format!("cat {0}, cat {0} >&2", evil.display()),
     );
     env.ok(&["task", "add", "Fix it", "--description", EVIL]);
-    env.ok(&["task", "add", "Another"]);
     let script = format!(
         "{files} cat $evil; cat $evil >&2; printf '\\033[31mred\\033[0m\\n'; echo mine > \"$name\"; git add .; \
          git commit -qm \"$(cat $evil)\"; git branch \"$(printf 'b\\302\\2332J\\342\\200\\256')\"; \
