@@ -101,6 +101,24 @@ fn k14_worktreeinclude_brings_what_git_ignores_and_nothing_else() {
 }
 
 #[test]
+fn x23_worktreeinclude_counts_on_the_target_and_copies_nothing_that_runs_must_not_see() {
+    let env = sharing();
+    let main = env.repo();
+    write(main.join(".env"), "S=1\n");
+    write(main.join("hidden.log"), "secret\n");
+    let denied = main.join("hidden.log").display().to_string();
+    env.ok(&["config", "set", "sandbox.read_deny", &denied]);
+    // In the checkout alone: somebody may have put it there whom nobody approved.
+    write(main.join(".worktreeinclude"), ".env\nhidden.log\n");
+    let tree = grow(&env, "a", "sealed");
+    assert!(!tree.join(".env").exists() && !tree.join("hidden.log").exists());
+    commit_all(&env);
+    let tree = grow(&env, "b", "sealed");
+    assert_eq!(fs::read_to_string(tree.join(".env")).unwrap(), "S=1\n");
+    assert!(!tree.join("hidden.log").exists());
+}
+
+#[test]
 fn k14_what_is_in_the_tree_is_never_overwritten() {
     let env = sharing();
     write(env.repo().join(".worktreeinclude"), ".env\n");
