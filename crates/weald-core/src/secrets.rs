@@ -99,6 +99,19 @@ pub const STORES: &[SecretStore] = &[
         &["GIT_ASKPASS"],
     ),
     store(
+        "services",
+        &[
+            ".subversion/auth",
+            ".kaggle",
+            ".databrickscfg",
+            ".config/stripe",
+            ".config/ngrok",
+            ".ngrok2",
+            ".sentryclirc",
+        ],
+        &[],
+    ),
+    store(
         "netrc",
         &[".netrc", "_netrc", ".authinfo", ".authinfo.gpg"],
         &[],
@@ -219,6 +232,7 @@ pub const STORES: &[SecretStore] = &[
         "agents",
         &[
             ".claude/.credentials.json",
+            ".claude.json",
             ".codex/auth.json",
             ".gemini/oauth_creds.json",
             ".local/share/opencode/auth.json",
@@ -231,7 +245,7 @@ pub const STORES: &[SecretStore] = &[
 ];
 
 /// Endings of names of variables that hold a secret.
-const ENDINGS: [&str; 20] = [
+const ENDINGS: [&str; 24] = [
     "TOKEN",
     "TOKENS",
     "SECRET",
@@ -240,6 +254,10 @@ const ENDINGS: [&str; 20] = [
     "APIKEY",
     "PASSWORD",
     "PASSWD",
+    "PASS",
+    "PWD",
+    "CREDS",
+    "MONGO_URI",
     "PASSPHRASE",
     "CREDENTIAL",
     "CREDENTIALS",
@@ -255,13 +273,13 @@ const ENDINGS: [&str; 20] = [
 ];
 
 /// Names that look like a secret and are none.
-const HARMLESS: [&str; 4] = ["XAUTHORITY", "GPG_KEY", "DBUS_COOKIE", "COLORTERM"];
+const HARMLESS: [&str; 5] = ["XAUTHORITY", "GPG_KEY", "PWD", "OLDPWD", "COLORTERM"];
 
 /// How a coding agent logs in: its program, its variables, and its file below the home.
 struct Login {
     program: &'static str,
     variables: &'static [&'static str],
-    file: Option<&'static str>,
+    files: &'static [&'static str],
 }
 
 const LOGINS: [Login; 4] = [
@@ -272,22 +290,22 @@ const LOGINS: [Login; 4] = [
             "ANTHROPIC_AUTH_TOKEN",
             "CLAUDE_CODE_OAUTH_TOKEN",
         ],
-        file: Some(".claude/.credentials.json"),
+        files: &[".claude/.credentials.json", ".claude.json"],
     },
     Login {
         program: "codex",
         variables: &["OPENAI_API_KEY", "CODEX_API_KEY"],
-        file: Some(".codex/auth.json"),
+        files: &[".codex/auth.json"],
     },
     Login {
         program: "gemini",
         variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
-        file: Some(".gemini/oauth_creds.json"),
+        files: &[".gemini/oauth_creds.json"],
     },
     Login {
         program: "opencode",
         variables: &["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY"],
-        file: Some(".local/share/opencode/auth.json"),
+        files: &[".local/share/opencode/auth.json"],
     },
 ];
 
@@ -335,9 +353,21 @@ pub fn is_login_of(program: &str, variable: &str) -> bool {
     known.any(|login| login.variables.contains(&variable))
 }
 
-/// The file, below the home, that a coding agent needs to log in.
-pub fn login_file_of(program: &str) -> Option<&'static str> {
-    LOGINS.iter().find(|it| it.program == program)?.file
+/// The files, below the home, that a coding agent needs to log in.
+pub fn login_files_of(program: &str) -> &'static [&'static str] {
+    let known = LOGINS.iter().find(|it| it.program == program);
+    known.map_or(&[], |login| login.files)
+}
+
+/// Whether the value of a variable carries a password: `scheme://user:password@host`.
+pub fn is_secret_value(value: &str) -> bool {
+    let Some((_, rest)) = value.split_once("://") else {
+        return false;
+    };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let user = authority.rsplit_once('@').map(|(user, _)| user);
+    user.and_then(|user| user.split_once(':'))
+        .is_some_and(|(_, password)| !password.is_empty())
 }
 
 /// The paths, below the home, that a run does not see.
@@ -366,6 +396,8 @@ mod tests {
             "DB_PASSWORD",
             "dbPassword",
             "SENTRY_DSN",
+            "SMTP_PASS",
+            "DB_PWD",
             "SSH_AUTH_SOCK",
             "DATABASE_URL",
             "OPENAI_API_KEY",
@@ -391,8 +423,23 @@ mod tests {
             "SHELL",
             "DISPLAY",
             "XAUTHORITY",
+            "PWD",
+            "BYPASS",
         ] {
             assert!(!hides_variable(name, &[]), "{name}");
+        }
+    }
+
+    #[test]
+    fn x30_a_value_with_a_password_is_a_secret() {
+        assert!(is_secret_value("redis://app:hunter2@db:6379/0"));
+        for value in [
+            "https://example.com/a:b@c",
+            "ssh://git@host/x",
+            "http://proxy:3128",
+            "a:b@c",
+        ] {
+            assert!(!is_secret_value(value), "{value}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! What a run may do, by the configuration.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -13,6 +13,8 @@ use crate::standing::repositories;
 
 /// Who wants to run something, and where.
 pub struct SandboxRequest {
+    /// What relative paths in the configuration start from: the main checkout.
+    pub main: PathBuf,
     /// The user's home.
     pub home: Option<PathBuf>,
     /// The directories to be written.
@@ -33,7 +35,7 @@ pub fn sandbox_policy(config: &Config, request: SandboxRequest) -> Policy {
         config
             .list(key)
             .iter()
-            .map(|path| expand(path, home))
+            .map(|path| request.main.join(expand(path, home)))
             .collect::<Vec<_>>()
     };
     let mut write = request.write;
@@ -108,9 +110,8 @@ pub fn without_secrets(
     environment: Vec<(OsString, OsString)>,
 ) -> Vec<(OsString, OsString)> {
     let revealed = config.list("sandbox.reveal");
-    let is_kept = |name: &str| !secrets::hides_variable(name, revealed);
     let all = environment.into_iter();
-    all.filter(|(name, _)| name.to_str().is_none_or(is_kept))
+    all.filter(|(name, value)| !is_secret(name, value, revealed))
         .collect()
 }
 
@@ -126,8 +127,10 @@ pub fn hidden_names(
     let stores = secrets::STORES.iter().filter(|store| {
         !revealed.iter().any(|name| name == store.name) && store.paths.iter().any(is_there)
     });
-    let variables = environment.iter().filter_map(|(name, _)| name.to_str());
-    let variables = variables.filter(|name| secrets::hides_variable(name, revealed));
+    let variables = environment
+        .iter()
+        .filter(|(name, value)| is_secret(name, value, revealed));
+    let variables = variables.filter_map(|(name, _)| name.to_str());
     stores
         .map(|store| store.name)
         .chain(variables)
@@ -137,6 +140,16 @@ pub fn hidden_names(
 
 /// Folders of weald's in a repository that runs must not see.
 pub(crate) const CONTROL_PLANE: [&str; 4] = ["private", "runs", "homes", "pool"];
+
+/// Whether a variable looks like a secret, by its name or by its value.
+fn is_secret(name: &OsStr, value: &OsStr, revealed: &[String]) -> bool {
+    let Some(name) = name.to_str() else {
+        return false;
+    };
+    let is_named = revealed.iter().any(|known| known == name);
+    let by_value = || !is_named && value.to_str().is_some_and(secrets::is_secret_value);
+    secrets::hides_variable(name, revealed) || by_value()
+}
 
 /// Where the layers of homes lie.
 fn layers(home: &Path) -> PathBuf {

@@ -64,7 +64,14 @@ impl Group {
 fn place_of(helper: u32) -> Option<PathBuf> {
     let own = fs::read_to_string("/proc/self/cgroup").ok()?;
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
-    Some(own_directory(&own, &mounts)?.join(format!("weald-{helper}")))
+    // A number means a process of one namespace only.
+    let namespace = fs::read_link("/proc/self/ns/pid").ok()?;
+    let namespace: String = namespace
+        .to_str()?
+        .chars()
+        .filter(char::is_ascii_digit)
+        .collect();
+    Some(own_directory(&own, &mounts)?.join(format!("weald-{namespace}-{helper}")))
 }
 
 /// The directory of this process's group in the unified hierarchy.

@@ -373,10 +373,8 @@ fn resolved(policy: &Policy) -> Result<Policy, SandboxError> {
     policy.hidden.sort();
     policy.hidden.dedup();
     if let Some(layer) = &policy.home_layer {
-        policy.home_layer = Some(made_layer(layer).map_err(|source| SandboxError::Directory {
-            path: layer.clone(),
-            source,
-        })?);
+        // Where none can be made (a service without a home of its own) the home can be read, and nothing more.
+        policy.home_layer = made_layer(layer).ok();
     }
     if let Some(path) = policy.mask.iter().find(|mask| {
         policy

@@ -77,7 +77,12 @@ fn way_to<'p>(path: &'p Path, policy: &Policy, home: Option<&Home>) -> Way<'p> {
             let inside = ancestors
                 .take_while(|it| it.starts_with(lowest) && it.parent().is_some())
                 .filter(|it| it.is_dir() && !it.is_symlink());
-            Way::Listed(inside.collect())
+            let inside: Vec<_> = inside.collect();
+            match inside.is_empty() {
+                // An entry of the root directory itself.
+                true => Way::Covered,
+                false => Way::Listed(inside),
+            }
         }
     }
 }
@@ -107,10 +112,15 @@ fn fix(directory: &Path, hidden: &[PathBuf]) -> io::Result<bool> {
             Err(_) => continue,
         };
         let entry = match kind.is_symlink() {
-            true => Entry::Link(fs::read_link(&path)?),
-            false => Entry::Mount(sys::clone_mount(&path)?, kind.is_dir()),
+            true => fs::read_link(&path).map(Entry::Link),
+            false => sys::clone_mount(&path).map(|mount| Entry::Mount(mount, kind.is_dir())),
         };
-        entries.push((path, entry));
+        match entry {
+            Ok(entry) => entries.push((path, entry)),
+            // It went meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
     }
     let mode = directory.metadata()?.mode() & 0o7777;
     let flags = libc::MS_NOSUID | libc::MS_NODEV;

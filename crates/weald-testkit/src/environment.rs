@@ -136,6 +136,18 @@ impl TestEnv {
         command
     }
 
+    /// A search path with this machine's git and the system's own programs, and no others: no agent is found on it.
+    pub fn plain_path(&self) -> String {
+        let bin = self.home().join("plain");
+        #[expect(clippy::disallowed_methods, reason = "programs have to be found")]
+        let search = std::env::var_os("PATH").unwrap_or_default();
+        let mut found = std::env::split_paths(&search).map(|folder| folder.join("git"));
+        let git = found.find(|git| git.is_file()).expect("git");
+        std::fs::create_dir_all(&bin).expect("the home can be written");
+        let _ = std::os::unix::fs::symlink(git, bin.join("git"));
+        format!("{}:/usr/bin:/bin", bin.display())
+    }
+
     /// The binary under test, not started yet.
     pub fn weald_command(&self, args: &[&str]) -> Command {
         let mut command = self.command(&self.binary);

@@ -272,7 +272,7 @@ impl Cli {
                 | Command::Ports(_)
                 | Command::Diff(_)
                 | Command::Events(_)
-                | Command::Config(_),
+                | Command::Config(config::Config::Show(_)),
             ) => true,
             Some(_) => false,
         }

@@ -21,7 +21,7 @@ use weald_engine::{
     Sources, SystemClock, SystemProcesses, Trees, agent_above, identify, load_config,
     load_own_config, loosening,
 };
-use weald_git::require_known_version;
+use weald_git::{require_known_version, require_version};
 use weald_server::broker::Client;
 use weald_store::{DATABASE_FILE, SqliteStore};
 
@@ -448,8 +448,11 @@ impl Ground {
 
     /// The trees of the repository, for the caller. Whatever is done with them needs git.
     pub fn trees(&self, context: &Context<'_>) -> Result<Trees<'_>, Failure> {
-        let cache = context.environment.cache();
-        require_known_version(&cache.unwrap_or_default().join("git-version"))?;
+        match context.environment.cache() {
+            Some(cache) => require_known_version(&cache.join("git-version"))?,
+            // Nowhere to remember it.
+            None => require_version().map(drop)?,
+        }
         self.trees_with_any_git(context)
     }
 

@@ -87,6 +87,9 @@ impl Trees<'_> {
         })?;
         request.notes.extend(start.notes.iter().cloned());
         self.give_login(driver.name(), &mut request);
+        if let Some(program) = arguments.first().filter(|_| driver.name() == "command") {
+            self.allow_login(&mut request, program);
+        }
         self.add_environment(agent, &prompt_file, &start, &mut request)?;
         self.expect_verdict(agent, &mut request)?;
         Ok(Prepared {

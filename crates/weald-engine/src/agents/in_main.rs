@@ -39,6 +39,7 @@ impl Trees<'_> {
         let mut policy = sandbox_policy(
             self.config,
             SandboxRequest {
+                main: root.clone(),
                 home: self.host.home.clone(),
                 write: vec![root.clone()],
                 masked,

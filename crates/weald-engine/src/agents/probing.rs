@@ -11,6 +11,7 @@ impl Trees<'_> {
     pub fn require_sandbox(&self) -> Result<(), AgentError> {
         let directory = self.place.repository().common_dir().to_owned();
         let request = SandboxRequest {
+            main: self.place.root(),
             home: None,
             write: vec![directory],
             masked: Vec::new(),

@@ -58,6 +58,10 @@ impl Trees<'_> {
             TreeKind::Linked => {}
         }
         step("create.fed");
+        // Left by a repository that was at this place before.
+        if let Some(layer) = self.home_layer(tree).filter(|layer| layer.exists()) {
+            delete(&layer).map_err(at(&layer))?;
+        }
         go_on()?;
         let index = self.new_index(tree);
         let spare = self.take_spare(plan, tree, &building)?;

@@ -61,7 +61,9 @@ impl Trees<'_> {
     pub fn adopt_copy(&self, copy: &CopyOf) -> Result<AdoptedCopy, TreeError> {
         // Nobody else has what the records name if the original is gone from its place, or is this very directory.
         let here = self.place.repository().common_dir();
-        let is_there = |path: &&Path| path.exists() && !same_directory(path, here);
+        // What can't be looked at may be there.
+        let is_there =
+            |path: &&Path| path.try_exists().unwrap_or(true) && !same_directory(path, here);
         let original = copy.original.as_deref().filter(is_there);
         let mut adopted = AdoptedCopy {
             original: original.map(Path::to_owned),

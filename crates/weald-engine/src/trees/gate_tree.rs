@@ -21,7 +21,7 @@ use weald_git::Door;
 
 use super::delete;
 use super::inner::{packed_line, packed_text};
-use super::inside::Job;
+use super::inside::{FreshGit, Job};
 use super::planning::Plan;
 use super::remove::rename;
 use super::visit::{Access, Site};
@@ -33,6 +33,12 @@ pub(crate) const GATES: &str = ".gate";
 
 /// What visits to it are called in messages.
 const GATE: &str = "the gate's tree";
+
+/// Files of a repository that say how a work tree is compared with a commit.
+const SETTINGS: [&str; 3] = ["config", "info/exclude", "info/attributes"];
+
+/// The largest one of them.
+const SETTINGS_LIMIT: u64 = 1 << 20;
 
 /// Who has one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,6 +54,9 @@ pub(crate) struct GateTree<'t, 'a> {
     pub tree: Tree,
     /// What came in besides, and what did not.
     pub notes: Vec<String>,
+    /// How it is looked at once something ran in it: its own repository can't be believed then. `None` for a sparse
+    /// checkout, whose index says what is not there.
+    pub fresh: Option<FreshGit>,
 }
 
 impl Drop for GateTree<'_, '_> {
@@ -105,6 +114,7 @@ impl<'a> Trees<'a> {
             trees: self,
             tree: tree.clone(),
             notes: Vec::new(),
+            fresh: None,
         };
         let mut plan = self.with_ports(Plan {
             tree,
@@ -135,7 +145,28 @@ impl<'a> Trees<'a> {
             return Err(unfit(why));
         }
         made.notes = plan.notes.into_iter().chain(setup.told()).collect();
+        made.fresh = self.fresh_git(path, commit)?;
         Ok(made)
+    }
+
+    /// The settings that a gate's tree was made with, before anything runs in it.
+    fn fresh_git(&self, path: &Path, commit: &str) -> Result<Option<FreshGit>, TreeError> {
+        let door = Door::open(path).map_err(at(path))?;
+        let read = |name: &str| {
+            let bytes = door.read(&format!(".git/{name}"), SETTINGS_LIMIT).ok()?;
+            String::from_utf8(bytes).ok()
+        };
+        if read("info/sparse-checkout").is_some() {
+            return Ok(None);
+        }
+        let named = SETTINGS
+            .iter()
+            .filter_map(|name| Some(((*name).to_owned(), read(name)?)));
+        Ok(Some(FreshGit {
+            commit: commit.to_owned(),
+            objects: self.vault().path().join("objects"),
+            files: named.collect(),
+        }))
     }
 
     /// The files and the repository, and a look that there is nothing else.
@@ -146,7 +177,7 @@ impl<'a> Trees<'a> {
         }
         self.write_detached(plan)?;
         self.fill_submodules(path)?;
-        let changes = self.changes_in_gate(path, &plan.start)?;
+        let changes = self.changes_in_gate(path, &plan.start, None)?;
         match changes.tracked + changes.untracked + changes.ignored {
             0 => Ok(()),
             count => Err(unfit(&format!("{count} files differ from the commit"))),
@@ -175,13 +206,15 @@ impl<'a> Trees<'a> {
         &self,
         path: &Path,
         commit: &str,
+        fresh: Option<&FreshGit>,
     ) -> Result<GateChanges, TreeError> {
-        let job = Job::Look {
+        let look = Job::Look {
             haves: None,
             snapshot: None,
             partial: None,
             lent: None,
         };
+        let job = freshly(fresh, look);
         let reply = self.do_inside(GATE, &gate_site(path), Access::Read, job)?;
         let look = reply.look.ok_or_else(|| unfit("git did not say"))?;
         if look.head.as_deref() != Some(commit) || look.operation.is_some() {
@@ -195,10 +228,16 @@ impl<'a> Trees<'a> {
     }
 
     /// Makes the files exactly those of `commit` again, but for what git ignores.
-    pub(crate) fn reset_gate(&self, path: &Path, commit: &str) -> Result<(), TreeError> {
-        let job = Job::Reset {
+    pub(crate) fn reset_gate(
+        &self,
+        path: &Path,
+        commit: &str,
+        fresh: Option<&FreshGit>,
+    ) -> Result<(), TreeError> {
+        let reset = Job::Reset {
             commit: commit.to_owned(),
         };
+        let job = freshly(fresh, reset);
         self.do_inside(GATE, &gate_site(path), Access::Write, job)
             .map(drop)
     }
@@ -340,6 +379,14 @@ pub(crate) struct GateChanges {
     pub untracked: u64,
     /// What it ignores.
     pub ignored: u64,
+}
+
+/// A job, with a repository of its own where there is one.
+fn freshly(fresh: Option<&FreshGit>, job: Job) -> Job {
+    match fresh {
+        Some(fresh) => Job::Fresh(fresh.clone(), Box::new(job)),
+        None => job,
+    }
 }
 
 fn gate_site(path: &Path) -> Site {

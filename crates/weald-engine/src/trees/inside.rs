@@ -18,6 +18,7 @@ mod changes;
 mod commit;
 mod diff;
 mod fingerprint;
+mod fresh_git;
 mod hidden;
 mod large_files;
 mod look;
@@ -76,6 +77,8 @@ pub(crate) enum Job {
     },
     /// Make the work tree exactly what `commit` holds again, but for what git ignores.
     Reset { commit: String },
+    /// Do another job with a repository that nobody in the tree could change.
+    Fresh(FreshGit, Box<Job>),
     /// Turn a clean checkout of one commit into one of another, by what differs.
     Forward { from: String, to: String },
     /// Check out the commits of submodules: repository, work tree, commit.
@@ -316,6 +319,7 @@ pub(crate) struct Size {
 }
 
 pub use changes::ChangedFile;
+pub(crate) use fresh_git::FreshGit;
 
 /// Becomes the inside half if this process was started as one.
 pub fn run_if_inside() {
@@ -382,6 +386,7 @@ impl Request {
         match &self.job {
             Job::Populate { commit, index } => self.populate(commit, index.as_deref()),
             Job::Reset { commit } => self.reset(commit),
+            Job::Fresh(fresh, job) => self.work_fresh(fresh, job),
             Job::Forward { from, to } => self.forward(from, to),
             Job::PopulateSubmodules(modules) => self.populate_submodules(modules),
             Job::ListModules => self.list_modules(),

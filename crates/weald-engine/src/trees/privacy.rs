@@ -11,7 +11,7 @@ use std::path::Path;
 
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use weald_core::tree::DirectoryIdentity;
-use weald_git::device;
+use weald_git::{born, device};
 
 /// What a top folder allows: everything to its owner.
 const OWNERS: u32 = 0o700;
@@ -22,9 +22,13 @@ pub(crate) fn close_to_others(path: &Path, identity: Option<DirectoryIdentity>) 
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let folder = File::from(openat(CWD, path, flags, Mode::empty())?);
     let found = folder.metadata()?;
-    let is_it = |identity: DirectoryIdentity| {
-        (identity.device, identity.inode) == (device(path, &found), found.ino())
+    // As doors know it: inode and birth time, and the device where that counts.
+    let seen = DirectoryIdentity {
+        device: device(path, &found),
+        inode: found.ino(),
+        born: born(&found),
     };
+    let is_it = |identity: DirectoryIdentity| identity == seen;
     if !identity.is_none_or(is_it) {
         return Err(io::Error::other("another directory took its place"));
     }

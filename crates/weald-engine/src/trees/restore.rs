@@ -431,7 +431,6 @@ fn entry(tree: &Tree) -> Option<TrashEntry> {
     })
 }
 
-/// How much is in a directory; links are not followed.
 /// How long files are; links are not followed, and of folders deeper than a path nothing is counted.
 fn size_of(path: &Path) -> u64 {
     let (mut open, mut bytes) = (vec![path.to_owned()], 0);

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use weald_core::id::TreeId;
-use weald_core::secrets::{is_login_of, login_file_of};
+use weald_core::secrets::{is_login_of, login_files_of};
 use weald_core::store::Durability;
 use weald_core::tree::{Run, Tree, TreeKind};
 use weald_core::tree_rules::TreeInput;
@@ -119,6 +119,7 @@ impl Trees<'_> {
         let mut policy = sandbox_policy(
             self.config,
             SandboxRequest {
+                main: self.place.root(),
                 home: self.host.home.clone(),
                 write,
                 masked,
@@ -164,16 +165,44 @@ impl Trees<'_> {
             .environment
             .retain(|(name, _)| given.iter().all(|(own, _)| own != name));
         request.environment.extend(given);
-        let file = login_file_of(name).zip(self.host.home.as_deref());
-        if let (Some((file, home)), Some(policy)) = (file, &mut request.policy) {
-            policy.hidden.retain(|path| *path != home.join(file));
+        if let (Some(home), Some(policy)) = (self.host.home.as_deref(), &mut request.policy) {
+            let files = login_files_of(name);
+            policy
+                .hidden
+                .retain(|path| files.iter().all(|file| *path != home.join(file)));
         }
     }
 
-    /// Whether the program that a name stands for lies where no run can write.
+    /// Whether an earlier run put something into its home that a name could stand for inside, in a folder of the search path.
+    fn is_planted(&self, name: &str, request: &RunRequest, folders: &[PathBuf]) -> bool {
+        let layer = self
+            .home_layer(&request.tree)
+            .map(|layer| layer.join("upper"));
+        let (Some(home), Some(upper)) = (self.host.home.as_deref(), layer) else {
+            return false;
+        };
+        let below = folders
+            .iter()
+            .filter_map(|folder| folder.strip_prefix(home).ok());
+        below.into_iter().any(|folder| {
+            let program = folder.join(name);
+            program.ancestors().any(|part| {
+                let found = upper.join(part).symlink_metadata();
+                found.is_ok_and(|found| !found.is_dir())
+            })
+        })
+    }
+
+    /// Whether the program that a name stands for lies where no run can write, on the host or in its own home.
     fn is_found_outside(&self, name: &str, request: &RunRequest) -> bool {
         let path = request.environment.iter().find(|(name, _)| name == "PATH");
         let folders = path.map(|(_, path)| std::env::split_paths(path).collect::<Vec<_>>());
+        if folders
+            .iter()
+            .any(|all| self.is_planted(name, request, all))
+        {
+            return false;
+        }
         let found = folders
             .into_iter()
             .flatten()
@@ -198,11 +227,14 @@ impl Trees<'_> {
         }
         let home = self.host.home.as_deref();
         let names = hidden_names(self.config, home, &self.host.environment);
-        let first = names.first()?;
+        // The setting is replaced as a whole, so what it has comes along.
+        let mut revealed = self.config.list("sandbox.reveal").to_vec();
+        revealed.push(names.first()?.clone());
         Some(format!(
-            "hidden from runs in {}: {} (to show one: weald config set sandbox.reveal {first})",
+            "commands in {} can't see: {} (to show one: weald config set sandbox.reveal {})",
             tree.name,
-            names.join(", ")
+            names.join(", "),
+            revealed.join(",")
         ))
     }
 

@@ -123,7 +123,11 @@ impl Trees<'_> {
         limit: Duration,
     ) -> Result<Visit, TreeError> {
         let request = self.request(site, access, job)?;
-        let limit = self.patience_with(site, limit);
+        // A look that hung once is not waited for again; what writes has its time.
+        let limit = match access {
+            Access::Read => self.patience_with(site, limit),
+            Access::Write => limit,
+        };
         let level = strongest_level(Network::Off, &self.host.helper)?;
         self.visit_at(level, name, site, access, &request, limit)
     }
@@ -314,11 +318,10 @@ impl Trees<'_> {
         hidden
     }
 
-    /// What runs must not see, by its name and by where it really is; a relative path is one of main.
+    /// What runs must not see, by its name and by where it really is.
     pub(crate) fn hidden_from_runs(&self) -> Vec<PathBuf> {
         let main = self.place.root();
         let named = self.unseen(&main).hidden.into_iter();
-        let named = named.map(|path| main.join(path));
         let both = named.flat_map(|path| [path.canonicalize().ok(), Some(path)]);
         both.flatten().collect()
     }
@@ -326,6 +329,7 @@ impl Trees<'_> {
     /// What no visit sees: whatever a run does not.
     fn unseen(&self, directory: &Path) -> Policy {
         let request = SandboxRequest {
+            main: self.place.root(),
             home: self.host.home.clone(),
             write: vec![directory.to_owned()],
             masked: self.control_plane(directory),

@@ -10,10 +10,11 @@ use weald_core::store::{Result, StoreError};
 use super::backend;
 
 /// The migrations; the n-th brings the database to version n.
-const MIGRATIONS: [&str; 3] = [
+const MIGRATIONS: [&str; 4] = [
     include_str!("v1.sql"),
     include_str!("v2.sql"),
     include_str!("v3.sql"),
+    include_str!("v4.sql"),
 ];
 
 /// The version this binary writes.

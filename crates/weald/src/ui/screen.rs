@@ -185,17 +185,33 @@ fn style(bytes: &[u8]) -> Style {
     };
     let is_number = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b';' | b':');
     let count = rest.iter().take_while(|byte| is_number(byte)).count();
-    let hides = || {
-        rest[..count]
-            .split(|byte| *byte == b';')
-            .any(|one| one == b"8" || one == b"08")
-    };
+    let hides = || hides(&rest[..count]);
     match rest.get(count) {
         _ if count > LONGEST => Style::No,
         Some(b'm') if !hides() => Style::Is(2 + count + 1),
         Some(_) => Style::No,
         None => Style::Begins,
     }
+}
+
+/// Whether the numbers of a sequence hide what follows (8). Those of a colour (`38;5;8`) are its own.
+fn hides(numbers: &[u8]) -> bool {
+    let mut all = numbers.split(|byte| *byte == b';').map(|one| {
+        let text = std::str::from_utf8(one).unwrap_or_default();
+        text.trim_start_matches('0').to_owned()
+    });
+    while let Some(number) = all.next() {
+        match number.as_str() {
+            "8" => return true,
+            "38" | "48" | "58" => match all.next().as_deref() {
+                Some("5") => drop(all.next()),
+                Some("2") => drop((all.next(), all.next(), all.next())),
+                _ => return true,
+            },
+            _ => {}
+        }
+    }
+    false
 }
 
 /// Whether a terminal would obey a character, or read on in another direction.

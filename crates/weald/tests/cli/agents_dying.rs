@@ -312,7 +312,7 @@ fn p3_a_closed_terminal_does_not_end_an_agent() {
             .open(path)
             .unwrap()
     };
-    let go = env.home().join("go");
+    let go = env.repo().join("go.log");
     let wait = format!("until [ -e {} ]; do sleep 0.02; done", go.display());
     let words = env.agent(&["write a one", &wait, "append a two"]);
     let mut shell = env.command("setsid");

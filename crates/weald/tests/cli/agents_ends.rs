@@ -62,7 +62,7 @@ fn x12_weald_is_found_inside_wherever_it_lies() {
         };
         let mut run = env.command(&binary);
         run.args(["run", "a", "--sandbox", level, "--", "sh", "-c", script]);
-        run.env("PATH", "/usr/bin:/bin");
+        run.env("PATH", env.plain_path());
         let output = run.output().unwrap();
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(output.status.success(), "{level}: {output:?}");
@@ -71,7 +71,7 @@ fn x12_weald_is_found_inside_wherever_it_lies() {
     let script = "weald task show 1 > told && test -s told";
     let mut agent = env.command(&binary);
     agent.args(["work", "1", "--json", "--", "sh", "-c", script]);
-    agent.env("PATH", "/usr/bin:/bin");
+    agent.env("PATH", env.plain_path());
     let output = agent.output().unwrap();
     assert!(output.status.success(), "{output:?}");
     let told = fs::read_to_string(env.repo().join("told")).unwrap();

@@ -122,7 +122,7 @@ fn t14_s15_a_stopped_command_does_not_outlive_its_killed_supervisor() {
 fn t14_a_holder_that_renews_is_not_taken_over_and_goes_on() {
     let env = repository();
     env.ok(&["task", "add", "Fix it"]);
-    let go = env.home().join("go");
+    let go = env.repo().join("go.log");
     let wait = format!("until [ -e {} ]; do sleep 0.02; done", go.display());
     let first = started(
         &env,
@@ -197,7 +197,7 @@ fn t14_where_the_holder_is_unknown_the_work_goes_on_in_a_new_tree() {
 fn t14_a_late_holder_can_neither_land_nor_complete() {
     let env = repository();
     env.ok(&["task", "add", "Fix it"]);
-    let go = env.home().join("go");
+    let go = env.repo().join("go.log");
     let wait = format!("until [ -e {} ]; do sleep 0.02; done", go.display());
     let first = started(
         &env,

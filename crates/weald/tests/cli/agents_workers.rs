@@ -92,7 +92,7 @@ fn s6_a_shutdown_is_answered_by_a_worker_at_work() {
     let env = repository();
     env.ok(&["task", "add", "one"]);
     env.ok(&["task", "add", "two"]);
-    let go = env.home().join("go");
+    let go = env.repo().join("go.log");
     let wait = format!("until [ -e {} ]; do sleep 0.02; done", go.display());
     let busy = worker(
         &env,
@@ -152,7 +152,7 @@ fn s6_s15_a_killed_worker_comes_back_under_its_name_and_waits_for_its_agent() {
     let env = repository();
     env.ok(&["task", "add", "one"]);
     env.ok(&["task", "add", "two"]);
-    let go = env.home().join("go");
+    let go = env.repo().join("go.log");
     let wait = format!("until [ -e {} ]; do sleep 0.02; done", go.display());
     let steps = ["say works", &wait, "append f-$WEALD_TASK x"];
     let mut first = worker(&env, "alice", "300ms", &steps);
@@ -207,7 +207,7 @@ fn s6_a_worker_without_its_driver_begins_nothing_and_blocks_nobodys_task() {
     let env = repository();
     env.ok(&["task", "add", "Ready"]);
     let mut worker = env.weald_command(&["worker", "--name", "w", "--driver", "claude", "--json"]);
-    let answer = Answer::of(worker.env("PATH", "/usr/bin:/bin").output().unwrap());
+    let answer = Answer::of(worker.env("PATH", env.plain_path()).output().unwrap());
     assert_eq!(answer.error_code(), "driver_not_installed", "{answer:#?}");
     let task = env.ok(&["task", "show", "1"])["task"].clone();
     assert_eq!(task["status"], "pending");

@@ -256,7 +256,7 @@ fn x30_variables_that_look_like_secrets_stay_out_and_the_user_reveals_by_name() 
     // The first run says so, in one line, and how to change it.
     let line = stderr
         .lines()
-        .find(|line| line.contains("hidden from runs"))
+        .find(|line| line.contains("can't see"))
         .expect("a line");
     for name in [
         "aws",
@@ -267,7 +267,7 @@ fn x30_variables_that_look_like_secrets_stay_out_and_the_user_reveals_by_name() 
         assert!(line.contains(name), "{line}");
     }
     let [_, stderr] = run(&shown);
-    assert!(!stderr.contains("hidden from runs"), "said once: {stderr}");
+    assert!(!stderr.contains("can't see"), "said once: {stderr}");
     let explained = env.ok(&["sandbox", "explain", "a"]);
     assert_eq!(
         explained["sandbox"]["hidden_secrets"][0], "aws",

@@ -171,7 +171,8 @@ impl Trees<'_> {
         log: &mut Log,
     ) -> Result<Option<Ended>, LandError> {
         let (path, commit) = (&made.tree.path, attempt.request.candidate);
-        let found = self.changes_in_gate(path, commit);
+        let fresh = made.fresh.as_ref();
+        let found = self.changes_in_gate(path, commit, fresh);
         let count = match &found {
             Ok(changes) => changes.tracked + changes.untracked,
             Err(TreeError::Unreadable { .. }) => 1,
@@ -181,8 +182,8 @@ impl Trees<'_> {
             return Ok(None);
         }
         let restored = self
-            .reset_gate(path, commit)
-            .and_then(|()| self.changes_in_gate(path, commit));
+            .reset_gate(path, commit, fresh)
+            .and_then(|()| self.changes_in_gate(path, commit, fresh));
         match restored {
             Ok(changes) if changes.tracked + changes.untracked == 0 => {
                 let note = "the set-up changed files that git does not ignore; they were restored, so that what lands is tested";
@@ -205,14 +206,14 @@ impl Trees<'_> {
         made: &GateTree<'_, '_>,
     ) -> Result<Option<String>, LandError> {
         let candidate = attempt.request.candidate;
-        match self.changes_in_gate(&made.tree.path, candidate) {
+        match self.changes_in_gate(&made.tree.path, candidate, made.fresh.as_ref()) {
             Ok(changes) if changes.tracked == 0 => Ok(None),
             Ok(changes) => Ok(Some(format!(
-                "the command changed {} tracked files, so it did not test what lands",
+                "the command changed tracked files ({}), so it did not test what lands",
                 changes.tracked
             ))),
             Err(TreeError::Unreadable { why, .. }) => Ok(Some(format!(
-                "after the command nobody can say whether it tested what lands: {why}"
+                "could not verify that the command tested what lands: {why}"
             ))),
             Err(other) => Err(unmade(other)),
         }

@@ -115,7 +115,9 @@ impl Scope {
         let config = context.sandbox_config(&write)?;
         let masked = context.control_planes(&write);
         let home = context.environment.home();
+        let place = context.place().ok();
         let request = SandboxRequest {
+            main: place.map_or_else(|| context.directory().clone(), |place| place.root()),
             home_layer: home.as_deref().map(|home| home_layer_of(home, &write[0])),
             home,
             write,
@@ -134,6 +136,17 @@ impl Scope {
         }
         policy.read_only = self.read_only;
         policy.show.extend(self.show.clone());
+        let in_written = |mask: &&PathBuf| {
+            let real = mask.canonicalize().unwrap_or_else(|_| mask.to_path_buf());
+            policy.write.iter().any(|write| real.starts_with(write))
+        };
+        if policy.level == Level::Landlock && self.mask.iter().any(|mask| in_written(&mask)) {
+            return Err(Failure::new(
+                "mask_impossible",
+                exit::USAGE,
+                "level landlock can't hide what lies in a writable directory",
+            ));
+        }
         policy.hidden.extend(self.mask.clone());
         policy.sockets.extend(self.socket.clone());
         policy.simulated.landlock_abi = self.simulate_landlock_abi;
