@@ -347,6 +347,13 @@ fn looks_secret(name: &str) -> bool {
     ENDINGS.iter().any(ends) || upper.contains("_SECRET_")
 }
 
+/// Whether some coding agent logs in by a variable.
+pub fn is_login(variable: &str) -> bool {
+    LOGINS
+        .iter()
+        .any(|login| login.variables.contains(&variable))
+}
+
 /// Whether a coding agent needs a variable to log in.
 pub fn is_login_of(program: &str, variable: &str) -> bool {
     let mut known = LOGINS.iter().filter(|login| login.program == program);

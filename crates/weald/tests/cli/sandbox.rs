@@ -252,8 +252,8 @@ fn x8_explain_tells_the_level_and_what_it_does_not_cover() {
         (&"full".into(), &true.into())
     );
     assert!(told["sandbox"]["not_covered"].as_array().unwrap().len() > 3);
-    let masked = told["sandbox"]["masked"][0].as_str().unwrap();
-    assert!(masked.ends_with(".git/weald/private"), "{masked}");
+    let masked = told["sandbox"]["masked"].to_string();
+    assert!(masked.contains(".git/weald/private"), "{masked}");
 }
 
 /// A process tree that does what it can to survive.

@@ -90,7 +90,7 @@ fn x5_control_planes_are_hidden_wherever_the_command_starts() {
         confined(
             &env,
             &tree,
-            &["--level", "landlock", "--mask", "/etc"],
+            &["--level", "landlock", "--mask", &format!("{tree}/inside")],
             "true"
         )
         .code,

@@ -439,7 +439,7 @@ fn locks_below(folder: &Path) -> Vec<PathBuf> {
 fn x18_no_lock_of_weald_can_be_held_from_inside() {
     let env = repository();
     grow(&env, "a", "sealed");
-    env.ok(&["pool", "fill", "--count", "1"]);
+    env.ok(&["pool", "fill", "--count", "1", "--set", "pool.size=1"]);
     env.ok(&["config", "set", "gate.command", "true"]);
     let state = env.home().join(".local/state/weald");
     let mut locks = locks_below(&env.repo().join(".git/weald"));
@@ -470,8 +470,8 @@ fn x18_no_lock_of_weald_can_be_held_from_inside() {
 fn x18_a_lock_that_a_run_at_level_landlock_holds_delays_nobody_for_long() {
     let env = repository();
     let tree = grow(&env, "a", "sealed");
-    env.ok(&["pool", "fill", "--count", "1"]);
-    env.ok(&["pool", "drain"]);
+    env.ok(&["pool", "fill", "--count", "1", "--set", "pool.size=1"]);
+    env.ok(&["pool", "drain", "--set", "pool.size=1"]);
     let lock = env.repo().join(".git/weald/pool/donor.lock");
     let script = format!(
         "(flock 9; touch held.log; until [ -e over.log ]; do sleep 0.02; done) 9<{}",
@@ -498,7 +498,7 @@ fn x18_a_lock_that_a_run_at_level_landlock_holds_delays_nobody_for_long() {
         std::thread::sleep(Duration::from_millis(20));
     }
     let began = Instant::now();
-    env.ok(&["new", "b"]);
+    env.ok(&["new", "b", "--set", "pool.size=1"]);
     assert!(
         began.elapsed() < Duration::from_secs(20),
         "{:?}",

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use weald_sandbox::{
-    Ended, Invocation, Level, Network, Policy, SandboxError, launch, strongest_level,
+    Ended, Invocation, Level, Network, Policy, Revealed, SandboxError, launch, strongest_level,
 };
 
 use super::super::LandError;
@@ -139,6 +139,18 @@ impl Trees<'_> {
         }
         policy.home = self.host.home.clone();
         policy.mask = self.control_plane(job.work_tree);
+        // Scratch space in weald's own folder is all that is seen of that.
+        let is_masked = |path: &PathBuf| policy.mask.iter().any(|mask| path.starts_with(mask));
+        let (scratch, write) = policy.write.into_iter().partition(is_masked);
+        policy.write = write;
+        let scratch: Vec<PathBuf> = scratch;
+        policy.reveal = scratch
+            .into_iter()
+            .map(|path| Revealed {
+                path,
+                writable: true,
+            })
+            .collect();
         // The user's own filters may need the user's own secrets (git-crypt, LFS); weald's state is nobody's business.
         policy.hidden = never_seen(self.host.home.as_deref(), self.host.state.as_deref());
         policy.sockets = self
