@@ -445,7 +445,7 @@ fn x18_no_lock_of_weald_can_be_held_from_inside() {
     let mut locks = locks_below(&env.repo().join(".git/weald"));
     locks.extend(locks_below(&state));
     let is_there = |name: &str| locks.iter().any(|path| path.ends_with(name));
-    for name in ["donor.lock", "fill.lock", "write.lock", "ports/turn.lock"] {
+    for name in ["donor.lock", "fill.lock", "write.lock", "register.lock"] {
         assert!(is_there(name), "{name} in {locks:?}");
     }
     let tried = locks.iter().map(|path| {
