@@ -28,9 +28,11 @@ pub fn is_always_protected(path: &str) -> bool {
 /// Names that programs on the host act on without asking, at any depth: settings, hooks and servers of agents and editors,
 /// hooks of git, what CI and package managers run, and what weald copies. The default of `policy.protected`.
 pub const PROTECTED: &str = ".claude, .mcp.json, .codex, .gemini, opencode.json*, .opencode, .cursor, .zed, .envrc, \
-     .vscode, .idea, .exrc, .nvimrc, .nvim.lua, .dir-locals.el, .husky, .githooks, lefthook.*, .lefthook.*, \
-     .pre-commit-config.yaml, .devcontainer, .devcontainer.json, **/.github/workflows, .gitlab-ci.yml, .gitattributes, \
-     .gitmodules, .worktreeinclude, .npmrc, .yarnrc.yml, **/.cargo/config*, weald.toml";
+     .vscode, .idea, .exrc, .nvimrc, .nvim.lua, .dir-locals.el, .dir-locals-2.el, .husky, .huskyrc*, .githooks, \
+     lefthook*, .lefthook*, .pre-commit-config.yaml, .overcommit.yml, .devcontainer, .devcontainer.json, \
+     **/.github/workflows, **/.github/actions, **/.forgejo/workflows, **/.gitea/workflows, .gitlab-ci.yml, .circleci, \
+     .gitattributes, .gitmodules, .lfsconfig, .worktreeinclude, .npmrc, .pnpmfile.cjs, .yarnrc*, **/.yarn/releases, \
+     bunfig.toml, mise.toml, .mise.toml, **/.cargo/config*, weald.toml";
 
 /// What needs a person's word before it changes on the target.
 #[derive(Debug, Clone)]
@@ -54,9 +56,20 @@ impl Protection {
                 let end = path.match_indices('/').nth(depth - 1);
                 Some(end.map_or(path, |(end, _)| &path[..end]))
             }
-            None => is_always_protected(path).then_some(path),
+            None => (is_always_protected(path) || is_shortcut(path)).then_some(path),
         }
     }
+}
+
+/// Folders that hold protected files and others. As an entry of its own (a link, a submodule) such a name leads to files
+/// that nobody looked at.
+const FOLDERS: [&str; 5] = [".cargo", ".github", ".forgejo", ".gitea", ".yarn"];
+
+fn is_shortcut(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    FOLDERS
+        .iter()
+        .any(|folder| name.eq_ignore_ascii_case(folder))
 }
 
 /// What is sealed of an approval: every field with its length before it, so that none can be taken for another.

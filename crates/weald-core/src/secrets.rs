@@ -272,6 +272,24 @@ const ENDINGS: [&str; 24] = [
     "DATABASE_URL",
 ];
 
+/// Words that make a name one of a secret wherever they stand in it.
+const WORDS: [&str; 14] = [
+    "TOKEN",
+    "SECRET",
+    "PASSWORD",
+    "PASSWD",
+    "PASSPHRASE",
+    "CREDENTIALS",
+    "KEY",
+    "APIKEY",
+    "AUTHTOKEN",
+    "AUTHORIZATION",
+    "JWT",
+    "SSHPASS",
+    "PW",
+    "PAT",
+];
+
 /// Names that look like a secret and are none.
 const HARMLESS: [&str; 5] = ["XAUTHORITY", "GPG_KEY", "PWD", "OLDPWD", "COLORTERM"];
 
@@ -344,7 +362,10 @@ fn looks_secret(name: &str) -> bool {
             rest.is_empty() || rest.ends_with(['_', '-']) || is_mixed || ending.len() > 6
         })
     };
-    ENDINGS.iter().any(ends) || upper.contains("_SECRET_")
+    let mut words = upper
+        .split(['_', '-', '.'])
+        .map(|word| word.trim_end_matches(char::is_numeric));
+    ENDINGS.iter().any(ends) || words.any(|word| WORDS.contains(&word))
 }
 
 /// Whether some coding agent logs in by a variable.
@@ -404,6 +425,13 @@ mod tests {
             "dbPassword",
             "SENTRY_DSN",
             "SMTP_PASS",
+            "SECRET_KEY_BASE",
+            "SSHPASS",
+            "CI_JOB_JWT_V2",
+            "NPM_CONFIG__AUTHTOKEN",
+            "MYSQL_ROOT_PW",
+            "KUBE_TOKEN_1",
+            "ENCRYPTION_KEY_BASE64",
             "DB_PWD",
             "SSH_AUTH_SOCK",
             "DATABASE_URL",

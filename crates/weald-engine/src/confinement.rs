@@ -1,7 +1,9 @@
 //! What a run may do, by the configuration.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::DirBuilder;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use weald_core::config::{Config, parse_size};
@@ -98,10 +100,18 @@ pub(crate) fn never_seen(home: Option<&Path>, state: Option<&Path>) -> Vec<PathB
 /// What weald keeps in the repositories of this user. The vaults, which worktrees borrow from, are beside these folders.
 pub(crate) fn control_planes(state: Option<&Path>) -> Vec<PathBuf> {
     let repositories = state.map(repositories).unwrap_or_default();
-    let planes = repositories
+    let used = repositories
         .iter()
-        .flat_map(|common| CONTROL_PLANE.map(|folder| common.join("weald").join(folder)));
-    planes.filter(|folder| folder.is_dir()).collect()
+        .map(|common| common.join("weald"))
+        .filter(|weald| weald.is_dir());
+    let planes = used.flat_map(|weald| CONTROL_PLANE.map(|folder| weald.join(folder)));
+    planes
+        .inspect(|folder| {
+            // A mask lies only on what is there, and the first agent of that repository may start while a run goes on here.
+            let _ = DirBuilder::new().mode(0o700).create(folder);
+        })
+        .filter(|folder| folder.is_dir())
+        .collect()
 }
 
 /// Variables that say by whom and under which claim weald was called. A run is not its caller; an agent gets its own.

@@ -107,6 +107,7 @@ pub use pool::{Patience, PoolStatus, Population};
 pub use ports::TreePorts;
 pub use remove::{BranchOutcome, RemoveRequest, Removed};
 pub use restore::{PurgeRequest, Purged, TrashEntry};
+pub(crate) use run::use_login_layer;
 pub use run::{RunRequest, RunSandbox};
 pub use run_folder::RunFolder;
 pub use scope::ScopeError;

@@ -9,9 +9,11 @@
 //! them on the host do not break the run.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -65,25 +67,45 @@ impl Home {
 struct Mounted {
     point: PathBuf,
     root: PathBuf,
-    device: String,
+    device: Vec<u8>,
 }
 
-/// The table of mounts. Spaces and the like are written as octal numbers there; such a line is left out.
+/// The table of mounts.
 fn mounted() -> Vec<Mounted> {
-    let table = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    let lines = table.lines().filter_map(|line| {
-        let fields: Vec<_> = line.split(' ').take(5).collect();
+    let table = fs::read("/proc/self/mountinfo").unwrap_or_default();
+    let lines = table.split(|byte| *byte == b'\n').filter_map(|line| {
+        let fields: Vec<_> = line.split(|byte| *byte == b' ').take(5).collect();
         let [_, _, device, root, point] = fields[..] else {
             return None;
         };
-        let is_plain = !root.contains('\\') && !point.contains('\\');
-        is_plain.then(|| Mounted {
-            point: point.into(),
-            root: root.into(),
+        Some(Mounted {
+            point: unescaped(point),
+            root: unescaped(root),
             device: device.to_owned(),
         })
     });
     lines.collect()
+}
+
+/// A path of the table, in which spaces and the like are written as octal numbers.
+fn unescaped(text: &[u8]) -> PathBuf {
+    let mut bytes = Vec::new();
+    let mut rest = text;
+    while let Some((first, more)) = rest.split_first() {
+        let number = more.get(..3).filter(|_| *first == b'\\');
+        let number = number.and_then(|digits| std::str::from_utf8(digits).ok());
+        match number.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &more[3..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = more;
+            }
+        }
+    }
+    OsString::from_vec(bytes).into()
 }
 
 /// File systems that are mounted below the home: an overlay does not show them.
@@ -92,24 +114,32 @@ pub fn inner_mounts(home: &Home) -> Vec<PathBuf> {
     points.filter(|point| home.holds(point)).collect()
 }
 
-/// Other paths that lead to the same home, by mounts of its file system elsewhere: they would show what is hidden.
-pub fn other_ways(home: &Path) -> Vec<PathBuf> {
+/// Other paths that lead to what the home hides, by mounts of its file system elsewhere, whole or in part.
+pub fn other_ways(home: &Path, hidden: &[PathBuf]) -> Vec<PathBuf> {
     let table = mounted();
     let around = table.iter().filter(|it| home.starts_with(&it.point));
-    // Of several at one place the last one is seen.
     let Some(own) = around.max_by_key(|it| it.point.as_os_str().len()) else {
         return Vec::new();
     };
-    let Ok(below) = home.strip_prefix(&own.point) else {
-        return Vec::new();
-    };
-    let inside = own.root.join(below);
+    let inside = |path: &PathBuf| Some(own.root.join(path.strip_prefix(&own.point).ok()?));
+    let hidden = hidden.iter().filter(|path| path.starts_with(home));
+    let places: Vec<_> = hidden
+        .filter_map(|path| Some((path, inside(path)?)))
+        .collect();
     let others = table.iter().filter(|it| it.device == own.device);
-    let ways = others.filter_map(|it| {
-        let rest = inside.strip_prefix(&it.root).ok()?;
-        Some(it.point.join(rest))
+    let ways = others.flat_map(|it| {
+        let seen = places.iter().filter_map(|(path, place)| {
+            let way = it.point.join(place.strip_prefix(&it.root).ok()?);
+            (way != **path).then_some(way)
+        });
+        seen.collect::<Vec<_>>()
     });
-    ways.filter(|way| way != home && way.is_dir()).collect()
+    let is_there = |way: &PathBuf| {
+        let found = way.symlink_metadata();
+        found.is_ok_and(|found| found.is_dir() || found.is_file())
+    };
+    ways.filter(|way| !way.starts_with(home) && is_there(way))
+        .collect()
 }
 
 /// The user's home, if a run sees it through a layer.

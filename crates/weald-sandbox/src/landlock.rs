@@ -124,7 +124,9 @@ fn all_but(hidden: &[PathBuf]) -> Vec<PathBuf> {
             continue;
         }
         let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-        let paths = entries.map(|entry| entry.path());
+        // A rule on a link would be one on what it leads to, perhaps something hidden.
+        let real = entries.filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_symlink()));
+        let paths = real.map(|entry| entry.path());
         others.extend(paths.filter(|path| {
             !hidden.contains(path.as_path()) && !on_the_way.contains(path.as_path())
         }));

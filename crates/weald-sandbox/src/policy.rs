@@ -29,16 +29,17 @@ impl Level {
         match self {
             Self::Full => &[
                 "reading files of the same user that are not hidden",
+                "seeing what the host adds next to something hidden: that waits for the next run",
                 "the network, unless it is off",
                 "using processor time and memory up to the limits",
-                "locks and leases on files that it can read",
+                "locks on files that it can read",
                 "covert channels (timing, load)",
             ],
             Self::Landlock => &[
-                "reading files of the same user that are not hidden; weald's state in the repository and temporary files of other runs are not",
+                "reading files of the same user that are not hidden; weald's state in the repository and temporary files of other runs are not; names in hidden folders can be listed",
                 "filling the disk of its temporary files",
                 "chmod, chown, utimes, flags and extended attributes of files outside",
-                "locks and leases on files outside that can be read",
+                "locks on files outside that can be read",
                 "seeing other processes in /proc",
                 "descendants that outlive a killed reaper",
                 "reads of device files, as the user may",

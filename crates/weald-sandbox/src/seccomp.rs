@@ -154,6 +154,7 @@ pub fn program(sockets: UnixSockets) -> Vec<Instruction> {
     ));
     filter.extend(modes());
     filter.extend(when(libc::SYS_ioctl, refused_ioctls()));
+    filter.extend(when(libc::SYS_fcntl, refused_fcntls()));
     filter.extend(when(libc::SYS_socket, sockets_by_family(sockets)));
     for (number, which) in ONLY_SELF {
         filter.extend(when(
@@ -304,6 +305,16 @@ fn refused_ioctls() -> Vec<Instruction> {
     let mut checks = vec![load(argument(1))];
     for request in REFUSED_IOCTLS {
         checks.extend([jump_equal(request, 0, 1), answer(EPERM)]);
+    }
+    checks
+}
+
+/// A lease on a file of the host's makes whoever writes it wait; a notification tells of its folder.
+fn refused_fcntls() -> Vec<Instruction> {
+    const NOTIFY: u32 = 1026;
+    let mut checks = vec![load(argument(1))];
+    for command in [libc::F_SETLEASE as u32, NOTIFY] {
+        checks.extend([jump_equal(command, 0, 1), answer(EPERM)]);
     }
     checks
 }

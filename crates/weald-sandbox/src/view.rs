@@ -41,9 +41,9 @@ pub fn build(policy: &Policy) -> Result<Vec<PathBuf>, Problem> {
     };
     let inner = home.as_ref().map_or_else(Vec::new, home::inner_mounts);
     let inner = copies(&inner).map_err(|error| ("the home", error))?;
-    let other_ways = home
-        .as_ref()
-        .map_or_else(Vec::new, |home| home::other_ways(home.path()));
+    let other_ways = home.as_ref().map_or_else(Vec::new, |home| {
+        home::other_ways(home.path(), &policy.hidden)
+    });
     let shown = copies(&shown(policy)).map_err(|error| ("the directories shown", error))?;
     let on_top = copies(&policy.write).map_err(|error| ("the writable directories", error))?;
     let revealed = copies(&paths(&policy.reveal)).map_err(|error| ("what is revealed", error))?;

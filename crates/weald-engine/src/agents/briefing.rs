@@ -14,7 +14,7 @@ use weald_sandbox::{Level, Revealed};
 use super::AgentError;
 use super::drivers::{Brief, Driver, Start};
 use super::error::at;
-use crate::trees::{RunRequest, RunSandbox, Trees};
+use crate::trees::{RunRequest, RunSandbox, Trees, use_login_layer};
 
 /// The prompt's name in the folder of a run.
 const PROMPT_FILE: &str = "prompt.md";
@@ -107,6 +107,9 @@ impl Trees<'_> {
         let login =
             all.filter(|(name, _)| name.to_str().is_some_and(|name| is_login_of(driver, name)));
         request.environment.extend(login.cloned());
+        if let Some(policy) = request.policy.as_mut().filter(|_| driver != "command") {
+            use_login_layer(policy, driver);
+        }
     }
 
     /// What a command of an agent sees of its task.

@@ -3,6 +3,7 @@
 //! It lies in the tree's record, sealed with a secret that no sandbox shows; an agent's session is refused. A local gate
 //! can't stop somebody with the same user id outside of a sandbox: `weald verify` finds what went around it.
 
+mod inside_submodules;
 mod secret;
 
 use serde::Serialize;
@@ -139,10 +140,15 @@ impl Trees<'_> {
         let demands = self.demands(old_tip)?;
         let vault = self.vault();
         let changed = changed_paths(vault.git("diff-tree"), old_tip, candidate)?;
-        let paths: Vec<_> = changed
+        let mut paths: Vec<_> = changed
             .into_iter()
             .filter(|path| demands.protection.protects(path))
             .collect();
+        let behind = self.changed_in_submodules(vault.path(), old_tip, candidate)?;
+        let behind = behind
+            .into_iter()
+            .filter(|one| one.is_unknown || demands.protection.protects(&one.path));
+        paths.extend(behind.map(|one| one.path));
         if !demands.everything && paths.is_empty() {
             return Ok(());
         }
@@ -264,7 +270,12 @@ impl Trees<'_> {
             protected: demands.protection.protects(&path),
             path,
         });
-        Ok((commits.collect(), files.collect()))
+        let behind = self.changed_in_submodules(&place, &fork, head)?;
+        let behind = behind.into_iter().map(|one| ApprovedFile {
+            protected: one.is_unknown || demands.protection.protects(&one.path),
+            path: one.path,
+        });
+        Ok((commits.collect(), files.chain(behind).collect()))
     }
 
     /// Refuses an agent's session, as far as it can be told.

@@ -53,6 +53,13 @@ pub struct RunRequest {
     pub notes: Vec<String>,
 }
 
+/// Runs that get a login have a layer of the home of their own: others could have put a program into theirs, where the
+/// agent's should be.
+pub(crate) fn use_login_layer(policy: &mut Policy, program: &str) {
+    let layer = policy.home_layer.take();
+    policy.home_layer = layer.map(|layer| layer.join(format!("login-{program}")));
+}
+
 impl Trees<'_> {
     /// Prepares a run: the tree is checked and its target refreshed.
     pub fn prepare_run(
@@ -166,6 +173,7 @@ impl Trees<'_> {
             .retain(|(name, _)| given.iter().all(|(own, _)| own != name));
         request.environment.extend(given);
         if let (Some(home), Some(policy)) = (self.host.home.as_deref(), &mut request.policy) {
+            use_login_layer(policy, name);
             let files = login_files_of(name);
             policy
                 .hidden
@@ -173,36 +181,10 @@ impl Trees<'_> {
         }
     }
 
-    /// Whether an earlier run put something into its home that a name could stand for inside, in a folder of the search path.
-    fn is_planted(&self, name: &str, request: &RunRequest, folders: &[PathBuf]) -> bool {
-        let layer = self
-            .home_layer(&request.tree)
-            .map(|layer| layer.join("upper"));
-        let (Some(home), Some(upper)) = (self.host.home.as_deref(), layer) else {
-            return false;
-        };
-        let below = folders
-            .iter()
-            .filter_map(|folder| folder.strip_prefix(home).ok());
-        below.into_iter().any(|folder| {
-            let program = folder.join(name);
-            program.ancestors().any(|part| {
-                let found = upper.join(part).symlink_metadata();
-                found.is_ok_and(|found| !found.is_dir())
-            })
-        })
-    }
-
-    /// Whether the program that a name stands for lies where no run can write, on the host or in its own home.
+    /// Whether the program that a name stands for lies where no run can write.
     fn is_found_outside(&self, name: &str, request: &RunRequest) -> bool {
         let path = request.environment.iter().find(|(name, _)| name == "PATH");
         let folders = path.map(|(_, path)| std::env::split_paths(path).collect::<Vec<_>>());
-        if folders
-            .iter()
-            .any(|all| self.is_planted(name, request, all))
-        {
-            return false;
-        }
         let found = folders
             .into_iter()
             .flatten()

@@ -234,3 +234,13 @@ fn y7_only_the_user_narrows_what_is_protected() {
     landed(&env, &["a"]);
     assert!(on_main(&env).contains(&".vscode/tasks.json".to_owned()));
 }
+
+#[test]
+fn y7_a_link_in_place_of_a_folder_with_protected_files_needs_an_approval() {
+    let env = repository();
+    env.ok(&["task", "add", "Link"]);
+    let script = "mkdir other && echo '[build]' > other/config.toml && mkdir sub && ln -s ../other sub/.cargo";
+    let answer = env.weald(&["work", "1", "--json", "--", "sh", "-c", script]);
+    let landed = env.git(&["ls-tree", "-r", "--name-only", "main"]);
+    assert!(!landed.contains(".cargo"), "{landed} {answer:#?}");
+}

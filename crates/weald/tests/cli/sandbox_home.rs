@@ -207,8 +207,10 @@ fn x30_secrets_are_hidden_at_level_landlock_and_as_an_ordinary_user() {
     let files = secrets_in(&user_home);
     write(&user_home.join("plain"), "plain\n");
     write(&user_home.join(".config/plain/file"), "plain\n");
-    let tree = home.join("tree");
-    fs::create_dir_all(&tree).unwrap();
+    let (tree, tmp) = (home.join("tree"), home.join("tmp"));
+    for folder in [&tree, &tmp] {
+        fs::create_dir_all(folder).unwrap();
+    }
     std::process::Command::new("chmod")
         .args(["-R", "a+rwX"])
         .arg(&home)
@@ -217,7 +219,8 @@ fn x30_secrets_are_hidden_at_level_landlock_and_as_an_ordinary_user() {
     let script = format!("{}; cat ~/plain ~/.config/plain/file", reading(&files));
     for level in ["full", "landlock"] {
         let mut command = std::process::Command::new(home.join("weald"));
-        command.env("HOME", &user_home).current_dir(&home);
+        command.env("HOME", &user_home).env("TMPDIR", &tmp);
+        command.current_dir(&home);
         command
             .args(["sandbox", "exec", "--level", level, "--write"])
             .arg(&tree);
@@ -506,4 +509,53 @@ fn x18_a_lock_that_a_run_at_level_landlock_holds_delays_nobody_for_long() {
     );
     fs::write(tree.join("over.log"), "").unwrap();
     child.wait().unwrap();
+}
+
+#[test]
+fn x30_a_login_is_not_given_to_what_an_earlier_run_planted() {
+    let env = repository();
+    grow(&env, "a", "sealed");
+    let bin = env.home().join("bin");
+    write(&bin.join("claude"), "#!/bin/sh\necho real\n");
+    fs::set_permissions(bin.join("claude"), fs::Permissions::from_mode(0o755)).unwrap();
+    write(&env.home().join(".claude/.credentials.json"), SECRET);
+    let run = |command: &[&str]| {
+        let args = [&["run", "a", "--"], command].concat();
+        let path = format!("{}:{}", bin.display(), env.plain_path());
+        let mut command = env.weald_command(&args);
+        let output = command
+            .env("PATH", path)
+            .env("ANTHROPIC_API_KEY", SECRET)
+            .output()
+            .unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let steal = "echo $ANTHROPIC_API_KEY; cat ~/.claude/.credentials.json";
+    let plant = format!("printf '#!/bin/sh\\n%s\\n' '{steal}' > ~/bin/claude; ~/bin/claude");
+    assert!(!run(&["sh", "-c", &plant]).contains(SECRET));
+    assert_eq!(
+        run(&["claude"]),
+        "real\n",
+        "the user's own program, in a home of its own"
+    );
+}
+
+#[test]
+fn x16_a_link_beside_a_hidden_path_gives_nothing_back_at_level_landlock() {
+    let env = repository();
+    grow(&env, "a", "sealed");
+    let home = env.home();
+    write(&home.join(".ssh/id"), SECRET);
+    write(&home.join(".config/gh/hosts.yml"), SECRET);
+    std::os::unix::fs::symlink(&home, home.join("self")).unwrap();
+    std::os::unix::fs::symlink(home.join(".config"), home.join("cfg")).unwrap();
+    let script = "cat ~/.ssh/id ~/self/.ssh/id ~/cfg/gh/hosts.yml ~/.config/gh/hosts.yml; true";
+    for level in ["full", "landlock"] {
+        let answer = env.weald(&["run", "a", "--sandbox", level, "--", "sh", "-c", script]);
+        assert_eq!(
+            (answer.code, answer.stdout.as_str()),
+            (0, ""),
+            "{level}: {answer:#?}"
+        );
+    }
 }

@@ -13,7 +13,6 @@ use weald_sandbox::{
 
 use super::super::LandError;
 use super::checkout::Checkout;
-use crate::confinement::never_seen;
 use crate::trees::Trees;
 
 /// How long it may take: a filter may have to fetch what it writes.
@@ -151,8 +150,8 @@ impl Trees<'_> {
                 writable: true,
             })
             .collect();
-        // The user's own filters may need the user's own secrets (git-crypt, LFS); weald's state is nobody's business.
-        policy.hidden = never_seen(self.host.home.as_deref(), self.host.state.as_deref());
+        // The user's own filters may start what the landing brings.
+        policy.hidden = self.hidden_from_runs();
         policy.sockets = self
             .config
             .list("sandbox.sockets")

@@ -110,7 +110,10 @@ impl Explain {
                         private.iter().map(|path| (*path).to_owned()).collect(),
                     ),
                     ("does not see", [texts(masked), hidden.clone()].concat()),
-                    ("keeps back (sandbox.reveal shows one)", secrets.clone()),
+                    (
+                        "hides (to reveal one: weald config set sandbox.reveal NAME)",
+                        secrets.clone(),
+                    ),
                     ("may connect to", texts(&policy.sockets)),
                     (
                         "does not cover",
