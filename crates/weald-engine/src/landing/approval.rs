@@ -145,10 +145,8 @@ impl Trees<'_> {
             .filter(|path| demands.protection.protects(path))
             .collect();
         let behind = self.changed_in_submodules(vault.path(), old_tip, candidate)?;
-        let behind = behind
-            .into_iter()
-            .filter(|one| one.is_unknown || demands.protection.protects(&one.path));
-        paths.extend(behind.map(|one| one.path));
+        let behind = behind.into_iter();
+        paths.extend(behind.filter(|path| demands.protection.protects(path)));
         if !demands.everything && paths.is_empty() {
             return Ok(());
         }
@@ -266,16 +264,12 @@ impl Trees<'_> {
         });
         let demands = self.demands(&tip)?;
         let changed = changed_paths(Git::new(&place, "diff-tree"), &fork, head)?;
-        let files = changed.into_iter().map(|path| ApprovedFile {
+        let behind = self.changed_in_submodules(&place, &fork, head)?;
+        let files = changed.into_iter().chain(behind).map(|path| ApprovedFile {
             protected: demands.protection.protects(&path),
             path,
         });
-        let behind = self.changed_in_submodules(&place, &fork, head)?;
-        let behind = behind.into_iter().map(|one| ApprovedFile {
-            protected: one.is_unknown || demands.protection.protects(&one.path),
-            path: one.path,
-        });
-        Ok((commits.collect(), files.chain(behind).collect()))
+        Ok((commits.collect(), files.collect()))
     }
 
     /// Refuses an agent's session, as far as it can be told.

@@ -25,16 +25,17 @@ struct Gitlink {
 }
 
 impl Trees<'_> {
-    /// Brings the submodule commits that `candidate` names and `old_tip` does not into main's `modules/`.
+    /// Brings the submodule commits that `candidate` names and `old_tip` does not into main's `modules/`; says whether there
+    /// are any.
     pub(crate) fn require_gitlinks(
         &self,
         tree: &Tree,
         old_tip: &str,
         candidate: &str,
-    ) -> Result<(), LandError> {
+    ) -> Result<bool, LandError> {
         let links = self.new_gitlinks(old_tip, candidate)?;
         if links.is_empty() {
-            return Ok(());
+            return Ok(false);
         }
         let names = self.submodule_names(candidate)?;
         let mut wanted = Vec::new();
@@ -56,7 +57,7 @@ impl Trees<'_> {
         for (name, link) in &wanted {
             self.require_gitlink(name, link)?;
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Entries that name a commit, and did not name that one before.

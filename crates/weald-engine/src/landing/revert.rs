@@ -122,7 +122,11 @@ impl Trees<'_> {
         self.require_claim(landing)?;
         self.require_approval(&tree, &landing.head, &candidate.onto, &candidate.commit)?;
         self.require_large_files(&tree, &candidate.onto, &candidate.commit)?;
-        self.require_gitlinks(&tree, &candidate.onto, &candidate.commit)
+        match self.require_gitlinks(&tree, &candidate.onto, &candidate.commit)? {
+            // What is behind them is here only now.
+            true => self.require_approval(&tree, &landing.head, &candidate.onto, &candidate.commit),
+            false => Ok(()),
+        }
     }
 
     fn undoing(&self, landed: &Landing, tip: &str) -> Result<Made, LandError> {

@@ -180,3 +180,24 @@ fn m26_an_address_that_only_the_candidate_names_is_never_asked() {
     assert_refused(&env, land(&env, &[]), &before);
     assert!(!asked.exists());
 }
+
+#[test]
+fn y7_protected_files_behind_a_gitlink_need_an_approval() {
+    let env = with_submodule();
+    let tree = env.root().join("app.weald/a");
+    let module = tree.join("libs/one");
+    fs::write(module.join(".envrc"), "evil\n").unwrap();
+    git_in(&env, &module, &["add", "-A"]);
+    git_in(&env, &module, &["commit", "-q", "-m", "settings"]);
+    git_in(&env, &tree, &["commit", "-q", "-a", "-m", "bump"]);
+    let (code, landing) = land(&env, &[]);
+    assert_eq!(
+        (code, &landing["reason"]["code"]),
+        (1, &"needs_approval".into()),
+        "{landing}"
+    );
+    assert_eq!(
+        landing["reason"]["paths"][0], "libs/one/.envrc",
+        "{landing}"
+    );
+}

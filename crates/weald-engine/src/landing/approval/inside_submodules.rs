@@ -9,22 +9,15 @@ use weald_git::Git;
 use super::super::LandError;
 use crate::trees::Trees;
 
-/// A change behind a gitlink.
-pub(super) struct InSubmodule {
-    /// From the top of the superproject.
-    pub path: String,
-    /// Nobody can say what changed: the gitlink itself is meant.
-    pub is_unknown: bool,
-}
-
 impl Trees<'_> {
-    /// Every path that differs behind the gitlinks that differ. `place` is a repository that has both commits.
+    /// Every path that differs behind the gitlinks that differ, from the top of the superproject. `place` is a repository
+    /// that has both commits.
     pub(super) fn changed_in_submodules(
         &self,
         place: &Path,
         from: &str,
         to: &str,
-    ) -> Result<Vec<InSubmodule>, LandError> {
+    ) -> Result<Vec<String>, LandError> {
         let listed = Git::new(place, "diff-tree")
             .args(["-r", "-z", "--raw", "--no-abbrev", "--no-renames", from, to])
             .run()?;
@@ -33,56 +26,44 @@ impl Trees<'_> {
         let mut changed = Vec::new();
         while let (Some(entry), Some(path)) = (fields.next(), fields.next()) {
             let words: Vec<_> = entry.trim_start_matches(':').split(' ').collect();
-            let [old_mode, new_mode, old, new, ..] = words[..] else {
+            let [_, new_mode, old, new, ..] = words[..] else {
                 continue;
             };
-            if new_mode != GITLINK {
-                continue;
-            }
-            let old = (old_mode == GITLINK).then_some(old);
-            match self.paths_between(old, new) {
-                Some(paths) => changed.extend(paths.into_iter().map(|inner| InSubmodule {
-                    path: format!("{path}/{inner}"),
-                    is_unknown: false,
-                })),
-                None => changed.push(InSubmodule {
-                    path: path.to_owned(),
-                    is_unknown: true,
-                }),
+            if new_mode == GITLINK {
+                let inner = self.paths_between(old, new);
+                changed.extend(inner.iter().map(|inner| format!("{path}/{inner}")));
             }
         }
         Ok(changed)
     }
 
-    /// What differs between two commits of a submodule, or all of a new one; `None` where they are not here.
-    fn paths_between(&self, old: Option<&str>, new: &str) -> Option<Vec<String>> {
-        let vault = self.vault();
-        let git = match old {
-            Some(old) => {
-                vault
-                    .git("diff-tree")
-                    .args(["-r", "-z", "--name-only", "--no-renames", old, new])
-            }
-            None => vault.git("ls-tree").args(["-r", "-z", "--name-only", new]),
-        };
+    /// What differs between two commits of a submodule, or all of the new one where the old one is not here. A new one that is
+    /// not here was not made in the tree: it comes from where main knows the submodule, or does not land.
+    fn paths_between(&self, old: &str, new: &str) -> Vec<String> {
         let common = self.place.repository().common_dir();
         let mut stores = Vec::new();
         stores_below(&common.join("modules"), 4, &mut stores);
+        stores_below(&common.join("weald"), 4, &mut stores);
         let stores = std::env::join_paths(stores).unwrap_or_else(|_| OsString::new());
-        let listed = git
-            .env("GIT_ALTERNATE_OBJECT_DIRECTORIES", stores)
-            .run()
-            .ok()?;
-        let text = String::from_utf8_lossy(&listed).into_owned();
+        let vault = self.vault();
+        let run = |name: &str, args: &[&str]| {
+            let git = vault.git(name).args(args);
+            let listed = git.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", &stores).run();
+            listed.ok()
+        };
+        let differing = ["-r", "-z", "--name-only", "--no-renames", old, new];
+        let listed = run("diff-tree", &differing)
+            .or_else(|| run("ls-tree", &["-r", "-z", "--name-only", new]));
+        let text = String::from_utf8_lossy(&listed.unwrap_or_default()).into_owned();
         let paths = text.split('\0').filter(|path| !path.is_empty());
-        Some(paths.map(str::to_owned).collect())
+        paths.map(str::to_owned).collect()
     }
 }
 
 /// How git writes that an entry is a submodule's commit.
 const GITLINK: &str = "160000";
 
-/// The objects of main's submodules, nested ones too.
+/// The objects of submodules, main's and their vaults', nested ones too.
 fn stores_below(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
     if depth == 0 {
         return;
