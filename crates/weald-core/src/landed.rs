@@ -57,7 +57,7 @@ pub fn covering<'l>(landings: &'l [Landing], tree: TreeId, target: &str) -> Vec<
         .collect()
 }
 
-/// Whether a tree holds commits that did not land, as far as records say: what somebody merged by hand is on no record.
+/// Whether a tree holds commits that did not land, according to the records. Manual merges are not recorded.
 pub fn has_unlanded(tree: &Tree, landings: &[Landing]) -> bool {
     let head = tree.head.as_ref();
     let has_work = head.is_some_and(|head| *head != tree.base.commit);

@@ -238,12 +238,12 @@ impl Tellings {
         }
     }
 
-    /// A task that is done, but whose work the target does not have: it is told once that is there.
+    /// A completed task whose work is not on the target yet: the tracker is updated once it is.
     pub fn hold_back(&mut self, task: &TaskId) {
         self.last.remove(task);
     }
 
-    /// Tasks that something settled, and that nothing else is told of.
+    /// Settled tasks for which nothing else is reported.
     pub fn settled(&self) -> Vec<TaskId> {
         let tasks = self.settled.keys();
         tasks

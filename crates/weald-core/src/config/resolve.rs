@@ -224,7 +224,7 @@ impl Config {
                 continue;
             };
             let is_theirs = match key.kind {
-                // A profile is weald's own word, whoever chose it.
+                // Profiles ship with weald, so their values are trusted even if the repository selected the profile.
                 Kind::Place => matches!(layer.origin, Origin::Repository(_)),
                 kind => kind.is_own() && trust == Trust::Repository,
             };
