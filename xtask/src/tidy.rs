@@ -56,8 +56,8 @@ const EMPTY_NAMES: [&str; 7] = [
     "util", "utils", "common", "helper", "helpers", "manager", "service",
 ];
 
-const FILE_LIMIT: usize = 700;
-const FUNCTION_LIMIT: usize = 100;
+const FILE_LIMIT: usize = 500;
+const FUNCTION_LIMIT: usize = 80;
 const HEAD_LIMIT: usize = 15;
 
 /// Files and functions that may be longer, each with its reason. The list only shrinks.

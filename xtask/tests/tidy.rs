@@ -27,7 +27,7 @@ fn a_wrong_arrow_is_found() {
 fn long_files_long_functions_and_empty_names_are_found() {
     let long = format!(
         "//! Head.\npub fn big() {{\n{}}}\n",
-        "    x();\n".repeat(700)
+        "    x();\n".repeat(500)
     );
     let mut found = Vec::new();
     check_source("crates/a/src/utils.rs", &long, &mut found);

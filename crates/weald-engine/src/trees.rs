@@ -55,6 +55,7 @@ mod sync;
 mod timer;
 mod turns;
 mod unlanded;
+mod unseen;
 mod untrusted;
 mod usage;
 mod vault_keeper;

@@ -142,6 +142,47 @@ pub fn other_ways(home: &Path, hidden: &[PathBuf]) -> Vec<PathBuf> {
         .collect()
 }
 
+/// What the launcher finds out about hidden paths and the layer, before anything is confined.
+pub fn resolve(policy: &mut Policy) {
+    // Both by the name that was given and by where it leads: either could be replaced.
+    let named = policy.hidden.iter().map(|path| in_real_folder(path));
+    let leads_to = policy
+        .hidden
+        .iter()
+        .filter_map(|path| path.canonicalize().ok());
+    policy.hidden = named.chain(leads_to).collect();
+    policy.hidden.sort();
+    policy.hidden.dedup();
+    // Where none can be made (a service without a home of its own) the home can be read, and nothing more.
+    policy.home_layer = policy
+        .home_layer
+        .as_deref()
+        .and_then(|layer| made_layer(layer).ok());
+}
+
+/// A path whose folder is as the kernel names it; the last part may be a link, or missing.
+fn in_real_folder(path: &Path) -> PathBuf {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let folder = absolute
+        .parent()
+        .and_then(|folder| folder.canonicalize().ok());
+    match (folder, absolute.file_name()) {
+        (Some(folder), Some(name)) => folder.join(name),
+        _ => absolute,
+    }
+}
+
+/// The folder that keeps what is written to a home, with its parts.
+fn made_layer(layer: &Path) -> io::Result<PathBuf> {
+    for part in ["upper", "work"] {
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(layer.join(part))?;
+    }
+    layer.canonicalize()
+}
+
 /// The user's home, if a run sees it through a layer.
 pub fn of(policy: &Policy) -> Option<&Path> {
     let home = policy.home.as_deref()?;

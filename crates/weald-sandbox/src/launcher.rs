@@ -16,7 +16,7 @@ use crate::error::SandboxError;
 use crate::init::{self, INIT_ARGUMENT, Plan, Report};
 use crate::policy::{Level, Policy, Revealed};
 use crate::temporary::Temporary;
-use crate::{availability, folders, interrupts, sockets, sys};
+use crate::{availability, folders, home, interrupts, sockets, sys};
 
 /// What to run.
 pub struct Invocation {
@@ -359,23 +359,7 @@ fn resolved(policy: &Policy) -> Result<Policy, SandboxError> {
     // A path that is not there yet stays as it is, but from the caller's directory, not from the run's.
     let absolute = |path: &PathBuf| path.canonicalize().or_else(|_| std::path::absolute(path));
     policy.mask = policy.mask.iter().map(absolute).collect::<Result<_, _>>()?;
-    // Both by the name that was given and by where it leads: either could be replaced.
-    let named: Vec<_> = policy
-        .hidden
-        .iter()
-        .map(|path| in_real_folder(path))
-        .collect();
-    let leads_to = policy
-        .hidden
-        .iter()
-        .filter_map(|path| path.canonicalize().ok());
-    policy.hidden = named.into_iter().chain(leads_to).collect();
-    policy.hidden.sort();
-    policy.hidden.dedup();
-    if let Some(layer) = &policy.home_layer {
-        // Where none can be made (a service without a home of its own) the home can be read, and nothing more.
-        policy.home_layer = made_layer(layer).ok();
-    }
+    home::resolve(&mut policy);
     if let Some(path) = policy.mask.iter().find(|mask| {
         policy
             .reveal
@@ -388,30 +372,6 @@ fn resolved(policy: &Policy) -> Result<Policy, SandboxError> {
         );
     }
     Ok(policy)
-}
-
-/// A path whose folder is as the kernel names it; the last part may be a link, or missing.
-fn in_real_folder(path: &Path) -> PathBuf {
-    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let folder = absolute
-        .parent()
-        .and_then(|folder| folder.canonicalize().ok());
-    match (folder, absolute.file_name()) {
-        (Some(folder), Some(name)) => folder.join(name),
-        _ => absolute,
-    }
-}
-
-/// The folder that keeps what is written to a home, with its parts.
-fn made_layer(layer: &Path) -> io::Result<PathBuf> {
-    use std::os::unix::fs::DirBuilderExt;
-    for part in ["upper", "work"] {
-        std::fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(layer.join(part))?;
-    }
-    layer.canonicalize()
 }
 
 fn refused<T>(path: &Path, why: &str) -> Result<T, SandboxError> {

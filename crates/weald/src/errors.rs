@@ -9,6 +9,7 @@ mod hooks;
 mod inside;
 mod install;
 pub mod landing;
+mod place;
 mod sources;
 mod sweep;
 mod trees;

@@ -37,6 +37,21 @@ pub(super) struct Built {
 }
 
 impl Trees<'_> {
+    /// Brings what the tree needs into the vault; answers what should be known about it.
+    fn feed_for(&self, plan: &Plan, kind: TreeKind) -> Result<Vec<String>, TreeError> {
+        let mut notes = Vec::new();
+        match kind {
+            TreeKind::Sealed => {
+                notes.extend(self.feed(plan)?);
+                self.require_files(&plan.start)?;
+            }
+            // It lives without the vault; a spare that is brought forward does not.
+            TreeKind::Linked if plan.pool => drop(self.feed(plan)),
+            TreeKind::Linked => {}
+        }
+        Ok(notes)
+    }
+
     /// Everything on disk, then the record.
     pub(super) fn build(&self, plan: &Plan, tree: &Tree) -> Result<Built, TreeError> {
         let mut notes = plan.notes.clone();
@@ -48,20 +63,9 @@ impl Trees<'_> {
         self.exclude(root)?;
         let root = root.canonicalize().map_err(at(root))?;
         let building = root.join(building(tree).file_name().unwrap_or_default());
-        match tree.kind {
-            TreeKind::Sealed => {
-                notes.extend(self.feed(plan)?);
-                self.require_files(&plan.start)?;
-            }
-            // It lives without the vault; a spare that is brought forward does not.
-            TreeKind::Linked if plan.pool => drop(self.feed(plan)),
-            TreeKind::Linked => {}
-        }
+        notes.extend(self.feed_for(plan, tree.kind)?);
         step("create.fed");
-        // Left by a repository that was at this place before.
-        if let Some(layer) = self.home_layer(tree).filter(|layer| layer.exists()) {
-            delete(&layer).map_err(at(&layer))?;
-        }
+        self.delete_home_layer(tree)?;
         go_on()?;
         let index = self.new_index(tree);
         let spare = self.take_spare(plan, tree, &building)?;

@@ -309,17 +309,9 @@ pub(crate) struct Reply {
     pub large: Vec<bool>,
 }
 
-/// How much room files take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Size {
-    /// In bytes of their disk.
-    pub bytes: u64,
-    /// Whether all of them were counted.
-    pub is_whole: bool,
-}
-
 pub use changes::ChangedFile;
 pub(crate) use fresh_git::FreshGit;
+pub(crate) use size::Size;
 
 /// Becomes the inside half if this process was started as one.
 pub fn run_if_inside() {
@@ -377,12 +369,7 @@ fn say(reply: &Reply) -> io::Result<()> {
 
 impl Request {
     fn work(&self) -> Result<(), InsideError> {
-        fs::read_dir(&self.work_tree).map_err(|error| {
-            let path = self.work_tree.display();
-            InsideError::Damaged(format!(
-                "{path} can't be opened ({error}); chmod u+rwx {path}"
-            ))
-        })?;
+        self.require_open()?;
         match &self.job {
             Job::Populate { commit, index } => self.populate(commit, index.as_deref()),
             Job::Reset { commit } => self.reset(commit),

@@ -9,7 +9,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use super::run::RunRequest;
-use super::visit::is_private_inside;
+use super::unseen::is_private_inside;
 use super::{TreeError, Trees, at};
 use crate::files::is_program;
 

@@ -373,9 +373,7 @@ impl Trees<'_> {
         if going.exists() {
             delete(&going).map_err(at(&going))?;
         }
-        if let Some(layer) = self.home_layer(tree).filter(|layer| layer.exists()) {
-            delete(&layer).map_err(at(&layer))?;
-        }
+        self.delete_home_layer(tree)?;
         step("purge.deleted");
         self.unregister(tree)?;
         step("purge.unregistered");

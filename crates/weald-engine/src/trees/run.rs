@@ -11,7 +11,7 @@ use weald_core::tree_rules::TreeInput;
 use weald_sandbox::{Ended, Level, Policy};
 
 use super::privacy::close_to_others;
-use super::{TreeError, Trees, at};
+use super::{TreeError, Trees, at, delete};
 use crate::confinement::{
     SandboxRequest, hidden_names, home_layer_of, home_layer_of_tree, sandbox_policy,
     without_secrets,
@@ -147,6 +147,14 @@ impl Trees<'_> {
             TreeId(0) => home_layer_of(home, &tree.path),
             id => home_layer_of_tree(home, repository, id),
         })
+    }
+
+    /// Deletes that: the tree is purged, or is about to be made where another repository's was.
+    pub(super) fn delete_home_layer(&self, tree: &Tree) -> Result<(), TreeError> {
+        match self.home_layer(tree).filter(|layer| layer.exists()) {
+            Some(layer) => delete(&layer).map_err(at(&layer)),
+            None => Ok(()),
+        }
     }
 
     /// Gives a coding agent that a person runs by its name what it logs in with. A program of the tree's own gets nothing.

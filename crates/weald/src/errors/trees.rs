@@ -10,45 +10,12 @@ use weald_core::role::NotYourTree;
 use weald_core::setup::SetupOutcome;
 use weald_core::tree::{Tree, TreeStatus};
 use weald_core::tree_rules::{TreeInput, TreeRefusal};
-use weald_engine::{AdoptError, PlaceError, ScopeError, SetupReport, TreeError};
+use weald_engine::{AdoptError, ScopeError, SetupReport, TreeError};
 use weald_git::VaultError;
 use weald_sandbox::interrupted;
 
 use super::Failure;
 use crate::exit;
-
-impl From<PlaceError> for Failure {
-    fn from(error: PlaceError) -> Self {
-        let message = error.to_string();
-        match error {
-            PlaceError::Discover(error) => error.into(),
-            PlaceError::LinkedState { path } => Self::new("state_linked", exit::REFUSED, message)
-                .hint(format!(
-                    "look at what put it there; then: rm {}",
-                    path.display()
-                )),
-            PlaceError::ForeignState { .. } => Self::new("state_foreign", exit::REFUSED, message)
-                .hint(
-                    "work as that user, or in a clone of your own: what weald keeps is one user's",
-                ),
-            PlaceError::LostTree { tree, main, .. } => {
-                let failure = Self::new("tree_lost", exit::REFUSED, message)
-                    .details(json!({"tree": tree, "main": main}));
-                match main.filter(|main| main.is_dir()) {
-                    Some(main) => failure.hint(format!(
-                        "weald -C {} doctor --fix {}",
-                        main.parent().unwrap_or(&main).display(),
-                        tree.display()
-                    )),
-                    None => failure.hint(format!(
-                        "in the repository it belongs to: weald doctor --fix {}",
-                        tree.display()
-                    )),
-                }
-            }
-        }
-    }
-}
 
 /// What to do about a command that runs in a tree.
 const END_IT: &str =

@@ -101,6 +101,7 @@ mod rescue;
 mod run_ends;
 mod sandbox;
 mod sandbox_hardening;
+mod sandbox_held;
 mod sandbox_home;
 mod sandbox_limits;
 mod sandbox_tools;

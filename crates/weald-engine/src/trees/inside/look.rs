@@ -25,6 +25,19 @@ const WORKTREES: usize = 500;
 const REFLOG_ENTRIES: usize = 500;
 
 impl Request {
+    /// A directory that can't be listed would look empty to git.
+    pub(super) fn require_open(&self) -> Result<(), InsideError> {
+        match std::fs::read_dir(&self.work_tree) {
+            Ok(_) => Ok(()),
+            Err(error) => {
+                let path = self.work_tree.display();
+                Err(InsideError::Damaged(format!(
+                    "{path} can't be opened ({error}); chmod u+rwx {path}"
+                )))
+            }
+        }
+    }
+
     pub(super) fn look(
         &self,
         haves: Option<&[String]>,

@@ -5,7 +5,18 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use super::{InsideError, Reply, Request, Size, say};
+use serde::{Deserialize, Serialize};
+
+use super::{InsideError, Reply, Request, say};
+
+/// How much room files take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Size {
+    /// In bytes of their disk.
+    pub bytes: u64,
+    /// Whether all of them were counted.
+    pub is_whole: bool,
+}
 
 impl Request {
     pub(super) fn size(&self, limit: Duration) -> Result<(), InsideError> {

@@ -87,22 +87,7 @@ impl Explain {
             || Fields::new().with("sandbox", &sandbox),
             |out| {
                 writeln!(out, "{} {}", paint(HEADING, "level"), policy.level.as_str())?;
-                match &missing {
-                    None => writeln!(
-                        out,
-                        "  works here (Landlock ABI {})",
-                        weald_sandbox::landlock_abi()
-                    )?,
-                    Some(failure) => {
-                        writeln!(out, "  {}", failure.message)?;
-                        writeln!(
-                            out,
-                            "  {} {}",
-                            paint(DIM, "hint:"),
-                            failure.hint.clone().unwrap_or_default()
-                        )?;
-                    }
-                }
+                print_availability(out, missing.as_ref())?;
                 let lists = [
                     ("can write", texts(&policy.write)),
                     (
@@ -125,6 +110,21 @@ impl Explain {
                     .try_for_each(|(name, lines)| print_list(out, name, lines))
             },
         )
+    }
+}
+
+fn print_availability(out: &mut Out, missing: Option<&Failure>) -> io::Result<()> {
+    match missing {
+        None => writeln!(
+            out,
+            "  works here (Landlock ABI {})",
+            weald_sandbox::landlock_abi()
+        ),
+        Some(failure) => {
+            writeln!(out, "  {}", failure.message)?;
+            let hint = failure.hint.clone().unwrap_or_default();
+            writeln!(out, "  {} {hint}", paint(DIM, "hint:"))
+        }
     }
 }
 
