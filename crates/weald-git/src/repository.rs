@@ -32,6 +32,14 @@ pub enum DiscoverError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A folder that a clone or a landing brought, and that looks like a repository.
+    #[error("{} is a bare repository among the files of {}; its settings came with them and may start programs", .path.display(), .outer.display())]
+    Embedded {
+        /// The folder.
+        path: PathBuf,
+        /// The checkout that it is part of.
+        outer: PathBuf,
+    },
     /// git itself would refuse: somebody else owns it.
     #[error("{} belongs to another user", .path.display())]
     ForeignOwner {
@@ -60,7 +68,38 @@ impl Repository {
             .find_map(|directory| Self::at(directory).transpose());
         let repository = found.ok_or_else(nothing)??;
         repository.require_trust(home)?;
+        repository.refuse_embedded()?;
         Ok(repository)
+    }
+
+    /// Refuses a bare repository that is tracked in another one's checkout: whoever made that chose its settings. One that
+    /// merely lies there, as below a home that is a checkout itself, is the user's own.
+    fn refuse_embedded(&self) -> Result<(), DiscoverError> {
+        if self.checkout.is_some() {
+            return Ok(());
+        }
+        let above = self.git_dir.ancestors().skip(1);
+        let mut above = above.filter_map(|directory| Self::at(directory).ok().flatten());
+        let Some((outer, checkout)) = above.find_map(|it| Some((it.clone(), it.checkout?))) else {
+            return Ok(());
+        };
+        let is_its_own = [&outer.git_dir, &outer.common_dir]
+            .iter()
+            .any(|own| self.git_dir.starts_with(own));
+        let below = self.git_dir.strip_prefix(&checkout);
+        let (false, Ok(below)) = (is_its_own, below) else {
+            return Ok(());
+        };
+        let mut name = std::ffi::OsString::from(":(top,literal)");
+        name.push(below);
+        let tracked = outer.git("ls-files").args(["-z", "--"]).args([&name]).run();
+        match tracked.is_ok_and(|found| found.is_empty()) {
+            true => Ok(()),
+            false => Err(DiscoverError::Embedded {
+                path: self.git_dir.clone(),
+                outer: checkout,
+            }),
+        }
     }
 
     /// The repository whose checkout or git directory is exactly `directory`.
@@ -119,7 +158,11 @@ impl Repository {
 
     fn require_trust(&self, home: Option<&Path>) -> Result<(), DiscoverError> {
         let me = rustix::process::geteuid().as_raw();
-        if fs::metadata(&self.common_dir).is_ok_and(|found| found.uid() == me) {
+        let is_own = |path: &Path| fs::symlink_metadata(path).is_ok_and(|found| found.uid() == me);
+        // As git does: a directory of somebody else's could lead to a repository of the user's own.
+        let checkout = self.checkout.as_deref();
+        let is_own_checkout = checkout.is_none_or(|top| is_own(top) && is_own(&top.join(".git")));
+        if is_own(&self.common_dir) && is_own(&self.git_dir) && is_own_checkout {
             return Ok(());
         }
         let top = self

@@ -135,6 +135,54 @@ fn k12_a_directory_without_a_repository_says_so() {
 }
 
 #[test]
+fn x14_a_bare_repository_that_a_clone_brought_is_refused_and_the_users_own_is_not() {
+    let lab = Lab::new(&[]);
+    let brought = lab.repo().join("sub/x");
+    let own = lab.repo().join("own.git");
+    for place in [&brought, &own] {
+        lab.git(&["clone", "-q", "--bare", ".", place.to_str().unwrap()]);
+    }
+    fs::write(brought.join("refs/heads/.kept"), "").unwrap();
+    lab.git(&["add", "-f", "sub"]);
+    for from in [brought.clone(), brought.join("refs/heads")] {
+        let error = Repository::discover(&from, None).unwrap_err();
+        let DiscoverError::Embedded { path, outer } = error else {
+            panic!("{from:?}: {error}");
+        };
+        assert_eq!((path, outer), (brought.clone(), lab.repo()));
+    }
+    assert_same_as_git(&lab, &own);
+    assert_same_as_git(&lab, &lab.repo().join(".git"));
+    assert_same_as_git(&lab, &lab.repo().join("sub"));
+}
+
+#[test]
+fn x14_a_directory_of_another_user_that_leads_to_an_own_repository_is_refused() {
+    let lab = Lab::new(&[]);
+    let foreign = lab.directory.path().join("foreign");
+    let git_dir = foreign.join(".git");
+    fs::create_dir_all(git_dir.join("objects")).unwrap();
+    fs::create_dir(git_dir.join("refs")).unwrap();
+    fs::write(git_dir.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+    let common = lab.repo().join(".git");
+    fs::write(git_dir.join("commondir"), common.to_str().unwrap()).unwrap();
+    assert_eq!(lab.discover(&foreign).common_dir(), common);
+    for place in [&git_dir, &foreign] {
+        if std::os::unix::fs::chown(place, Some(12345), None).is_err() {
+            use std::io::Write;
+            let _ = writeln!(std::io::stderr(), "SKIPPED: only root gives files away");
+            return;
+        }
+        let refused = Repository::discover(&foreign, None);
+        assert!(
+            matches!(refused, Err(DiscoverError::ForeignOwner { .. })),
+            "{refused:?}"
+        );
+        std::os::unix::fs::chown(place, Some(0), None).unwrap();
+    }
+}
+
+#[test]
 fn the_target_is_origins_default_then_main_then_master_then_current() {
     let lab = Lab::new(&[]);
     let target = || {

@@ -153,6 +153,10 @@ impl From<DiscoverError> for Failure {
             DiscoverError::Broken { .. } => {
                 Self::new("broken_repository", exit::REFUSED, message).hint("git worktree repair")
             }
+            DiscoverError::Embedded { outer, .. } => {
+                Self::new("embedded_repository", exit::REFUSED, message)
+                    .hint(format!("nothing was touched; cd {}", outer.display()))
+            }
             DiscoverError::ForeignOwner { path } => {
                 Self::new("foreign_owner", exit::REFUSED, message).hint(format!(
                     "if you trust it: git config --global --add safe.directory {}",

@@ -119,7 +119,9 @@ fn place(context: &Context<'_>) -> Result<(Place, Vec<Finding>), Failure> {
         Err(error) => error,
     };
     let broken = match &error {
-        PlaceError::Discover(DiscoverError::ForeignOwner { .. })
+        PlaceError::Discover(
+            DiscoverError::ForeignOwner { .. } | DiscoverError::Embedded { .. },
+        )
         | PlaceError::ForeignState { .. }
         | PlaceError::LostTree { .. } => None,
         _ => Place::find_broken(context.directory()),
