@@ -2,22 +2,26 @@
 //!
 //! No path is longer than one name, no link is followed, and a handful of descriptors is open at any depth: folders below
 //! the first level are moved up into the directory itself and emptied there. So it ends after each folder was read once, and
-//! what is remembered is a number a folder that waits.
+//! what is remembered is a number a folder that waits. What is mounted somewhere in it is somebody else's and stays.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use rustix::ffi::CStr;
-use rustix::fs::{AtFlags, CWD, Dir, IFlags, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, Dir, IFlags, Mode, OFlags, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
+
+use crate::home::mount_points;
 
 /// How often a directory is read again that others still write to.
 const ROUNDS: usize = 64;
 
 /// Deletes a directory with everything in it; a link at its place goes, and what it leads to stays. What is closed is
-/// opened first, and flags that forbid it are taken away where this process may.
+/// opened first, and flags that forbid it are taken away where this process may. Nothing goes while something is mounted in
+/// it.
 pub fn delete_folder(path: &Path) -> io::Result<()> {
+    refuse_mounts(path)?;
     let top = match open_folder(CWD, path) {
         Ok(top) => top,
         Err(Errno::LOOP | Errno::NOTDIR) if path.is_symlink() => return std::fs::remove_file(path),
@@ -38,6 +42,24 @@ pub fn delete_folder(path: &Path) -> io::Result<()> {
     }
     let words = "it fills up again while it is deleted; something still works in it";
     Err(io::Error::other(words))
+}
+
+/// Says what is mounted in a directory. What is mounted later is noticed when it is opened.
+fn refuse_mounts(path: &Path) -> io::Result<()> {
+    // A link goes by itself, and what is not there holds no mount.
+    let real = match path.is_symlink() {
+        true => return Ok(()),
+        false => path.canonicalize(),
+    };
+    let Ok(real) = real else {
+        return Ok(());
+    };
+    let found = mount_points().find(|point| point.starts_with(&real));
+    found.map_or(Ok(()), |point| {
+        let point = point.display();
+        let words = format!("{point} is a mount, so nothing was deleted (sudo umount {point})");
+        Err(io::Error::new(io::ErrorKind::ResourceBusy, words))
+    })
 }
 
 struct Deletion {
@@ -163,7 +185,12 @@ fn open_folder(at: BorrowedFd<'_>, name: impl rustix::path::Arg + Copy) -> Resul
         }
         opened => opened?,
     };
-    let mode = Mode::from_raw_mode(rustix::fs::fstat(&folder)?.st_mode);
+    let asked = StatxFlags::MODE;
+    let found = rustix::fs::statx(&folder, "", AtFlags::EMPTY_PATH, asked)?;
+    if found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT) {
+        return Err(Errno::XDEV);
+    }
+    let mode = Mode::from_raw_mode(found.stx_mode.into());
     if !mode.contains(Mode::RWXU) {
         // Where it may not be changed, what follows says why.
         let _ = rustix::fs::fchmod(&folder, Mode::RWXU);
@@ -265,6 +292,37 @@ mod tests {
             delete_folder(&top).unwrap_err().kind(),
             io::ErrorKind::NotFound
         );
+    }
+
+    /// In a mount namespace of a thread's own, which needs root.
+    #[test]
+    fn x22_what_is_mounted_in_it_stays() {
+        let home = tempfile::tempdir().unwrap();
+        let (top, outside) = (home.path().join("top"), home.path().join("outside"));
+        fs::create_dir_all(top.join("deep/mounted")).unwrap();
+        fs::create_dir(&outside).unwrap();
+        fs::write(outside.join("precious"), "x").unwrap();
+        let (from, to) = (outside.clone(), top.join("deep/mounted"));
+        let target = top.clone();
+        let looked = std::thread::spawn(move || {
+            crate::sys::unshare(libc::CLONE_NEWNS)?;
+            let private = libc::MS_REC | libc::MS_PRIVATE;
+            crate::sys::mount("", Path::new("/"), "", private, "")?;
+            crate::sys::attach_mount(&crate::sys::clone_mount(&from)?, &to)?;
+            let before = delete_folder(&target).map_err(|error| error.to_string());
+            let opened = open_folder(CWD, &to).map(|_| ());
+            io::Result::Ok((before, opened))
+        });
+        let (refused, opened) = match looked.join().unwrap() {
+            Ok(looked) => looked,
+            #[expect(clippy::disallowed_macros, reason = "a skip is said out loud")]
+            Err(error) => return println!("skipped: nothing can be mounted here ({error})"),
+        };
+        let refused = refused.unwrap_err();
+        assert!(refused.contains("deep/mounted"), "{refused}");
+        assert_eq!(opened, Err(Errno::XDEV));
+        assert!(outside.join("precious").exists());
+        delete_folder(&top).unwrap();
     }
 
     #[test]

@@ -72,7 +72,7 @@ struct Mounted {
 
 /// The table of mounts.
 fn mounted() -> Vec<Mounted> {
-    let table = fs::read("/proc/self/mountinfo").unwrap_or_default();
+    let table = fs::read("/proc/thread-self/mountinfo").unwrap_or_default();
     let lines = table.split(|byte| *byte == b'\n').filter_map(|line| {
         let fields: Vec<_> = line.split(|byte| *byte == b' ').take(5).collect();
         let [_, _, device, root, point] = fields[..] else {
@@ -85,6 +85,11 @@ fn mounted() -> Vec<Mounted> {
         })
     });
     lines.collect()
+}
+
+/// Where something is mounted.
+pub(crate) fn mount_points() -> impl Iterator<Item = PathBuf> {
+    mounted().into_iter().map(|it| it.point)
 }
 
 /// A path of the table, in which spaces and the like are written as octal numbers.
@@ -110,8 +115,7 @@ fn unescaped(text: &[u8]) -> PathBuf {
 
 /// File systems that are mounted below the home: an overlay does not show them.
 pub fn inner_mounts(home: &Home) -> Vec<PathBuf> {
-    let points = mounted().into_iter().map(|it| it.point);
-    points.filter(|point| home.holds(point)).collect()
+    mount_points().filter(|point| home.holds(point)).collect()
 }
 
 /// Other paths that lead to what the home hides, by mounts of its file system elsewhere, whole or in part.
