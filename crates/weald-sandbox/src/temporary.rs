@@ -19,6 +19,9 @@ const PREFIX: &str = "weald-run-";
 /// One this young may not be locked yet.
 const FRESH: Duration = Duration::from_secs(60);
 
+/// How many are made before whoever locks them all has won.
+const ATTEMPTS: usize = 100;
+
 /// A folder that is deleted with this.
 pub(crate) struct Temporary {
     path: PathBuf,
@@ -44,19 +47,7 @@ impl Temporary {
             source: io::Error::other("temporary files need a directory that the run can't write"),
         })?;
         clear_left(&place);
-        let made = || -> io::Result<Self> {
-            let folder = tempfile::Builder::new()
-                .prefix(PREFIX)
-                .permissions(Permissions::from_mode(0o700))
-                .tempdir_in(&place)?;
-            let lock = File::open(folder.path())?;
-            lock.lock()?;
-            Ok(Self {
-                path: folder.keep(),
-                _lock: lock,
-            })
-        };
-        made().map_err(|source| SandboxError::Directory {
+        made_in(&place).map_err(|source| SandboxError::Directory {
             path: place.clone(),
             source,
         })
@@ -71,6 +62,24 @@ impl Drop for Temporary {
     fn drop(&mut self) {
         let _ = delete_folder(&self.path);
     }
+}
+
+/// Makes one, and waits for nobody: other runs can open it and be quicker with a lock, so that one is left to them.
+fn made_in(place: &Path) -> io::Result<Temporary> {
+    for _ in 0..ATTEMPTS {
+        let folder = tempfile::Builder::new()
+            .prefix(PREFIX)
+            .permissions(Permissions::from_mode(0o700))
+            .tempdir_in(place)?;
+        let lock = File::open(folder.path())?;
+        if lock.try_lock().is_ok() {
+            return Ok(Temporary {
+                path: folder.keep(),
+                _lock: lock,
+            });
+        }
+    }
+    Err(io::Error::other("other processes lock every new folder"))
 }
 
 /// Deletes what launchers of this user left that were killed.
