@@ -162,7 +162,8 @@ impl Trees<'_> {
         let Some(name) = program.to_str().filter(|name| !name.contains('/')) else {
             return;
         };
-        if !self.is_found_outside(name, request) {
+        let files = login_files_of(name);
+        if files.is_empty() || !self.is_found_outside(name, request) {
             return;
         }
         let is_login = |(variable, _): &&(OsString, OsString)| {
@@ -182,7 +183,6 @@ impl Trees<'_> {
         request.environment.extend(given);
         if let (Some(home), Some(policy)) = (self.host.home.as_deref(), &mut request.policy) {
             use_login_layer(policy, name);
-            let files = login_files_of(name);
             policy
                 .hidden
                 .retain(|path| files.iter().all(|file| *path != home.join(file)));

@@ -82,6 +82,10 @@ fn i1_the_home_can_be_written_and_nothing_of_it_reaches_the_host() {
         // It is there in the next run of this worktree, and in no other.
         let look = "cat ~/.renamed ~/.cargo/bin/tool ~/.config/tool/settings 2>/dev/null; git config --global alias.st; true";
         assert_eq!(run(&env, "a", look), "x\nb\nchanged\nstatus\n", "{kind}");
+        // Whatever the program is called.
+        let file = home.join(".renamed");
+        let read = env.weald(&["run", "a", "--", "cat", file.to_str().unwrap()]);
+        assert_eq!(read.stdout, "x\n", "{kind}: {read:#?}");
         grow(&env, "b", kind);
         assert_eq!(run(&env, "b", look), "host\n", "{kind}");
         // What the host changed since is seen, unless the run has changed it itself.
