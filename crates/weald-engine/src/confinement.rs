@@ -52,6 +52,8 @@ pub fn sandbox_policy(config: &Config, request: SandboxRequest) -> Policy {
     hidden.extend(stores);
     let mut mask = request.masked;
     mask.extend(control_planes(request.state.as_deref()));
+    // Hidden and masked: what this run alone may see of it lies on top of the mask.
+    mask.extend(made_state(request.state.as_deref()));
     mask.retain(|folder| !write.iter().any(|path| path.starts_with(folder)));
     mask.sort();
     mask.dedup();
@@ -91,10 +93,22 @@ pub fn sandbox_policy(config: &Config, request: SandboxRequest) -> Policy {
     }
 }
 
-/// What no run sees of weald's own: the user's state folder, and the layers of other runs' homes.
+/// What no run sees of weald's own: the user's state folder, with the runs, agents' homes and secrets of all repositories,
+/// and the layers of other runs' homes.
 pub(crate) fn never_seen(home: Option<&Path>, state: Option<&Path>) -> Vec<PathBuf> {
     let state = state.map(Path::to_owned);
-    state.into_iter().chain(home.map(layers)).collect()
+    // Also the usual one: another process may be without the variable that leads this one elsewhere.
+    let usual = home.map(|home| home.join(".local/state/weald"));
+    let layers = home.map(layers);
+    state.into_iter().chain(usual).chain(layers).collect()
+}
+
+/// The user's state folder, made now: another repository may be used for the first time while a run goes on.
+fn made_state(state: Option<&Path>) -> Option<PathBuf> {
+    let state = state?;
+    let mut builder = DirBuilder::new();
+    let _ = builder.recursive(true).mode(0o700).create(state);
+    state.is_dir().then(|| state.to_owned())
 }
 
 /// What weald keeps in the repositories of this user. The vaults, which worktrees borrow from, are beside these folders.

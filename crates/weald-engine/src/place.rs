@@ -1,10 +1,13 @@
 //! Where a repository's state lives.
 
-use std::fs::OpenOptions;
+use std::fs::{DirBuilder, OpenOptions};
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{Access, access};
+use weald_core::id::TreeId;
 use weald_core::store::StoreError;
 use weald_git::{DiscoverError, Repository};
 
@@ -18,8 +21,13 @@ use crate::marker::{self, Found};
 pub struct Place {
     repository: Repository,
     private: PathBuf,
+    /// The user's state folder, which every sandbox hides.
+    state: Option<PathBuf>,
     inside: Option<PathBuf>,
 }
+
+/// What of a repository's lies in the user's state folder.
+const OWN: &str = "own";
 
 /// Why no place was found.
 #[derive(Debug, thiserror::Error)]
@@ -76,7 +84,7 @@ impl Place {
             }
         };
         marker::refuse_foreign(&repository)?;
-        Ok(Self::of(repository, tree))
+        Ok(Self::of(repository, state, tree))
     }
 
     /// The place of a repository that weald was used in and that can't be used now, for `doctor`. Nothing of it is trusted.
@@ -91,7 +99,7 @@ impl Place {
                 .filter(|(git_dir, _)| is_used(git_dir));
             used.find_map(|(git_dir, checkout)| Repository::broken(git_dir, checkout))
         });
-        found.map(|repository| Self::of(repository, None))
+        found.map(|repository| Self::of(repository, None, None))
     }
 
     /// True when weald's own folders are real ones.
@@ -99,11 +107,12 @@ impl Place {
         marker::refuse_links(&self.repository).is_ok()
     }
 
-    fn of(repository: Repository, inside: Option<PathBuf>) -> Self {
+    fn of(repository: Repository, state: Option<&Path>, inside: Option<PathBuf>) -> Self {
         let private = repository.common_dir().join("weald").join("private");
         Self {
             repository,
             private,
+            state: state.map(Path::to_owned),
             inside,
         }
     }
@@ -145,13 +154,50 @@ impl Place {
     }
 
     /// One folder a run, each seen by its run alone: the broker's socket, and what the run may read.
-    pub fn runs(&self) -> PathBuf {
-        self.private.with_file_name("runs")
+    pub(crate) fn runs(&self) -> PathBuf {
+        self.made("runs")
     }
 
-    /// One folder a tree and kind of agent, each seen by its tree's agent alone: the agent's own state.
-    pub fn homes(&self) -> PathBuf {
-        self.private.with_file_name("homes")
+    /// One folder a tree, seen by its tree's agents alone: their own state, with what they log in by. One that an earlier
+    /// version made in the repository stays there.
+    pub(crate) fn home_of(&self, tree: TreeId) -> PathBuf {
+        let name = tree.to_string();
+        let earlier = self.private.with_file_name("homes").join(&name);
+        match earlier.is_dir() {
+            true => earlier,
+            false => self.made("homes").join(name),
+        }
+    }
+
+    /// Where folders of this kind (`runs`, `homes`) may be: the user's state folder, and the repository.
+    pub(crate) fn all_of(&self, kind: &str) -> Vec<PathBuf> {
+        let own = self.own_folder().map(|own| own.join(kind));
+        own.into_iter()
+            .chain([self.private.with_file_name(kind)])
+            .collect()
+    }
+
+    /// Where new ones are made: in the user's state folder. Every sandbox hides that as a whole, so a repository that is
+    /// first used while a run goes on is hidden from that run, too. Where nothing can be written there, in the repository.
+    fn made(&self, kind: &str) -> PathBuf {
+        let made = |folder: PathBuf| {
+            let mut builder = DirBuilder::new();
+            builder.recursive(true).mode(0o700).create(&folder).ok()?;
+            access(&folder, Access::WRITE_OK | Access::EXEC_OK).ok()?;
+            // Inside, only what it really is called is there.
+            folder.canonicalize().ok()
+        };
+        let own = self.own_folder().and_then(made);
+        match own {
+            Some(own) => own.join(kind),
+            None => self.private.with_file_name(kind),
+        }
+    }
+
+    /// This repository's part of the user's state folder. Its name is short, because the path of a socket must be.
+    fn own_folder(&self) -> Option<PathBuf> {
+        let id = self.id()?;
+        Some(self.state.as_ref()?.join(OWN).join(own_name(&id)))
     }
 
     /// What of weald's own no sandbox shows, but for what belongs to its run.
@@ -195,4 +241,15 @@ impl Place {
         }
         uri
     }
+}
+
+/// The folders of all repositories in the user's state folder.
+pub(crate) fn own_folders(state: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(state.join(OWN)).into_iter().flatten();
+    entries.flatten().map(|entry| entry.path()).collect()
+}
+
+/// What the folder of a repository is called there.
+pub(crate) fn own_name(id: &str) -> &str {
+    id.get(..16).unwrap_or(id)
 }

@@ -232,6 +232,11 @@ impl Place {
         }
     }
 
+    /// The id of this repository, if it has one.
+    pub(crate) fn id(&self) -> Option<String> {
+        Some(self.own_entry().ok()??.id)
+    }
+
     fn own_entry(&self) -> io::Result<Option<Entry>> {
         entry_in(self.private())
     }
@@ -271,6 +276,23 @@ pub(crate) fn repositories(state: &Path) -> Vec<PathBuf> {
     let ids = entries.filter_map(|entry| entry.file_name().into_string().ok());
     let found = ids.filter_map(|id| registered(state, &id).ok().flatten());
     found.filter(|path| path.is_dir()).collect()
+}
+
+/// Whether a repository is proven to be gone: none with an id for which `is_it` says yes is where the register says.
+pub(crate) fn is_gone(state: &Path, is_it: impl Fn(&str) -> bool) -> bool {
+    let Ok(entries) = std::fs::read_dir(register(state)) else {
+        return false;
+    };
+    let names = entries.flatten().map(|entry| entry.file_name());
+    let mut ids = names.filter_map(|name| name.into_string().ok().filter(|id| is_it(id)));
+    ids.all(|id| match registered(state, &id) {
+        Ok(Some(path)) => match entry_in(&path.join("weald/private")) {
+            Ok(found) => found.is_none_or(|found| found.id != id),
+            Err(_) => false,
+        },
+        Ok(None) => true,
+        Err(_) => false,
+    })
 }
 
 fn write_registered(state: &Path, entry: &Entry) -> io::Result<()> {

@@ -318,9 +318,11 @@ fn hide(policy: &Policy, home: &Path, above: &Path) -> io::Result<Vec<PathBuf>> 
     Ok(readable)
 }
 
-/// Hides one path. Where something real is put on top later, below it, its place is all that is there.
+/// Hides one path. Where something real is put on top later, below it, its place is all that is there; a mask that lies on
+/// it needs a place, too.
 fn take_away(policy: &Policy, path: &Path, place_of: &dyn Fn(&Path) -> PathBuf) -> io::Result<()> {
-    let on_top = policy.write.iter().chain(&policy.show);
+    let masked = policy.mask.iter().filter(|it| *it == path && it.is_dir());
+    let on_top = policy.write.iter().chain(&policy.show).chain(masked);
     let below: Vec<_> = on_top.filter(|it| it.starts_with(path)).collect();
     if below.is_empty() {
         return sys::make_whiteout(&place_of(path));

@@ -34,7 +34,7 @@ pub fn hide(policy: &Policy, home: Option<&Home>) -> io::Result<()> {
     }
     // Outer ones come first.
     for directory in lists {
-        if !fix(directory, &policy.hidden)? {
+        if !fix(directory, policy)? {
             let below = policy.hidden.iter();
             covered.extend(below.filter(|path| path.parent() == Some(directory)));
         }
@@ -91,17 +91,22 @@ fn way_to<'p>(path: &'p Path, policy: &Policy, home: Option<&Home>) -> Way<'p> {
 enum Entry {
     Mount(std::os::fd::OwnedFd, bool),
     Link(PathBuf),
+    Place,
 }
 
 /// Gives a directory a fixed list of its entries; false where it can't be listed, or has too many.
-fn fix(directory: &Path, hidden: &[PathBuf]) -> io::Result<bool> {
+fn fix(directory: &Path, policy: &Policy) -> io::Result<bool> {
     let Ok(found) = fs::read_dir(directory) else {
         return Ok(false);
     };
     let mut entries = Vec::new();
     for entry in found {
         let path = entry?.path();
-        if hidden.contains(&path) {
+        if policy.hidden.contains(&path) {
+            // A mask lies on it, on which lies what the run may see of it.
+            if policy.mask.contains(&path) && path.is_dir() {
+                entries.push((path, Entry::Place));
+            }
             continue;
         }
         if entries.len() == MANY {
@@ -134,6 +139,7 @@ fn fix(directory: &Path, hidden: &[PathBuf]) -> io::Result<bool> {
     for (path, entry) in entries {
         match entry {
             Entry::Link(target) => symlink(target, &path)?,
+            Entry::Place => fs::create_dir(&path)?,
             Entry::Mount(mount, is_directory) => {
                 match is_directory {
                     true => fs::create_dir(&path)?,

@@ -106,6 +106,13 @@ impl TestEnv {
         self.repo().join(".git/weald/private")
     }
 
+    /// What weald keeps of this repository in the user's state folder: folders of runs, agents' homes.
+    pub fn own_folder(&self) -> PathBuf {
+        let id =
+            std::fs::read_to_string(self.private().join("repository")).expect("weald was used");
+        self.home().join(".local/state/weald/own").join(&id[..16])
+    }
+
     /// A command in the repository with nothing of the caller's environment but the search path.
     pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         #[expect(clippy::disallowed_methods, reason = "tests start real processes")]

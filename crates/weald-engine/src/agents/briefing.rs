@@ -60,7 +60,7 @@ impl Trees<'_> {
         let text = self.prompt_for(agent, &request.tree)?;
         let prompt_file = folder.join(PROMPT_FILE);
         fs::write(&prompt_file, &text).map_err(at(&prompt_file))?;
-        let home = self.home_of(&request.tree, driver.name())?;
+        let (home, conversation) = self.home_of(agent, driver.name(), &mut request)?;
         if let Some(policy) = &mut request.policy {
             policy.reveal.push(Revealed {
                 path: home.clone(),
@@ -80,7 +80,7 @@ impl Trees<'_> {
             home: &home,
             user_home: self.host.home.as_deref(),
             model: agent.model.as_deref(),
-            conversation: agent.conversation.as_deref(),
+            conversation,
             with_tools: self.config.switch("agent.mcp") && !is_descriptor(&request),
             arguments: &arguments,
             variable: &variable,
@@ -167,12 +167,24 @@ impl Trees<'_> {
         }))
     }
 
-    /// The private state of a tree's agent: nobody else's sandbox shows it, and it is there for the next run.
-    fn home_of(&self, tree: &Tree, driver: &str) -> Result<PathBuf, AgentError> {
-        let home = self.place.homes().join(tree.id.to_string()).join(driver);
+    /// The private state of a tree's agent: nobody else's sandbox shows it, and it is there for the next run. With the
+    /// conversation that the agent resumes, if that is there: it does not come along with a copy of the repository.
+    fn home_of<'a>(
+        &self,
+        agent: &'a Agent,
+        driver: &str,
+        request: &mut RunRequest,
+    ) -> Result<(PathBuf, Option<&'a str>), AgentError> {
+        let home = self.place.home_of(request.tree.id).join(driver);
+        let conversation = agent.conversation.as_deref();
+        let found = conversation.filter(|_| home.is_dir());
+        if conversation != found {
+            let note = "the earlier conversation is not here: the agent starts a new one";
+            request.notes.push(note.to_owned());
+        }
         let mut builder = DirBuilder::new();
         builder.recursive(true).mode(0o700);
         builder.create(&home).map_err(at(&home))?;
-        Ok(home)
+        Ok((home, found))
     }
 }

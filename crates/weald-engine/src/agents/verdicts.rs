@@ -59,8 +59,8 @@ impl Trees<'_> {
     }
 
     fn verdict_folder(&self, agent: &Agent) -> PathBuf {
-        let tree = agent.tree_id.unwrap_or_default().to_string();
-        let folder = self.place.homes().join(tree).join("verdicts");
+        let tree = agent.tree_id.unwrap_or_default();
+        let folder = self.place.home_of(tree).join("verdicts");
         folder.join(agent.id.to_string())
     }
 

@@ -16,11 +16,16 @@ use weald_git::Door;
 use super::{SweepError, SweepLease, SweepReport};
 use crate::agents::drivers::secrets_of;
 use crate::confinement::home_layer_of_tree;
+use crate::place::{own_folders, own_name};
+use crate::standing::is_gone;
 use crate::steps::step;
 use crate::trees::{TreeError, Trees, delete};
 
 /// A login this young may be the one of an agent that starts at this moment.
 const FRESH: Duration = Duration::from_secs(60);
+
+/// What a repository that is gone left in the user's state folder goes if no run used it for so long.
+const FORGOTTEN: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 
 /// A thing to clear away, and how.
 type Chore<'c> = Box<dyn Fn() -> Result<(), TreeError> + 'c>;
@@ -101,7 +106,30 @@ impl Trees<'_> {
                 chores.push(Box::new(move || delete_folder(&path)));
             }
         }
+        for own in self.folders_of_gone() {
+            let used = own.join("runs").metadata().and_then(|it| it.modified());
+            if used.is_ok_and(|time| time.elapsed().is_ok_and(|age| age > FORGOTTEN)) {
+                chores.push(Box::new(move || delete_folder(&own)));
+            }
+        }
         Ok(chores)
+    }
+
+    /// Folders in the user's state folder whose repository is gone. Its disk may be away, so only logins go at once.
+    fn folders_of_gone(&self) -> Vec<PathBuf> {
+        let state = self.host.state.as_deref();
+        let all = state.map(|state| (state, own_folders(state)));
+        let gone = all.into_iter().flat_map(|(state, folders)| {
+            let is_gone_from_here = |own: &PathBuf| {
+                let name = own.file_name().and_then(|name| name.to_str());
+                name.is_some_and(|name| is_gone(state, |id| own_name(id) == name))
+            };
+            folders
+                .into_iter()
+                .filter(is_gone_from_here)
+                .collect::<Vec<_>>()
+        });
+        gone.collect()
     }
 
     /// Logins in folders whose agent is over. A clean end takes them away itself; a killed supervisor could not.
@@ -112,13 +140,14 @@ impl Trees<'_> {
         };
         let open = self.engine.look(|tx| tx.agents(&running))?;
         let mut chores: Vec<Chore<'_>> = Vec::new();
-        for (path, id) in self.homes() {
-            let is_used = open
-                .iter()
-                .any(|agent| agent.tree_id.unwrap_or(TreeId(0)) == id);
-            if is_used {
-                continue;
-            }
+        let is_used = |id: TreeId| {
+            let mut users = open.iter().map(|agent| agent.tree_id.unwrap_or(TreeId(0)));
+            users.any(|used| used == id)
+        };
+        let own = self.homes().into_iter().filter(|(_, id)| !is_used(*id));
+        let gone = self.folders_of_gone();
+        let gone = gone.iter().flat_map(|own| homes_in(&own.join("homes")));
+        for (path, _) in own.chain(gone) {
             for driver in fs::read_dir(&path).into_iter().flatten().flatten() {
                 let home = driver.path();
                 let name = driver.file_name();
@@ -135,13 +164,8 @@ impl Trees<'_> {
 
     /// Folders of agents, with the number of their tree.
     fn homes(&self) -> Vec<(PathBuf, TreeId)> {
-        let entries = fs::read_dir(self.place.homes()).into_iter().flatten();
-        let numbered = entries.flatten().filter_map(|entry| {
-            let number = entry.file_name().to_str()?.parse().ok()?;
-            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-            is_folder.then(|| (entry.path(), TreeId(number)))
-        });
-        numbered.collect()
+        let places = self.place.all_of("homes");
+        places.iter().flat_map(|homes| homes_in(homes)).collect()
     }
 
     /// What runs wrote to their homes in trees that are removed for good.
@@ -163,6 +187,17 @@ impl Trees<'_> {
         let chore = |path: PathBuf| -> Chore<'_> { Box::new(move || delete_folder(&path)) };
         Ok(layers.into_iter().map(chore).collect())
     }
+}
+
+/// Folders of agents in a folder, with the number of their tree.
+fn homes_in(homes: &Path) -> Vec<(PathBuf, TreeId)> {
+    let entries = fs::read_dir(homes).into_iter().flatten();
+    let numbered = entries.flatten().filter_map(|entry| {
+        let number = entry.file_name().to_str()?.parse().ok()?;
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        is_folder.then(|| (entry.path(), TreeId(number)))
+    });
+    numbered.collect()
 }
 
 fn delete_folder(path: &Path) -> Result<(), TreeError> {

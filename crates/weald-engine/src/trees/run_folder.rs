@@ -1,4 +1,4 @@
-//! One folder a run, which no other run sees.
+//! One folder a run, which no other run sees, in a folder of the user's that no run sees.
 //!
 //! ```text
 //! runs/5f0c…         the folder: what the run may read, and the broker's socket
@@ -62,7 +62,8 @@ impl Trees<'_> {
 
     /// Those whose process is gone.
     pub(crate) fn abandoned_run_folders(&self) -> Vec<PathBuf> {
-        let entries = fs::read_dir(self.place.runs()).into_iter().flatten();
+        let places = self.place.all_of("runs");
+        let entries = places.iter().flat_map(fs::read_dir).flatten();
         let owners = entries.flatten().map(|entry| entry.path());
         let folders = owners.filter_map(|owner| {
             let text = fs::read_link(&owner).ok()?;

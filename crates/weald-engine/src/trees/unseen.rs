@@ -35,7 +35,7 @@ impl Trees<'_> {
     }
 
     /// What no visit sees: whatever a run does not.
-    pub(super) fn unseen(&self, directory: &Path) -> Policy {
+    pub(crate) fn unseen(&self, directory: &Path) -> Policy {
         let request = SandboxRequest {
             main: self.place.root(),
             home: self.host.home.clone(),

@@ -349,7 +349,7 @@ impl Round<'_> {
         self.ok(&["task", "bind", &task, self.name]);
         self.ok(&["sweep", "--set", "sweep.cycle=1ms"]);
         let id = env.ok(&["show", self.name])["tree"]["id"].to_string();
-        let home = env.repo().join(".git/weald/homes").join(id).join("claude");
+        let home = env.own_folder().join("homes").join(id).join("claude");
         fs::create_dir_all(&home).expect("an agent was there");
         let login = home.join(".credentials.json");
         let file = fs::File::create(&login).expect("it had a login");

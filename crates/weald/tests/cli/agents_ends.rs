@@ -76,7 +76,7 @@ fn x12_weald_is_found_inside_wherever_it_lies() {
     assert!(output.status.success(), "{output:?}");
     let told = fs::read_to_string(env.repo().join("told")).unwrap();
     assert!(told.contains("Look at me"), "{told}");
-    let runs = env.private().with_file_name("runs");
+    let runs = env.own_folder().join("runs");
     assert_eq!(fs::read_dir(runs).unwrap().count(), 0);
 }
 

@@ -396,7 +396,7 @@ fn x12_a_path_longer_than_an_address_is_no_obstacle() {
 #[test]
 fn x12_folders_of_killed_runs_are_found_and_deleted() {
     let env = field();
-    let runs = env.repo().join(".git/weald/runs");
+    let runs = env.own_folder().join("runs");
     let left = || fs::read_dir(&runs).unwrap().count();
     let killed = || {
         let mut command =

@@ -104,6 +104,7 @@ mod sandbox_hardening;
 mod sandbox_held;
 mod sandbox_home;
 mod sandbox_limits;
+mod sandbox_state;
 mod sandbox_tools;
 mod session_locks;
 mod session_place;

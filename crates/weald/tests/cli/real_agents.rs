@@ -185,7 +185,7 @@ fn holds(folder: &Path, text: &str) -> bool {
 
 /// Waits until an agent has written this down in its private state, which it does a moment later than it goes on.
 fn wait_for_note(env: &TestEnv, text: &str) {
-    let homes = env.private().with_file_name("homes");
+    let homes = env.own_folder().join("homes");
     let begun = Instant::now();
     while !holds(&homes, text) {
         assert!(begun.elapsed() < PATIENCE, "no {text} in {homes:?}");

@@ -342,7 +342,7 @@ fn l9_leftovers_of_what_is_gone_are_cleared() {
     grow(&env, "gone", "sealed");
     grow(&env, "here", "sealed");
     let id = |name: &str| env.ok(&["show", name])["tree"]["id"].as_u64().unwrap();
-    let homes = env.repo().join(".git/weald/homes");
+    let homes = env.own_folder().join("homes");
     let old = SystemTime::now() - Duration::from_secs(3600);
     let home = |id: u64| {
         let home = homes.join(id.to_string()).join("claude");
@@ -355,7 +355,7 @@ fn l9_leftovers_of_what_is_gone_are_cleared() {
         home
     };
     let (gone, here) = (home(id("gone")), home(id("here")));
-    let run = env.repo().join(".git/weald/runs/0123456789abcdef");
+    let run = env.own_folder().join("runs/0123456789abcdef");
     fs::create_dir_all(&run).unwrap();
     let mut nobody = identity(std::process::id());
     nobody["start_time"] = json!(1);
@@ -387,7 +387,7 @@ fn l9_a_sweep_that_could_not_clear_something_says_so_by_its_code() {
     let env = repository();
     grow(&env, "a", "sealed");
     let id = env.ok(&["show", "a"])["tree"]["id"].to_string();
-    let home = env.repo().join(".git/weald/homes").join(id).join("claude");
+    let home = env.own_folder().join("homes").join(id).join("claude");
     // No file: it can't be deleted like one.
     let login = home.join(".credentials.json");
     fs::create_dir_all(&login).unwrap();

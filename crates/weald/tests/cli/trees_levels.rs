@@ -122,7 +122,7 @@ fn in_trap(home: &Path, script: &str) {
 }
 
 /// The homes of root and of an ordinary user, as far as they can be had.
-fn homes(name: &str) -> Vec<std::path::PathBuf> {
+pub fn homes(name: &str) -> Vec<std::path::PathBuf> {
     let root = is_root().then(|| own_home(&format!("{name}-root")));
     let user = ordinary_home(&format!("{name}-user"));
     root.into_iter().chain(user).collect()

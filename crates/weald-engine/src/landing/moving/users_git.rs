@@ -137,7 +137,7 @@ impl Trees<'_> {
             policy.write.push(large);
         }
         policy.home = self.host.home.clone();
-        policy.mask = self.control_plane(job.work_tree);
+        policy.mask = self.unseen(job.work_tree).mask;
         // Scratch space in weald's own folder is all that is seen of that.
         let is_masked = |path: &PathBuf| policy.mask.iter().any(|mask| path.starts_with(mask));
         let (scratch, write) = policy.write.into_iter().partition(is_masked);
