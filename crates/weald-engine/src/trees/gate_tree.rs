@@ -21,7 +21,7 @@ use weald_git::Door;
 
 use super::delete;
 use super::inner::{packed_line, packed_text};
-use super::inside::{FreshGit, Job};
+use super::inside::{FreshGit, FreshModule, Job};
 use super::planning::Plan;
 use super::remove::rename;
 use super::visit::{Access, Site};
@@ -110,6 +110,8 @@ impl<'a> Trees<'a> {
         };
         let called = format!("gate-{name}").parse()?;
         let tree = Tree::new(TreeId(0), called, path, base, self.now()?);
+        // Of a gate that was killed, in a repository that is gone, at the same path.
+        self.delete_home_layer(&tree)?;
         let mut made = GateTree {
             trees: self,
             tree: tree.clone(),
@@ -152,20 +154,29 @@ impl<'a> Trees<'a> {
     /// The settings that a gate's tree was made with, before anything runs in it.
     fn fresh_git(&self, path: &Path, commit: &str) -> Result<Option<FreshGit>, TreeError> {
         let door = Door::open(path).map_err(at(path))?;
-        let read = |name: &str| {
-            let bytes = door.read(&format!(".git/{name}"), SETTINGS_LIMIT).ok()?;
-            String::from_utf8(bytes).ok()
-        };
-        if read("info/sparse-checkout").is_some() {
+        if door
+            .read(".git/info/sparse-checkout", SETTINGS_LIMIT)
+            .is_ok()
+        {
             return Ok(None);
         }
-        let named = SETTINGS
-            .iter()
-            .filter_map(|name| Some(((*name).to_owned(), read(name)?)));
+        let filled = self.filled_modules(&door)?.into_iter();
+        let modules = filled.map(|module| FreshModule {
+            git: FreshGit {
+                objects: self.vault_of_submodule(&module.name).objects(),
+                files: settings(&door, &format!(".git/modules/{}", module.name)),
+                commit: module.commit,
+                ..FreshGit::default()
+            },
+            name: module.name,
+            path: module.path,
+        });
         Ok(Some(FreshGit {
             commit: commit.to_owned(),
             objects: self.vault().path().join("objects"),
-            files: named.collect(),
+            files: settings(&door, ".git"),
+            modules: modules.collect(),
+            ..FreshGit::default()
         }))
     }
 
@@ -208,13 +219,15 @@ impl<'a> Trees<'a> {
         commit: &str,
         fresh: Option<&FreshGit>,
     ) -> Result<GateChanges, TreeError> {
-        let look = Job::Look {
-            haves: None,
-            snapshot: None,
-            partial: None,
-            lent: None,
+        let job = match fresh {
+            Some(fresh) => Job::CompareFresh(fresh.clone()),
+            None => Job::Look {
+                haves: None,
+                snapshot: None,
+                partial: None,
+                lent: None,
+            },
         };
-        let job = freshly(fresh, look);
         let reply = self.do_inside(GATE, &gate_site(path), Access::Read, job)?;
         let look = reply.look.ok_or_else(|| unfit("git did not say"))?;
         if look.head.as_deref() != Some(commit) || look.operation.is_some() {
@@ -234,10 +247,12 @@ impl<'a> Trees<'a> {
         commit: &str,
         fresh: Option<&FreshGit>,
     ) -> Result<(), TreeError> {
-        let reset = Job::Reset {
-            commit: commit.to_owned(),
+        let job = match fresh {
+            Some(fresh) => Job::ResetFresh(fresh.clone()),
+            None => Job::Reset {
+                commit: commit.to_owned(),
+            },
         };
-        let job = freshly(fresh, reset);
         self.do_inside(GATE, &gate_site(path), Access::Write, job)
             .map(drop)
     }
@@ -381,12 +396,16 @@ pub(crate) struct GateChanges {
     pub ignored: u64,
 }
 
-/// A job, with a repository of its own where there is one.
-fn freshly(fresh: Option<&FreshGit>, job: Job) -> Job {
-    match fresh {
-        Some(fresh) => Job::Fresh(fresh.clone(), Box::new(job)),
-        None => job,
-    }
+/// Files of a repository in a tree, with their text.
+fn settings(door: &Door, git_dir: &str) -> Vec<(String, String)> {
+    let read = |name: &str| {
+        let bytes = door.read(&format!("{git_dir}/{name}"), SETTINGS_LIMIT);
+        String::from_utf8(bytes.ok()?).ok()
+    };
+    let named = SETTINGS.iter();
+    named
+        .filter_map(|name| Some(((*name).to_owned(), read(name)?)))
+        .collect()
 }
 
 fn gate_site(path: &Path) -> Site {

@@ -77,8 +77,10 @@ pub(crate) enum Job {
     },
     /// Make the work tree exactly what `commit` holds again, but for what git ignores.
     Reset { commit: String },
-    /// Do another job with a repository that nobody in the tree could change.
-    Fresh(FreshGit, Box<Job>),
+    /// Say how the files differ from a commit, by repositories that nobody in the tree could change.
+    CompareFresh(FreshGit),
+    /// Make the files those of a commit again, by the same.
+    ResetFresh(FreshGit),
     /// Turn a clean checkout of one commit into one of another, by what differs.
     Forward { from: String, to: String },
     /// Check out the commits of submodules: repository, work tree, commit.
@@ -310,7 +312,7 @@ pub(crate) struct Reply {
 }
 
 pub use changes::ChangedFile;
-pub(crate) use fresh_git::FreshGit;
+pub(crate) use fresh_git::{FreshGit, FreshModule};
 pub(crate) use size::Size;
 
 /// Becomes the inside half if this process was started as one.
@@ -373,7 +375,8 @@ impl Request {
         match &self.job {
             Job::Populate { commit, index } => self.populate(commit, index.as_deref()),
             Job::Reset { commit } => self.reset(commit),
-            Job::Fresh(fresh, job) => self.work_fresh(fresh, job),
+            Job::CompareFresh(fresh) => self.compare_fresh(fresh),
+            Job::ResetFresh(fresh) => self.reset_fresh(fresh),
             Job::Forward { from, to } => self.forward(from, to),
             Job::PopulateSubmodules(modules) => self.populate_submodules(modules),
             Job::ListModules => self.list_modules(),

@@ -27,10 +27,10 @@ const LARGE: u64 = 1 << 30;
 pub(crate) const LANDED: &str = "refs/weald/landed/";
 
 /// A submodule that can be checked out.
-struct Module {
-    name: String,
-    path: String,
-    commit: String,
+pub(crate) struct Module {
+    pub name: String,
+    pub path: String,
+    pub commit: String,
 }
 
 impl Trees<'_> {
@@ -62,6 +62,16 @@ impl Trees<'_> {
         let job = Job::PopulateSubmodules(jobs);
         self.do_inside("a submodule", &site, Access::Write, job)?;
         Ok(())
+    }
+
+    /// Submodules of a new tree that were filled.
+    pub(crate) fn filled_modules(&self, door: &Door) -> Result<Vec<Module>, TreeError> {
+        let Ok(named) = door.read(".gitmodules", SMALL) else {
+            return Ok(Vec::new());
+        };
+        let mut modules = self.modules(door, named)?;
+        modules.retain(|module| door.has_directory(&format!(".git/modules/{}", module.name)));
+        Ok(modules)
     }
 
     /// Submodules of the checkout whose repository and commit main has.

@@ -44,6 +44,12 @@ impl Request {
 
     /// Makes the work tree exactly what a commit holds again, but for what git ignores.
     pub(super) fn reset(&self, commit: &str) -> Result<(), InsideError> {
+        self.reset_files(commit)?;
+        Ok(say(&Reply::default())?)
+    }
+
+    /// The same without an answer.
+    pub(super) fn reset_files(&self, commit: &str) -> Result<(), InsideError> {
         // Marks in the index could hide what was changed. Without it every file is written again.
         let is_plain = self
             .changes()
@@ -59,7 +65,7 @@ impl Request {
         read.args(["--reset", "-u", "--no-recurse-submodules", commit])
             .run()?;
         self.git("clean").args(["-ffdq"]).run()?;
-        Ok(say(&Reply::default())?)
+        Ok(())
     }
 
     /// Moves file times into the past: a file as young as the index would be read again by the first `git status`.
@@ -89,20 +95,11 @@ impl Request {
         modules: &[(PathBuf, PathBuf, String)],
     ) -> Result<(), InsideError> {
         for (git_dir, work_tree, commit) in modules {
-            let mut module = Self {
+            let name = git_dir.strip_prefix(self.git_dir.join("modules"));
+            let module = Self {
                 git_dir: git_dir.clone(),
-                work_tree: work_tree.clone(),
-                ..self.clone()
+                ..self.of_module(name.unwrap_or(Path::new("")), work_tree)
             };
-            if let Ok(name) = git_dir.strip_prefix(&self.git_dir)
-                && let Some(Ok(folder)) = self
-                    .large
-                    .main
-                    .as_ref()
-                    .map(|own| own.strip_prefix(&self.main))
-            {
-                module.large.main = Some(self.main.join(name).join(folder));
-            }
             module.bring_large_files(commit)?;
             module
                 .checkout_git("read-tree")
@@ -110,6 +107,20 @@ impl Request {
                 .run()?;
         }
         Ok(say(&Reply::default())?)
+    }
+
+    /// A request on the files of a submodule, with main's large files of it.
+    pub(super) fn of_module(&self, name: &Path, work_tree: &Path) -> Self {
+        let mut module = Self {
+            work_tree: work_tree.to_owned(),
+            ..self.clone()
+        };
+        if let Some(own) = &self.large.main
+            && let Ok(folder) = own.strip_prefix(&self.main)
+        {
+            module.large.main = Some(self.main.join("modules").join(name).join(folder));
+        }
+        module
     }
 
     /// Turns a clean checkout of `from` into one of `to`.

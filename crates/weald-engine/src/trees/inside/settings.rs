@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use weald_git::{Git, copy_index};
 
 use super::changes::STATUS;
-use super::{InsideError, Request, TIME_LIMIT, read_capped, scratch};
+use super::{InsideError, Job, Request, TIME_LIMIT, read_capped, scratch};
 
 /// The largest configuration that is read.
 pub(crate) const CONFIG_LIMIT: u64 = 1 << 20;
@@ -33,6 +33,10 @@ impl Request {
     /// `git status` by an index of the tree.
     pub(super) fn status(&self, index: &Path) -> Result<Git, InsideError> {
         let status = self.git("status").args(STATUS).index_file(index);
+        if matches!(self.job, Job::CompareFresh(_) | Job::ResetFresh(_)) {
+            // Settings are weald's own, and so is the comparison of submodules: their repositories could name programs.
+            return Ok(status.args(["--ignore-submodules=all"]));
+        }
         // A linked tree's configuration is main's.
         if self.git_dir.join("commondir").exists() {
             return Ok(status);
