@@ -15,6 +15,7 @@ use crate::cgroup::Group;
 use crate::error::SandboxError;
 use crate::init::{self, INIT_ARGUMENT, Plan, Report};
 use crate::policy::{Level, Policy, Revealed};
+use crate::set_id::Reachable;
 use crate::temporary::Temporary;
 use crate::{availability, folders, home, interrupts, sockets, sys};
 
@@ -78,6 +79,8 @@ pub struct Running {
     pub(crate) was_signalled: bool,
     /// Its temporary files, where nothing private is in their place. They go when it has ended.
     _tmp: Option<Temporary>,
+    /// What other users could reach of what it writes. Searched when it has ended.
+    _reachable: Option<Reachable>,
 }
 
 /// Starts a run. When this returns without an error the command has been executed, inside.
@@ -91,8 +94,10 @@ pub fn launch(policy: &Policy, invocation: Invocation) -> Result<Running, Sandbo
         policy.tmp = Some(tmp.path().to_owned());
     }
     let environment = environment_of(&policy, &invocation)?;
+    let reachable = Reachable::of(&policy);
     let mut running = start_or_explain(Some(&policy), environment, invocation)?;
     running._tmp = tmp;
+    running._reachable = reachable;
     Ok(running)
 }
 
@@ -182,6 +187,7 @@ pub(crate) fn start(
         level,
         was_signalled: false,
         _tmp: None,
+        _reachable: None,
     };
     if let Some(policy) = policy.filter(|policy| policy.level == Level::Full)
         && let Ok(Some(listener)) = sys::receive_descriptor(&listener)

@@ -27,6 +27,7 @@ mod orders;
 mod output;
 mod policy;
 mod seccomp;
+mod set_id;
 mod sockets;
 mod sys;
 mod temporary;
@@ -43,4 +44,5 @@ pub use launcher::{
 pub use orders::Order;
 pub use output::{Budget, pass_on};
 pub use policy::{Level, Limits, Network, Policy, Revealed, Simulated};
+pub use set_id::strip_set_id;
 pub use sys::{end_with_starter, inherited_socket, landlock_abi, shared_extents};

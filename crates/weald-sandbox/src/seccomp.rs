@@ -5,7 +5,8 @@
 //! Decisions rest on registers alone, never on memory that another thread could change.
 //!
 //! No call that has a mode makes a set-user-id file, and none that creates a file makes it set-group-id. `chmod` may still
-//! set the group's bit: directories of shared repositories need it, and a filter can't tell them from files.
+//! set the group's bit: directories of shared repositories need it, and a filter can't tell them from files (`set_id`
+//! takes it from files afterwards).
 
 use libc::c_long;
 

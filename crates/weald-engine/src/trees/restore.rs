@@ -14,6 +14,7 @@ use weald_core::store::Durability;
 use weald_core::tree::{DirectoryIdentity, Trash, Tree, TreeKind, TreeStatus};
 use weald_core::tree_rules::TreeInput;
 use weald_git::{Commit, Expected, RefChange, Reference, transfer, update_refs};
+use weald_sandbox::strip_set_id;
 
 use super::building::identity_of;
 use super::privacy::close_to_others;
@@ -118,6 +119,7 @@ impl Trees<'_> {
         }
         // What can't be closed comes back all the same: nobody could reach it in the trash either.
         let _ = close_to_others(&trash.path, tree.identity);
+        let _ = strip_set_id(&trash.path, None);
         rename(&trash.path, &tree.path)?;
         step("restore.renamed");
         let restored = self.reinstate(&tree, &trash).inspect_err(|_| {

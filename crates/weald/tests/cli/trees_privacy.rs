@@ -64,3 +64,65 @@ fn x17_a_run_leaves_nothing_that_others_run_with_its_rights() {
         "another user reaches into a worktree"
     );
 }
+
+#[test]
+fn x17_a_run_leaves_no_set_group_id_program_where_others_reach_it() {
+    let env = repository();
+    fs::set_permissions(env.root(), Permissions::from_mode(0o755)).unwrap();
+    let shared = env.root().join("shared");
+    fs::create_dir(&shared).unwrap();
+    fs::set_permissions(&shared, Permissions::from_mode(0o755)).unwrap();
+    env.ok(&["config", "set", "sandbox.write", shared.to_str().unwrap()]);
+    // The user's own, from before.
+    let own = shared.join("own");
+    fs::write(&own, "").unwrap();
+    fs::set_permissions(&own, Permissions::from_mode(0o2755)).unwrap();
+    let common = env.repo().join(".git");
+    for (kind, level) in [
+        ("sealed", "full"),
+        ("linked", "full"),
+        ("sealed", "landlock"),
+    ] {
+        let name = format!("{kind}-{level}");
+        let tree = grow(&env, &name, kind);
+        let mut folders = vec![&shared];
+        folders.extend((kind == "linked").then_some(&common));
+        for folder in folders {
+            let script = format!(
+                "cd {} && mkdir -p d/e && cp /usr/bin/id d/planted && chmod 2755 d/planted && \
+                 cp d/planted d/e/deep && chmod 2755 d/e/deep && chmod 311 d/e && chmod 2775 d",
+                folder.display()
+            );
+            let run = ["run", &name, "--sandbox", level, "--", "sh", "-c", &script];
+            let answer = env.weald(&run);
+            assert_eq!(answer.code, 0, "{name}: {answer:#?}");
+            assert_eq!(
+                mode(&folder.join("d")),
+                0o2775,
+                "{name}: folders may be shared"
+            );
+            assert_eq!(mode(&folder.join("d/planted")), 0o755, "{name}");
+            let hidden = folder.join("d/e");
+            let is_open = mode(&hidden) & 0o077 != 0;
+            fs::set_permissions(&hidden, Permissions::from_mode(0o755)).unwrap();
+            let is_set = mode(&hidden.join("deep")) & 0o6000 != 0;
+            assert!(
+                !(is_open && is_set),
+                "{name}: others reach what can't be searched"
+            );
+            fs::remove_dir_all(folder.join("d")).unwrap();
+        }
+        assert_eq!(mode(&own), 0o2755, "{name}: what was there before stays");
+        // In a worktree nobody else reaches it. What comes back from the trash or a snapshot has none.
+        let planted = tree.join("planted");
+        fs::write(&planted, "").unwrap();
+        fs::set_permissions(&planted, Permissions::from_mode(0o6755)).unwrap();
+        env.ok(&["rm", &name, "--discard"]);
+        env.ok(&["trash", "restore", &name]);
+        assert_eq!(mode(&planted), 0o755, "{name}: from the trash");
+        env.ok(&["snapshot", "create", &name]);
+        fs::set_permissions(&planted, Permissions::from_mode(0o6755)).unwrap();
+        env.ok(&["snapshot", "restore", &name]);
+        assert_eq!(mode(&planted), 0o755, "{name}: from a snapshot");
+    }
+}

@@ -7,6 +7,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use weald_sandbox::strip_set_id;
+
 use super::aside::{Aside, Paths, Place, beside, free, lines};
 use super::hidden::is_there;
 use super::stream::quoted;
@@ -43,6 +45,7 @@ impl Request {
             .and_then(|()| self.put_all(commit, &parent));
         let aside = aside.put_back();
         done?;
+        strip_set_id(&self.work_tree, None)?;
         Ok(say(&Reply {
             aside,
             ..Reply::default()
