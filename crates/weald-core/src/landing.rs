@@ -14,6 +14,7 @@ use crate::id::{LandingId, TaskId, Token, TreeId};
 use crate::kept_change::KeptChange;
 use crate::name::{SessionName, TreeName};
 use crate::session::ProcessIdentity;
+use crate::signature::Signature;
 use crate::tree::Tree;
 
 /// Where a landing stands.
@@ -243,6 +244,9 @@ pub struct Landing {
     /// The gate that passed for exactly what landed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<GateReceipt>,
+    /// Whether what landed is signed, where the user wants that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signature: Option<Signature>,
     /// What conflicts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conflicts: Vec<String>,
@@ -288,6 +292,7 @@ impl Landing {
             forced: None,
             intent: None,
             gate: None,
+            signature: None,
             conflicts: Vec::new(),
             reason: None,
             log: None,
@@ -331,6 +336,8 @@ pub enum LandingInput {
         intent: Box<MoveIntent>,
         /// The gate that passed for it.
         gate: Option<Box<GateReceipt>>,
+        /// What became of its signature.
+        signature: Option<Signature>,
     },
     /// The target moved to the candidate.
     Land,
@@ -406,8 +413,9 @@ pub fn decide(
         ..landing.clone()
     };
     let error = apply(&mut next, input);
-    if status != LandingStatus::Moving {
-        next.intent = None;
+    next.intent = next.intent.filter(|_| status == LandingStatus::Moving);
+    if !matches!(status, LandingStatus::Moving | LandingStatus::Landed) {
+        next.signature = None;
     }
     Ok((next.clone(), Change::landing(kind, next).with_error(error)))
 }
@@ -449,9 +457,10 @@ fn apply(landing: &mut Landing, input: LandingInput) -> Option<String> {
             new_tip,
             intent,
             gate,
+            signature,
         } => {
             landing.stands_between(old_tip, onto, new_tip);
-            landing.intent = Some(*intent);
+            (landing.intent, landing.signature) = (Some(*intent), signature);
             landing.gate = gate.map(|gate| *gate);
         }
         LandingInput::Conflict { paths } => {

@@ -48,6 +48,7 @@ pub mod role;
 pub mod secrets;
 pub mod session;
 pub mod setup;
+pub mod signature;
 pub mod source;
 pub mod store;
 pub mod sweep;

@@ -7,6 +7,7 @@ use crate::id::{LandingId, TaskId};
 use crate::kept_change::KeptChange;
 use crate::landing::{Landing, LandingStatus};
 use crate::message::Message;
+use crate::signature::Signature;
 use crate::task::{Task, TaskStatus};
 use crate::tree::Tree;
 
@@ -14,7 +15,7 @@ use crate::tree::Tree;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Need {
     /// `question`, `approval`, `needs_merge`, `parked`, `failed`, `blocked`, `stalled`, `paused`, `waiting`, `unknown`,
-    /// `kept_changes`, `unlanded`.
+    /// `kept_changes`, `unlanded`, `unsigned`.
     pub kind: &'static str,
     /// About what: a task, an agent, a message.
     pub about: String,
@@ -67,6 +68,30 @@ pub fn of_unlanded(task: &TaskId, tree: &Tree) -> Need {
         what: format!("is completed, but {target} does not have the commits in {name}"),
         command: format!("weald land {name}"),
     }
+}
+
+/// What landed last is not signed, though the user's configuration asks for that. `newest` are landings, newest first.
+pub fn of_unsigned(newest: &[Landing]) -> Option<Need> {
+    let mut landed = newest
+        .iter()
+        .filter(|one| one.status == LandingStatus::Landed);
+    let last = landed.next()?;
+    let Some(Signature::Unsigned { why }) = &last.signature else {
+        return None;
+    };
+    let before = landed
+        .take_while(|one| matches!(one.signature, Some(Signature::Unsigned { .. })))
+        .count();
+    let others = match before {
+        0 => String::new(),
+        count => format!(", like {count} before it"),
+    };
+    Some(Need {
+        kind: "unsigned",
+        about: format!("landing {}", last.id),
+        what: format!("is on {} without your signature{others}: {why}", last.target),
+        command: "weald config set landing.sign never (if that is fine; with require, nothing lands unsigned)".to_owned(),
+    })
 }
 
 /// A change of the user's that a landing did not put back.

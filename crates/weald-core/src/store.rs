@@ -288,6 +288,8 @@ pub trait TreeReader {
     fn landing(&self, id: LandingId) -> Result<Option<Landing>>;
     /// All landings, by number.
     fn landings(&self) -> Result<Vec<Landing>>;
+    /// At most so many of them, the newest first.
+    fn newest_landings(&self, limit: u64) -> Result<Vec<Landing>>;
     /// Those that have not ended, and those that landed without what follows from that, in the order of the queue.
     fn open_landings(&self) -> Result<Vec<Landing>>;
     /// Those from trees of this name, by number.

@@ -9,7 +9,7 @@ use weald_core::landed::has_unlanded;
 use weald_core::landing::{Landing, LandingStatus};
 use weald_core::message::{Message, MessageType};
 use weald_core::name::{SessionName, TreeName};
-use weald_core::needs::{Need, Stuck, needs, of_kept_change, of_unlanded};
+use weald_core::needs::{Need, Stuck, needs, of_kept_change, of_unlanded, of_unsigned};
 use weald_core::queue::QueuePause;
 use weald_core::store::{MessageFilter, Read, StoreError, TaskClass, TaskFilter, TaskOrder};
 use weald_core::task::{Task, TaskStatus};
@@ -24,6 +24,9 @@ use crate::sessions::SessionView;
 
 /// How many of the tasks that are ready the board names.
 const NAMED: u64 = 8;
+
+/// How many landings are looked at for their signatures.
+const NEWEST: u64 = 20;
 
 /// What a person sees first.
 #[derive(Debug, Clone, Serialize)]
@@ -99,6 +102,8 @@ impl Engine {
         board.agents = agents.agents;
         board.needs.extend(self.unlanded(place, &board.trees)?);
         board.needs.extend(self.kept_changes(place)?);
+        let newest = self.look(|tx| tx.newest_landings(NEWEST))?;
+        board.needs.extend(of_unsigned(&newest));
         let open = self
             .sessions()?
             .into_iter()

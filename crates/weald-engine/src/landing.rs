@@ -23,6 +23,7 @@ mod readiness;
 mod renamed;
 mod revert;
 mod settle;
+mod signing;
 mod source;
 mod stashes;
 mod unfinished;

@@ -29,6 +29,7 @@ mod keep;
 mod kept_work;
 mod large_files;
 mod layout;
+mod overhearing;
 mod overview;
 mod own_program;
 mod owned;
@@ -78,7 +79,7 @@ use weald_core::session::{ProcessIdentity, ProcessState};
 use weald_core::store::{Durability, Read, StoreError, Write};
 use weald_core::tree::{Tree, TreeStatus};
 use weald_core::tree_rules::{self, TreeInput};
-use weald_git::{Keeper, MainRef, Person, Registrations};
+use weald_git::{Keeper, MainRef, Person, Registrations, SigningConfig};
 
 use crate::engine::Engine;
 use crate::place::Place;
@@ -139,7 +140,7 @@ pub struct Host {
     pub directory: PathBuf,
     /// Who calls.
     pub actor: Option<SessionName>,
-    /// Where the output of a set-up goes.
+    /// Where the output of a set-up goes, and of hooks that take their time.
     pub narration: fn() -> Box<dyn io::Write + Send>,
 }
 
@@ -156,6 +157,8 @@ pub struct Trees<'a> {
     pub(crate) known_trees: Arc<Mutex<BTreeMap<String, String>>>,
     /// Who commits landings, once somebody asked.
     pub(crate) known_committer: OnceLock<Person>,
+    /// How what lands is signed, once somebody asked.
+    pub(crate) known_signing: OnceLock<SigningConfig>,
     /// Where the main checkout is, once somebody asked: `None` in a bare repository, `Some(None)` at an unknown place.
     pub(crate) known_main: OnceLock<Option<Option<PathBuf>>>,
     /// How this process holds the vault, once it did.
@@ -183,6 +186,7 @@ impl<'a> Trees<'a> {
             known_refs: None,
             known_trees: Arc::default(),
             known_committer: OnceLock::new(),
+            known_signing: OnceLock::new(),
             known_main: OnceLock::new(),
             known_keeper: OnceLock::new(),
             chores: Chores::default(),

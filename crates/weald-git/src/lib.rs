@@ -28,6 +28,7 @@ mod refs;
 mod registration;
 mod registration_faults;
 mod repository;
+mod signing;
 mod small_packs;
 mod steps;
 mod vault;
@@ -63,6 +64,7 @@ pub use refs::{
 pub use registration::{NewRegistration, Registration, Registrations};
 pub use registration_faults::EntryFault;
 pub use repository::{Blob, DiscoverError, Repository};
+pub use signing::{NotSigned, SIGNING_LIMIT, Signer, SigningConfig, reparented};
 pub use steps::{beside_steps, step, step_of};
 pub use vault::{Vault, VaultError};
 pub use vault_faults::{VaultFault, set_aside};

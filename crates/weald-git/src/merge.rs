@@ -110,10 +110,10 @@ pub fn commit_tree(git_dir: &Path, commit: &NewCommit<'_>) -> Result<String, Git
     }
     for (role, person) in [("AUTHOR", commit.author), ("COMMITTER", commit.committer)] {
         git = git
-            .env(&format!("GIT_{role}_NAME"), &person.name)
-            .env(&format!("GIT_{role}_EMAIL"), &person.mail);
+            .env(format!("GIT_{role}_NAME"), &person.name)
+            .env(format!("GIT_{role}_EMAIL"), &person.mail);
         if let Some(when) = &person.when {
-            git = git.env(&format!("GIT_{role}_DATE"), format!("@{when}"));
+            git = git.env(format!("GIT_{role}_DATE"), format!("@{when}"));
         }
     }
     let answer = git.args(["-F", "-"]).input(commit.message).run()?;

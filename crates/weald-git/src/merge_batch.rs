@@ -243,8 +243,8 @@ mod tests {
             }
             for who in ["AUTHOR", "COMMITTER"] {
                 git = git
-                    .env(&format!("GIT_{who}_NAME"), "a")
-                    .env(&format!("GIT_{who}_EMAIL"), "a@b");
+                    .env(format!("GIT_{who}_NAME"), "a")
+                    .env(format!("GIT_{who}_EMAIL"), "a@b");
             }
             id(git)
         };

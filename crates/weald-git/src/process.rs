@@ -84,6 +84,7 @@ pub struct Git {
     limit: Duration,
     settings: usize,
     bounds: Option<(u64, Duration)>,
+    is_aloud: bool,
 }
 
 /// What a git process reads.
@@ -145,6 +146,7 @@ impl Git {
             limit: TIME_LIMIT,
             settings: 0,
             bounds: None,
+            is_aloud: false,
         }
     }
 
@@ -181,8 +183,23 @@ impl Git {
     }
 
     /// Sets an environment variable.
-    pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+    pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
         self.command.env(name, value);
+        self
+    }
+
+    /// Passes on those of this process's own variables that `is_wanted` says.
+    pub(crate) fn own_variables(mut self, is_wanted: impl Fn(&str) -> bool) -> Self {
+        #[expect(clippy::disallowed_methods, reason = "passed on, not read")]
+        let all = std::env::vars_os();
+        let wanted = all.filter(|(name, _)| name.to_str().is_some_and(&is_wanted));
+        self.command.envs(wanted);
+        self
+    }
+
+    /// Its current directory.
+    pub(crate) fn in_directory(mut self, path: &Path) -> Self {
+        self.command.current_dir(path);
         self
     }
 
@@ -218,6 +235,22 @@ impl Git {
         self
     }
 
+    /// Passes on this process's own environment, but for git's variables. For git inside a sandbox, so that hooks see what
+    /// every command sees there.
+    pub fn with_own_environment(self) -> Self {
+        let mut git = self.own_variables(|name| !name.starts_with("GIT_"));
+        for ours in ["GIT_OPTIONAL_LOCKS", "GIT_NO_LAZY_FETCH"] {
+            git.command.env_remove(ours);
+        }
+        git
+    }
+
+    /// Also writes what it says on standard error to this process's own, as it comes.
+    pub fn aloud(mut self) -> Self {
+        self.is_aloud = true;
+        self
+    }
+
     /// Bounds its memory and processor time: for work on what somebody else made.
     pub fn bounded(mut self, memory: u64, cpu: Duration) -> Self {
         self.bounds = Some((memory, cpu));
@@ -248,10 +281,7 @@ impl Git {
     pub fn output(mut self) -> Result<Output, GitError> {
         self.command.stdout(Stdio::piped());
         let mut child = self.spawn()?;
-        let readers = Readers::start(
-            &mut child,
-            std::mem::replace(&mut self.input, Input::Nothing),
-        );
+        let readers = self.readers(&mut child);
         self.finish(child, readers)
     }
 
@@ -259,10 +289,7 @@ impl Git {
     pub fn output_to(mut self, stdout: impl Into<Stdio>) -> Result<Output, GitError> {
         self.command.stdout(stdout);
         let mut child = self.spawn()?;
-        let readers = Readers::start(
-            &mut child,
-            std::mem::replace(&mut self.input, Input::Nothing),
-        );
+        let readers = self.readers(&mut child);
         self.finish(child, readers)
     }
 
@@ -273,10 +300,7 @@ impl Git {
         let mut child = self.spawn()?;
         // The command still holds the pipe's end; without this the reader would never see its end.
         self.command.stdout(Stdio::null());
-        let readers = Readers::start(
-            &mut child,
-            std::mem::replace(&mut self.input, Input::Nothing),
-        );
+        let readers = self.readers(&mut child);
         let received = next.input_from(reader).run();
         let name = self.name.clone();
         let output = self.finish(child, readers)?;
@@ -317,6 +341,11 @@ impl Git {
         Ok(child)
     }
 
+    fn readers(&mut self, child: &mut Child) -> Readers {
+        let input = std::mem::replace(&mut self.input, Input::Nothing);
+        Readers::start(child, input, self.is_aloud)
+    }
+
     fn finish(self, mut child: Child, readers: Readers) -> Result<Output, GitError> {
         match readers.finish(self.limit) {
             Some((stdout, stderr)) => {
@@ -344,7 +373,7 @@ impl Git {
 struct Readers(mpsc::Receiver<(Vec<u8>, String)>);
 
 impl Readers {
-    fn start(child: &mut Child, input: Input) -> Self {
+    fn start(child: &mut Child, input: Input, is_aloud: bool) -> Self {
         let mut stdin = child.stdin.take().expect("piped");
         let stderr = child.stderr.take().expect("piped");
         // A git that ends early closes the pipe; its exit code says more than the broken pipe.
@@ -355,7 +384,10 @@ impl Readers {
                 drop(thread::spawn(move || io::copy(&mut stream, &mut stdin)));
             }
         }
-        let errors = thread::spawn(move || drain(stderr));
+        let errors = thread::spawn(move || match is_aloud {
+            true => drain(Aloud(stderr)),
+            false => drain(stderr),
+        });
         let stdout = child.stdout.take();
         let (sender, receiver) = mpsc::channel();
         thread::spawn(move || {
@@ -370,6 +402,18 @@ impl Readers {
 
     fn finish(self, limit: Duration) -> Option<(Vec<u8>, String)> {
         self.0.recv_timeout(limit).ok()
+    }
+}
+
+/// A stream that is passed on to this process's standard error while it is read.
+struct Aloud<R>(R);
+
+impl<R: Read> Read for Aloud<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.0.read(buffer)?;
+        // With stderr closed there is nobody to tell.
+        let _ = io::stderr().write_all(&buffer[..count]);
+        Ok(count)
     }
 }
 

@@ -287,6 +287,13 @@ impl TreeReader for Transaction<'_> {
         Ok(self.state.landings.values().cloned().collect())
     }
 
+    fn newest_landings(&self, limit: u64) -> Result<Vec<Landing>> {
+        let newest = self.state.landings.values().rev().cloned();
+        Ok(newest
+            .take(usize::try_from(limit).unwrap_or(usize::MAX))
+            .collect())
+    }
+
     fn open_landings(&self) -> Result<Vec<Landing>> {
         let mut open = self.landings()?;
         open.retain(|landing| landing.status.is_open() || landing.is_unsettled());

@@ -177,8 +177,24 @@ fn error_object(failure: &Failure) -> serde_json::Value {
 /// Text of others, for a terminal: without anything that a terminal would obey, colours included, or that turns the
 /// direction of reading.
 pub fn clean(text: &str) -> String {
-    text.replace("\r\n", "\n")
+    screen::without_colours(text)
+        .replace("\r\n", "\n")
+        .replace('\r', "\n")
         .replace(screen::is_obeyed, "\u{fffd}")
+}
+
+/// The same for a text of several lines that has room: each further line is indented by so many columns.
+pub fn indented(text: &str, columns: usize) -> String {
+    let line = format!("\n{}", " ".repeat(columns));
+    clean(text).trim_end().replace('\n', &line)
+}
+
+/// The same for a text of several lines that has one line: one behind the other.
+pub fn joined(text: &str) -> String {
+    let text = clean(text).replace('\t', " ");
+    let lines = text.lines().map(str::trim);
+    let lines: Vec<_> = lines.filter(|line| !line.is_empty()).collect();
+    lines.join("; ")
 }
 
 /// The same for a name in a list: it stays on its line.

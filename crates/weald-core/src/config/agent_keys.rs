@@ -17,6 +17,12 @@ pub(super) const AGENTS: &[Key] = &[
         "what an agent leaves uncommitted is committed for it: all, known files, or nothing lands",
     ),
     key(
+        "commit.timeout",
+        Kind::Duration,
+        "10m",
+        "how long the hooks of a commit that weald makes in a worktree may take",
+    ),
+    key(
         "work.on_empty",
         Kind::Choice(&["park", "complete"]),
         "park",

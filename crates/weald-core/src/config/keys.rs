@@ -256,6 +256,12 @@ const LANDING: &[Key] = &[
         "who commits landings, as `Name <mail>`; empty: git's user, else weald",
     ),
     key(
+        "landing.sign",
+        Kind::Guarded(&["never", "auto", "require"]),
+        "auto",
+        "sign what lands with your key: never; auto: if commit.gpgsign says so, unsigned if it fails; require: or nothing lands",
+    ),
+    key(
         "landing.check",
         Kind::Text,
         "",

@@ -58,6 +58,7 @@ impl Trees<'_> {
     }
 
     fn fast_forward(&self, tree: &Tree, head: &str, tip: &str) -> Result<Made, LandError> {
+        self.require_signable(tree.name.as_str())?;
         match self.contains(head, tip)? {
             true => Ok(Made::Candidate(Candidate {
                 onto: tip.to_owned(),
@@ -231,7 +232,9 @@ impl Trees<'_> {
         let text = String::from_utf8_lossy(&answer);
         let commits: Vec<Vec<&str>> = text.lines().map(|line| line.split(' ').collect()).collect();
         let is_linear = commits.iter().all(|ids| ids.len() == 2);
-        if !is_recorded && is_linear && self.contains(head, tip)? {
+        // To be signed, each is made again, as `git rebase -S` does it.
+        let is_plain = !is_recorded && is_linear && self.signing()?.is_none();
+        if is_plain && self.contains(head, tip)? {
             return Ok(Made::Candidate(Candidate {
                 onto: tip.to_owned(),
                 commit: head.to_owned(),

@@ -1,6 +1,7 @@
 //! Committing what a tree holds, inside its sandbox, before it lands.
 //!
-//! Hooks of the tree run, so level full is needed. Whatever fails leaves the tree's index and HEAD as they were.
+//! Hooks of the tree run, with everything that a run in it has, so level full is needed. Whatever fails leaves the tree's
+//! index and HEAD as they were.
 
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use weald_git::Person;
 
 use super::LandError;
 use crate::trees::Trees;
-use crate::trees::inside::{CommitWish, Job};
+use crate::trees::inside::{CommitWish, Job, Reply};
 
 /// How much of what a hook said is passed on.
 const SAID: usize = 2000;
@@ -46,9 +47,8 @@ impl Trees<'_> {
         request: &CommitRequest<'_>,
     ) -> Result<Vec<String>, LandError> {
         let name = tree.name.as_str();
-        let site = self.site(tree)?;
         self.require_idle(tree)?;
-        let limit = self.config.duration("gate.timeout").unsigned_abs();
+        let limit = self.config.duration("commit.timeout").unsigned_abs();
         let job = Job::Commit(CommitWish {
             untracked: request.scope == CommitScope::All,
             message: request.message.to_owned(),
@@ -56,21 +56,31 @@ impl Trees<'_> {
             protected: self.config.list("policy.protected").to_vec(),
             limit,
         });
-        let reply = self.do_inside_fully(name, &site, job, limit.saturating_add(GRACE))?;
+        let announcement = format!(
+            "committing the changes in {name}; its hooks may take {}",
+            self.commit_limit()
+        );
+        let reply = self.do_as_a_run(tree, job, limit.saturating_add(GRACE), announcement)?;
+        let limit = self.commit_limit();
         match reply.outcome.as_deref() {
-            Some("committed" | "nothing") => Ok(reply.paths),
-            _ => {
-                let said = reply.text.unwrap_or_default();
-                let said: String = said.trim().chars().take(SAID).collect();
-                Err(LandError::refused(
-                    "not_committed",
-                    format!(
-                        "the changes in {name} could not be committed, and are as they were: {said}"
-                    ),
-                )
-                .hint(format!("weald run {name} -- git status")))
+            Some("committed") => {
+                let hung = reply.text.as_deref().map(program);
+                if let Some(hung) = hung {
+                    self.engine.notice(format!(
+                        "{hung} in {name} did not end within {limit} and was stopped; the commit is made"
+                    ));
+                }
+                Ok(reply.paths)
             }
+            Some("nothing") => Ok(reply.paths),
+            _ => Err(not_committed(name, &limit, &reply)),
         }
+    }
+
+    /// How long the hooks of a commit may take, in words.
+    fn commit_limit(&self) -> String {
+        let limit = self.config.get("commit.timeout").0;
+        format!("{limit} (commit.timeout)")
     }
 
     /// The same as the user of this repository.
@@ -108,6 +118,52 @@ impl Trees<'_> {
         self.commit_first(&self.named(Some(name))?, scope, message)
             .map(drop)
     }
+}
+
+/// Why nothing was committed, by what came out of the tree.
+fn not_committed(name: &str, limit: &str, reply: &Reply) -> LandError {
+    let text = reply.text.as_deref().unwrap_or_default();
+    let (hook, said) = match reply.outcome.as_deref() {
+        Some("timed_out") => (text, ""),
+        Some("hook_failed") => text.split_once('\n').unwrap_or((text, "")),
+        _ => ("", text),
+    };
+    let what = match reply.outcome.as_deref() {
+        Some("timed_out") => format!(
+            "{} in {name} did not end within {limit} and was stopped; the changes are as they were",
+            program(hook)
+        ),
+        Some("hook_failed") => {
+            let hook = program(hook);
+            format!("{hook} in {name} failed; the changes are as they were")
+        }
+        _ => format!("the changes in {name} could not be committed, and are as they were"),
+    };
+    let said: String = said.trim().chars().take(SAID).collect();
+    let message = match (said.is_empty(), said.contains('\n')) {
+        (true, _) => what,
+        (false, false) => format!("{what}: {said}"),
+        // Several lines are below the words about them.
+        (false, true) => format!("{what}:\n{said}"),
+    };
+    LandError::refused("not_committed", message).hint(match is_hook_name(hook) {
+        true => format!("weald run {name} -- git hook run {hook}"),
+        false => format!("weald run {name} -- git status"),
+    })
+}
+
+/// What a text that came out of a tree says of the program that took too long.
+fn program(hook: &str) -> String {
+    match is_hook_name(hook) {
+        true => format!("the {hook} hook"),
+        false => "`git commit`".to_owned(),
+    }
+}
+
+/// Whether a text that came out of a tree can be the name of a hook.
+fn is_hook_name(text: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_lowercase() || c == '-';
+    (1..40).contains(&text.len()) && text.chars().all(is_plain)
 }
 
 /// How a person lands what weald does not commit by itself.

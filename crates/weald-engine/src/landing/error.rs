@@ -1,7 +1,7 @@
 //! Why something did not land.
 
 use weald_core::id::LandingId;
-use weald_core::landing::{LandingRefusal, Reason};
+use weald_core::landing::{LandingInput, LandingRefusal, Reason};
 use weald_core::queue::QueueRefusal;
 use weald_core::store::StoreError;
 use weald_git::{GitError, VaultError};
@@ -76,5 +76,23 @@ impl LandError {
             reason.paths = paths;
         }
         self
+    }
+}
+
+/// What an error means for a landing; what is wrong with the queue itself stays an error.
+pub(super) fn refusal_of(error: LandError) -> Result<LandingInput, LandError> {
+    match error {
+        LandError::Refused(reason) => Ok(LandingInput::Refuse(*reason)),
+        LandError::Store(_) | LandError::Queue(_) | LandError::Rule(_) => Err(error),
+        other => Ok(LandingInput::Refuse(Reason {
+            code: match &other {
+                LandError::Sandbox(SandboxError::Unavailable { .. }) => "sandbox_unavailable",
+                _ => "failed",
+            }
+            .to_owned(),
+            message: other.to_string(),
+            hint: Some("weald doctor".to_owned()),
+            paths: Vec::new(),
+        })),
     }
 }

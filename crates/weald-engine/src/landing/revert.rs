@@ -78,6 +78,7 @@ impl Trees<'_> {
                 onto: None,
                 new_tip: None,
                 gate: None,
+                signature: None,
                 log: None,
                 cleanup: None,
                 task_token: None,

@@ -16,11 +16,9 @@ use weald_core::queue::QueueRefusal;
 use weald_core::session::ProcessState;
 use weald_core::store::Durability;
 
-use weald_sandbox::SandboxError;
-
-use super::LandError;
 use super::beginning::Ahead;
 use super::candidate::{Candidate, Made};
+use super::error::{LandError, refusal_of};
 use super::gate::{GateRequest, Verdict};
 use super::interrupt::go_on;
 use super::lander::Progress;
@@ -41,11 +39,11 @@ const ATTEMPTS: u32 = 50;
 const PATIENCE: u32 = 3;
 
 /// A landing with its candidate, and the gate that runs for it.
-struct Slot {
-    landing: Landing,
+pub(super) struct Slot {
+    pub(super) landing: Landing,
     /// Where the target must be when this one lands.
-    before: String,
-    candidate: Candidate,
+    pub(super) before: String,
+    pub(super) candidate: Candidate,
     verdict: Receiver<Result<Verdict, LandError>>,
     cancel: Arc<AtomicBool>,
     /// Whether the repository's settings are others after it.
@@ -73,18 +71,18 @@ enum Attempt {
 enum Ended {
     /// It is on the target.
     Landed,
-    /// It is not; those behind it have to be made again.
+    /// It is not, or is another commit: those behind it have to be made again.
     Without,
 }
 
 /// One turn.
 pub(super) struct Turn<'t, 'a> {
-    trees: &'t Trees<'a>,
-    lease: &'t Lease,
+    pub(super) trees: &'t Trees<'a>,
+    pub(super) lease: &'t Lease,
     mine: &'t [LandingId],
     request: &'t LandRequest,
     lost: &'t AtomicBool,
-    window: VecDeque<Slot>,
+    pub(super) window: VecDeque<Slot>,
     attempts: BTreeMap<LandingId, u32>,
     /// What the remotes have on top of targets; asked once a turn.
     remotes: BTreeMap<String, Result<Option<String>, Box<Reason>>>,
@@ -385,7 +383,11 @@ impl<'t, 'a> Turn<'t, 'a> {
         match self.move_target(&slot, receipt) {
             Ok(landed) => {
                 self.trees.settle(&landed)?;
-                Ok(Ended::Landed)
+                let tip = landed.new_tip.unwrap_or_default();
+                Ok(match self.follow_signature(&slot.candidate.commit, &tip) {
+                    Ok(()) => Ended::Landed,
+                    Err(_) => Ended::Without,
+                })
             }
             // The next round begins where the target is then.
             Err(LandError::Outrun(_) | LandError::Rule(_)) => Ok(Ended::Without),
@@ -406,19 +408,21 @@ impl<'t, 'a> Turn<'t, 'a> {
         if trees.landing_tip(&slot.landing.target)? != slot.before {
             return Err(LandError::Outrun(slot.landing.target.clone()));
         }
+        let (candidate, signature) = trees.signed(&slot.landing, &slot.candidate)?;
         let prepared = trees.prepare_move(&MoveRequest {
             landing: id,
             target: &slot.landing.target,
             old: &slot.before,
-            new: &slot.candidate.commit,
+            new: &candidate.commit,
             fence: &self.lease.fence,
         })?;
         let moves = LandingInput::Move {
             old_tip: slot.before.clone(),
-            onto: slot.candidate.onto.clone(),
-            new_tip: slot.candidate.commit.clone(),
+            onto: candidate.onto.clone(),
+            new_tip: candidate.commit.clone(),
             intent: Box::new(prepared.intent()),
             gate,
+            signature,
         };
         trees.advance(self.lease, id, Durability::Power, moves)?;
         step("land.intent");
@@ -471,23 +475,5 @@ impl Slot {
             head: self.landing.head.clone(),
             tip: self.candidate.commit.clone(),
         }
-    }
-}
-
-/// What an error means for a landing; what is wrong with the queue itself stays an error.
-fn refusal_of(error: LandError) -> Result<LandingInput, LandError> {
-    match error {
-        LandError::Refused(reason) => Ok(LandingInput::Refuse(*reason)),
-        LandError::Store(_) | LandError::Queue(_) | LandError::Rule(_) => Err(error),
-        other => Ok(LandingInput::Refuse(Reason {
-            code: match &other {
-                LandError::Sandbox(SandboxError::Unavailable { .. }) => "sandbox_unavailable",
-                _ => "failed",
-            }
-            .to_owned(),
-            message: other.to_string(),
-            hint: Some("weald doctor".to_owned()),
-            paths: Vec::new(),
-        })),
     }
 }

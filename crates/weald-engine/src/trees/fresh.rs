@@ -103,6 +103,7 @@ impl Trees<'_> {
             known_refs: Some(self.main_refs()?),
             known_trees: Arc::clone(&self.known_trees),
             known_committer: Default::default(),
+            known_signing: Default::default(),
             known_main: Default::default(),
             known_keeper: self.known_keeper.clone(),
             chores: Default::default(),

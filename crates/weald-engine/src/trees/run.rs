@@ -177,6 +177,10 @@ impl Trees<'_> {
             .filter(is_login)
             .cloned()
             .collect();
+        // Any other program shares its home with everything that runs in the tree.
+        if given.is_empty() && login_files_of(name).is_empty() {
+            return;
+        }
         request
             .environment
             .retain(|(name, _)| given.iter().all(|(own, _)| own != name));

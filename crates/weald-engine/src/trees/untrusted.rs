@@ -133,7 +133,7 @@ fn is_file(file: &ChangedFile) -> bool {
 /// The start of a text, without anything that a terminal would obey.
 fn message(text: String) -> String {
     let plain = |c: char| {
-        if c.is_control() && c != '\n' {
+        if c.is_control() && c != '\n' && c != '\t' {
             '\u{fffd}'
         } else {
             c

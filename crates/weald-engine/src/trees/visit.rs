@@ -2,7 +2,9 @@
 //!
 //! A visit has no network, a time limit, and writes the tree only when its job must. Its level is the strongest that this
 //! machine gives, decided by a probe before the tree is touched: nothing that a tree holds or does leads to a weaker one.
+//! Only a job that runs hooks (`do_as_a_run`) has what a run has: network, environment, caches, and level full.
 
+use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdout, Stdio};
@@ -16,6 +18,7 @@ use weald_sandbox::{
 
 use super::half_made::wait_or_interrupt;
 use super::inside::{INSIDE_ARGUMENT, Job, LargeFiles, Reply, Request};
+use super::overhearing::overheard;
 use super::untrusted;
 use super::{TreeError, Trees};
 
@@ -23,7 +26,7 @@ use super::{TreeError, Trees};
 const REPLY_LIMIT: u64 = 32 << 20;
 
 /// How much of what went wrong is kept.
-const ERROR_LIMIT: u64 = 4096;
+pub(super) const ERROR_LIMIT: u64 = 4096;
 
 /// Whether a visit may write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +46,15 @@ pub(crate) struct Site {
     pub git_dir: PathBuf,
     /// Sealed or linked.
     pub kind: TreeKind,
+}
+
+/// What a visit is held by, and what it sees.
+struct Room {
+    policy: Policy,
+    environment: Vec<(OsString, OsString)>,
+    limit: Duration,
+    /// What is said when it takes its time; what it writes to standard error follows.
+    announcement: Option<String>,
 }
 
 /// An answer, and what comes after its first line.
@@ -127,20 +139,39 @@ impl Trees<'_> {
             Access::Write => limit,
         };
         let level = strongest_level(Network::Off, &self.host.helper)?;
-        self.visit_at(level, name, site, access, &request, limit)
+        let room = Room {
+            policy: Policy {
+                level,
+                ..self.visit_policy(site, access)
+            },
+            environment: self.visit_environment(),
+            limit,
+            announcement: None,
+        };
+        self.visit_in(room, name, site, request)
     }
 
-    /// Does a job that runs somebody's command, as a hook is: at level full or not at all, and for as long as `limit`.
-    pub(crate) fn do_inside_fully(
+    /// Does a job that runs hooks, for as long as `limit`: they have what every command in the tree has (`weald run`), at
+    /// level full or not at all. Once it takes longer than a moment, `announcement` and its output are shown.
+    pub(crate) fn do_as_a_run(
         &self,
-        name: &str,
-        site: &Site,
+        tree: &Tree,
         job: Job,
         limit: Duration,
+        announcement: String,
     ) -> Result<Reply, TreeError> {
-        let request = self.request(site, Access::Write, job)?;
-        let visit = self.visit_at(Level::Full, name, site, Access::Write, &request, limit)?;
-        visit.finish(name)
+        let (name, site) = (tree.name.as_str(), self.site(tree)?);
+        let request = self.request(&site, Access::Write, job)?;
+        let room = Room {
+            policy: Policy {
+                level: Level::Full,
+                ..self.run_policy(tree)
+            },
+            environment: self.run_environment(tree),
+            limit,
+            announcement: Some(announcement),
+        };
+        self.visit_in(room, name, &site, request)?.finish(name)
     }
 
     fn request(&self, site: &Site, access: Access, job: Job) -> Result<Request, TreeError> {
@@ -172,44 +203,44 @@ impl Trees<'_> {
             .any(|git_dir| git_dir.join("lfs").is_dir())
     }
 
-    fn visit_at(
+    fn visit_in(
         &self,
-        level: Level,
+        room: Room,
         name: &str,
         site: &Site,
-        access: Access,
-        request: &Request,
-        limit: Duration,
+        mut request: Request,
     ) -> Result<Visit, TreeError> {
-        let mut policy = self.visit_policy(site, access);
-        policy.level = level;
-        let mut request = request.clone();
-        let tmp = self.private_room(site, access, &mut policy, &mut request)?;
+        let (mut policy, limit) = (room.policy, room.limit);
+        let unreadable = |why: String| TreeError::Unreadable {
+            name: name.to_owned(),
+            why,
+        };
+        let tmp = self.private_room(site, &mut policy, &mut request)?;
         let invocation = Invocation {
             helper: self.host.helper.clone(),
             command: vec!["/proc/self/exe".into(), INSIDE_ARGUMENT.into()],
             directory: site.path.clone(),
-            environment: self.visit_environment(),
+            environment: room.environment,
             streams: [Stdio::piped(), Stdio::piped(), Stdio::piped()],
             passed: None,
         };
         let mut running = launch(&policy, invocation).map_err(|error| match error {
             SandboxError::Unavailable { .. } => error.into(),
-            other => TreeError::Unreadable {
-                name: name.to_owned(),
-                why: other.to_string(),
-            },
+            other => unreadable(other.to_string()),
         })?;
         let (stdin, stdout, stderr) = running.streams();
-        let text = serde_json::to_vec(&request).map_err(|error| TreeError::Unreadable {
-            name: name.to_owned(),
-            why: error.to_string(),
-        })?;
+        let text = serde_json::to_vec(&request).map_err(|error| unreadable(error.to_string()))?;
         if let Some(mut stdin) = stdin {
             // One that ends early says why in its answer.
             thread::spawn(move || stdin.write_all(&text));
         }
-        let errors = stderr.map(|stderr| thread::spawn(move || capped_text(stderr)));
+        let narration = self.host.narration;
+        let errors = stderr.map(|stderr| {
+            thread::spawn(move || match room.announcement {
+                Some(told) => overheard(stderr, &told, narration),
+                None => capped_text(stderr),
+            })
+        });
         // What is looked at or taken in goes to its end; files that nobody wants any more need not be written.
         let is_populating = matches!(request.job, Job::Populate { .. });
         let watcher = thread::spawn(move || {
@@ -244,10 +275,7 @@ impl Trees<'_> {
                     Ok(Ok(Ended::TimedOut)) => self.note_hanging(site, limit),
                     _ => format!("it gave no answer: {said}"),
                 };
-                Err(TreeError::Unreadable {
-                    name: name.to_owned(),
-                    why,
-                })
+                Err(unreadable(why))
             }
         }
     }
@@ -256,11 +284,10 @@ impl Trees<'_> {
     fn private_room(
         &self,
         site: &Site,
-        access: Access,
         policy: &mut Policy,
         request: &mut Request,
     ) -> Result<Option<tempfile::TempDir>, TreeError> {
-        let reads = access == Access::Read;
+        let reads = policy.read_only;
         let tmp = match policy.level {
             // A private /tmp is memory, which a large file need not fit into.
             Level::Full if !(reads && self.has_large_files(site)) => None,
@@ -300,13 +327,10 @@ impl Trees<'_> {
     }
 
     /// What git inside needs to know, and nothing else of the caller's.
-    pub(crate) fn visit_environment(&self) -> Vec<(std::ffi::OsString, std::ffi::OsString)> {
+    pub(crate) fn visit_environment(&self) -> Vec<(OsString, OsString)> {
         let wanted = ["PATH", "HOME", "USER", "LOGNAME", "LANG", "XDG_CONFIG_HOME"];
-        let passed = self.host.environment.iter().filter(|(name, _)| {
-            wanted
-                .iter()
-                .any(|wanted| name.as_os_str() == std::ffi::OsStr::new(wanted))
-        });
+        let all = self.host.environment.iter();
+        let passed = all.filter(|(name, _)| wanted.iter().any(|wanted| name == wanted));
         passed.cloned().collect()
     }
 

@@ -248,6 +248,14 @@ impl TreeReader for Transaction<'_> {
             &[],
         )
     }
+
+    fn newest_landings(&self, limit: u64) -> Result<Vec<Landing>> {
+        rows::all(
+            &self.connection,
+            "SELECT doc FROM landings ORDER BY id DESC LIMIT ?1",
+            &[&i64::try_from(limit).unwrap_or(i64::MAX)],
+        )
+    }
 }
 
 impl AgentReader for Transaction<'_> {

@@ -304,6 +304,8 @@ pub fn landings_are_kept(store: &dyn Store, clock: &FakeClock) {
         let all = [waiting.clone(), ended.clone(), unsettled.clone()];
         assert_eq!(tx.landings().expect("read"), all);
         assert_eq!(tx.landings_of(&name).expect("read"), all);
+        let newest = [unsettled.clone(), ended.clone()];
+        assert_eq!(tx.newest_landings(2).expect("read"), newest);
         let other: TreeName = "other".parse().expect("a name");
         assert_eq!(tx.landings_of(&other).expect("read"), []);
         assert_eq!(tx.open_landings().expect("read"), [waiting, unsettled]);

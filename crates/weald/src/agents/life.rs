@@ -85,8 +85,7 @@ fn holding<T>(ground: &Ground, agent: &Agent, work: impl FnOnce() -> T) -> T {
 /// What went wrong on weald's side. An agent that never began gives its task back; one that did counts as crashed, so
 /// that the next one goes on behind what it completed, and a task that breaks everybody waits for a person.
 fn broken_off(ground: &Ground, agent: &Agent, failure: Failure) -> Result<End, Failure> {
-    let hint = failure.hint.map(|hint| format!(" ({hint})"));
-    let why = format!("{}{}", failure.message, hint.unwrap_or_default());
+    let why = failure.in_words();
     let current = ground.engine.agent(agent.id)?;
     if current.status == AgentStatus::Starting {
         if agent.goal != Goal::Stay {
@@ -237,8 +236,7 @@ fn not_landed(
     agent: &Agent,
     failure: &Failure,
 ) -> Result<End, Failure> {
-    let hint = failure.hint.as_ref().map(|hint| format!(" ({hint})"));
-    let why = format!("{}{}", failure.message, hint.unwrap_or_default());
+    let why = failure.in_words();
     if agent.goal != Goal::Stay {
         park(context, ground, agent, &why);
     }

@@ -22,7 +22,7 @@ use weald_engine::AgentView;
 use crate::completion;
 use crate::context::{Context, Ground};
 use crate::errors::Failure;
-use crate::ui::{ACCENT, DIM, Fields, Out, Table, clean_line, paint};
+use crate::ui::{ACCENT, DIM, Fields, Out, Table, joined, paint};
 
 /// How often a record is looked at while somebody waits for it.
 const POLL: Duration = Duration::from_millis(50);
@@ -129,7 +129,7 @@ pub fn print_table(out: &mut Out, views: &[AgentView]) -> io::Result<()> {
             (idle(view), Default::default()),
             (format!("#{}", agent.task), Default::default()),
             (tree.unwrap_or_default(), Default::default()),
-            (clean_line(last(view)), DIM),
+            (joined(last(view)), DIM),
         ]);
         table.row(row);
     }

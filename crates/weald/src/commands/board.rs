@@ -14,7 +14,8 @@ use super::agent;
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::ui::{
-    ACCENT, DIM, Fields, HEADING, Out, ago, because, clean_line, fitting, left, paint, status_style,
+    ACCENT, DIM, Fields, HEADING, Out, ago, because, clean_line, fitting, joined, left, paint,
+    status_style,
 };
 
 /// Prints the board.
@@ -93,7 +94,7 @@ fn print_needs(out: &mut Out, board: &Board) -> io::Result<()> {
     writeln!(out, "{}", paint(HEADING, title))?;
     for need in board.needs.iter().take(NAMED) {
         let room = need.about.len() + 3;
-        let what = fitting(&clean_line(&need.what), room);
+        let what = fitting(&joined(&need.what), room);
         writeln!(out, "  {} {what}", paint(ACCENT, &need.about))?;
         writeln!(out, "    {}", need.command)?;
     }
@@ -154,7 +155,7 @@ fn print_agents(out: &mut Out, board: &Board) -> io::Result<()> {
         let subject = board.in_progress.iter().find(|known| known.id == *task);
         let subject = subject.map_or("", |task| task.subject.as_str());
         let doing = because(subject.to_owned(), agent::last(view));
-        let doing = fitting(&clean_line(&doing), id.len() + facts.len() + 5);
+        let doing = fitting(&joined(&doing), id.len() + facts.len() + 5);
         writeln!(
             out,
             "  {} {facts}  {}",
@@ -197,7 +198,7 @@ fn print_trees(out: &mut Out, board: &Board, now: Timestamp) -> io::Result<()> {
 
 fn print_queue(out: &mut Out, board: &Board, now: Timestamp) -> io::Result<()> {
     if let Some(pause) = &board.queue_paused {
-        let why = fitting(&clean_line(&pause.reason), 20);
+        let why = fitting(&joined(&pause.reason), 20);
         writeln!(out, "\nthe queue is paused: {why}")?;
         writeln!(out, "  weald queue resume")?;
     }

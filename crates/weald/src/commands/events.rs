@@ -20,7 +20,7 @@ use crate::completion;
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::exit;
-use crate::ui::{ACCENT, DIM, Out, clean_line, paint};
+use crate::ui::{ACCENT, DIM, Out, clean_line, joined, paint};
 
 /// The most that one call prints.
 const MOST: u64 = 200;
@@ -253,10 +253,10 @@ impl Printer<'_> {
             write!(out, " token {token}")?;
         }
         if let Some(note) = &event.data.note {
-            write!(out, ": {}", clean_line(note))?;
+            write!(out, ": {}", joined(note))?;
         }
         if let Some(error) = &event.data.error {
-            write!(out, ": {}", clean_line(error))?;
+            write!(out, ": {}", joined(error))?;
         }
         writeln!(out)
     }

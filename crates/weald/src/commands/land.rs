@@ -18,7 +18,9 @@ use crate::context::{Context, Ground};
 use crate::errors::Failure;
 
 use told::told_all;
-pub use told::{Beside, answer, answer_one, as_json, exit_of, listed, short, told_kept_changes};
+pub use told::{
+    Beside, answer, answer_one, as_json, exit_of, listed, short, told_kept_changes, told_signature,
+};
 
 /// Bring trees' commits to their target
 ///

@@ -13,7 +13,7 @@ use super::{land, work_told};
 use crate::context::{Context, Ground};
 use crate::errors::Failure;
 use crate::exit;
-use crate::ui::{Fields, Out, because, clean, clean_line};
+use crate::ui::{Fields, Out, because, clean, indented};
 
 /// How it came out.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -120,7 +120,7 @@ fn tell(
             writeln!(out, "✗ task {id} is blocked: {}", clean(report))?;
         }
         Outcome::Stopped => {
-            let why = agent.end.as_ref().map(|end| clean_line(&end.why));
+            let why = agent.end.as_ref().map(|end| indented(&end.why, 4));
             let why = why.unwrap_or_default();
             let told = format!("✗ phase {phase} was not completed");
             writeln!(out, "{}", because(told, &why))?;

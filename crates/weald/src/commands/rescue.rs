@@ -23,7 +23,7 @@ use crate::completion;
 use crate::context::{Context, Ground};
 use crate::errors::Failure;
 use crate::exit;
-use crate::ui::{Fields, Out, because, clean_line};
+use crate::ui::{Fields, Out, because, clean_line, indented};
 
 /// How much of the end of a log is looked at, and how many lines of it are shown.
 const TAIL: u64 = 8 * 1024;
@@ -340,7 +340,7 @@ fn print(out: &mut Out, evidence: &Evidence) -> io::Result<()> {
             let how = end.map_or(agent.status.to_string(), |end| {
                 end.outcome.as_str().replace('_', " ")
             });
-            let why = end.map(|end| clean_line(&end.why)).unwrap_or_default();
+            let why = end.map(|end| indented(&end.why, 2)).unwrap_or_default();
             let code = agent
                 .code
                 .map_or(String::new(), |code| format!(", exit code {code}"));
@@ -362,7 +362,7 @@ fn print(out: &mut Out, evidence: &Evidence) -> io::Result<()> {
     };
     let (name, branch) = (&view.tree.name, &view.tree.branch);
     if let Some(problem) = &view.problem {
-        return writeln!(out, "tree {name}: {}", clean_line(problem));
+        return writeln!(out, "tree {name}: {}", indented(problem, 2));
     }
     let ahead = view.ahead.unwrap_or(0);
     writeln!(

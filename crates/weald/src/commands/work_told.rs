@@ -7,8 +7,8 @@ use weald_core::landing::{Landing, LandingStatus};
 use weald_core::task::Task;
 use weald_engine::TreeView;
 
-use super::land::told_kept_changes;
-use crate::ui::{Out, because, clean, clean_line};
+use super::land::{told_kept_changes, told_signature};
+use crate::ui::{Out, because, clean, clean_line, indented};
 
 /// Tells it.
 pub fn tell(
@@ -23,7 +23,7 @@ pub fn tell(
         let state = agent.status;
         return writeln!(out, "{} works on task {id} ({state})", agent.id);
     };
-    let why = clean_line(&end.why);
+    let why = indented(&end.why, 4);
     match (end.outcome, landing) {
         (Outcome::Done, Some(landing)) if landing.new_tip.is_some() => landed(out, landing)?,
         (Outcome::Done, Some(_)) => writeln!(
@@ -37,7 +37,12 @@ pub fn tell(
             "✗ Agent finished, but changed nothing; task {id} is parked until you decide"
         )?,
         (Outcome::NotLanded, _) => {
-            writeln!(out, "✗ Agent finished, but its work did not land: {why}")?
+            writeln!(out, "✗ Agent finished, but its work did not land: {why}")?;
+            // Below what names them, not below what was kept.
+            let reason = landing.and_then(|landing| landing.reason.as_ref());
+            for path in reason.iter().flat_map(|reason| &reason.paths) {
+                writeln!(out, "    {}", clean_line(path))?;
+            }
         }
         (outcome, _) => {
             let how = outcome.as_str().replace('_', " ");
@@ -100,7 +105,8 @@ fn landed(out: &mut Out, landing: &Landing) -> io::Result<()> {
         out,
         "✓ Merged into {} as {commit}{cleaned} (undo: weald revert {})",
         landing.target, landing.id
-    )
+    )?;
+    told_signature(out, landing)
 }
 
 fn kept(
@@ -144,9 +150,6 @@ fn land_again(out: &mut Out, task: &Task, landing: Option<&Landing>, tree: &str)
             )
         }
         (_, Some(LandingStatus::Refused)) if reason.is_some_and(|reason| reason.hint.is_some()) => {
-            for path in reason.iter().flat_map(|reason| &reason.paths) {
-                writeln!(out, "    {}", clean_line(path))?;
-            }
             let hint = reason.and_then(|reason| reason.hint.as_deref());
             writeln!(out, "  first: {}", clean_line(hint.unwrap_or_default()))?;
             writeln!(out, "  then:  weald resume {id}, or weald land {tree}")

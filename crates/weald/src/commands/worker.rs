@@ -249,9 +249,8 @@ impl Shift<'_> {
             // Somebody else has it already.
             return Ok(agent);
         }
-        let hint = failure.hint.clone().map(|hint| format!(" ({hint})"));
         let block = TaskInput::Block {
-            reason: format!("{}{}", failure.message, hint.unwrap_or_default()),
+            reason: failure.in_words(),
         };
         self.ground
             .engine

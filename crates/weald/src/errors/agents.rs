@@ -120,3 +120,19 @@ fn from_refusal(refusal: &AgentRefusal, message: String) -> Failure {
             .hint(format!("weald agent pulse {agent}")),
     }
 }
+
+impl Failure {
+    /// All of it as one text, for a record.
+    pub fn in_words(&self) -> String {
+        let Some(hint) = &self.hint else {
+            return self.message.clone();
+        };
+        // What a program said stays in its lines.
+        let between = if self.message.contains('\n') {
+            "\n"
+        } else {
+            " "
+        };
+        format!("{}{between}({hint})", self.message)
+    }
+}

@@ -194,6 +194,25 @@ fn style(bytes: &[u8]) -> Style {
     }
 }
 
+/// A text without its colours; whatever else a terminal would obey stays in it.
+pub fn without_colours(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('\x1b') {
+        plain.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let length = match style(rest.as_bytes()) {
+            Style::Is(length) => length,
+            _ => {
+                plain.push('\x1b');
+                1
+            }
+        };
+        rest = &rest[length..];
+    }
+    plain + rest
+}
+
 /// Whether the numbers of a sequence hide what follows (8). Those of a colour (`38;5;8`) are its own.
 fn hides(numbers: &[u8]) -> bool {
     let mut all = numbers.split(|byte| *byte == b';').map(|one| {

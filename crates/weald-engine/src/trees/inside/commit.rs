@@ -15,6 +15,9 @@ use weald_git::{Git, GitError, keep_index_time};
 
 use super::{InsideError, Reply, Request, say};
 
+/// Where git writes down which hook it starts: in the private /tmp.
+const TRACE: &str = "/tmp/weald-commit-trace";
+
 /// What to commit.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct CommitWish {
@@ -76,9 +79,7 @@ impl Request {
             Some(operation) => refused(format!("a {operation} is going on")),
             None => match CopiedIndex::new(&self.git_dir)? {
                 Some(index) => match self.commit_from(index, wish) {
-                    Err(InsideError::Git(error @ GitError::TimedOut { .. })) => {
-                        refused(error.to_string())
-                    }
+                    Err(InsideError::Git(GitError::TimedOut { .. })) => ended("timed_out"),
                     done => done?,
                 },
                 None => refused("another git works on its index (index.lock)".to_owned()),
@@ -110,16 +111,48 @@ impl Request {
         if staged.status.success() {
             return Ok(ended("nothing"));
         }
+        let before = self.head()?;
         let committed = self
             .identified(self.as_its_own("commit", &index, wish), wish)?
             .args(["-q", "-F", "-"])
             .input(wish.message.clone())
-            .output()?;
-        if !committed.status.success() {
-            return Ok(refused(committed.stderr));
-        }
+            .env("GIT_TRACE2_EVENT", TRACE)
+            .aloud()
+            .output();
+        let hung = match committed {
+            Ok(committed) if !committed.status.success() => {
+                return Ok(match stopped_in() {
+                    Some(hook) => Reply {
+                        text: Some(format!("{hook}\n{}", committed.stderr)),
+                        ..ended("hook_failed")
+                    },
+                    None => refused(committed.stderr),
+                });
+            }
+            Ok(_) => None,
+            Err(GitError::TimedOut { .. }) => {
+                let hook = stopped_in().unwrap_or_default();
+                if self.head()? == before {
+                    return Ok(Reply {
+                        text: Some(hook),
+                        ..ended("timed_out")
+                    });
+                }
+                // The commit was made, and a hook after it hung.
+                Some(hook)
+            }
+            Err(error) => return Err(error.into()),
+        };
         index.take_place()?;
-        Ok(ended("committed"))
+        Ok(Reply {
+            text: hung,
+            ..ended("committed")
+        })
+    }
+
+    fn head(&self) -> Result<Vec<u8>, InsideError> {
+        let asked = self.git("rev-parse").args(["-q", "--verify", "HEAD"]);
+        Ok(asked.output()?.stdout)
     }
 
     /// Stages what is to be committed. Answers what is protected and new, so left alone; or what git said against it.
@@ -171,6 +204,7 @@ impl Request {
     fn as_its_own(&self, name: &str, index: &CopiedIndex, wish: &CommitWish) -> Git {
         let above = self.work_tree.parent().unwrap_or(&self.work_tree);
         Git::outside(&self.work_tree, name)
+            .with_own_environment()
             .with_user_config(self.home.as_deref())
             .env("GIT_CONFIG_NOSYSTEM", "0")
             .env("GIT_CEILING_DIRECTORIES", above)
@@ -189,8 +223,8 @@ impl Request {
         }
         let (name, mail) = &wish.identity;
         Ok(["AUTHOR", "COMMITTER"].iter().fold(git, |git, who| {
-            git.env(&format!("GIT_{who}_NAME"), name)
-                .env(&format!("GIT_{who}_EMAIL"), mail)
+            git.env(format!("GIT_{who}_NAME"), name)
+                .env(format!("GIT_{who}_EMAIL"), mail)
         }))
     }
 }
@@ -211,6 +245,35 @@ fn protected(wish: &CommitWish, listed: &[u8]) -> (BTreeSet<String>, Vec<u8>) {
     (outermost, paths)
 }
 
+/// The hook that the commit ended in.
+fn stopped_in() -> Option<String> {
+    stopping_hook(&fs::read_to_string(TRACE).unwrap_or_default())
+}
+
+/// The last hook that git itself, not a git in a hook, started, if that failed or has not ended.
+fn stopping_hook(trace: &str) -> Option<String> {
+    let mut last: Option<(u64, String)> = None;
+    for line in trace.lines() {
+        let Ok(event) = serde_json::from_str::<serde_json::Value>(line) else {
+            continue;
+        };
+        let field = |name: &str| event[name].as_str().unwrap_or_default();
+        // A git that another git started has both in its id.
+        if field("sid").contains('/') {
+            continue;
+        }
+        let child = event["child_id"].as_u64().unwrap_or_default();
+        match field("event") {
+            "child_start" if field("child_class") == "hook" => {
+                last = Some((child, field("hook_name").to_owned()));
+            }
+            "child_exit" if event["code"] == 0 => last = last.filter(|(known, _)| *known != child),
+            _ => {}
+        }
+    }
+    last.map(|(_, name)| name)
+}
+
 fn ended(outcome: &str) -> Reply {
     Reply {
         outcome: Some(outcome.to_owned()),
@@ -222,5 +285,40 @@ fn refused(why: String) -> Reply {
     Reply {
         text: Some(why),
         ..ended("refused")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::stopping_hook;
+
+    #[test]
+    fn the_hook_that_failed_or_hangs_is_known_from_the_trace() {
+        let event = |kind: &str, sid: &str, more: &str| {
+            format!("{{\"event\":\"{kind}\",\"sid\":\"{sid}\",{more}}}\n")
+        };
+        let starts = |sid: &str, id: u32, hook: &str| {
+            let more =
+                format!("\"child_id\":{id},\"child_class\":\"hook\",\"hook_name\":\"{hook}\"");
+            event("child_start", sid, &more)
+        };
+        let ends = |sid: &str, id: u32, code: i32| {
+            let more = format!("\"child_id\":{id},\"code\":{code}");
+            event("child_exit", sid, &more)
+        };
+        let (a, b) = (starts("1", 0, "pre-commit"), starts("1", 1, "commit-msg"));
+        let nested = starts("1/2", 0, "post-index-change") + &ends("1/2", 0, 0);
+        for (trace, expected) in [
+            (String::new(), None),
+            (format!("{a}{nested}"), Some("pre-commit")),
+            (
+                format!("{a}{}{b}no json\n", ends("1", 0, 0)),
+                Some("commit-msg"),
+            ),
+            (format!("{a}{}", ends("1", 0, 0)), None),
+            (format!("{a}{}", ends("1", 0, 1)), Some("pre-commit")),
+        ] {
+            assert_eq!(stopping_hook(&trace).as_deref(), expected, "{trace}");
+        }
     }
 }

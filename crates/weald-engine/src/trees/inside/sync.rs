@@ -88,8 +88,8 @@ impl Request {
         let work = match known.status.success() {
             true => work,
             false => ["AUTHOR", "COMMITTER"].iter().fold(work, |work, who| {
-                work.env(&format!("GIT_{who}_NAME"), "weald")
-                    .env(&format!("GIT_{who}_EMAIL"), "weald@localhost")
+                work.env(format!("GIT_{who}_NAME"), "weald")
+                    .env(format!("GIT_{who}_EMAIL"), "weald@localhost")
             }),
         };
         let done = work.output()?;

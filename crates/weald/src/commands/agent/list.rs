@@ -10,7 +10,7 @@ use weald_engine::{AgentQuery, AgentSort};
 use super::print_table;
 use crate::context::Context;
 use crate::errors::Failure;
-use crate::ui::{ACCENT, DIM, Fields, HEADING, Out, clean_line, paint};
+use crate::ui::{ACCENT, DIM, Fields, HEADING, Out, joined, paint};
 
 /// List agents, and what needs somebody
 ///
@@ -109,7 +109,7 @@ fn print_alerts(out: &mut Out, alerts: &[Alert]) -> io::Result<()> {
     }
     writeln!(out, "\n{}", paint(HEADING, "needs somebody"))?;
     for alert in alerts {
-        let text = clean_line(&alert.text);
+        let text = joined(&alert.text);
         writeln!(out, "  {} {text}", paint(ACCENT, alert.agent))?;
         writeln!(out, "    {}", alert.command)?;
     }

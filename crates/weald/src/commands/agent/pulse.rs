@@ -9,7 +9,7 @@ use weald_engine::AgentView;
 use super::{Which, idle, state};
 use crate::context::Context;
 use crate::errors::Failure;
-use crate::ui::{ACCENT, Fields, Out, ago, because, clean, clean_line, paint};
+use crate::ui::{ACCENT, Fields, Out, ago, because, clean, indented, joined, paint};
 
 /// Tell how one agent is doing
 #[derive(Args)]
@@ -47,7 +47,7 @@ fn told(out: &mut Out, view: &AgentView, now: Timestamp) -> io::Result<()> {
         agent.task
     )?;
     let idle = view.idle_seconds.map(|_| format!("{} ago", idle(view)));
-    let text = |text: &str| Some(clean_line(text)).filter(|text| !text.is_empty());
+    let text = |text: &str| Some(joined(text)).filter(|text| !text.is_empty());
     let place = agent
         .tree
         .as_ref()
@@ -70,7 +70,7 @@ fn told(out: &mut Out, view: &AgentView, now: Timestamp) -> io::Result<()> {
         (
             "asks",
             question
-                .map(|(id, words)| format!("{} (weald msg reply {id} \"…\")", clean_line(words))),
+                .map(|(id, words)| format!("{} (weald msg reply {id} \"…\")", indented(words, 15))),
         ),
         ("tree", place),
         ("name", Some(agent.session.to_string())),
@@ -91,7 +91,7 @@ fn told(out: &mut Out, view: &AgentView, now: Timestamp) -> io::Result<()> {
             agent
                 .end
                 .as_ref()
-                .map(|end| because(format!("{} ago", ago(end.at, now)), &clean_line(&end.why))),
+                .map(|end| because(format!("{} ago", ago(end.at, now)), &indented(&end.why, 15))),
         ),
     ] {
         if let Some(value) = value {

@@ -7,7 +7,7 @@ use weald_core::clean::Blocker;
 use weald_engine::{CleanReport, Orphan};
 
 use super::words;
-use crate::ui::{ACCENT, DIM, HEADING, Out, Table, ago, clean_line, paint};
+use crate::ui::{ACCENT, DIM, HEADING, Out, Table, ago, clean_line, joined, paint};
 
 /// Everything that a person wants to know, the most wanted first.
 pub fn told(out: &mut Out, report: &CleanReport, again: &str, now: Timestamp) -> io::Result<()> {
@@ -24,7 +24,7 @@ pub fn told(out: &mut Out, report: &CleanReport, again: &str, now: Timestamp) ->
     }
     stale(out, report, now)?;
     for failed in &report.failed {
-        let (tree, error) = (clean_line(&failed.tree), clean_line(&failed.error));
+        let (tree, error) = (clean_line(&failed.tree), joined(&failed.error));
         writeln!(out, "\n{} stays: {error}", paint(ACCENT, tree))?;
     }
     writeln!(out)?;

@@ -5,13 +5,14 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 use weald_core::id::LandingId;
 use weald_core::landing::{Landing, LandingStatus};
+use weald_core::signature::Signature;
 use weald_engine::LeftConflict;
 
 use crate::context::{Context, Ground};
 use crate::errors::Failure;
 use crate::errors::landing::refusal_exit;
 use crate::exit;
-use crate::ui::{ACCENT, DIM, Fields, Out, WARNING, clean, clean_line, paint};
+use crate::ui::{ACCENT, DIM, Fields, Out, WARNING, clean, clean_line, indented, joined, paint};
 
 /// The number of a landing that was not recorded.
 const DRY_RUN: LandingId = LandingId(0);
@@ -169,6 +170,7 @@ fn told(out: &mut Out, landing: &Landing) -> io::Result<()> {
                 )?;
             }
             told_gate(out, landing)?;
+            told_signature(out, landing)?;
             told_cleanup(out, landing)
         }
         LandingStatus::NothingToLand => {
@@ -189,7 +191,7 @@ fn told(out: &mut Out, landing: &Landing) -> io::Result<()> {
         LandingStatus::Refused => {
             let reason = landing.reason.as_ref();
             let why = reason.map_or("", |reason| reason.message.as_str());
-            writeln!(out, "{tree} did not land: {}", clean(why))?;
+            writeln!(out, "{tree} did not land: {}", indented(why, 4))?;
             for path in reason.iter().flat_map(|reason| &reason.paths) {
                 writeln!(out, "  {}", clean_line(path))?;
             }
@@ -229,6 +231,17 @@ fn told_gate(out: &mut Out, landing: &Landing) -> io::Result<()> {
     writeln!(out, "  gate `{}` {word}", clean(&gate.command))
 }
 
+/// Whether it is signed, where somebody wants to know.
+pub fn told_signature(out: &mut Out, landing: &Landing) -> io::Result<()> {
+    match &landing.signature {
+        Some(unsigned @ Signature::Unsigned { .. }) => {
+            writeln!(out, "  {}", paint(WARNING, joined(&unsigned.text())))
+        }
+        Some(signed) => writeln!(out, "  {}", joined(&signed.text())),
+        None => Ok(()),
+    }
+}
+
 /// Changes of the user's that the landing took out of a checkout and did not put back.
 pub fn told_kept_changes(out: &mut Out, landing: &Landing) -> io::Result<()> {
     for kept in &landing.kept_changes {
@@ -236,7 +249,7 @@ pub fn told_kept_changes(out: &mut Out, landing: &Landing) -> io::Result<()> {
             out,
             "{}: {}",
             paint(WARNING, "warning"),
-            clean_line(&kept.text())
+            joined(&kept.text())
         )?;
         writeln!(out, "  get it back: {}", clean_line(&kept.command))?;
     }
@@ -257,7 +270,7 @@ fn told_cleanup(out: &mut Out, landing: &Landing) -> io::Result<()> {
         cleanup.directory, cleanup.branch
     )?;
     if let Some(why) = &cleanup.why {
-        writeln!(out, "  kept: {}", clean(why))?;
+        writeln!(out, "  kept: {}", indented(why, 4))?;
     }
     match &cleanup.restore {
         Some(restore) => writeln!(out, "  bring it back: {restore}"),

@@ -14,7 +14,7 @@ use crate::context::{Context, Ground};
 use crate::errors::Failure;
 use crate::exit;
 use crate::tracker;
-use crate::ui::{Fields, Out, clean_line};
+use crate::ui::{Fields, Out, clean_line, joined};
 
 /// The largest input.
 const LIMIT: u64 = 512 * 1024 * 1024;
@@ -145,7 +145,7 @@ fn fields(done: &Imported) -> Fields {
 
 fn told(out: &mut Out, done: &Imported) -> io::Result<()> {
     for error in &done.errors {
-        let (place, message) = (clean_line(&error.place()), clean_line(&error.message));
+        let (place, message) = (clean_line(&error.place()), joined(&error.message));
         writeln!(out, "{place}: {message} ({})", error.code)?;
     }
     let (new, updated, same) = (done.imported, done.updated.len(), done.unchanged);
