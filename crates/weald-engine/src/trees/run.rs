@@ -163,6 +163,7 @@ impl Trees<'_> {
             return;
         };
         let files = login_files_of(name);
+        // Any other program shares its home with everything that runs in the tree.
         if files.is_empty() || !self.is_found_outside(name, request) {
             return;
         }
@@ -177,10 +178,6 @@ impl Trees<'_> {
             .filter(is_login)
             .cloned()
             .collect();
-        // Any other program shares its home with everything that runs in the tree.
-        if given.is_empty() && login_files_of(name).is_empty() {
-            return;
-        }
         request
             .environment
             .retain(|(name, _)| given.iter().all(|(own, _)| own != name));
