@@ -2,6 +2,14 @@
 //!
 //! A store has a name that `sandbox.reveal` takes. Its paths are relative to the user's home.
 
+mod project;
+mod stores;
+
+use std::path::{Path, PathBuf};
+
+pub use project::{Use, project_files, uses};
+pub use stores::STORES;
+
 /// A place where programs keep secrets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SecretStore {
@@ -12,237 +20,6 @@ pub struct SecretStore {
     /// Variables that belong to it: names, or the start of names if they end with `*`.
     pub variables: &'static [&'static str],
 }
-
-const fn store(
-    name: &'static str,
-    paths: &'static [&'static str],
-    variables: &'static [&'static str],
-) -> SecretStore {
-    SecretStore {
-        name,
-        paths,
-        variables,
-    }
-}
-
-/// Every store that weald knows.
-pub const STORES: &[SecretStore] = &[
-    store("ssh", &[".ssh"], &["SSH_AUTH_SOCK", "SSH_ASKPASS"]),
-    store("gpg", &[".gnupg", ".config/gnupg"], &["GPG_AGENT_INFO"]),
-    store("aws", &[".aws"], &["AWS_*"]),
-    store(
-        "gcloud",
-        &[".config/gcloud", ".boto"],
-        &["GOOGLE_APPLICATION_CREDENTIALS", "CLOUDSDK_*"],
-    ),
-    store(
-        "azure",
-        &[".azure", ".config/azure"],
-        &["AZURE_*", "ARM_CLIENT_*"],
-    ),
-    store(
-        "clouds",
-        &[
-            ".oci",
-            ".aliyun",
-            ".bluemix",
-            ".config/doctl",
-            ".config/hcloud",
-            ".config/scw",
-            ".config/openstack",
-            ".config/linode-cli",
-            ".config/flyctl",
-            ".fly",
-            ".config/heroku",
-            ".config/netlify",
-            ".vercel",
-            ".local/share/com.vercel.cli",
-            ".wrangler",
-            ".config/.wrangler",
-            ".railway",
-            ".pulumi",
-            ".terraform.d",
-            ".terraformrc",
-            ".config/rclone",
-            ".s3cfg",
-            ".mc",
-        ],
-        &["DIGITALOCEAN_*", "HCLOUD_*", "OS_PASSWORD", "TF_VAR_*"],
-    ),
-    store(
-        "kube",
-        &[".kube", ".config/k9s", ".config/helm", ".talos"],
-        &["KUBECONFIG"],
-    ),
-    store(
-        "docker",
-        &[
-            ".docker/config.json",
-            ".docker/trust",
-            ".config/containers/auth.json",
-            ".config/podman",
-        ],
-        &["DOCKER_CONFIG", "DOCKER_AUTH_CONFIG", "REGISTRY_AUTH_FILE"],
-    ),
-    store(
-        "forges",
-        &[
-            ".config/gh",
-            ".config/glab-cli",
-            ".config/tea",
-            ".config/hub",
-            ".config/berg",
-            ".git-credentials",
-            ".config/git/credentials",
-            ".gitcookies",
-        ],
-        &["GIT_ASKPASS"],
-    ),
-    store(
-        "services",
-        &[
-            ".subversion/auth",
-            ".kaggle",
-            ".databrickscfg",
-            ".config/stripe",
-            ".config/ngrok",
-            ".ngrok2",
-            ".sentryclirc",
-        ],
-        &[],
-    ),
-    store(
-        "netrc",
-        &[".netrc", "_netrc", ".authinfo", ".authinfo.gpg"],
-        &[],
-    ),
-    store(
-        "registries",
-        &[
-            ".npmrc",
-            ".yarnrc.yml",
-            ".cargo/credentials",
-            ".cargo/credentials.toml",
-            ".pypirc",
-            ".config/pypoetry/auth.toml",
-            ".gem/credentials",
-            ".local/share/gem/credentials",
-            ".bundle/config",
-            ".m2/settings.xml",
-            ".m2/settings-security.xml",
-            ".gradle/gradle.properties",
-            ".nuget/NuGet/NuGet.Config",
-            ".composer/auth.json",
-            ".config/composer/auth.json",
-            ".hex/hex.config",
-            ".condarc",
-            ".config/pip/pip.conf",
-            ".pip/pip.conf",
-            ".cache/huggingface/token",
-            ".huggingface",
-        ],
-        &["PIP_EXTRA_INDEX_URL", "UV_INDEX_*", "TWINE_*"],
-    ),
-    store(
-        "passwords",
-        &[
-            ".password-store",
-            ".local/share/keyrings",
-            ".local/share/kwalletd",
-            ".config/op",
-            ".op",
-            ".config/Bitwarden",
-            ".config/Bitwarden CLI",
-            ".config/keepassxc",
-            ".config/1Password",
-            ".1password",
-            ".vault-token",
-            ".config/sops",
-            ".age",
-            ".config/age",
-            ".pgpass",
-            ".my.cnf",
-            ".mylogin.cnf",
-        ],
-        &[
-            "OP_SESSION_*",
-            "BW_SESSION",
-            "VAULT_*",
-            "PGPASSWORD",
-            "PGPASSFILE",
-            "MYSQL_PWD",
-        ],
-    ),
-    store(
-        "browsers",
-        &[
-            ".mozilla",
-            ".thunderbird",
-            ".config/google-chrome",
-            ".config/google-chrome-beta",
-            ".config/chromium",
-            ".config/BraveSoftware",
-            ".config/microsoft-edge",
-            ".config/opera",
-            ".config/vivaldi",
-            ".cache/mozilla",
-            ".cache/google-chrome",
-            ".cache/chromium",
-            "snap/firefox",
-            "snap/chromium",
-            ".var/app",
-        ],
-        &[],
-    ),
-    store(
-        "chats",
-        &[
-            ".config/Slack",
-            ".config/discord",
-            ".config/Signal",
-            ".local/share/TelegramDesktop",
-            ".config/Element",
-        ],
-        &[],
-    ),
-    store(
-        "history",
-        &[
-            ".bash_history",
-            ".zsh_history",
-            ".zsh_sessions",
-            ".local/share/fish/fish_history",
-            ".histfile",
-            ".sh_history",
-            ".history",
-            ".python_history",
-            ".node_repl_history",
-            ".psql_history",
-            ".mysql_history",
-            ".sqlite_history",
-            ".rediscli_history",
-            ".lesshst",
-            ".viminfo",
-            ".wget-hsts",
-            ".local/share/atuin",
-        ],
-        &[],
-    ),
-    store(
-        "agents",
-        &[
-            ".claude/.credentials.json",
-            ".claude.json",
-            ".codex/auth.json",
-            ".gemini/oauth_creds.json",
-            ".local/share/opencode/auth.json",
-            ".config/github-copilot",
-            ".config/io.datasette.llm/keys.json",
-            ".aider.conf.yml",
-        ],
-        &[],
-    ),
-];
 
 /// Endings of names of variables that hold a secret.
 const ENDINGS: [&str; 24] = [
@@ -406,85 +183,69 @@ pub fn hidden_paths(revealed: &[String]) -> impl Iterator<Item = &'static str> {
     stores.flat_map(|store| store.paths).copied()
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn x30_variables_that_look_like_secrets_are_hidden_and_ordinary_ones_are_not() {
-        for name in [
-            "GITHUB_TOKEN",
-            "GH_TOKEN",
-            "NPM_TOKEN",
-            "AWS_ACCESS_KEY_ID",
-            "AWS_PROFILE",
-            "STRIPE_SECRET",
-            "API_KEY",
-            "MY_SERVICE_KEY",
-            "DB_PASSWORD",
-            "dbPassword",
-            "SENTRY_DSN",
-            "SMTP_PASS",
-            "SECRET_KEY_BASE",
-            "SSHPASS",
-            "CI_JOB_JWT_V2",
-            "NPM_CONFIG__AUTHTOKEN",
-            "MYSQL_ROOT_PW",
-            "KUBE_TOKEN_1",
-            "ENCRYPTION_KEY_BASE64",
-            "DB_PWD",
-            "SSH_AUTH_SOCK",
-            "DATABASE_URL",
-            "OPENAI_API_KEY",
-            "SOME_SECRET_ID",
-            "secret",
-        ] {
-            assert!(hides_variable(name, &[]), "{name}");
-        }
-        for name in [
-            "PATH",
-            "HOME",
-            "LANG",
-            "TERM",
-            "WEALD_TOKEN",
-            "EDITOR",
-            "KEYMAP",
-            "MONKEY",
-            "monkey",
-            "GITHUB_SHA",
-            "TOKENIZERS_PARALLELISM",
-            "XDG_CONFIG_HOME",
-            "CARGO_HOME",
-            "SHELL",
-            "DISPLAY",
-            "XAUTHORITY",
-            "PWD",
-            "BYPASS",
-        ] {
-            assert!(!hides_variable(name, &[]), "{name}");
-        }
-    }
-
-    #[test]
-    fn x30_a_value_with_a_password_is_a_secret() {
-        assert!(is_secret_value("redis://app:hunter2@db:6379/0"));
-        for value in [
-            "https://example.com/a:b@c",
-            "ssh://git@host/x",
-            "http://proxy:3128",
-            "a:b@c",
-        ] {
-            assert!(!is_secret_value(value), "{value}");
-        }
-    }
-
-    #[test]
-    fn x30_a_store_or_a_variable_is_revealed_by_its_name() {
-        let revealed = ["aws".to_owned(), "MY_KEY".to_owned()];
-        assert!(!hides_variable("AWS_SECRET_ACCESS_KEY", &revealed));
-        assert!(!hides_variable("MY_KEY", &revealed));
-        assert!(hides_variable("OTHER_KEY", &revealed));
-        assert!(!hidden_paths(&revealed).any(|path| path == ".aws"));
-        assert!(hidden_paths(&revealed).any(|path| path == ".ssh"));
-    }
+/// Where paths below the home are: there, and where the user's variables lead the programs that own them.
+pub fn places<'p>(
+    paths: impl Iterator<Item = &'p str>,
+    home: Option<&Path>,
+    variable: impl Fn(&str) -> Option<PathBuf>,
+) -> Vec<PathBuf> {
+    let moved: Vec<(&Path, PathBuf)> = stores::MOVES
+        .iter()
+        .flat_map(|(name, base)| {
+            let value = variable(name).unwrap_or_default();
+            let values: Vec<PathBuf> = match *name {
+                "KUBECONFIG" => std::env::split_paths(&value).collect(),
+                _ => vec![value],
+            };
+            values.into_iter().map(|value| (Path::new(*base), value))
+        })
+        // What holds the home can't be meant.
+        .filter(|(_, value)| value.is_absolute() && value.parent().is_some())
+        .filter(|(_, value)| !home.is_some_and(|home| home.starts_with(value)))
+        .collect();
+    let all = paths.flat_map(|path| {
+        let elsewhere = moved.iter().filter_map(move |(base, value)| {
+            match Path::new(path).strip_prefix(base) {
+                Ok(rest) if rest.as_os_str().is_empty() => Some(value.clone()),
+                Ok(rest) => Some(value.join(rest)),
+                Err(_) => base.starts_with(path).then(|| value.clone()),
+            }
+        });
+        home.map(|home| home.join(path))
+            .into_iter()
+            .chain(elsewhere)
+    });
+    all.collect()
 }
+
+/// A name that `sandbox.reveal` can't mean: no store, and no variable. With the store that it is nearest to.
+pub fn unknown_to_reveal(name: &str) -> Option<&'static str> {
+    let is_store = STORES.iter().any(|store| store.name == name);
+    // A variable may be hidden for its value, whatever its name.
+    let is_variable = hides_variable(name, &[]) || name.contains(char::is_uppercase);
+    if is_store || is_variable {
+        return None;
+    }
+    let nearest = STORES
+        .iter()
+        .min_by_key(|store| edit_distance(store.name, name));
+    nearest.map(|store| store.name)
+}
+
+/// How many letters differ.
+fn edit_distance(one: &str, other: &str) -> usize {
+    let mut row: Vec<usize> = (0..=other.chars().count()).collect();
+    for (i, a) in one.chars().enumerate() {
+        let mut before = row[0];
+        row[0] = i + 1;
+        for (j, b) in other.chars().enumerate() {
+            let replaced = before + usize::from(a != b);
+            before = row[j + 1];
+            row[j + 1] = replaced.min(before + 1).min(row[j] + 1);
+        }
+    }
+    row.last().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

@@ -3,22 +3,26 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::DirBuilder;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use weald_core::config::{Config, parse_size};
 use weald_core::id::TreeId;
-use weald_core::secrets;
+use weald_core::secrets::{self, SecretStore, Use};
+use weald_git::{born, device};
 use weald_sandbox::{Level, Limits, Network, Policy};
 
+use crate::files::read_small;
 use crate::standing::repositories;
 
 /// Who wants to run something, and where.
-pub struct SandboxRequest {
+pub struct SandboxRequest<'a> {
     /// What relative paths in the configuration start from: the main checkout.
     pub main: PathBuf,
     /// The user's home.
     pub home: Option<PathBuf>,
+    /// The user's variables: some lead programs to secrets elsewhere.
+    pub variables: &'a [(OsString, OsString)],
     /// The directories to be written.
     pub write: Vec<PathBuf>,
     /// What must not be seen: control planes.
@@ -31,7 +35,7 @@ pub struct SandboxRequest {
 
 /// The policy of a run: the directories asked for, and what the configuration says of the rest. The control plane of the
 /// repository is never seen from inside.
-pub fn sandbox_policy(config: &Config, request: SandboxRequest) -> Policy {
+pub fn sandbox_policy(config: &Config, request: SandboxRequest<'_>) -> Policy {
     let home = request.home.as_deref();
     let paths = |key: &str| {
         config
@@ -44,12 +48,11 @@ pub fn sandbox_policy(config: &Config, request: SandboxRequest) -> Policy {
     write.extend(paths("sandbox.write"));
     let mut hidden = paths("sandbox.read_deny");
     hidden.extend(never_seen(home, request.state.as_deref()));
-    let revealed = config.list("sandbox.reveal");
-    let stores = home.into_iter().flat_map(|home| {
-        let stores = secrets::hidden_paths(revealed);
-        stores.map(move |path| home.join(path))
-    });
-    hidden.extend(stores);
+    let stores = secrets::hidden_paths(config.list("sandbox.reveal"));
+    let stores = secrets::places(stores, home, variable_of(request.variables));
+    // What holds a directory to be written can't be meant.
+    let is_needed = |path: &PathBuf| write.iter().any(|it| it.starts_with(path));
+    hidden.extend(stores.into_iter().filter(|path| !is_needed(path)));
     let mut mask = request.masked;
     mask.extend(control_planes(request.state.as_deref()));
     // Hidden and masked: what this run alone may see of it lies on top of the mask.
@@ -150,11 +153,14 @@ pub fn hidden_names(
     environment: &[(OsString, OsString)],
 ) -> Vec<String> {
     let revealed = config.list("sandbox.reveal");
-    let is_there =
-        |path: &&str| home.is_some_and(|home| home.join(path).symlink_metadata().is_ok());
-    let stores = secrets::STORES.iter().filter(|store| {
-        !revealed.iter().any(|name| name == store.name) && store.paths.iter().any(is_there)
-    });
+    let is_there = |store: &SecretStore| {
+        let paths = store.paths.iter().copied();
+        let places = secrets::places(paths, home, variable_of(environment));
+        places.iter().any(|path| path.symlink_metadata().is_ok())
+    };
+    let stores = secrets::STORES
+        .iter()
+        .filter(|store| !revealed.iter().any(|name| name == store.name) && is_there(store));
     let variables = environment
         .iter()
         .filter(|(name, value)| is_secret(name, value, revealed));
@@ -164,6 +170,34 @@ pub fn hidden_names(
         .chain(variables)
         .map(str::to_owned)
         .collect()
+}
+
+/// What a project seems to use of what is hidden from its runs on this machine.
+pub fn hidden_uses(
+    config: &Config,
+    checkout: &Path,
+    home: Option<&Path>,
+    environment: &[(OsString, OsString)],
+) -> Vec<Use> {
+    let text = |file: &str| read_small(&checkout.join(file), PROJECT_FILE).ok()?;
+    let is_set = |wanted: &str| environment.iter().any(|(name, _)| name == wanted);
+    let mut used = secrets::uses(text, is_set);
+    let hidden = hidden_names(config, home, environment);
+    used.retain(|it| hidden.contains(&it.name));
+    used
+}
+
+/// The longest file of a project that is looked at.
+const PROJECT_FILE: u64 = 1 << 20;
+
+/// Looks a variable up that names a path.
+pub(crate) fn variable_of(
+    variables: &[(OsString, OsString)],
+) -> impl Fn(&str) -> Option<PathBuf> + '_ {
+    move |wanted| {
+        let found = variables.iter().find(|(name, _)| name == wanted);
+        found.map(|(_, value)| PathBuf::from(value))
+    }
 }
 
 /// Folders of weald's in a repository that runs must not see.
@@ -184,8 +218,21 @@ fn layers(home: &Path) -> PathBuf {
     home.join(".cache/weald/layers")
 }
 
-/// Where what runs in a directory write to their home is kept, if the directory is no tree.
+/// Where what runs in a directory write to their home is kept, if the directory is no tree: for this very directory, also
+/// if it is moved, and not for another one that takes its place.
 pub fn home_layer_of(home: &Path, directory: &Path) -> PathBuf {
+    let Ok(found) = directory.metadata() else {
+        return home_layer_at(home, directory);
+    };
+    let number = found.ino();
+    layers(home).join(match born(&found) {
+        Some(born) => format!("{number:x}-{born:x}"),
+        None => format!("{number:x}-{:x}-device", device(directory, &found)),
+    })
+}
+
+/// The same for one that weald itself makes and deletes at this path.
+pub(crate) fn home_layer_at(home: &Path, directory: &Path) -> PathBuf {
     let path = directory
         .canonicalize()
         .unwrap_or_else(|_| directory.to_owned());

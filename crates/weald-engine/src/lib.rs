@@ -52,7 +52,7 @@ pub use configuration::{
     load_own_config, remove_key, require_key,
 };
 pub use confinement::{
-    SandboxRequest, hidden_names, home_layer_of, sandbox_policy, without_secrets,
+    SandboxRequest, hidden_names, hidden_uses, home_layer_of, sandbox_policy, without_secrets,
 };
 pub use engine::{Engine, Settings};
 pub use events::{JournalLine, read_journal, read_journal_end};
@@ -96,6 +96,6 @@ pub use trees::{
     RemoveRequest, Removed, RoomMode, RunFolder, RunRequest, RunSandbox, ScopeError, SetupReport,
     Severity, Skipped, SnapshotRestored, SnapshotView, Stale, Synced, Taken, TaskProgress,
     TrashEntry, TreeError, TreeOverview, TreePorts, TreeUsage, TreeView, Trees, Trust, UsageReport,
-    Wanted, Wishes, bound_for, run_if_inside,
+    Wanted, Wishes, bound_for, read_only_home, run_if_inside,
 };
 pub use undo::{RevertedBy, Undone};

@@ -110,7 +110,7 @@ pub use ports::TreePorts;
 pub use remove::{BranchOutcome, RemoveRequest, Removed};
 pub use restore::{PurgeRequest, Purged, TrashEntry};
 pub(crate) use run::use_login_layer;
-pub use run::{RunRequest, RunSandbox};
+pub use run::{RunRequest, RunSandbox, read_only_home};
 pub use run_folder::RunFolder;
 pub use scope::ScopeError;
 pub(crate) use setup::Step;

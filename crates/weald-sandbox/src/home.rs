@@ -18,7 +18,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::path::{Path, PathBuf};
 
 use crate::landlock;
-use crate::policy::Policy;
+use crate::policy::{Level, Policy};
 use crate::sys::{self, OverlayLayers};
 
 /// Where the small layer is put together. The overlay keeps it; the place is free again when it is made.
@@ -26,6 +26,16 @@ const WORKBENCH: &str = "/dev";
 
 /// The largest file that is copied instead of shown.
 const COPIED: u64 = 1 << 20;
+
+/// How many entries of a hidden folder are looked at, and how many links in all are followed.
+const ENTRIES: usize = 1024;
+const LINKS: usize = 256;
+
+/// Folders of the system, in which nobody keeps secrets behind links.
+const SYSTEM: [&str; 13] = [
+    "/bin", "/boot", "/dev", "/etc", "/gnu", "/lib", "/lib64", "/nix", "/opt", "/proc", "/sbin",
+    "/sys", "/usr",
+];
 
 /// Homes that are directories of the system: those stay as they are, read-only.
 const NOT_HOMES: [&str; 12] = [
@@ -113,6 +123,17 @@ fn unescaped(text: &[u8]) -> PathBuf {
     OsString::from_vec(bytes).into()
 }
 
+/// A file system that is mounted below the home of a run at level full. Then the home is read-only inside: a mount covers
+/// what is below it, and the kernel makes no overlay through which an ordinary user could see that.
+pub fn mount_below_home(policy: &Policy) -> Option<PathBuf> {
+    let home = policy.home.as_ref()?.canonicalize().ok()?;
+    let is_below = |it: &Mounted| it.point.starts_with(&home) && it.point != home;
+    let found = mounted().into_iter().find(is_below);
+    found
+        .filter(|_| policy.level == Level::Full)
+        .map(|it| it.point)
+}
+
 /// File systems that are mounted below the home: an overlay does not show them.
 pub fn inner_mounts(home: &Home) -> Vec<PathBuf> {
     mount_points().filter(|point| home.holds(point)).collect()
@@ -154,7 +175,9 @@ pub fn resolve(policy: &mut Policy) {
         .hidden
         .iter()
         .filter_map(|path| path.canonicalize().ok());
-    policy.hidden = named.chain(leads_to).collect();
+    let mut hidden: Vec<_> = named.chain(leads_to).collect();
+    hidden.extend(behind_links(policy, &hidden));
+    policy.hidden = hidden;
     policy.hidden.sort();
     policy.hidden.dedup();
     // Where none can be made (a service without a home of its own) the home can be read, and nothing more.
@@ -162,6 +185,24 @@ pub fn resolve(policy: &mut Policy) {
         .home_layer
         .as_deref()
         .and_then(|layer| made_layer(layer).ok());
+}
+
+/// Where links in hidden folders lead: programs that manage settings keep the files themselves elsewhere. What the run needs
+/// or the system owns stays.
+fn behind_links(policy: &Policy, hidden: &[PathBuf]) -> Vec<PathBuf> {
+    let entries = hidden.iter().flat_map(|folder| {
+        let found = fs::read_dir(folder).into_iter().flatten();
+        found.take(ENTRIES).flatten()
+    });
+    let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
+    let targets = links.filter_map(|link| link.path().canonicalize().ok());
+    let needed = policy.write.iter().chain(&policy.show).chain(&policy.home);
+    let needed: Vec<_> = needed.collect();
+    let wanted = targets.filter(|target| {
+        let is_systems = SYSTEM.iter().any(|folder| target.starts_with(folder));
+        !is_systems && !needed.iter().any(|path| path.starts_with(target))
+    });
+    wanted.take(LINKS).collect()
 }
 
 /// A path whose folder is as the kernel names it; the last part may be a link, or missing.

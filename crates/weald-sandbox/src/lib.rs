@@ -36,6 +36,7 @@ mod view;
 pub use availability::{require_level, strongest_level};
 pub use deletion::delete_folder;
 pub use error::SandboxError;
+pub use home::mount_below_home;
 pub use init::{INIT_ARGUMENT, run_if_init};
 pub use interrupts::{catch_interrupts, end_with_parent, interrupted};
 pub use launcher::{
@@ -45,4 +46,4 @@ pub use orders::Order;
 pub use output::{Budget, pass_on};
 pub use policy::{Level, Limits, Network, Policy, Revealed, Simulated};
 pub use set_id::strip_set_id;
-pub use sys::{end_with_starter, inherited_socket, landlock_abi, shared_extents};
+pub use sys::{end_with_starter, home_of_user, inherited_socket, landlock_abi, shared_extents};

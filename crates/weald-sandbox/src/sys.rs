@@ -7,12 +7,14 @@ mod extents;
 mod mounts;
 mod promptness;
 mod sockets;
+mod users;
 mod walls;
 
 pub use extents::shared_extents;
 pub use mounts::*;
 pub use promptness::{be_first, be_prompt};
 pub use sockets::*;
+pub use users::home_of_user;
 pub use walls::*;
 
 use std::ffi::{CStr, CString, OsStr};

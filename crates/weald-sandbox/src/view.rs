@@ -279,8 +279,15 @@ pub(crate) fn mask(path: &Path, revealed: &[Revealed]) -> io::Result<()> {
             "{} is neither a directory nor a file",
             path.display()
         ))),
-        // What is not there can't be seen either.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        // What is not there, or in a folder that this user may not enter, can't be seen either.
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied
+            ) =>
+        {
+            Ok(())
+        }
         Err(error) => Err(error),
     }
 }

@@ -54,11 +54,12 @@ impl Environment {
             .collect()
     }
 
-    /// The user's home.
+    /// The user's home: by the variable, or where the system says that it is.
     pub fn home(&self) -> Option<PathBuf> {
-        self.get("HOME")
-            .filter(|home| !home.is_empty())
-            .map(PathBuf::from)
+        let named = self.get("HOME").map(PathBuf::from);
+        named
+            .filter(|home| home.is_absolute())
+            .or_else(weald_sandbox::home_of_user)
     }
 
     /// The user's own configuration file.

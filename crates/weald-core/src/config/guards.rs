@@ -48,7 +48,7 @@ fn guards_less(key: &Key, before: &Value, now: &Value) -> bool {
             let rank = |name: &str| order.iter().position(|known| *known == name);
             rank(now) < rank(before)
         }
-        (Kind::JoinedList, Value::List(before), Value::List(now)) => {
+        (Kind::JoinedList | Kind::GrowingList, Value::List(before), Value::List(now)) => {
             !before.iter().all(|item| now.contains(item))
         }
         // Time makes nothing green.

@@ -335,9 +335,9 @@ const LANDING: &[Key] = &[
     ),
     key(
         "sandbox.read_deny",
-        Kind::List,
+        Kind::GrowingList,
         "",
-        "files and directories that runs don't see",
+        "files and directories that runs don't see; every layer adds to it",
     ),
     key(
         "sandbox.reveal",

@@ -41,6 +41,8 @@ pub enum Kind {
     OwnNames,
     /// A list of texts that everybody adds to. Only the user takes something out, by `!` and the text.
     JoinedList,
+    /// A list of texts that everybody adds to, and nobody takes anything out of.
+    GrowingList,
     /// `none`, or a size in bytes, as `512M` or `2G`.
     Size,
 }

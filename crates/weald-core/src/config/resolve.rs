@@ -252,12 +252,13 @@ impl Config {
 
     /// The value of a list that everybody adds to, with what it held before and without what `!` takes out.
     fn joined(&self, key: &Key, value: Value) -> Value {
-        let (Kind::JoinedList, Value::List(more)) = (key.kind, &value) else {
+        let (Kind::JoinedList | Kind::GrowingList, Value::List(more)) = (key.kind, &value) else {
             return value;
         };
         let mut all = self.list(key.name).to_vec();
         for item in more {
-            match item.strip_prefix('!') {
+            let out = item.strip_prefix('!');
+            match out.filter(|_| key.kind == Kind::JoinedList) {
                 Some(out) => all.retain(|known| known != out),
                 None if !all.contains(item) => all.push(item.clone()),
                 None => {}

@@ -43,7 +43,7 @@ pub fn from_text(key: &Key, text: &str) -> toml::Value {
         Kind::Number(..) => text
             .parse()
             .map_or_else(|_| text.into(), toml::Value::Integer),
-        Kind::List | Kind::OwnList | Kind::OwnNames | Kind::JoinedList => {
+        Kind::List | Kind::OwnList | Kind::OwnNames | Kind::JoinedList | Kind::GrowingList => {
             if text.trim_start().starts_with('[')
                 && let Ok(table) = format!("list = {text}").parse::<toml::Table>()
                 && let Some(list) = table.get("list")
@@ -110,7 +110,7 @@ pub fn check_value(key: &Key, raw: &toml::Value) -> Result<Value, String> {
             "none" => Ok(Value::Text("none".to_owned())),
             size => parse_size(size).map(|_| Value::Text(size.to_owned())),
         },
-        Kind::List | Kind::OwnList | Kind::OwnNames | Kind::JoinedList => {
+        Kind::List | Kind::OwnList | Kind::OwnNames | Kind::JoinedList | Kind::GrowingList => {
             let items = raw
                 .as_array()
                 .ok_or_else(|| "this is a list of texts".to_owned())?;

@@ -41,6 +41,7 @@ impl Trees<'_> {
             SandboxRequest {
                 main: root.clone(),
                 home: self.host.home.clone(),
+                variables: &self.host.environment,
                 write: vec![root.clone()],
                 masked,
                 state: self.host.state.clone(),

@@ -13,6 +13,7 @@ impl Trees<'_> {
         let request = SandboxRequest {
             main: self.place.root(),
             home: None,
+            variables: &[],
             write: vec![directory],
             masked: Vec::new(),
             state: None,

@@ -1,20 +1,20 @@
 //! Running a command in a tree: what it may do, and the records around it.
 
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use weald_core::id::TreeId;
-use weald_core::secrets::{is_login, is_login_of, login_files_of};
+use weald_core::secrets::{is_login, is_login_of, login_files_of, places};
 use weald_core::store::Durability;
 use weald_core::tree::{Run, Tree, TreeKind};
 use weald_core::tree_rules::TreeInput;
-use weald_sandbox::{Ended, Level, Policy};
+use weald_sandbox::{Ended, Level, Policy, mount_below_home};
 
 use super::privacy::close_to_others;
 use super::{TreeError, Trees, at, delete};
 use crate::confinement::{
-    SandboxRequest, hidden_names, home_layer_of, home_layer_of_tree, sandbox_policy,
-    without_secrets,
+    SandboxRequest, hidden_names, home_layer_at, home_layer_of, home_layer_of_tree, sandbox_policy,
+    variable_of, without_secrets,
 };
 
 /// How the reason of a lock ends that only a run holds.
@@ -51,6 +51,14 @@ pub struct RunRequest {
     pub environment: Vec<(OsString, OsString)>,
     /// What should be known about it.
     pub notes: Vec<String>,
+}
+
+/// Why a home is not copy-on-write, in one line.
+pub fn read_only_home(mount: &Path) -> String {
+    format!(
+        "your home is read-only inside: {} is mounted below it, so it gets no private layer (to change that, unmount it or mount it outside)",
+        mount.display()
+    )
 }
 
 /// Runs that get a login have a layer of the home of their own: others could have put a program into theirs, where the
@@ -93,7 +101,7 @@ impl Trees<'_> {
         notes.extend(told);
         let policy = self.run_policy(&tree);
         if sandbox != Some(RunSandbox::Off) {
-            notes.extend(self.hidden_note(&tree));
+            notes.extend(self.first_notes(&tree, &policy));
         }
         if tree.kind == TreeKind::Linked {
             notes.push(format!(
@@ -128,6 +136,7 @@ impl Trees<'_> {
             SandboxRequest {
                 main: self.place.root(),
                 home: self.host.home.clone(),
+                variables: &self.host.environment,
                 write,
                 masked,
                 state: self.host.state.clone(),
@@ -143,8 +152,9 @@ impl Trees<'_> {
         let home = self.host.home.as_deref()?;
         let repository = self.place.repository().common_dir();
         Some(match tree.id {
-            // Of no record: a gate's, or the main checkout.
-            TreeId(0) => home_layer_of(home, &tree.path),
+            // Of no record: the main checkout, or a gate's.
+            TreeId(0) if tree.path == self.place.root() => home_layer_of(home, &tree.path),
+            TreeId(0) => home_layer_at(home, &tree.path),
             id => home_layer_of_tree(home, repository, id),
         })
     }
@@ -182,11 +192,11 @@ impl Trees<'_> {
             .environment
             .retain(|(name, _)| given.iter().all(|(own, _)| own != name));
         request.environment.extend(given);
-        if let (Some(home), Some(policy)) = (self.host.home.as_deref(), &mut request.policy) {
+        if let Some(policy) = &mut request.policy {
             use_login_layer(policy, name);
-            policy
-                .hidden
-                .retain(|path| files.iter().all(|file| *path != home.join(file)));
+            let variable = variable_of(&self.host.environment);
+            let files = places(files.iter().copied(), self.host.home.as_deref(), variable);
+            policy.hidden.retain(|path| !files.contains(path));
         }
     }
 
@@ -211,11 +221,17 @@ impl Trees<'_> {
         })
     }
 
-    /// What a run keeps from its command, in one line; said once a tree.
-    fn hidden_note(&self, tree: &Tree) -> Option<String> {
+    /// What a run keeps from its command, in one line each; said once a tree.
+    fn first_notes(&self, tree: &Tree, policy: &Policy) -> Vec<String> {
         if self.home_layer(tree).is_none_or(|layer| layer.exists()) {
-            return None;
+            return Vec::new();
         }
+        let below = mount_below_home(policy);
+        let below = below.map(|point| read_only_home(&point));
+        self.hidden_note(tree).into_iter().chain(below).collect()
+    }
+
+    fn hidden_note(&self, tree: &Tree) -> Option<String> {
         let home = self.host.home.as_deref();
         let mut names = hidden_names(self.config, home, &self.host.environment);
         // An agent gets its own login, and nobody expects another's.

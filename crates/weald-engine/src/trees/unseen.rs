@@ -39,6 +39,7 @@ impl Trees<'_> {
         let request = SandboxRequest {
             main: self.place.root(),
             home: self.host.home.clone(),
+            variables: &self.host.environment,
             write: vec![directory.to_owned()],
             masked: self.control_plane(directory),
             state: self.host.state.clone(),

@@ -7,7 +7,7 @@ use clap::builder::PossibleValuesParser;
 use serde_json::json;
 use weald_core::config::PROFILES;
 use weald_core::store::Durability;
-use weald_engine::{PRIVATE_FILE, SHARED_FILE, edit_file};
+use weald_engine::{PRIVATE_FILE, Place, SHARED_FILE, edit_file, hidden_uses};
 
 use crate::context::Context;
 use crate::errors::Failure;
@@ -25,6 +25,31 @@ pub struct Init {
     /// Write weald.toml for everybody instead of your private file
     #[arg(long)]
     shared: bool,
+}
+
+/// The command that would reveal what the project seems to use of the hidden, and what shows that. Only the user decides.
+fn proposal(context: &Context<'_>, place: &Place) -> Result<Option<(String, String)>, Failure> {
+    let Some(checkout) = place.repository().checkout() else {
+        return Ok(None);
+    };
+    let config = context.config(place)?.config;
+    let (home, all) = (
+        context.environment.home(),
+        context.environment.for_commands(),
+    );
+    let used = hidden_uses(&config, checkout, home.as_deref(), &all);
+    if used.is_empty() {
+        return Ok(None);
+    }
+    // The setting is replaced as a whole, so what it has comes along.
+    let mut names = config.list("sandbox.reveal").to_vec();
+    names.extend(used.iter().map(|it| it.name.clone()));
+    let because = used
+        .iter()
+        .map(|it| format!("{} ({})", it.name, it.because));
+    let because = because.collect::<Vec<_>>().join(", ");
+    let command = format!("weald config set sandbox.reveal {}", names.join(","));
+    Ok(Some((command, because)))
 }
 
 impl Init {
@@ -61,12 +86,21 @@ impl Init {
             .config(&place)?
             .target
             .map_or_else(|| "the target".to_owned(), |(branch, _)| branch);
-        let init =
-            json!({"profile": profile, "file": path.display().to_string(), "shared": self.shared});
+        let reveal = proposal(context, &place)?;
+        let init = json!({
+            "profile": profile,
+            "file": path.display().to_string(),
+            "shared": self.shared,
+            "reveal": reveal.as_ref().map(|(command, _)| command),
+        });
         context.ui.answer(
             || Fields::new().with("init", &init),
             |out| {
                 writeln!(out, "profile {profile} in {}", path.display())?;
+                if let Some((command, because)) = &reveal {
+                    writeln!(out, "runs can't see what this project seems to use: {because}")?;
+                    writeln!(out, "to show it to them: {command}")?;
+                }
                 match self.shared {
                     true => writeln!(out, "it counts once it is committed on {target}: git add {SHARED_FILE} && git commit"),
                     false => writeln!(out, "next: weald task add \"what to do\""),

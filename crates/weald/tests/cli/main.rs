@@ -108,6 +108,7 @@ mod sandbox_home;
 mod sandbox_limits;
 mod sandbox_state;
 mod sandbox_tools;
+mod secrets;
 mod session_locks;
 mod session_place;
 mod sessions;

@@ -5,6 +5,7 @@ use std::process::Command;
 
 use crate::sandbox::as_user;
 use crate::trees_levels::homes;
+use crate::trees_remove::repository;
 
 /// Runs a script as the user that a home belongs to.
 fn sh(home: &Path, script: &str) -> String {
@@ -60,4 +61,20 @@ cat paths; cat said-*
         assert_eq!(said.matches("plain\n").count(), 3, "{said}");
         let _ = std::fs::remove_dir_all(&home);
     }
+}
+
+#[test]
+fn x16_an_agents_home_of_an_earlier_version_is_used_where_it_is() {
+    let env = repository();
+    env.ok(&["task", "add", "first"]);
+    env.ok(&["task", "add", "second"]);
+    let earlier = env.private().with_file_name("homes");
+    std::fs::create_dir_all(earlier.join("1")).unwrap();
+    for task in ["1", "2"] {
+        let answer = env.weald(&["work", task, "--", "sh", "-c", "echo x > $WEALD_TASK"]);
+        assert_eq!(answer.code, 0, "{answer:#?}");
+    }
+    let (own, is_there) = (env.own_folder().join("homes"), |path: &Path| path.is_dir());
+    assert!(is_there(&earlier.join("1/command")) && !own.join("1").exists());
+    assert!(is_there(&own.join("2/command")) && !earlier.join("2").exists());
 }

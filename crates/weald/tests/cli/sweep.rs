@@ -360,8 +360,15 @@ fn l9_leftovers_of_what_is_gone_are_cleared() {
     let mut nobody = identity(std::process::id());
     nobody["start_time"] = json!(1);
     std::os::unix::fs::symlink(nobody.to_string(), run.with_extension("owner")).unwrap();
+    // Of a repository that is gone.
+    let lost = env.own_folder().with_file_name("0123456789abcdef");
+    let lost = lost.join("homes/1/claude");
+    fs::create_dir_all(lost.parent().unwrap()).unwrap();
+    fs::rename(home(999), &lost).unwrap();
     assert_eq!(sweep(&env)["homes"], 0, "its tree is there");
     assert!(!here.join(".credentials.json").exists());
+    assert!(!lost.join(".credentials.json").exists());
+    assert!(lost.join("conversation").exists(), "its disk may be away");
     assert!(here.join("conversation").exists());
     assert!(!run.exists());
     env.ok(&["rm", "gone"]);

@@ -140,6 +140,22 @@ fn m24_no_key_that_guards_something_is_loosened_by_the_repository() {
 }
 
 #[test]
+fn x30_what_one_layer_denies_no_other_layer_shows() {
+    let denied = |layers| resolve(layers).unwrap().list("sandbox.read_deny").join(" ");
+    let own = user("sandbox.read_deny = ['~/notes', '~/keys']");
+    for other in ["[]", "['!~/keys']", "['~/keys']"] {
+        let flag = layer(
+            Origin::Flag("set".into()),
+            &format!("sandbox.read_deny = {other}"),
+        );
+        let found = denied(vec![own.clone(), flag]);
+        assert!(found.starts_with("~/notes ~/keys"), "{other}: {found}");
+    }
+    let shared = repository("sandbox.read_deny = ['secret.env']");
+    assert_eq!(denied(vec![shared, own]), "secret.env ~/notes ~/keys");
+}
+
+#[test]
 fn m24_protected_paths_of_everybody_count_together() {
     let protected = |layers| {
         let config = resolve(layers).unwrap();

@@ -4,16 +4,22 @@ use std::io::Write;
 
 use clap::Args;
 use serde_json::json;
-use weald_engine::{PRIVATE_FILE, edit_file};
+use weald_core::config::{Value, check_value, find_key, from_text};
+use weald_core::secrets::{STORES, unknown_to_reveal};
+use weald_engine::{PRIVATE_FILE, Place, edit_file};
 
 use crate::completion;
 use crate::context::Context;
 use crate::errors::Failure;
+use crate::exit;
 use crate::ui::Fields;
+
+/// What runs may see of the hidden.
+const REVEAL: &str = "sandbox.reveal";
 
 /// Set a key in the private file of this repository
 ///
-/// Lists are comma separated.
+/// Lists are comma separated, and replace the list that was set here before.
 #[derive(Args)]
 pub struct Set {
     /// The key, as landing.strategy
@@ -27,13 +33,57 @@ pub struct Set {
 impl Set {
     /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let path = context.place()?.private().join(PRIVATE_FILE);
+        let place = context.place()?;
+        let path = place.private().join(PRIVATE_FILE);
+        self.refuse_unknown_stores()?;
         context.refuse_loosening(&self.key, Some(&self.value))?;
+        let before = self.revealed(context, &place)?;
         let value = edit_file(&path, &self.key, &self.value)?;
-        let set = json!({"key": self.key, "value": value, "file": path.display().to_string()});
+        let now = self.revealed(context, &place)?;
+        let hidden: Vec<_> = before.iter().filter(|name| !now.contains(name)).collect();
+        for name in &hidden {
+            context.ui.note(&format!(
+                "{name} was revealed and is hidden from runs again"
+            ));
+        }
+        let mut set = json!({"key": self.key, "value": value, "file": path.display().to_string()});
+        if self.key == REVEAL {
+            set["hidden_again"] = json!(hidden);
+        }
         context.ui.answer(
             || Fields::new().with("config", &set),
             |out| writeln!(out, "{} = {value}", self.key),
         )
+    }
+
+    /// What runs may see of the hidden, if that is what is set here.
+    fn revealed(&self, context: &Context<'_>, place: &Place) -> Result<Vec<String>, Failure> {
+        match self.key == REVEAL {
+            true => Ok(context.config(place)?.config.list(REVEAL).to_vec()),
+            false => Ok(Vec::new()),
+        }
+    }
+
+    /// Refuses to reveal what is neither a store nor a variable: nothing would come of it.
+    fn refuse_unknown_stores(&self) -> Result<(), Failure> {
+        let Some(key) = find_key(&self.key).filter(|key| key.name == REVEAL) else {
+            return Ok(());
+        };
+        let Ok(Value::List(names)) = check_value(key, &from_text(key, &self.value)) else {
+            return Ok(());
+        };
+        let unknown = names
+            .iter()
+            .find_map(|name| Some((name, unknown_to_reveal(name)?)));
+        let Some((name, nearest)) = unknown else {
+            return Ok(());
+        };
+        let known: Vec<_> = STORES.iter().map(|store| store.name).collect();
+        let known = known.join(", ");
+        let message = format!(
+            "`{name}` is neither a variable nor a store of secrets; the stores are {known}"
+        );
+        let failure = Failure::new("unknown_store", exit::USAGE, message);
+        Err(failure.hint(format!("did you mean `{nearest}`?")))
     }
 }

@@ -116,10 +116,12 @@ impl Scope {
         let masked = context.control_planes(&write);
         let home = context.environment.home();
         let place = context.place().ok();
+        let variables = context.environment.for_commands();
         let request = SandboxRequest {
             main: place.map_or_else(|| context.directory().clone(), |place| place.root()),
             home_layer: home.as_deref().map(|home| home_layer_of(home, &write[0])),
             home,
+            variables: &variables,
             write,
             masked,
             state: context.environment.state(),

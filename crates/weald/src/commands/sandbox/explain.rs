@@ -6,8 +6,8 @@ use std::process::Stdio;
 
 use clap::Args;
 use serde_json::json;
-use weald_engine::hidden_names;
-use weald_sandbox::{Ended, Invocation, Level, Policy, launch};
+use weald_engine::{hidden_names, read_only_home};
+use weald_sandbox::{Ended, Invocation, Level, Policy, launch, mount_below_home};
 
 use super::exec::Scope;
 use crate::completion;
@@ -67,6 +67,9 @@ impl Explain {
         let home = context.environment.home();
         let all = context.environment.for_commands();
         let secrets = hidden_names(&config, home.as_deref(), &all);
+        let below = mount_below_home(&policy);
+        let read_only = below.map(|point| read_only_home(&point));
+        let layer = policy.home_layer.as_ref().filter(|_| read_only.is_none());
         let sandbox = json!({
             "level": policy.level,
             "available": missing.is_none(),
@@ -77,7 +80,8 @@ impl Explain {
             "masked": texts(masked),
             "sockets": texts(&policy.sockets),
             "network": policy.network,
-            "home": policy.home_layer.as_ref().map(|_| "copy_on_write"),
+            "home": layer.map(|_| "copy_on_write"),
+            "home_note": read_only,
             "hidden": hidden,
             "hidden_secrets": secrets,
             "limits": policy.limits,
@@ -88,6 +92,9 @@ impl Explain {
             |out| {
                 writeln!(out, "{} {}", paint(HEADING, "level"), policy.level.as_str())?;
                 print_availability(out, missing.as_ref())?;
+                if let Some(note) = &read_only {
+                    writeln!(out, "  {note}")?;
+                }
                 let lists = [
                     ("can write", texts(&policy.write)),
                     (
