@@ -51,6 +51,12 @@ impl TreeNote {
     }
 }
 
+/// Whether trees lie in a directory: it has a marker.
+pub(crate) fn is_marked(root: &Path) -> bool {
+    let found = root.join(MARKER).symlink_metadata();
+    found.is_ok_and(|found| found.is_file())
+}
+
 /// What a search found.
 pub(crate) enum Found {
     /// The start is in a tree of this repository.

@@ -7,15 +7,26 @@ use weald_git::{RefName, list_tips};
 
 use super::LandError;
 use crate::files::read_small;
-use crate::trees::Trees;
+use crate::trees::{TreeError, Trees};
 
 /// The largest log of a branch that is read.
 const LOG_LIMIT: u64 = 16 << 20;
 
+/// Such a landing is refused, with what to do.
+pub(super) fn target_gone(error: TreeError) -> LandError {
+    let TreeError::TargetGone { name, target } = &error else {
+        return error.into();
+    };
+    let hint = format!(
+        "weald config set target BRANCH, then weald land {name}; or git branch {target} COMMIT"
+    );
+    LandError::refused("no_target", error.to_string()).hint(hint)
+}
+
 impl Trees<'_> {
     /// The tree with a target that exists: its own, the branch that this was renamed to, or the one that the user set since
     /// if it holds what the tree began with. A branch that is merely gone is not guessed at.
-    pub(super) fn with_target(&self, tree: Tree) -> Result<Tree, LandError> {
+    pub(crate) fn with_target(&self, tree: Tree) -> Result<Tree, TreeError> {
         let repository = self.place.repository();
         if repository.target(&tree.target)?.is_some() {
             return Ok(tree);
@@ -25,24 +36,18 @@ impl Trees<'_> {
             None => self.chosen_instead(&tree)?,
         };
         let Some(target) = chosen else {
-            let (name, old) = (&tree.name, &tree.target);
-            return Err(LandError::refused(
-                "no_target",
-                format!("{name} lands on {old}, and there is no such branch; nothing was changed"),
-            )
-            .hint(format!(
-                "weald config set target BRANCH, then weald land {name}; or git branch {old} COMMIT"
-            )));
+            let (name, target) = (tree.name, tree.target);
+            return Err(TreeError::TargetGone { name, target });
         };
         self.engine.notice(format!(
             "{} is now called {target}; {} lands there",
             tree.target, tree.name
         ));
-        Ok(self.decide(&tree, Durability::Process, TreeInput::Retargeted(target))?)
+        self.decide(&tree, Durability::Process, TreeInput::Retargeted(target))
     }
 
     /// What a branch is called now, if exactly one has its log.
-    fn renamed(&self, old: &str) -> Result<Option<String>, LandError> {
+    fn renamed(&self, old: &str) -> Result<Option<String>, TreeError> {
         let common_dir = self.place.repository().common_dir();
         let said = format!("\tBranch: renamed refs/heads/{old} to refs/heads/");
         let was = |name: &RefName| {
@@ -59,7 +64,7 @@ impl Trees<'_> {
     }
 
     /// The target that the user set, if it holds what the tree began with.
-    fn chosen_instead(&self, tree: &Tree) -> Result<Option<String>, LandError> {
+    fn chosen_instead(&self, tree: &Tree) -> Result<Option<String>, TreeError> {
         let Some((branch, tip)) = &self.target else {
             return Ok(None);
         };

@@ -12,6 +12,7 @@ use super::beginning::Ahead;
 use super::candidate::Made;
 use super::commit::{CommitScope, by_hand};
 use super::moving::MoveRequest;
+use super::renamed::target_gone;
 use crate::trees::{Look, TreeError, Trees};
 
 /// What to do with a landing that does not merge.
@@ -263,7 +264,7 @@ impl Trees<'_> {
             )
             .hint(format!("weald sync {name}")));
         }
-        let tree = self.with_target(tree)?;
+        let tree = self.with_target(tree).map_err(target_gone)?;
         let name = &tree.name;
         let head = look
             .head
@@ -288,6 +289,10 @@ impl Trees<'_> {
     ) -> Result<(), LandError> {
         let name = &tree.name;
         let files = if count == 1 { "file" } else { "files" };
+        let only = match count {
+            1 => "only change is 1 untracked file".to_owned(),
+            _ => format!("only changes are {count} untracked files"),
+        };
         let go_on = match left_out.is_empty() {
             true => format!("weald land {name} --commit=all -m MESSAGE"),
             false => by_hand(name),
@@ -295,9 +300,7 @@ impl Trees<'_> {
         if self.landed(tree, head)?.is_some() {
             return Err(LandError::refused(
                 "tree_dirty",
-                format!(
-                    "{count} {files} that git does not know is all there is in {name}; nothing was landed, all is kept"
-                ),
+                format!("nothing to land: {name}'s {only}"),
             )
             .hint(go_on)
             .paths(left_out.to_vec()));

@@ -196,6 +196,14 @@ pub enum TreeError {
         "no branch is the target: the main checkout is on none, and there is neither main nor master"
     )]
     NoTarget,
+    /// The branch that a tree lands on is gone.
+    #[error("{name} lands on {target}, and there is no such branch; nothing was changed")]
+    TargetGone {
+        /// The tree.
+        name: TreeName,
+        /// The branch.
+        target: String,
+    },
     /// The base is no commit.
     #[error("{base} is no commit of this repository")]
     UnknownBase {
@@ -241,7 +249,7 @@ pub enum TreeError {
         operation: String,
     },
     /// It can't be told what is in it.
-    #[error("{name} can't be looked into: {why}")]
+    #[error("{name} could not be inspected: {why}")]
     Unreadable {
         /// Which.
         name: String,
@@ -365,7 +373,7 @@ fn said(tree: &Tree, objection: &Objection) -> String {
         Objection::Running(what) => format!("is in use: {}", what.join(", ")),
         Objection::Locked(lock) => format!("is locked by {}: {}", lock.owner, lock.reason),
         Objection::Referenced(by) => format!("is referred to by {}", by.join(", ")),
-        Objection::Unknown(why) => format!("can't be looked into, so it is kept: {why}"),
+        Objection::Unknown(why) => format!("could not be inspected, so it is kept: {why}"),
         Objection::Dirty {
             staged,
             unstaged,

@@ -67,6 +67,7 @@ impl Trees<'_> {
                 operation,
             });
         }
+        let tree = self.with_target(tree)?;
         let tip = self.target_tip(&tree)?;
         if !tree.diverged && self.has_all(&tree, look.head.as_deref(), tip.as_deref())? {
             return self.synced(tree, &site, Brought::nothing(), tip);

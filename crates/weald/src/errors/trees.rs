@@ -78,6 +78,7 @@ impl From<TreeError> for Failure {
             | TreeError::BranchClash { .. }
             | TreeError::NoCommit
             | TreeError::NoTarget
+            | TreeError::TargetGone { .. }
             | TreeError::UnknownBase { .. }
             | TreeError::NotFetched { .. }
             | TreeError::DirtyMain { .. }) => start(error, message),
@@ -269,6 +270,11 @@ fn start(error: TreeError, message: String) -> Failure {
         TreeError::NoTarget => {
             refused("no_target").hint("git switch -c NAME, or: weald config set target BRANCH")
         }
+        TreeError::TargetGone { name, target } => refused("no_target")
+            .hint(format!(
+                "weald config set target BRANCH, then try again; or git branch {target} COMMIT"
+            ))
+            .details(json!({"tree": name, "target": target})),
         TreeError::NoCommit => refused("no_commit").hint("git commit --allow-empty -m first"),
         TreeError::UnknownBase { base } => {
             Failure::new("unknown_base", exit::NOT_FOUND, message).details(json!({"base": base}))

@@ -64,6 +64,32 @@ fn x25_a_landing_brings_nothing_into_another_worktree() {
                 "{path}"
             );
         }
+        // Where they lie, also after others are made elsewhere; without its entry, a worktree is still on record.
+        env.ok(&["new", "later"]);
+        commit_at(
+            &env,
+            &place(&env, root, "later"),
+            &format!("{root}/b/x"),
+            "100644",
+        );
+        env.ok(&["new", "root"]);
+        commit_at(
+            &env,
+            &place(&env, root, "root"),
+            &format!("{root}/free"),
+            "100644",
+        );
+        env.ok(&["config", "set", "tree.path", "{repo_parent}/else/{name}"]);
+        let entry = env.repo().join(".git/worktrees/b");
+        let aside = env.root().join("entry");
+        fs::rename(&entry, &aside).unwrap();
+        for name in ["later", "root"] {
+            let (_, landings) = land(&env, &[name]);
+            let reason = &landings[0]["reason"];
+            assert_eq!(reason["code"], "path_in_worktree", "{name}: {reason}");
+        }
+        fs::rename(&aside, &entry).unwrap();
+        env.ok(&["config", "unset", "tree.path"]);
         // Beside them everything may come.
         env.ok(&["new", "z"]);
         let tree = place(&env, root, "z");
@@ -81,6 +107,10 @@ fn x32_worktrees_land_after_the_default_branch_was_renamed() {
         commit(&env, &tree, "mine", "m\n");
         env.git(&["branch", "-m", "main", "next"]);
         env.git(&["branch", "-m", "next", "trunk"]);
+        commit(&env, &env.repo(), "theirs", "t\n");
+        let synced = env.ok(&["sync", "a"]);
+        assert_eq!(synced["outcome"], "merged", "{kind}: {synced}");
+        assert_eq!(fs::read_to_string(tree.join("theirs")).unwrap(), "t\n");
         landed(&env, &["a"]);
         assert_eq!(env.git(&["show", "trunk:mine"]), "m\n", "{kind}");
         assert!(env.repo().join("mine").is_file(), "{kind}");
@@ -96,6 +126,7 @@ fn x32_a_target_that_is_gone_is_asked_for_and_never_guessed() {
     commit(&env, &tree, "mine", "m\n");
     env.git(&["branch", "-D", "feature"]);
     let before = rev(&env, "main");
+    env.refused(&["sync", "a"], 1, "no_target");
     let (code, landings) = land(&env, &["a"]);
     assert_eq!(
         (code, landings[0]["reason"]["code"].as_str()),

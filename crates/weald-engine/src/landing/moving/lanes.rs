@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::super::LandError;
 use super::touched::Touched;
+use crate::marker::is_marked;
 use crate::trees::{Trees, at};
 
 /// Folders below a checkout that no landing writes to, relative to it.
@@ -45,7 +46,13 @@ impl Trees<'_> {
             let inside = path.strip_prefix(checkout).ok()?;
             (!inside.as_os_str().is_empty()).then(|| inside.to_owned())
         };
+        let known = self.records()?;
+        // Also where they were made under another `tree.path`: a folder that weald marked as its own.
         let mut roots = self.tree_roots()?;
+        let earlier = known.iter().filter_map(|tree| tree.path.parent());
+        roots.extend(earlier.filter(|root| is_marked(root)).map(Path::to_owned));
+        roots.sort();
+        roots.dedup();
         for root in roots.clone() {
             roots.extend([".trash", crate::trees::GATES].map(|name| root.join(name)));
         }
@@ -53,7 +60,13 @@ impl Trees<'_> {
         let listed = registrations
             .list()
             .map_err(at(&registrations.directory("")))?;
-        let worktrees = listed.iter().filter_map(|known| known.path());
+        let registered = listed.iter().filter_map(|known| known.path());
+        let trashed = known
+            .iter()
+            .filter_map(|tree| Some(&*tree.trash.as_ref()?.path));
+        let live = known.iter().filter(|tree| tree.is_live());
+        let on_record = live.map(|tree| tree.path.as_path()).chain(trashed);
+        let worktrees = registered.map(AsRef::as_ref).chain(on_record);
         Ok(Lanes {
             roots: roots.iter().filter_map(|root| inside(root)).collect(),
             worktrees: worktrees.filter_map(inside).collect(),
