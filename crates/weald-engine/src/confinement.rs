@@ -87,6 +87,7 @@ pub fn sandbox_policy(config: &Config, request: SandboxRequest<'_>) -> Policy {
         limits: Limits {
             cpu: count("sandbox.cpu_seconds").map(std::time::Duration::from_secs),
             memory: size("sandbox.memory"),
+            data: None,
             processes: count("sandbox.processes"),
             file_size: size("sandbox.file_size"),
             tmp: size("sandbox.tmp"),

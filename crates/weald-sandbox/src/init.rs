@@ -345,6 +345,7 @@ fn set_limits(limits: &Limits) -> io::Result<()> {
     for (resource, value) in [
         (libc::RLIMIT_CPU, seconds),
         (libc::RLIMIT_AS, limits.memory),
+        (libc::RLIMIT_DATA, limits.data),
         (libc::RLIMIT_NPROC, limits.processes),
         (libc::RLIMIT_FSIZE, limits.file_size),
         // Not 0: at 1 the kernel does not even start a handler that the core pattern names.

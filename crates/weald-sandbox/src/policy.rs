@@ -69,6 +69,8 @@ pub struct Limits {
     pub cpu: Option<Duration>,
     /// Address space a process, in bytes.
     pub memory: Option<u64>,
+    /// Memory that a process writes, in bytes: files that it maps don't count.
+    pub data: Option<u64>,
     /// Processes and threads in the sandbox.
     pub processes: Option<u64>,
     /// The largest file, in bytes.

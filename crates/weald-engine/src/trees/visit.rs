@@ -22,6 +22,9 @@ use super::overhearing::overheard;
 use super::untrusted;
 use super::{TreeError, Trees};
 
+/// How much memory a process may write in a visit that reads: enough for a few million files.
+const READING: u64 = 2 << 30;
+
 /// The longest first line of an answer.
 const REPLY_LIMIT: u64 = 32 << 20;
 
@@ -323,6 +326,10 @@ impl Trees<'_> {
         (policy.mask, policy.hidden) = (unseen.mask, unseen.hidden);
         policy.show = self.shown(&site.path);
         policy.limits.memory = Some(16 << 30);
+        if access == Access::Read {
+            // An index or a commit of few objects can name billions of files, and git wants to hold all of them.
+            policy.limits.data = Some(READING);
+        }
         policy
     }
 
