@@ -91,7 +91,8 @@ fn y7_an_automatic_commit_leaves_new_protected_files_out() {
         let env = repository();
         env.ok(&["task", "add", "Change it"]);
         let staged = "git add .mcp.json .vscode && git add -N .envrc";
-        let script = format!("{} && {staged} && echo new > added", writes_all());
+        let odd = "d=$(printf 'no\\377utf8') && mkdir \"$d\" && echo x > \"$d/.mcp.json\"";
+        let script = format!("{} && {staged} && {odd} && echo new > added", writes_all());
         let new = ["ensure", "--task", "1", "--kind", kind];
         env.ok(&new);
         let answer = env.weald(&["work", "1", "--", "sh", "-c", &script]);

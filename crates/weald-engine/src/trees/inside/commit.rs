@@ -180,22 +180,22 @@ impl Request {
                 .run()?;
         }
         if !wish.untracked {
-            return Ok(Ok(left_out.into_iter().collect()));
+            return Ok(Ok(in_words(&left_out)));
         }
         let unknown = git("ls-files")
             .args(["-z", "--others", "--exclude-standard"])
             .run()?;
         left_out.extend(protected(wish, &unknown).0);
-        let mut places = String::from(":/\0");
+        let mut places = b":/\0".to_vec();
         for path in &left_out {
-            places += &format!(":(top,exclude,literal){path}\0");
+            places.extend([b":(top,exclude,literal)", &path[..], b"\0"].concat());
         }
         let added = git("add")
             .args(["-A", "--pathspec-from-file=-", "--pathspec-file-nul"])
             .input(places)
             .output()?;
         Ok(match added.status.success() {
-            true => Ok(left_out.into_iter().collect()),
+            true => Ok(in_words(&left_out)),
             false => Err(added.stderr),
         })
     }
@@ -229,15 +229,17 @@ impl Request {
     }
 }
 
-/// What is protected of a list: outermost, and every path of it, ended by NUL.
-fn protected(wish: &CommitWish, listed: &[u8]) -> (BTreeSet<String>, Vec<u8>) {
+/// What is protected of a list: outermost, and every path of it, ended by NUL. Names need be no UTF-8.
+fn protected(wish: &CommitWish, listed: &[u8]) -> (BTreeSet<Vec<u8>>, Vec<u8>) {
     let protection = Protection::new(wish.protected.iter().map(String::as_str));
     let (mut outermost, mut paths) = (BTreeSet::new(), Vec::new());
     let listed = listed.split(|byte| *byte == 0);
     for path in listed.filter(|path| !path.is_empty()) {
         let text = String::from_utf8_lossy(path);
         if let Some(found) = protection.outermost(&text) {
-            outermost.insert(found.trim_end_matches('/').to_owned());
+            let depth = found.trim_end_matches('/').split('/').count();
+            let parts: Vec<_> = path.split(|byte| *byte == b'/').take(depth).collect();
+            outermost.insert(parts.join(&b'/'));
             paths.extend_from_slice(path);
             paths.push(0);
         }
@@ -272,6 +274,13 @@ fn stopping_hook(trace: &str) -> Option<String> {
         }
     }
     last.map(|(_, name)| name)
+}
+
+fn in_words(paths: &BTreeSet<Vec<u8>>) -> Vec<String> {
+    let paths = paths.iter();
+    paths
+        .map(|path| String::from_utf8_lossy(path).into_owned())
+        .collect()
 }
 
 fn ended(outcome: &str) -> Reply {
