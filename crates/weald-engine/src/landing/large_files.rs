@@ -11,6 +11,21 @@ use weald_git::{LargeFile, list_pointers};
 use super::LandError;
 use crate::trees::Trees;
 
+/// How many damaged copies a hint names.
+const NAMED: usize = 4;
+
+/// Stores the content of files again. A copy of the right length would be taken for whole, so damaged ones go first.
+fn weald_run(tree: &Tree, missing: &BTreeMap<String, LargeFile>) -> String {
+    let places = missing.values().take(NAMED);
+    let places: String = places
+        .map(|file| format!(".git/lfs/{} ", file.place()))
+        .collect();
+    let name = &tree.name;
+    format!(
+        "weald run {name} -- sh -c 'rm -rf {places}&& git add --renormalize .'; or if the file there is only a pointer: weald run {name} -- git lfs pull"
+    )
+}
+
 impl Trees<'_> {
     /// Refuses a candidate with pointers to content that nobody has.
     pub(crate) fn require_large_files(
@@ -49,7 +64,7 @@ impl Trees<'_> {
         let why = format!(
             "{first}{more}: neither main nor {name} has the Git LFS object; nothing was landed, all is kept"
         );
-        let again = format!("weald run {name} -- git add --renormalize .");
+        let again = weald_run(tree, &missing);
         Err(LandError::refused("lfs_missing", why)
             .hint(again)
             .paths(paths))

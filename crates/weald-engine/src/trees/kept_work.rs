@@ -10,7 +10,8 @@ use weald_core::landed::covering;
 use weald_core::name::TreeName;
 use weald_core::tree::{Tree, TreeStatus};
 use weald_git::{
-    Expected, NewCommit, Person, RefChange, commit_tree, list_tips, transfer, update_refs,
+    Expected, NewCommit, Person, RefChange, commit_tree, list_pointers, list_tips, transfer,
+    update_refs,
 };
 
 use super::{SnapshotView, TreeError, Trees};
@@ -166,12 +167,31 @@ impl Trees<'_> {
             }
         };
         let branch = self.branch_from_vault(&tree, &branch, &commit)?;
+        self.note_lost_large_files(&branch, &commit)?;
         Ok(BroughtBack {
             id: tree.id,
             name: tree.name,
             branch,
             commit,
         })
+    }
+
+    /// Says if main no longer has Git LFS objects of a commit: `git lfs prune` does not know what the vault names.
+    fn note_lost_large_files(&self, branch: &str, commit: &str) -> Result<(), TreeError> {
+        let vault = self.vault();
+        let files = list_pointers(|name| vault.git(name), &format!("{commit}^{{tree}}\n"))?;
+        if files.is_empty() {
+            return Ok(());
+        }
+        let store = self.large_files_of(self.place.repository().common_dir())?;
+        let lost = files.values().filter(|file| !store.holds(file)).count();
+        if lost > 0 {
+            let word = if lost == 1 { "object" } else { "objects" };
+            self.engine.notice(format!(
+                "{lost} Git LFS {word} of {branch} not found here (`git lfs prune` may have deleted them); if a remote has them: git lfs fetch origin {branch}"
+            ));
+        }
+        Ok(())
     }
 
     fn gone_tree(&self, id: &str) -> Result<Tree, TreeError> {

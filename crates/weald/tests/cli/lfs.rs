@@ -326,6 +326,15 @@ fn y1_work_that_never_landed_keeps_its_lfs_files_through_a_purge() {
     env.ok(&["vault", "restore", "a"]);
     env.git(&["checkout", "-q", "wt/a"]);
     assert_holds(&env.repo().join("new.bin"), &bytes(3, 40_000));
+    // Without a branch `git lfs prune` takes it, and that is said.
+    env.git(&["checkout", "-q", "main"]);
+    env.git(&["branch", "-q", "-D", "wt/a"]);
+    let mut stored = objects(&env.repo().join(".git")).into_iter();
+    let taken = stored.find(|path| path.metadata().unwrap().len() == 40_000);
+    fs::remove_file(taken.unwrap()).unwrap();
+    let told = env.weald(&["vault", "restore", "a"]);
+    assert_eq!(told.code, 0, "{told:#?}");
+    assert!(told.stderr.contains("git lfs fetch origin"), "{told:#?}");
 }
 
 #[test]
