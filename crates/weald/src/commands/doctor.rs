@@ -76,6 +76,7 @@ impl Doctor {
         places: &[PathBuf],
     ) -> Vec<Finding> {
         let mut findings = std::mem::take(&mut patient.findings);
+        let is_copy = findings.iter().any(|one| one.code == Code::RepositoryCopy);
         let ground = patient.ground;
         let trees = match ground
             .as_ref()
@@ -92,6 +93,7 @@ impl Doctor {
         };
         let check = || GroundCheck {
             place: &patient.place,
+            is_copy,
             trees: trees.as_ref(),
             min_free: patient.min_free,
             fix: self.fix && patient.is_safe,

@@ -105,6 +105,7 @@ fn error_code(answer: &Answer) -> String {
 fn assert_copy(env: &TestEnv, directory: &Path, args: &[&str]) {
     let answer = weald_in(env, directory, &[&["--json"], args].concat());
     assert!([1, 125].contains(&answer.code), "{args:?}: {answer:#?}");
+    assert!(!answer.stdout.contains("registration_unknown"), "{args:?}");
     assert_eq!(
         error_code(&answer),
         "repository_copy",

@@ -25,6 +25,8 @@ use crate::trees::{Trees, at};
 pub struct GroundCheck<'a> {
     /// The repository.
     pub place: &'a Place,
+    /// Whether it is a copy: what its entries lead to is another repository's.
+    pub is_copy: bool,
     /// The trees, if there are records.
     pub trees: Option<&'a Trees<'a>>,
     /// How much of a disk should be free.
@@ -55,7 +57,7 @@ impl GroundCheck<'_> {
             .map(|tree| format!("refs/heads/{}", tree.branch))
             .collect();
         check_refs(&mut ledger, self.place, &survey, &ours);
-        if known.is_none() {
+        if known.is_none() && !self.is_copy {
             self.tell_entries(&mut ledger);
         }
         let is_needed = self.needs_vault(known.as_deref());
