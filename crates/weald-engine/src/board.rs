@@ -185,8 +185,10 @@ fn rescued(place: &Place) -> Vec<Need> {
             about: name
                 .strip_prefix("landing-")
                 .map(|id| format!("landing {id}"))?,
-            what: format!("files that changed while it replaced them are kept in {path}"),
-            command: format!("ls {path} (delete it when you have them)"),
+            what: format!(
+                "files that changed while it replaced them are kept; delete the folder when you have them"
+            ),
+            command: format!("ls {path}"),
         })
     };
     entries.filter_map(of).collect()

@@ -183,7 +183,7 @@ const TREES: &[Key] = &[
         "tree.look_limit",
         Kind::Duration,
         "60s",
-        "how long looking into a tree may take",
+        "how long inspecting a worktree may take",
     ),
     key(
         "tree.import_limit",

@@ -90,7 +90,7 @@ impl Trees<'_> {
         }
         let tree = refreshed.unwrap_or_else(|error| {
             notes.push(format!(
-                "the tree could not be looked into before the run: {error}"
+                "the worktree could not be inspected before the run: {error}"
             ));
             tree
         });

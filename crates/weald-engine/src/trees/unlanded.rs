@@ -19,7 +19,7 @@ use weald_core::tree::{Tree, TreeKind};
 
 use super::{TreeError, Trees};
 use comparing::Comparing;
-pub(crate) use many::{Asked, Standing};
+pub(crate) use many::{AgainstTarget, Asked};
 use ways::{count, lacking, number, present, way};
 
 /// What the commits of a tree are compared with.

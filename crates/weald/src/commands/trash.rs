@@ -48,7 +48,7 @@ pub struct Purge {
     /// Really delete
     #[arg(long)]
     apply: bool,
-    /// Also what can't be looked into, with commits that nobody else may have
+    /// Also purge worktrees that could not be inspected
     #[arg(long)]
     discard: bool,
 }

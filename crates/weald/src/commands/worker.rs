@@ -337,14 +337,16 @@ impl Shift<'_> {
                 .with("landing", &landing.as_ref().map(land::as_json));
             writeln!(out, "{}", fields.finish())?;
         } else {
-            let tree = agent
-                .tree
-                .as_ref()
-                .map_or(String::new(), ToString::to_string);
+            let tree = agent.tree.as_ref();
+            let tree = tree.map_or(String::new(), |tree| format!("; worktree {tree}"));
+            let (ended, status) = (outcome.replace('_', " "), task.status.to_string());
             writeln!(
                 out,
-                "{}: task {} {} ({}) in {tree}: {}",
-                self.name, task.id, outcome, task.status, task.subject
+                "{}: task {} ({}): agent {ended}; task {}{tree}",
+                self.name,
+                task.id,
+                task.subject,
+                status.replace('_', " ")
             )?;
             if let Some(landing) = &landing {
                 land::told_kept_changes(&mut out, landing)?;

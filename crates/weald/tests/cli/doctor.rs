@@ -432,7 +432,7 @@ fn l15_people_read_what_is_amiss_and_who_can_mend_it() {
     let healthy = env.weald(&["doctor"]);
     assert_eq!(healthy.code, 0);
     assert!(
-        healthy.stdout.ends_with("\nnothing amiss\n"),
+        healthy.stdout.ends_with("\nno problems found\n"),
         "{healthy:#?}"
     );
     assert!(
@@ -464,5 +464,9 @@ fn l15_people_read_what_is_amiss_and_who_can_mend_it() {
     );
     assert!(tree.is_dir());
     env.ok(&["ensure", "b"]);
-    assert!(env.weald(&["doctor"]).stdout.ends_with("nothing amiss\n"));
+    assert!(
+        env.weald(&["doctor"])
+            .stdout
+            .ends_with("no problems found\n")
+    );
 }

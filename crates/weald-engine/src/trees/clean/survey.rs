@@ -13,7 +13,7 @@ use super::around::Around;
 use super::taking::Taking;
 use crate::trees::fresh::{side_by_side, waiting_side_by_side};
 use crate::trees::inside::{Job, Look, Reply};
-use crate::trees::unlanded::{Asked, Standing};
+use crate::trees::unlanded::{AgainstTarget, Asked};
 use crate::trees::visit::{Access, Site};
 use crate::trees::{TreeError, Trees};
 
@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_millis(1500);
 /// What was found in a tree.
 pub(super) struct Seen {
     pub(super) found: Result<Found, String>,
-    pub(super) standing: Option<Standing>,
+    pub(super) standing: Option<AgainstTarget>,
     /// How its removal ended, where it was tried.
     pub(super) taken: Option<Result<Taken, TreeError>>,
 }
@@ -179,20 +179,20 @@ impl Trees<'_> {
     }
 
     /// How one tree stands to its target.
-    pub(super) fn compared(&self, tree: &Tree, found: &Found) -> Result<Standing, TreeError> {
+    pub(super) fn compared(&self, tree: &Tree, found: &Found) -> Result<AgainstTarget, TreeError> {
         let asked = self.to_compare(tree, found)?;
         let target = self.place.repository().target(&tree.target)?;
         let target = target.as_ref().map(|target| target.tip.as_str());
         let base = &tree.base.commit;
         // The look itself just read that commit.
         if asked.head.is_some() && asked.tips == [base.clone()] && target == Some(base) {
-            return Ok(Standing {
+            return Ok(AgainstTarget {
                 work: Work::None,
                 base_known: true,
             });
         }
         let standing = self.standings(&[asked])?.into_iter().next();
-        Ok(standing.unwrap_or(Standing {
+        Ok(standing.unwrap_or(AgainstTarget {
             work: Work::Unknown,
             base_known: false,
         }))

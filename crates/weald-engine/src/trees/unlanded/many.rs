@@ -26,7 +26,7 @@ pub(crate) struct Asked<'t> {
 
 /// How the commits of a tree stand to its target.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Standing {
+pub(crate) struct AgainstTarget {
     /// What became of them.
     pub work: Work,
     /// Whether the commit that it started from and its target are there.
@@ -54,7 +54,7 @@ impl Known {
 
 impl Trees<'_> {
     /// How the commits of many trees stand to their targets, in the order of `asked`.
-    pub(crate) fn standings(&self, asked: &[Asked<'_>]) -> Result<Vec<Standing>, TreeError> {
+    pub(crate) fn standings(&self, asked: &[Asked<'_>]) -> Result<Vec<AgainstTarget>, TreeError> {
         if asked.is_empty() {
             return Ok(Vec::new());
         }
@@ -91,10 +91,10 @@ impl Trees<'_> {
         targets: &[String],
         place: &Comparing,
         known: &Known,
-    ) -> Standing {
+    ) -> AgainstTarget {
         let (tree, target) = (one.tree, &one.tree.target);
         let base_known = !targets.is_empty() && known.is_commit(&tree.base.commit);
-        let told = |work| Standing { work, base_known };
+        let told = |work| AgainstTarget { work, base_known };
         if one.head.is_none() || targets.is_empty() {
             return told(Work::Unknown);
         }

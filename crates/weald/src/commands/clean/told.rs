@@ -70,7 +70,7 @@ fn skipped(out: &mut Out, report: &CleanReport, now: Timestamp) -> io::Result<()
         let blockers: Vec<_> = one.blockers.iter().map(|word| word.as_str()).collect();
         let mut because = blockers.join(", ");
         if !one.looked {
-            because.push_str(" (not looked into)");
+            because.push_str(" (not inspected)");
         }
         table.row(vec![
             (one.tree.to_string(), ACCENT),

@@ -10,7 +10,7 @@ pub fn meaning(blocker: Blocker) -> &'static str {
         Blocker::UnsafePath => "it is not where trees are here",
         Blocker::Conflicted => "a conflict, a merge or a rebase is not over",
         Blocker::BaseUnknown => "its first commit or its target is not there",
-        Blocker::DiffError => "it could not be looked into",
+        Blocker::DiffError => "it could not be inspected",
         Blocker::Dirty => "uncommitted changes",
         Blocker::Shared => "another one has its path or branch",
         Blocker::Referenced => "a session, a landing or a tree refers to it",

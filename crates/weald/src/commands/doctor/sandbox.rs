@@ -30,7 +30,7 @@ pub(super) fn sandbox(context: &Context<'_>) -> Result<Finding, Failure> {
         ),
         (false, false) => (
             Severity::Error,
-            "the sandbox does not work here: trees can't be looked into".to_owned(),
+            "the sandbox does not work here: worktrees can't be inspected".to_owned(),
             "weald sandbox explain".to_owned(),
         ),
     };

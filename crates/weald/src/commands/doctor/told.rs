@@ -49,7 +49,7 @@ fn ending(out: &mut Out, findings: &[Finding], fix: bool) -> io::Result<()> {
     if fixable == 0 && by_hand.is_empty() {
         return match findings.iter().any(|one| one.fixed) {
             true => writeln!(out, "nothing else is amiss"),
-            false => writeln!(out, "nothing amiss"),
+            false => writeln!(out, "no problems found"),
         };
     }
     if !by_hand.is_empty() {

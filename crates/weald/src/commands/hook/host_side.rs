@@ -31,7 +31,7 @@ pub struct HostSide<'a> {
 }
 
 /// Where the work of a conversation belongs.
-struct Standing {
+struct Workplace {
     /// Its tree, and whether it is in it.
     tree: Option<(Tree, bool)>,
     /// Why the tree of its claim can't be worked in.
@@ -95,16 +95,18 @@ impl<'a> HostSide<'a> {
     }
 
     /// The same, or why the tree of its claim can't be worked in: no reason to tell nothing at all.
-    fn tree_or_lost(&self, trees: &Trees<'_>) -> Result<Standing, Failure> {
+    fn tree_or_lost(&self, trees: &Trees<'_>) -> Result<Workplace, Failure> {
         match self.tree(trees) {
-            Ok(found) => Ok(Standing {
+            Ok(found) => Ok(Workplace {
                 tree: found,
                 lost: None,
             }),
-            Err(error @ (TreeError::InTrash { .. } | TreeError::NotFound { .. })) => Ok(Standing {
-                tree: None,
-                lost: Some(error.into()),
-            }),
+            Err(error @ (TreeError::InTrash { .. } | TreeError::NotFound { .. })) => {
+                Ok(Workplace {
+                    tree: None,
+                    lost: Some(error.into()),
+                })
+            }
             Err(error) => Err(error.into()),
         }
     }
@@ -179,7 +181,7 @@ impl Side for HostSide<'_> {
     fn arrive(&self) -> Result<Situation, Failure> {
         self.register();
         let trees = self.trees()?;
-        let Standing { tree, lost } = self.tree_or_lost(&trees)?;
+        let Workplace { tree, lost } = self.tree_or_lost(&trees)?;
         let claimed = self.claim()?.0;
         let bound = tree.as_ref().and_then(|(tree, _)| tree.task.clone());
         let task = match bound.or(claimed) {
@@ -235,18 +237,18 @@ impl Side for HostSide<'_> {
     fn keep(&self, said: Option<&str>) -> Result<(), Failure> {
         let trees = self.trees()?;
         match self.tree_or_lost(&trees)? {
-            Standing {
+            Workplace {
                 tree: Some((tree, _)),
                 ..
             } => {
                 self.keep_work(&trees, &tree)?;
             }
-            Standing {
+            Workplace {
                 lost: Some(lost), ..
             } => {
                 self.context.ui.warn(&lost.in_short());
             }
-            Standing { .. } => return Ok(()),
+            Workplace { .. } => return Ok(()),
         }
         let Some(name) = &self.session else {
             return Ok(());
