@@ -86,7 +86,7 @@ impl KeptChange {
 }
 
 /// A path as a shell reads it.
-fn quoted(path: &Path) -> String {
+pub fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@:".contains(c);
     match text.chars().all(is_plain) {

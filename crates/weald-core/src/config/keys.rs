@@ -239,7 +239,7 @@ const LANDING: &[Key] = &[
     ),
     key(
         "landing.autostash",
-        Kind::Switch,
+        Kind::OwnSwitch,
         "false",
         "stash changes of the target's checkout that are in the way, and put them back",
     ),

@@ -26,6 +26,7 @@ mod rescue;
 mod reserved;
 mod stage;
 mod stash;
+mod stash_limits;
 mod swap;
 mod touched;
 mod users_git;

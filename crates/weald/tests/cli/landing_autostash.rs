@@ -152,3 +152,104 @@ fn y2_a_killed_landing_names_its_stash_too() {
     assert!(answer.stderr.contains("stash pop stash@{0}"), "{answer:#?}");
     assert_named(&env, "land after a kill");
 }
+
+/// A worktree `t` whose commit changes another line of `n` than the user did.
+fn their_commit(env: &TestEnv, more: &str) {
+    let tree = crate::trees_remove::grow(env, "t", "sealed");
+    let script = format!("sed -i 5s/.*/THEIRS/ n; {more} git add -A; git commit -qm theirs");
+    sh(env, &tree, &script);
+}
+
+/// The refusal of a checkout that a stash would not bring back whole; nothing in it changed.
+#[track_caller]
+fn refusal(env: &TestEnv, path: &str) -> Value {
+    let before = env.git(&["rev-parse", "main"]);
+    let (code, landings) = crate::landing::land(env, &["t"]);
+    let reason = landings[0]["reason"].clone();
+    assert_eq!(
+        (code, &reason["code"]),
+        (1, &"target_dirty".into()),
+        "{reason}"
+    );
+    assert_eq!(reason["paths"], serde_json::json!([path]), "{reason}");
+    assert_eq!(env.git(&["rev-parse", "main"]), before);
+    assert_eq!(env.git(&["stash", "list"]), "");
+    let text = fs::read_to_string(env.repo().join("n")).unwrap();
+    assert_eq!(text, "MINE\n2\n3\n4\n5\n");
+    reason
+}
+
+#[test]
+fn y2_a_change_that_git_is_told_to_ignore_is_not_lost_in_a_stash() {
+    for bit in ["assume-unchanged", "skip-worktree"] {
+        let env = edited();
+        their_commit(&env, "");
+        env.git(&["update-index", &format!("--{bit}"), "config.py"]);
+        let file = env.repo().join("config.py");
+        fs::write(&file, "local\n").unwrap();
+        let reason = refusal(&env, "config.py");
+        assert_eq!(fs::read_to_string(&file).unwrap(), "local\n", "{bit}");
+        // The command that it names is all that is needed.
+        let hint = reason["hint"].as_str().unwrap();
+        let command = hint.strip_suffix(", then land again").unwrap();
+        assert!(command.contains(&format!("--no-{bit}")), "{command}");
+        sh(&env, &env.root(), command);
+        crate::landing::landed(&env, &["t"]);
+        assert_eq!(fs::read_to_string(&file).unwrap(), "local\n", "{bit}");
+        let text = fs::read_to_string(env.repo().join("n")).unwrap();
+        assert_eq!(text, "MINE\n2\n3\n4\nTHEIRS\n", "{bit}");
+    }
+}
+
+#[test]
+fn y2_a_stash_takes_no_untracked_file_that_is_not_in_the_way() {
+    let env = edited();
+    their_commit(&env, "");
+    sh(
+        &env,
+        &env.repo(),
+        "printf '*.dat text eol=lf\\n' >.git/info/attributes; mkdir -p empty/er keep; mkfifo keep/fifo; \
+         for i in $(seq 10001); do printf 'a\\r\\n' >keep/$i.dat; done",
+    );
+    crate::landing::landed(&env, &["t"]);
+    assert!(env.repo().join("empty/er").is_dir());
+    assert!(env.repo().join("keep/fifo").exists());
+    for number in 1..=10_001 {
+        let bytes = fs::read(env.repo().join(format!("keep/{number}.dat"))).unwrap();
+        assert_eq!(bytes, b"a\r\n", "{number}");
+    }
+}
+
+#[test]
+fn y2_what_a_stash_does_not_keep_refuses_it() {
+    for (mine, path) in [
+        ("mkdir keep; mkfifo keep/fifo", "keep/fifo"),
+        ("mkdir -p empty/er", "empty/er"),
+        (
+            "rm config.py; mkdir config.py; echo >config.py/mine",
+            "config.py/mine",
+        ),
+    ] {
+        let env = edited();
+        their_commit(&env, "echo theirs >taken;");
+        sh(&env, &env.repo(), &format!("echo mine >taken; {mine}"));
+        refusal(&env, path);
+        assert!(env.repo().join(path).exists(), "{path}");
+        assert_eq!(fs::read(env.repo().join("taken")).unwrap(), b"mine\n");
+    }
+}
+
+#[test]
+fn y2_a_repository_does_not_switch_stashing_on() {
+    let env = edited();
+    env.ok(&["config", "unset", "landing.autostash"]);
+    let text = "landing.autostash = true\n";
+    fs::write(env.repo().join("weald.toml"), text).unwrap();
+    sh(
+        &env,
+        &env.repo(),
+        "git add weald.toml; git commit -qm settings",
+    );
+    their_commit(&env, "");
+    refusal(&env, "n");
+}

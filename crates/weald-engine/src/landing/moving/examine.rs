@@ -89,10 +89,29 @@ impl Trees<'_> {
         if !staged.is_empty() {
             return Err(dirty(wanted, checkout, staged));
         }
-        let skipped = self.forget_assumptions(checkout, stage, touched)?;
+        let paths: BTreeSet<&[u8]> = touched.iter().map(|one| one.path.as_slice()).collect();
+        let hidden = self.forget_assumptions(checkout, stage, |path| paths.contains(path))?;
         let answer = self.unstaged(checkout, stage)?;
-        set_bit(checkout, stage, "--skip-worktree", skipped)?;
+        set_bit(checkout, stage, "--skip-worktree", &hidden.skipped)?;
         Ok(touched::overlap(touched, &paths_of(checkout, &answer)?))
+    }
+
+    /// Files that differ from the index behind a bit that hides them from git, each with the name of that bit.
+    pub(super) fn hidden_changes(
+        &self,
+        checkout: &Checkout,
+        stage: &Stage,
+    ) -> Result<Vec<(Vec<u8>, &'static str)>, LandError> {
+        let hidden = self.forget_assumptions(checkout, stage, |_| true)?;
+        if hidden.assumed.is_empty() && hidden.skipped.is_empty() {
+            return Ok(Vec::new());
+        }
+        let changed = paths_of(checkout, &self.unstaged(checkout, stage)?)?;
+        let skipped = hidden.skipped.iter().map(|path| (path, "skip-worktree"));
+        let assumed = hidden.assumed.iter().map(|path| (path, "assume-unchanged"));
+        let all = skipped.chain(assumed);
+        let all = all.filter(|(path, _)| changed.contains(*path));
+        Ok(all.map(|(path, bit)| (path.clone(), bit)).collect())
     }
 
     /// What differs between the index and the files, by the user's own filters.
@@ -134,41 +153,50 @@ impl Trees<'_> {
         }
     }
 
-    /// Entries that the user told git to take for unchanged, or not to look at, are compared, too, if the landing touches
-    /// them and a file is there. Answers those of the second kind.
+    /// Entries that the user told git to take for unchanged, or not to look at, are compared, too, if they are `wanted` and,
+    /// for the second kind, a file is there.
     fn forget_assumptions(
         &self,
         checkout: &Checkout,
         stage: &Stage,
-        touched: &[Touched],
-    ) -> Result<Vec<u8>, LandError> {
+        wanted: impl Fn(&[u8]) -> bool,
+    ) -> Result<Hidden, LandError> {
         let listed = Git::new(&checkout.git_dir, "ls-files")
             .index_file(&stage.new_index())
             .args(["-v", "-z"])
             .run()?;
         let folder = Folder::open(&checkout.path).map_err(at(&checkout.path))?;
-        let touched: BTreeSet<&[u8]> = touched.iter().map(|one| one.path.as_slice()).collect();
-        let (mut assumed, mut skipped) = (Vec::new(), Vec::new());
+        let mut hidden = Hidden::default();
         for line in listed.split(|byte| *byte == 0) {
             let (Some(tag), Some(path)) = (line.first(), line.get(2..)) else {
                 continue;
             };
-            if !touched.contains(path) {
+            let is_skipped = tag.eq_ignore_ascii_case(&b'S');
+            if !(is_skipped || tag.is_ascii_lowercase()) || !wanted(path) {
                 continue;
             }
-            let entry = [path, b"\0"].concat();
-            if tag.is_ascii_lowercase() {
-                assumed.extend_from_slice(&entry);
-            }
             let is_there = || folder.stamp(path).map_err(at(&checkout.path));
-            if tag.eq_ignore_ascii_case(&b'S') && is_there()?.is_some() {
-                skipped.extend_from_slice(&entry);
+            if is_skipped && is_there()?.is_none() {
+                continue;
+            }
+            if is_skipped {
+                hidden.skipped.push(path.to_vec());
+            }
+            if tag.is_ascii_lowercase() {
+                hidden.assumed.push(path.to_vec());
             }
         }
-        set_bit(checkout, stage, "--no-assume-unchanged", assumed)?;
-        set_bit(checkout, stage, "--no-skip-worktree", skipped.clone())?;
-        Ok(skipped)
+        set_bit(checkout, stage, "--no-assume-unchanged", &hidden.assumed)?;
+        set_bit(checkout, stage, "--no-skip-worktree", &hidden.skipped)?;
+        Ok(hidden)
     }
+}
+
+/// Entries whose changes the user told git not to see.
+#[derive(Default)]
+struct Hidden {
+    assumed: Vec<Vec<u8>>,
+    skipped: Vec<Vec<u8>>,
 }
 
 /// Sets or clears a bit of entries in the index in the making.
@@ -176,16 +204,17 @@ fn set_bit(
     checkout: &Checkout,
     stage: &Stage,
     bit: &str,
-    entries: Vec<u8>,
+    entries: &[Vec<u8>],
 ) -> Result<(), LandError> {
     if entries.is_empty() {
         return Ok(());
     }
+    let ended = entries.iter().flat_map(|path| [path.as_slice(), b"\0"]);
     Git::new(&checkout.git_dir, "update-index")
         .index_file(&stage.new_index())
         .work_tree(&checkout.path)
         .args([bit, "-z", "--stdin"])
-        .input(entries)
+        .input(ended.collect::<Vec<_>>().concat())
         .run()?;
     Ok(())
 }

@@ -14,32 +14,39 @@ use super::super::LandError;
 use super::Move;
 use super::checkout::Checkout;
 use super::stage::Stage;
+use super::stash_limits::unstashable;
 use crate::trees::{Trees, at};
 
-/// How many files are kept like that; with more, a stash is what it is.
-const MOST: usize = 10_000;
-
 impl Trees<'_> {
-    /// Gives every changed or untracked file a second name in the stage.
+    /// Gives every changed file, and every untracked one if the stash takes those, a second name in the stage. One that can't
+    /// get one refuses.
     pub(super) fn keep_originals(
         &self,
         checkout: &Checkout,
         stage: &Stage,
+        untracked: bool,
     ) -> Result<(), LandError> {
         let folder = originals(stage);
         fs::create_dir_all(&folder).map_err(at(&folder))?;
-        let args = ["status", "--porcelain", "-z", "--no-renames", "-uall"];
-        let answer = self.git_in_checkout(checkout, &args)?;
-        let changed = answer.stdout.split(|byte| *byte == 0);
-        let paths = changed.filter_map(|line| line.get(3..));
-        for (number, path) in paths.take(MOST).enumerate() {
-            let path = Path::new(OsStr::from_bytes(path));
-            let kept = folder.join(number.to_string());
-            // One that is gone, or is no file, has nothing that a stash would lose.
-            if fs::hard_link(checkout.path.join(path), &kept).is_ok() {
-                let name = folder.join(format!("{number}.path"));
-                fs::write(&name, path.as_os_str().as_bytes()).map_err(at(&name))?;
+        let which = if untracked { "-uall" } else { "-uno" };
+        let args = ["status", "--porcelain", "-z", "--no-renames", which];
+        for (number, line) in self.paths_in_checkout(checkout, &args)?.iter().enumerate() {
+            let path = Path::new(OsStr::from_bytes(line.get(3..).unwrap_or_default()));
+            let place = checkout.path.join(path);
+            // A deleted file has nothing that a stash would lose; a folder is a repository of its own, which git leaves alone.
+            if place
+                .symlink_metadata()
+                .map_or(true, |found| found.is_dir())
+            {
+                continue;
             }
+            if let Err(error) = fs::hard_link(&place, folder.join(number.to_string())) {
+                let why = format!("{} can't be kept as it is: {error}", path.display());
+                let paths = vec![path.as_os_str().as_bytes().to_vec()];
+                return Err(unstashable(checkout, &why, "status", paths));
+            }
+            let name = folder.join(format!("{number}.path"));
+            fs::write(&name, path.as_os_str().as_bytes()).map_err(at(&name))?;
         }
         Ok(())
     }

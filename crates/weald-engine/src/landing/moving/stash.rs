@@ -15,11 +15,14 @@ use super::super::LandError;
 use super::super::stashes::{message, stash_entries};
 use super::Move;
 use super::checkout::Checkout;
+use super::folder::Folder;
 use super::stage::Stage;
+use super::touched;
 use crate::trees::{Trees, at};
 
 impl Trees<'_> {
-    /// Stashes every change of the checkout; answers the stash's commit, `None` if there was nothing to stash.
+    /// Stashes the changes of the checkout, untracked files only if one is in the way; answers the stash's commit, `None` if
+    /// there was nothing to stash.
     pub(super) fn stash(
         &self,
         wanted: &Move,
@@ -27,19 +30,13 @@ impl Trees<'_> {
         stage: &Stage,
     ) -> Result<Option<String>, LandError> {
         let before = self.stash_tip()?;
-        self.keep_originals(checkout, stage)?;
+        let untracked = self.is_untracked_in_the_way(wanted, checkout)?;
+        self.refuse_unstashable(checkout, stage, untracked)?;
+        self.keep_originals(checkout, stage, untracked)?;
         let message = message(wanted.landing);
-        let answer = self.git_in_checkout(
-            checkout,
-            &[
-                "stash",
-                "push",
-                "--quiet",
-                "--include-untracked",
-                "-m",
-                &message,
-            ],
-        )?;
+        let mut args = vec!["stash", "push", "--quiet", "-m", &message];
+        args.extend(untracked.then_some("--include-untracked"));
+        let answer = self.git_in_checkout(checkout, &args)?;
         if answer.code != 0 {
             return Err(LandError::refused(
                 "target_dirty",
@@ -59,6 +56,17 @@ impl Trees<'_> {
             fs::write(stage.stash_note(), stashed).map_err(at(&stage.path))?;
         }
         Ok(stashed)
+    }
+
+    fn is_untracked_in_the_way(
+        &self,
+        wanted: &Move,
+        checkout: &Checkout,
+    ) -> Result<bool, LandError> {
+        let touched = self.touched_by(wanted)?;
+        let folder = Folder::open(&checkout.path).map_err(at(&checkout.path))?;
+        let found = touched::in_the_way(&folder, &touched).map_err(at(&checkout.path))?;
+        Ok(!found.is_empty())
     }
 
     /// Puts a stash back after a move that happened or not; one that does not fit any more stays, and the landing's

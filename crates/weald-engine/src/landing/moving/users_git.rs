@@ -19,7 +19,7 @@ use crate::trees::Trees;
 const TIME_LIMIT: Duration = Duration::from_secs(1800);
 
 /// How much of its answer is read.
-const ANSWER_LIMIT: u64 = 256 << 20;
+pub(super) const ANSWER_LIMIT: u64 = 256 << 20;
 
 /// How much of what went wrong is kept.
 const ERROR_LIMIT: u64 = 4096;
