@@ -21,6 +21,18 @@ pub struct SecretStore {
     pub variables: &'static [&'static str],
 }
 
+/// What root alone can read of the system.
+pub const OF_ROOT: &[&str] = &[
+    "/etc/shadow",
+    "/etc/shadow-",
+    "/etc/gshadow",
+    "/etc/gshadow-",
+    "/etc/ssh/ssh_host_dsa_key",
+    "/etc/ssh/ssh_host_ecdsa_key",
+    "/etc/ssh/ssh_host_ed25519_key",
+    "/etc/ssh/ssh_host_rsa_key",
+];
+
 /// Endings of names of variables that hold a secret.
 const ENDINGS: [&str; 24] = [
     "TOKEN",
@@ -70,6 +82,9 @@ const WORDS: [&str; 14] = [
 /// Names that look like a secret and are none.
 const HARMLESS: [&str; 5] = ["XAUTHORITY", "GPG_KEY", "PWD", "OLDPWD", "COLORTERM"];
 
+/// Endings of names that are none, whatever store they belong to: certificates are public, and regions are names of places.
+const HARMLESS_ENDINGS: [&str; 3] = ["_CA_BUNDLE", "_CA_CERTS_FILE", "_REGION"];
+
 /// How a coding agent logs in: its program, its variables, and its file below the home.
 struct Login {
     program: &'static str,
@@ -107,7 +122,9 @@ const LOGINS: [Login; 4] = [
 /// Whether a run is denied a variable. `revealed` are names of stores and of variables.
 pub fn hides_variable(name: &str, revealed: &[String]) -> bool {
     let is_revealed = |it: &str| revealed.iter().any(|known| known == it);
-    if name.starts_with("WEALD_") || is_revealed(name) || HARMLESS.contains(&name) {
+    let is_harmless =
+        HARMLESS.contains(&name) || HARMLESS_ENDINGS.iter().any(|ending| name.ends_with(ending));
+    if name.starts_with("WEALD_") || is_revealed(name) || is_harmless {
         return false;
     }
     let owners: Vec<_> = STORES

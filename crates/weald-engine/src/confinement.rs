@@ -57,6 +57,7 @@ pub fn sandbox_policy(config: &Config, request: SandboxRequest<'_>) -> Policy {
     mask.extend(control_planes(request.state.as_deref()));
     // Hidden and masked: what this run alone may see of it lies on top of the mask.
     mask.extend(made_state(request.state.as_deref()));
+    mask.extend(secrets_of_root());
     mask.retain(|folder| !write.iter().any(|path| path.starts_with(folder)));
     mask.sort();
     mask.dedup();
@@ -113,6 +114,13 @@ fn made_state(state: Option<&Path>) -> Option<PathBuf> {
     let mut builder = DirBuilder::new();
     let _ = builder.recursive(true).mode(0o700).create(state);
     state.is_dir().then(|| state.to_owned())
+}
+
+/// What root alone can read, for root's own runs. Other users' runs can't open these anyway.
+fn secrets_of_root() -> impl Iterator<Item = PathBuf> {
+    let is_root = rustix::process::geteuid().is_root();
+    let files = secrets::OF_ROOT.iter().filter(move |_| is_root);
+    files.map(PathBuf::from).filter(|path| path.is_file())
 }
 
 /// What weald keeps in the repositories of this user. The vaults, which worktrees borrow from, are beside these folders.

@@ -12,7 +12,7 @@ use rustix::ffi::CStr;
 use rustix::fs::{AtFlags, CWD, Dir, IFlags, Mode, OFlags, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
 
-use crate::home::mount_points;
+use crate::mounted::mount_points;
 
 /// How often a directory is read again that others still write to.
 const ROUNDS: usize = 64;

@@ -9,23 +9,23 @@
 //! them on the host do not break the run.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::landlock;
+use crate::mounted::{mount_points, other_ways};
 use crate::policy::{Level, Policy};
 use crate::sys::{self, OverlayLayers};
 
 /// Where the small layer is put together. The overlay keeps it; the place is free again when it is made.
 const WORKBENCH: &str = "/dev";
 
-/// The largest file that is copied instead of shown.
+/// The largest file that is copied instead of shown, and how much is copied in all: it takes memory for each run.
 const COPIED: u64 = 1 << 20;
+const ALL_COPIED: u64 = 8 << 20;
 
 /// How many entries of a hidden folder are looked at, and how many links in all are followed.
 const ENTRIES: usize = 1024;
@@ -73,98 +73,17 @@ impl Home {
     }
 }
 
-/// A line of the table of mounts: where it is, and what of which file system is there.
-struct Mounted {
-    point: PathBuf,
-    root: PathBuf,
-    device: Vec<u8>,
-}
-
-/// The table of mounts.
-fn mounted() -> Vec<Mounted> {
-    let table = fs::read("/proc/thread-self/mountinfo").unwrap_or_default();
-    let lines = table.split(|byte| *byte == b'\n').filter_map(|line| {
-        let fields: Vec<_> = line.split(|byte| *byte == b' ').take(5).collect();
-        let [_, _, device, root, point] = fields[..] else {
-            return None;
-        };
-        Some(Mounted {
-            point: unescaped(point),
-            root: unescaped(root),
-            device: device.to_owned(),
-        })
-    });
-    lines.collect()
-}
-
-/// Where something is mounted.
-pub(crate) fn mount_points() -> impl Iterator<Item = PathBuf> {
-    mounted().into_iter().map(|it| it.point)
-}
-
-/// A path of the table, in which spaces and the like are written as octal numbers.
-fn unescaped(text: &[u8]) -> PathBuf {
-    let mut bytes = Vec::new();
-    let mut rest = text;
-    while let Some((first, more)) = rest.split_first() {
-        let number = more.get(..3).filter(|_| *first == b'\\');
-        let number = number.and_then(|digits| std::str::from_utf8(digits).ok());
-        match number.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &more[3..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = more;
-            }
-        }
-    }
-    OsString::from_vec(bytes).into()
-}
-
 /// A file system that is mounted below the home of a run at level full. Then the home is read-only inside: a mount covers
 /// what is below it, and the kernel makes no overlay through which an ordinary user could see that.
 pub fn mount_below_home(policy: &Policy) -> Option<PathBuf> {
     let home = policy.home.as_ref()?.canonicalize().ok()?;
-    let is_below = |it: &Mounted| it.point.starts_with(&home) && it.point != home;
-    let found = mounted().into_iter().find(is_below);
-    found
-        .filter(|_| policy.level == Level::Full)
-        .map(|it| it.point)
+    let found = mount_points().find(|point| point.starts_with(&home) && *point != home);
+    found.filter(|_| policy.level == Level::Full)
 }
 
 /// File systems that are mounted below the home: an overlay does not show them.
 pub fn inner_mounts(home: &Home) -> Vec<PathBuf> {
     mount_points().filter(|point| home.holds(point)).collect()
-}
-
-/// Other paths that lead to what the home hides, by mounts of its file system elsewhere, whole or in part.
-pub fn other_ways(home: &Path, hidden: &[PathBuf]) -> Vec<PathBuf> {
-    let table = mounted();
-    let around = table.iter().filter(|it| home.starts_with(&it.point));
-    let Some(own) = around.max_by_key(|it| it.point.as_os_str().len()) else {
-        return Vec::new();
-    };
-    let inside = |path: &PathBuf| Some(own.root.join(path.strip_prefix(&own.point).ok()?));
-    let hidden = hidden.iter().filter(|path| path.starts_with(home));
-    let places: Vec<_> = hidden
-        .filter_map(|path| Some((path, inside(path)?)))
-        .collect();
-    let others = table.iter().filter(|it| it.device == own.device);
-    let ways = others.flat_map(|it| {
-        let seen = places.iter().filter_map(|(path, place)| {
-            let way = it.point.join(place.strip_prefix(&it.root).ok()?);
-            (way != **path).then_some(way)
-        });
-        seen.collect::<Vec<_>>()
-    });
-    let is_there = |way: &PathBuf| {
-        let found = way.symlink_metadata();
-        found.is_ok_and(|found| found.is_dir() || found.is_file())
-    };
-    ways.filter(|way| !way.starts_with(home) && is_there(way))
-        .collect()
 }
 
 /// What the launcher finds out about hidden paths and the layer, before anything is confined.
@@ -177,6 +96,8 @@ pub fn resolve(policy: &mut Policy) {
         .filter_map(|path| path.canonicalize().ok());
     let mut hidden: Vec<_> = named.chain(leads_to).collect();
     hidden.extend(behind_links(policy, &hidden));
+    hidden.extend(other_ways(&hidden));
+    policy.mask.extend(other_ways(&policy.mask));
     policy.hidden = hidden;
     policy.hidden.sort();
     policy.hidden.dedup();
@@ -337,6 +258,7 @@ fn hide(policy: &Policy, home: &Path, above: &Path) -> io::Result<Vec<PathBuf>> 
         on_the_way.extend(ancestors.take_while(|ancestor| *ancestor != home));
     }
     let mut readable = Vec::new();
+    let mut room = ALL_COPIED;
     for directory in &on_the_way {
         let is_hidden = directory.ancestors().any(|it| hidden.contains(it));
         let found = fs::symlink_metadata(directory);
@@ -354,7 +276,12 @@ fn hide(policy: &Policy, home: &Path, above: &Path) -> io::Result<Vec<PathBuf>> 
         for path in inside {
             take_away(policy, path, &|path| place_of(home, above, path))?;
         }
-        readable.extend(show_siblings(directory, &hidden, &on_the_way, &place));
+        readable.extend(show_siblings(
+            directory,
+            &hidden,
+            &on_the_way,
+            (&place, &mut room),
+        ));
     }
     Ok(readable)
 }
@@ -383,7 +310,7 @@ fn show_siblings(
     directory: &Path,
     hidden: &BTreeSet<&Path>,
     on_the_way: &BTreeSet<&Path>,
-    place: &Path,
+    (place, room): (&Path, &mut u64),
 ) -> Vec<PathBuf> {
     // A directory that can't be listed shows nothing.
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
@@ -396,8 +323,9 @@ fn show_siblings(
         let Ok(found) = fs::symlink_metadata(&path) else {
             continue;
         };
-        let is_small = found.is_file() && found.len() <= COPIED;
+        let is_small = found.is_file() && found.len() <= COPIED.min(*room);
         if is_small && copy(&path, &found, &place.join(entry.file_name())).is_ok() {
+            *room -= found.len();
             continue;
         }
         if found.is_dir() || found.is_file() {

@@ -22,6 +22,7 @@ mod interrupts;
 mod landlock;
 mod launcher;
 mod listing;
+mod mounted;
 mod namespaces;
 mod orders;
 mod output;

@@ -1,6 +1,6 @@
 //! What a run may do.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -93,15 +93,6 @@ pub struct Revealed {
     pub path: PathBuf,
     /// Whether it may be written, too.
     pub writable: bool,
-}
-
-impl Revealed {
-    pub(crate) fn read_only(path: &Path) -> Self {
-        Self {
-            path: path.to_owned(),
-            writable: false,
-        }
-    }
 }
 
 /// What a run may do.

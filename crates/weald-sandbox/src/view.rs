@@ -41,9 +41,6 @@ pub fn build(policy: &Policy) -> Result<Vec<PathBuf>, Problem> {
     };
     let inner = home.as_ref().map_or_else(Vec::new, home::inner_mounts);
     let inner = copies(&inner).map_err(|error| ("the home", error))?;
-    let other_ways = home.as_ref().map_or_else(Vec::new, |home| {
-        home::other_ways(home.path(), &policy.hidden)
-    });
     let shown = copies(&shown(policy)).map_err(|error| ("the directories shown", error))?;
     let on_top = copies(&policy.write).map_err(|error| ("the writable directories", error))?;
     let revealed = copies(&paths(&policy.reveal)).map_err(|error| ("what is revealed", error))?;
@@ -58,15 +55,6 @@ pub fn build(policy: &Policy) -> Result<Vec<PathBuf>, Problem> {
                 .map_err(|error| ("private directories", error))?;
             writable.push(path.into());
         }
-    }
-    let seen: Vec<_> = policy
-        .write
-        .iter()
-        .chain(&policy.show)
-        .map(|path| Revealed::read_only(path))
-        .collect();
-    for path in &other_ways {
-        mask(path, &seen).map_err(|error| ("the home", error))?;
     }
     // What holds the home comes before it, and what lies in it on top.
     let (around, within): (Vec<_>, Vec<_>) = shown.iter().partition(|(path, _)| {

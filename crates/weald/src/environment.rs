@@ -57,9 +57,11 @@ impl Environment {
     /// The user's home: by the variable, or where the system says that it is.
     pub fn home(&self) -> Option<PathBuf> {
         let named = self.get("HOME").map(PathBuf::from);
-        named
+        let home = named
             .filter(|home| home.is_absolute())
-            .or_else(weald_sandbox::home_of_user)
+            .or_else(weald_sandbox::home_of_user)?;
+        // By its real name: what is in it is compared with paths that the kernel gave.
+        Some(home.canonicalize().unwrap_or(home))
     }
 
     /// The user's own configuration file.
