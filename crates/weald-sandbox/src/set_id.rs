@@ -27,8 +27,16 @@ type Moment = (i64, i64);
 /// What a run may write and others can reach. Dropping it strips the files in there that the run changed.
 pub struct Reachable {
     folders: Vec<PathBuf>,
+    search: Search,
+}
+
+/// What is looked for.
+#[derive(Default)]
+struct Search {
     /// Whatever had such a bit before keeps it.
-    since: Moment,
+    since: Option<Moment>,
+    /// Folders that the run did not see: device and inode.
+    unseen: Vec<(u64, u64)>,
 }
 
 impl Reachable {
@@ -38,8 +46,12 @@ impl Reachable {
         let folders: Vec<_> = folders.filter(|_| !policy.read_only).cloned().collect();
         // The clock that times of files come from.
         let now = clock_gettime(ClockId::RealtimeCoarse);
-        let since = (now.tv_sec, now.tv_nsec);
-        (!folders.is_empty()).then_some(Self { folders, since })
+        let masked = policy.mask.iter().filter_map(|path| path.metadata().ok());
+        let search = Search {
+            since: Some((now.tv_sec, now.tv_nsec)),
+            unseen: masked.map(|found| (found.dev(), found.ino())).collect(),
+        };
+        (!folders.is_empty()).then_some(Self { folders, search })
     }
 }
 
@@ -47,18 +59,22 @@ impl Drop for Reachable {
     fn drop(&mut self) {
         for folder in &self.folders {
             // What can't be read by its owner was not made by the run.
-            let _ = strip_set_id(folder, Some(self.since));
+            let _ = strip_in(folder, &self.search);
         }
     }
 }
 
-/// Takes set-user-id and set-group-id bits from the files below a directory that changed since then. Directories keep
-/// theirs. No link is followed; a folder that can't be searched is closed to others.
-pub fn strip_set_id(folder: &Path, since: Option<Moment>) -> io::Result<()> {
-    strip(&open_folder(CWD, folder)?, since, 0)
+/// Takes set-user-id and set-group-id bits from the files below a directory. Directories keep theirs. No link is followed;
+/// a folder that can't be searched is closed to others.
+pub fn strip_set_id(folder: &Path) -> io::Result<()> {
+    strip_in(folder, &Search::default())
 }
 
-fn strip(folder: &OwnedFd, since: Option<Moment>, depth: usize) -> io::Result<()> {
+fn strip_in(folder: &Path, search: &Search) -> io::Result<()> {
+    strip(&open_folder(CWD, folder)?, search, 0)
+}
+
+fn strip(folder: &OwnedFd, search: &Search, depth: usize) -> io::Result<()> {
     for entry in Dir::read_from(folder)? {
         let entry = entry?;
         let name = entry.file_name();
@@ -70,8 +86,8 @@ fn strip(folder: &OwnedFd, since: Option<Moment>, depth: usize) -> io::Result<()
             known => known,
         };
         match kind {
-            FileType::Directory => strip_below(folder, name, since, depth)?,
-            FileType::RegularFile => strip_file(folder, name, since)?,
+            FileType::Directory => strip_below(folder, name, search, depth)?,
+            FileType::RegularFile => strip_file(folder, name, search)?,
             _ => {}
         }
     }
@@ -83,16 +99,15 @@ fn kind_of(folder: &OwnedFd, name: &CStr) -> io::Result<FileType> {
     Ok(FileType::from_raw_mode(found.st_mode))
 }
 
-fn strip_below(
-    folder: &OwnedFd,
-    name: &CStr,
-    since: Option<Moment>,
-    depth: usize,
-) -> io::Result<()> {
+fn strip_below(folder: &OwnedFd, name: &CStr, search: &Search, depth: usize) -> io::Result<()> {
     if depth < DEEPEST
         && let Ok(below) = open_folder(folder.as_fd(), name)
     {
-        return strip(&below, since, depth + 1);
+        let found = rustix::fs::fstat(&below)?;
+        return match search.unseen.contains(&(found.st_dev, found.st_ino)) {
+            true => Ok(()),
+            false => strip(&below, search, depth + 1),
+        };
     }
     let handle = open_handle(folder, name)?;
     let found = handle.metadata()?;
@@ -102,14 +117,16 @@ fn strip_below(
     }
 }
 
-fn strip_file(folder: &OwnedFd, name: &CStr, since: Option<Moment>) -> io::Result<()> {
+fn strip_file(folder: &OwnedFd, name: &CStr, search: &Search) -> io::Result<()> {
     let found = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
     if found.st_mode & SET_ID == 0 {
         return Ok(());
     }
     let handle = open_handle(folder, name)?;
     let found = handle.metadata()?;
-    let is_new = since.is_none_or(|since| (found.ctime(), found.ctime_nsec()) >= since);
+    let is_new = search
+        .since
+        .is_none_or(|since| (found.ctime(), found.ctime_nsec()) >= since);
     match found.is_file() && is_new && is_own(&found) {
         true => set_mode(&handle, found.mode() & 0o7777 & !SET_ID),
         false => Ok(()),
