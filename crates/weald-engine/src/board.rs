@@ -185,9 +185,7 @@ fn rescued(place: &Place) -> Vec<Need> {
             about: name
                 .strip_prefix("landing-")
                 .map(|id| format!("landing {id}"))?,
-            what: format!(
-                "files that changed while it replaced them are kept; delete the folder when you have them"
-            ),
+            what: "files that changed while it replaced them are kept; delete the folder when you have them".to_owned(),
             command: format!("ls {path}"),
         })
     };

@@ -174,6 +174,7 @@ impl Restore {
         };
         let ground = context.ground()?;
         let back = ground.trees(context)?.bring_back(&self.id, &wanted)?;
+        context.tell(&ground.engine);
         context.ui.answer(
             || Fields::new().with("restored", &back),
             |out| {

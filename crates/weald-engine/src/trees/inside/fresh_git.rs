@@ -54,7 +54,7 @@ enum Place {
     /// Something that can't be compared with any commit.
     Foreign,
     /// Files, and how they are compared.
-    Filled(Request, FreshGit),
+    Filled(Box<Request>, FreshGit),
 }
 
 /// A repository of weald's own, as long as its folder is there.
@@ -224,7 +224,7 @@ impl Own {
         }
         if let Some(known) = known {
             let module = self.request.of_module(Path::new(&known.name), &full);
-            return Ok(Place::Filled(module, known.git.clone()));
+            return Ok(Place::Filled(Box::new(module), known.git.clone()));
         }
         if fs::read_dir(&full)?.next().is_none() {
             return Ok(Place::Empty);
@@ -247,7 +247,7 @@ impl Own {
             work_tree: full,
             ..self.request.clone()
         };
-        Ok(Place::Filled(module, fresh))
+        Ok(Place::Filled(Box::new(module), fresh))
     }
 }
 

@@ -48,7 +48,7 @@ fn ending(out: &mut Out, findings: &[Finding], fix: bool) -> io::Result<()> {
         .collect();
     if fixable == 0 && by_hand.is_empty() {
         return match findings.iter().any(|one| one.fixed) {
-            true => writeln!(out, "nothing else is amiss"),
+            true => writeln!(out, "no other problems found"),
             false => writeln!(out, "no problems found"),
         };
     }
