@@ -193,7 +193,7 @@ fn y2_a_change_that_git_is_told_to_ignore_is_not_lost_in_a_stash() {
         let hint = reason["hint"].as_str().unwrap();
         let command = hint.strip_suffix(", then land again").unwrap();
         assert!(command.contains(&format!("--no-{bit}")), "{command}");
-        sh(&env, &env.root(), command);
+        sh(&env, env.root(), command);
         crate::landing::landed(&env, &["t"]);
         assert_eq!(fs::read_to_string(&file).unwrap(), "local\n", "{bit}");
         let text = fs::read_to_string(env.repo().join("n")).unwrap();
