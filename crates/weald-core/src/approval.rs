@@ -3,6 +3,7 @@
 //! Pure: the engine finds out what changed, keeps the secret and makes seals with it.
 
 mod patterns;
+mod ways;
 
 use jiff::Timestamp;
 
@@ -11,6 +12,7 @@ use crate::setup::SETTINGS_FILES;
 use crate::tree::Approval;
 
 pub use patterns::Patterns;
+pub use ways::Ways;
 
 /// The repository's own settings: what they say counts for everybody once they are on the target.
 pub const SETTINGS: &str = "weald.toml";

@@ -3,7 +3,7 @@
 //! It lies in the tree's record, sealed with a secret that no sandbox shows; an agent's session is refused. A local gate
 //! can't stop somebody with the same user id outside of a sandbox: `weald verify` finds what went around it.
 
-mod inside_submodules;
+mod changes;
 mod secret;
 
 use serde::Serialize;
@@ -65,6 +65,15 @@ struct Demands {
     /// Everything does.
     everything: bool,
     protection: Protection,
+}
+
+/// Whether main has the submodule commits that a candidate names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Submodules {
+    /// Perhaps not yet: the files of one that is not here are looked at once it is.
+    MayCome,
+    /// One whose files can't be listed needs an approval.
+    AreHere,
 }
 
 impl Trees<'_> {
@@ -136,17 +145,19 @@ impl Trees<'_> {
         head: &str,
         old_tip: &str,
         candidate: &str,
+        submodules: Submodules,
     ) -> Result<(), LandError> {
         let demands = self.demands(old_tip)?;
         let vault = self.vault();
-        let changed = changed_paths(vault.git("diff-tree"), old_tip, candidate)?;
-        let mut paths: Vec<_> = changed
-            .into_iter()
-            .filter(|path| demands.protection.protects(path))
-            .collect();
-        let behind = self.changed_in_submodules(vault.path(), old_tip, candidate)?;
-        let behind = behind.into_iter();
-        paths.extend(behind.filter(|path| demands.protection.protects(path)));
+        let found = self.changes_between(vault.path(), old_tip, candidate, &demands.protection)?;
+        let protected = found.files.into_iter().filter(|(_, is)| *is);
+        let mut paths: Vec<_> = protected.map(|(path, _)| path).collect();
+        let unlisted = match submodules {
+            Submodules::MayCome => Vec::new(),
+            Submodules::AreHere => found.unlisted,
+        };
+        let is_known = !paths.is_empty();
+        paths.extend(unlisted);
         if !demands.everything && paths.is_empty() {
             return Ok(());
         }
@@ -159,6 +170,9 @@ impl Trees<'_> {
         };
         let why = match &paths[..] {
             [] => "policy.gate is `human`".to_owned(),
+            [path, ..] if !is_known => {
+                format!("it changes {path}, and what is behind that can't be listed")
+            }
             [path] => format!("it changes {path}, which is protected"),
             [path, rest @ ..] => format!(
                 "it changes {path} and {} more that are protected",
@@ -178,9 +192,9 @@ impl Trees<'_> {
     pub(super) fn needs_approval(&self, old: &str, new: &str) -> Result<bool, LandError> {
         let demands = self.demands(old)?;
         let vault = self.vault();
-        let changed = changed_paths(vault.git("diff-tree"), old, new)?;
-        let mut changed = changed.iter();
-        Ok(demands.everything || changed.any(|path| demands.protection.protects(path)))
+        let found = self.changes_between(vault.path(), old, new, &demands.protection)?;
+        let is_protected = found.files.iter().any(|(_, is_protected)| *is_protected);
+        Ok(demands.everything || is_protected || !found.unlisted.is_empty())
     }
 
     /// A seal that can't be checked is none.
@@ -263,12 +277,15 @@ impl Trees<'_> {
             subject: subject.to_owned(),
         });
         let demands = self.demands(&tip)?;
-        let changed = changed_paths(Git::new(&place, "diff-tree"), &fork, head)?;
-        let behind = self.changed_in_submodules(&place, &fork, head)?;
-        let files = changed.into_iter().chain(behind).map(|path| ApprovedFile {
-            protected: demands.protection.protects(&path),
-            path,
-        });
+        let found = self.changes_between(&place, &fork, head, &demands.protection)?;
+        let unlisted = found.unlisted;
+        let files = found
+            .files
+            .into_iter()
+            .map(|(path, is_protected)| ApprovedFile {
+                protected: is_protected || unlisted.contains(&path),
+                path,
+            });
         Ok((commits.collect(), files.collect()))
     }
 
@@ -295,14 +312,4 @@ impl Trees<'_> {
         };
         Ok(self.host.state.as_deref().ok_or_else(missing)?)
     }
-}
-
-/// Every path that differs, by both names where it was renamed.
-fn changed_paths(git: Git, from: &str, to: &str) -> Result<Vec<String>, LandError> {
-    let listed = git
-        .args(["-r", "-z", "--name-only", "--no-renames", from, to])
-        .run()?;
-    let text = String::from_utf8_lossy(&listed);
-    let paths = text.split('\0').filter(|path| !path.is_empty());
-    Ok(paths.map(str::to_owned).collect())
 }

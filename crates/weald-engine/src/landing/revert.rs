@@ -9,6 +9,7 @@ use weald_core::task_rules::TaskInput;
 use weald_git::{MergeRequest, Merged, NewCommit, commit_tree, merge_trees};
 
 use super::LandError;
+use super::approval::Submodules;
 use super::beginning::Ahead;
 use super::candidate::{Candidate, Made, tree_of};
 use super::gate::Verdict;
@@ -121,11 +122,15 @@ impl Trees<'_> {
         let tree = self.engine.look(|tx| tx.tree_by_id(landing.tree_id))?;
         let tree = tree.ok_or(LandError::NoLanding(landing.id))?;
         self.require_claim(landing)?;
-        self.require_approval(&tree, &landing.head, &candidate.onto, &candidate.commit)?;
+        let approved = |submodules| {
+            let (onto, commit) = (&candidate.onto, &candidate.commit);
+            self.require_approval(&tree, &landing.head, onto, commit, submodules)
+        };
+        approved(Submodules::MayCome)?;
         self.require_large_files(&tree, &candidate.onto, &candidate.commit)?;
         match self.require_gitlinks(&tree, &candidate.onto, &candidate.commit)? {
             // What is behind them is here only now.
-            true => self.require_approval(&tree, &landing.head, &candidate.onto, &candidate.commit),
+            true => approved(Submodules::AreHere),
             false => Ok(()),
         }
     }

@@ -8,6 +8,7 @@ use weald_core::store::{Counter, Durability, Write};
 use weald_core::tree::{Tree, TreeKind};
 
 use super::LandError;
+use super::approval::Submodules;
 use super::beginning::Ahead;
 use super::candidate::Made;
 use super::commit::{CommitScope, by_hand};
@@ -366,7 +367,8 @@ impl Trees<'_> {
             Made::Nothing => return Ok(LandingInput::NothingToLand),
             Made::Conflict(paths) => return Ok(LandingInput::Conflict { paths }),
         };
-        self.require_approval(&tree, &landing.head, &candidate.onto, &candidate.commit)?;
+        let (onto, commit) = (&candidate.onto, &candidate.commit);
+        self.require_approval(&tree, &landing.head, onto, commit, Submodules::MayCome)?;
         self.gate_command()?;
         self.precheck_move(&MoveRequest {
             landing: landing.id,

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use weald_testkit::TestEnv;
 
+use crate::landing_moving::sh;
 use crate::trees_remove::{git_in, try_git};
 use crate::trees_submodules::with_submodule;
 
@@ -200,4 +201,75 @@ fn y7_protected_files_behind_a_gitlink_need_an_approval() {
         landing["reason"]["paths"][0], "libs/one/.envrc",
         "{landing}"
     );
+}
+
+/// Lands worktree `t` of the repository at `place`, which must want an approval for `path`.
+#[track_caller]
+fn assert_wants_approval(env: &TestEnv, place: &Path, path: &str) {
+    let mut command = env.weald_command(&["land", "t", "--json"]);
+    let output = command.current_dir(place).output().unwrap();
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let reason = &answer["landings"][0]["reason"];
+    assert_eq!(reason["code"], "needs_approval", "{path}: {answer:#}");
+    assert_eq!(reason["paths"][0], path, "{answer:#}");
+}
+
+/// A repository at `place` with the library as a submodule at `path`, and worktree `t` of it.
+fn repository_at(env: &TestEnv, place: &Path, library: &Path, path: &str) {
+    fs::create_dir_all(place).unwrap();
+    let script = format!(
+        "git init -q -b main; git config user.name T; git config user.email t@example.com
+         git config protocol.file.allow always; export GIT_ALLOW_PROTOCOL=file
+         git submodule --quiet add {} {path}; git submodule --quiet update --init --recursive; git commit -qm one",
+        library.display()
+    );
+    sh(env, place, &script);
+    let mut command = env.weald_command(&["new", "t"]);
+    let output = command.current_dir(place).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+}
+
+#[test]
+fn y7_no_name_or_place_of_a_submodule_hides_its_protected_files() {
+    let env = with_submodule();
+    let library = env.root().join("library");
+    for (place, path) in [("deep", "a/b/c/d/e"), ("col:on", "sub")] {
+        let place = env.root().join(place);
+        repository_at(&env, &place, &library, path);
+        let name = place.file_name().unwrap().to_str().unwrap();
+        let tree = env.root().join(format!("{name}.weald/t"));
+        let script = format!(
+            "(cd {path}; echo evil >.envrc; git add -A; git commit -qm evil); git commit -qam bump"
+        );
+        sh(&env, &tree, &script);
+        assert_wants_approval(&env, &place, &format!("{path}/.envrc"));
+    }
+}
+
+#[test]
+fn y7_a_submodule_of_a_submodule_hides_no_protected_file() {
+    let env = with_submodule();
+    let (inner, outer) = (env.root().join("library"), env.root().join("outer"));
+    let script = format!(
+        "git -C {0} checkout -q -b evil; echo evil >{0}/.envrc; git -C {0} add -A; git -C {0} commit -qm evil
+         git -C {0} rev-parse HEAD >known; git -C {0} checkout -q main
+         git init -q -b main outer; cd outer; export GIT_ALLOW_PROTOCOL=file
+         git submodule --quiet add {0} inner; git commit -qm one",
+        inner.display()
+    );
+    sh(&env, env.root(), &script);
+    let place = env.root().join("super");
+    repository_at(&env, &place, &outer, "sub");
+    let bump = |commit: &str| {
+        let script = format!(
+            "(cd sub; git update-index --cacheinfo 160000,{commit},inner; git commit -qm bump); git commit -qam bump"
+        );
+        sh(&env, &env.root().join("super.weald/t"), &script);
+    };
+    let known = fs::read_to_string(env.root().join("known")).unwrap();
+    bump(known.trim());
+    assert_wants_approval(&env, &place, "sub/inner/.envrc");
+    // One whose files nobody can list is not taken for harmless.
+    bump("1234567890123456789012345678901234567890");
+    assert_wants_approval(&env, &place, "sub/inner");
 }

@@ -248,3 +248,43 @@ fn y7_a_link_in_place_of_a_folder_with_protected_files_needs_an_approval() {
     let landed = env.git(&["ls-tree", "-r", "--name-only", "main"]);
     assert!(!landed.contains(".cargo"), "{landed} {answer:#?}");
 }
+
+#[test]
+fn y7_files_with_another_name_that_the_host_acts_on_need_an_approval() {
+    let env = repository();
+    let base = "mkdir -p agents/claude tools/hooks && echo {} >agents/claude/settings.json && \
+                ln -s agents/claude .claude && echo x >dev.env && ln -s dev.env .envrc && \
+                echo 'exit 0' >tools/hooks/pre-commit && git add -A && git commit -qm base && \
+                git config core.hooksPath tools/hooks";
+    crate::landing_moving::sh(&env, &env.repo(), base);
+    for (name, change, path) in [
+        (
+            "link",
+            "echo evil >agents/claude/settings.json",
+            "agents/claude/settings.json",
+        ),
+        ("file", "echo evil >dev.env", "dev.env"),
+        (
+            "hook",
+            "echo evil >tools/hooks/pre-commit",
+            "tools/hooks/pre-commit",
+        ),
+        (
+            "bare",
+            "mkdir -p r/objects r/refs; echo 'ref: refs/heads/main' >r/HEAD; echo >r/objects/k; echo >r/refs/k",
+            "r/HEAD",
+        ),
+    ] {
+        let tree = grow(&env, name, "sealed");
+        let script = format!("{change}; git add -A; git commit -q --no-verify -m change");
+        crate::landing_moving::sh(&env, &tree, &script);
+        assert_eq!(refusal(&env, name)["paths"][0], path, "{name}");
+    }
+    // A person's word is enough, and other files need none.
+    approve(&env, "hook");
+    landed(&env, &["hook"]);
+    let tree = grow(&env, "plain", "sealed");
+    let script = "echo 1 >agents/other; git add -A; git commit -q --no-verify -m change";
+    crate::landing_moving::sh(&env, &tree, script);
+    landed(&env, &["plain"]);
+}
