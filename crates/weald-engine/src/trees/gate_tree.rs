@@ -35,7 +35,12 @@ pub(crate) const GATES: &str = ".gate";
 const GATE: &str = "the gate's tree";
 
 /// Files of a repository that say how a work tree is compared with a commit.
-const SETTINGS: [&str; 3] = ["config", "info/exclude", "info/attributes"];
+const SETTINGS: [&str; 4] = [
+    "config",
+    "info/exclude",
+    "info/attributes",
+    "info/sparse-checkout",
+];
 
 /// The largest one of them.
 const SETTINGS_LIMIT: u64 = 1 << 20;
@@ -54,8 +59,8 @@ pub(crate) struct GateTree<'t, 'a> {
     pub tree: Tree,
     /// What came in besides, and what did not.
     pub notes: Vec<String>,
-    /// How it is looked at once something ran in it: its own repository can't be believed then. `None` for a sparse
-    /// checkout, whose index says what is not there.
+    /// How it is looked at once something ran in it: its own repository can't be believed then. `None`
+    /// while it is made.
     pub fresh: Option<FreshGit>,
 }
 
@@ -147,19 +152,13 @@ impl<'a> Trees<'a> {
             return Err(unfit(why));
         }
         made.notes = plan.notes.into_iter().chain(setup.told()).collect();
-        made.fresh = self.fresh_git(path, commit)?;
+        made.fresh = Some(self.fresh_git(path, commit)?);
         Ok(made)
     }
 
     /// The settings that a gate's tree was made with, before anything runs in it.
-    fn fresh_git(&self, path: &Path, commit: &str) -> Result<Option<FreshGit>, TreeError> {
+    fn fresh_git(&self, path: &Path, commit: &str) -> Result<FreshGit, TreeError> {
         let door = Door::open(path).map_err(at(path))?;
-        if door
-            .read(".git/info/sparse-checkout", SETTINGS_LIMIT)
-            .is_ok()
-        {
-            return Ok(None);
-        }
         let filled = self.filled_modules(&door)?.into_iter();
         let modules = filled.map(|module| FreshModule {
             git: FreshGit {
@@ -171,13 +170,13 @@ impl<'a> Trees<'a> {
             name: module.name,
             path: module.path,
         });
-        Ok(Some(FreshGit {
+        Ok(FreshGit {
             commit: commit.to_owned(),
             objects: self.vault().path().join("objects"),
             files: settings(&door, ".git"),
             modules: modules.collect(),
             ..FreshGit::default()
-        }))
+        })
     }
 
     /// The files and the repository, and a look that there is nothing else.

@@ -4,24 +4,51 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use serde_json::Value;
+use weald_testkit::TestEnv;
+
 use crate::landing_gate::{land, log_of, runs, set, tree_with};
 use crate::trees_remove::repository;
 use crate::trees_setup::commit_all;
 use crate::trees_submodules::with_submodule;
+
+/// Lands a new worktree with these commands.
+fn lands(env: &TestEnv, setup: &str, gate: &str) -> Value {
+    set(env, "setup.commands", "");
+    let name = format!("t{}", runs(env));
+    tree_with(env, &name, &name, "x\n");
+    set(env, "setup.commands", setup);
+    set(env, "gate.command", gate);
+    land(env, &name)
+}
+
+#[test]
+fn x28_a_sparse_gate_finds_what_lands_too() {
+    let env = repository();
+    fs::write(env.repo().join("check.sh"), "exit 7\n").unwrap();
+    fs::create_dir(env.repo().join("out")).unwrap();
+    fs::write(env.repo().join("out/side"), "x\n").unwrap();
+    commit_all(&env);
+    env.git(&["sparse-checkout", "set", "in"]);
+    let lie = "echo 'exit 0' > check.sh; echo 'check.sh filter=lie' > .git/info/attributes; \
+               git config filter.lie.clean 'cat >/dev/null; echo exit 7'; git add check.sh";
+    for setup in [lie, "echo 'exit 0' > check.sh", "rm check.sh"] {
+        let landing = lands(&env, setup, "sh check.sh");
+        assert_eq!(landing["outcome"], "red", "{setup}: {landing:#}");
+        let log = log_of(&landing);
+        assert!(log.contains("exit code 7"), "{setup}: {log}");
+    }
+    let landing = lands(&env, "", "test ! -e out");
+    assert_eq!(landing["outcome"], "landed", "{landing:#}");
+    env.git(&["cat-file", "-e", "main:out/side"]);
+}
 
 #[test]
 fn x28_each_step_of_the_gate_finds_what_lands() {
     let env = repository();
     fs::write(env.repo().join("check.sh"), "[ ! -e planted ] && exit 7\n").unwrap();
     commit_all(&env);
-    let lands = |setup: &str, gate: &str| {
-        set(&env, "setup.commands", "");
-        let name = format!("t{}", runs(&env));
-        tree_with(&env, &name, &name, "x\n");
-        set(&env, "setup.commands", setup);
-        set(&env, "gate.command", gate);
-        land(&env, &name)
-    };
+    let lands = |setup: &str, gate: &str| lands(&env, setup, gate);
     // The candidate's own check is red, whatever an earlier step puts in its place.
     let hidden = "echo 'exit 0' > check.sh; git update-index --assume-unchanged check.sh";
     let moved = "echo 'exit 0' > check.sh; git -c user.name=a -c user.email=a@b commit -qam moved";

@@ -109,6 +109,7 @@ impl Own {
             false => own.borrow_objects()?,
         }
         own.request.git("read-tree").args([&fresh.commit]).run()?;
+        own.leave_out()?;
         Ok(own)
     }
 
@@ -248,6 +249,17 @@ impl Own {
             ..self.request.clone()
         };
         Ok(Place::Filled(Box::new(module), fresh))
+    }
+
+    /// Marks what a sparse checkout leaves out in the new index. A file that is there all the same is not marked.
+    fn leave_out(&self) -> Result<(), InsideError> {
+        let args = ["--type=bool", "--get", "core.sparseCheckout"];
+        let said = self.request.git("config").args(args).output()?;
+        if said.stdout.trim_ascii() == b"true" {
+            let git = self.request.checkout_git("sparse-checkout");
+            git.args(["reapply"]).run()?;
+        }
+        Ok(())
     }
 }
 
