@@ -5,6 +5,7 @@
 //! never loosen it. Reading files and variables is the engine's job.
 
 mod agent_keys;
+mod caps;
 mod guards;
 mod keys;
 mod kinds;

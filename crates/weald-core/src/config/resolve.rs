@@ -6,6 +6,7 @@ use std::fmt;
 use jiff::SignedDuration;
 use serde::Serialize;
 
+use super::caps;
 use super::keys::{KEYS, find_key};
 use super::kinds::{Key, Kind};
 use super::profiles::profile_text;
@@ -155,6 +156,7 @@ impl Trust {
 enum Rejected {
     Invalid(String),
     Loosens(String),
+    TooMuch(&'static str),
     NotTheirs,
 }
 
@@ -267,7 +269,7 @@ impl Config {
         Value::List(all)
     }
 
-    /// Checks a value; one that the repository brings must not loosen a guarded key.
+    /// Checks a value; one that the repository brings must neither loosen a guarded key nor exceed a cap.
     fn admit(&self, key: &'static Key, raw: &toml::Value, trust: Trust) -> Result<Value, Rejected> {
         let value = check_value(key, raw).map_err(Rejected::Invalid)?;
         let takes_out = |list: &[String]| list.iter().any(|item| item.starts_with('!'));
@@ -286,6 +288,11 @@ impl Config {
                 return Err(Rejected::Loosens(current.to_owned()));
             }
         }
+        if trust == Trust::Repository
+            && let Some(most) = caps::exceeded(key, &value)
+        {
+            return Err(Rejected::TooMuch(most));
+        }
         Ok(value)
     }
 
@@ -295,6 +302,10 @@ impl Config {
             (Rejected::Loosens(current), _) => {
                 format!("the repository can't loosen this below `{current}`")
             }
+            (Rejected::TooMuch(most), _) => format!(
+                "a repository sets this to `{most}` at most; more is yours to set (weald config set {} VALUE)",
+                key.name
+            ),
             (Rejected::NotTheirs, _) => format!(
                 "only you can set this, not the repository (weald config set {} VALUE)",
                 key.name

@@ -18,7 +18,7 @@ pub(super) const UPKEEP: &[Key] = &[
     ),
     key(
         "vault.lease",
-        Kind::Duration,
+        Kind::OwnDuration(86_400),
         "30m",
         "how long a process that holds the vault may be silent before whoever waits ends it",
     ),

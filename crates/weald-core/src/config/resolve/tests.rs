@@ -210,3 +210,30 @@ fn every_profile_sets_known_keys_to_valid_values() {
         assert!(config.ignored.is_empty(), "{name}: {:?}", config.ignored);
     }
 }
+
+#[test]
+fn x14_a_repository_chooses_neither_long_waits_nor_much_room() {
+    let hostile = "tree.look_limit = '1000h'\ntree.fetch_limit = '11s'\ntree.import_limit = 'none'\n\
+        pool.size = 64\nlanding.parallel = 16\nlanding.lock_wait = '1000h'\nlanding.autostash = true\n\
+        gate.timeout = '7h'\nvault.lease = '1s'\nsnapshot.limit = '2G'";
+    let config = resolve(vec![repository(hostile)]).unwrap();
+    let ignored: Vec<_> = config.ignored.iter().map(|one| one.key.as_str()).collect();
+    assert_eq!(ignored.len(), 10, "{ignored:?}");
+    for key in ignored {
+        assert_eq!(config.get(key).1, &Origin::Default, "{key}");
+    }
+    let modest =
+        "tree.look_limit = '5s'\npool.size = 4\ngate.timeout = '6h'\nsnapshot.limit = '1M'";
+    let config = resolve(vec![repository(modest)]).unwrap();
+    assert_eq!(config.ignored, []);
+    assert_eq!(config.number("pool.size"), 4);
+    assert_eq!(config.text("gate.timeout"), "6h");
+    // What is the user's own has no cap.
+    let own = resolve(vec![
+        repository(hostile),
+        user("pool.size = 64\ngate.timeout = '7h'"),
+    ]);
+    let own = own.unwrap();
+    assert_eq!(own.number("pool.size"), 64);
+    assert_eq!(own.text("gate.timeout"), "7h");
+}
