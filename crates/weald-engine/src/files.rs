@@ -180,16 +180,25 @@ pub(crate) fn lock_within(file: &File, limit: Duration) -> io::Result<()> {
 
 /// The process that holds a lock on a file, in words.
 fn holder_of(file: &File) -> String {
+    let unseen = || "a process that can't be seen from here".to_owned();
+    holder_pid(file).map_or_else(unseen, described)
+}
+
+/// The process that holds a lock on a file, by the kernel's own list.
+pub(crate) fn holder_pid(file: &File) -> Option<u32> {
     let number = file.metadata().map(|found| found.ino()).unwrap_or(0);
     let table = fs::read_to_string("/proc/locks").unwrap_or_default();
-    let held = table.lines().find_map(|line| {
+    let mut lines = table.lines().filter(|line| !line.contains("->"));
+    lines.find_map(|line| {
         let fields: Vec<_> = line.split_ascii_whitespace().collect();
         let inode = fields.get(5)?.rsplit(':').next()?;
-        (fields[1] == "FLOCK" && inode.parse() == Ok(number)).then(|| fields[4].to_owned())
-    });
-    let Some(pid) = held else {
-        return "a process that can't be seen from here".to_owned();
-    };
+        let is_it = fields[1] == "FLOCK" && inode.parse() == Ok(number);
+        is_it.then(|| fields[4].parse().ok())?
+    })
+}
+
+/// A process in words.
+pub(crate) fn described(pid: u32) -> String {
     let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     format!("process {pid} ({})", name.trim())
 }

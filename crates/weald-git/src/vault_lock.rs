@@ -2,7 +2,8 @@
 //!
 //! The kernel frees the lock of a process that ended. One that is merely stopped would block everybody for ever, so a
 //! holder writes its name into the file and touches it every few seconds; who waits ends a holder that was silent for longer
-//! than the lease. It is ended, not overruled: two upkeeps at once could each drop what the other one counts on.
+//! than the lease. It is ended, not overruled: two upkeeps at once could each drop what the other one counts on. A process
+//! that holds the lock without its name in the file is not weald's: nobody waits for it longer than a few beats.
 
 use std::fmt;
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
@@ -26,6 +27,12 @@ const NAME_LIMIT: u64 = 4096;
 /// Ends the process of this name; true when it is proven gone.
 type Ending = dyn Fn(&str) -> bool + Send + Sync;
 
+/// The process that holds a lock, in words, if it is not the one of this name.
+type Stranger = dyn Fn(&File, &str) -> Option<String> + Send + Sync;
+
+/// How long a waiting process takes to notice a signal.
+const NOTICE: Duration = Duration::from_millis(100);
+
 /// How a process holds the vault, and what it does about others that are silent.
 #[derive(Clone)]
 pub struct Keeper {
@@ -35,6 +42,10 @@ pub struct Keeper {
     pub lease: Duration,
     /// Ends another one.
     pub end: Arc<Ending>,
+    /// Finds one that did not sign.
+    pub stranger: Arc<Stranger>,
+    /// Whether a signal asked this process to stop.
+    pub is_interrupted: fn() -> bool,
 }
 
 impl fmt::Debug for Keeper {
@@ -96,14 +107,23 @@ impl Vault {
         // If nobody waits for it any more, the lock is freed as soon as it is had.
         thread::spawn(move || sender.send(lock.lock().map(|()| lock)));
         let mut seen = (last_beat(&watched), Instant::now());
+        let (mut looked, mut stranger) = (Instant::now(), None);
         loop {
-            match receiver.recv_timeout(beat(keeper)) {
+            match receiver.recv_timeout(NOTICE.min(beat(keeper))) {
                 Ok(locked) => return locked.map_err(failed),
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
                 Err(mpsc::RecvTimeoutError::Disconnected) => {
                     return Err(failed(io::Error::other("waiting for it was given up")));
                 }
             }
+            if (keeper.is_interrupted)() {
+                return Err(failed(io::ErrorKind::Interrupted.into()));
+            }
+            if looked.elapsed() < beat(keeper) {
+                continue;
+            }
+            looked = Instant::now();
+            self.refuse_stranger(&watched, keeper, &mut stranger)?;
             let beat_at = last_beat(&watched);
             if beat_at != seen.0 {
                 seen = (beat_at, Instant::now());
@@ -118,6 +138,30 @@ impl Vault {
                 return Err(VaultError::Held { holder, silent });
             }
             seen = (beat_at, Instant::now());
+        }
+    }
+
+    /// Gives up on a process that holds the lock for some beats without having signed; `known` is who that was, and since
+    /// when.
+    fn refuse_stranger(
+        &self,
+        lock: &File,
+        keeper: &Keeper,
+        known: &mut Option<(String, Instant)>,
+    ) -> Result<(), VaultError> {
+        let Some(holder) = (keeper.stranger)(lock, &name_in(&self.lock)) else {
+            *known = None;
+            return Ok(());
+        };
+        match known {
+            Some((before, since)) if *before == holder => match since.elapsed() {
+                silent if silent < 3 * beat(keeper) => Ok(()),
+                silent => Err(VaultError::Held { holder, silent }),
+            },
+            _ => {
+                *known = Some((holder, Instant::now()));
+                Ok(())
+            }
         }
     }
 }

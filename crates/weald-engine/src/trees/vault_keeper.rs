@@ -1,11 +1,14 @@
 //! The vault as this process holds it: known by name to whoever waits, and not waiting for ever for a stopped process.
 
+use std::fs::{self, File};
 use std::sync::Arc;
 
 use weald_core::session::ProcessIdentity;
 use weald_git::{Keeper, Vault};
+use weald_sandbox::interrupted;
 
 use super::Trees;
+use crate::files::{described, holder_pid};
 use crate::landing::end_process_in;
 
 impl Trees<'_> {
@@ -33,8 +36,21 @@ impl Trees<'_> {
                     let other = holder.filter(|holder| Some(holder) != me.as_ref());
                     other.is_some_and(|holder| end_process_in(processes.as_ref(), &holder))
                 }),
+                stranger: Arc::new(stranger),
+                is_interrupted: || interrupted().is_some(),
             }
         });
         known.clone()
     }
+}
+
+/// The process that holds the lock, in words, unless it is the one of that name, or the number in that name counts elsewhere.
+fn stranger(lock: &File, name: &str) -> Option<String> {
+    let pid = holder_pid(lock)?;
+    let here = fs::read_link("/proc/self/ns/pid").ok()?;
+    let named = serde_json::from_str::<ProcessIdentity>(name).ok();
+    let is_it = named.is_some_and(|named| {
+        named.pid == pid || here.to_str() != Some(named.pid_namespace.as_str())
+    });
+    (!is_it).then(|| format!("{}, which is no process of weald's", described(pid)))
 }

@@ -337,6 +337,40 @@ fn l11_a_holder_of_the_vault_that_can_not_be_ended_is_told() {
 }
 
 #[test]
+fn x18_a_process_that_is_not_wealds_does_not_keep_the_vault() {
+    let env = repository();
+    grow(&env, "a", "sealed");
+    fs::write(env.repo().join("more"), "more").unwrap();
+    env.git(&["add", "-A"]);
+    env.git(&["commit", "-qm", "more"]);
+    // The file still names the command that held it last.
+    let lock = fs::File::open(env.private().join("vault.lock")).unwrap();
+    lock.lock().unwrap();
+    // Whoever waits for its end gets the lock, and fails this test.
+    let held = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_secs(60));
+        drop(lock);
+    });
+    let new = ["new", "b", "--set", "vault.lease=600ms"];
+    let refused = env.refused(&new, 5, "vault_busy");
+    let holder = format!("process {} ", std::process::id());
+    assert!(refused.to_string().contains(&holder), "{refused:#?}");
+    // A signal ends the wait at once.
+    let mut waiting = env.weald_command(&["new", "c"]).spawn().unwrap();
+    let is_waiting = || {
+        let waits = format!(" {} ", waiting.id());
+        let list = fs::read_to_string("/proc/locks").unwrap();
+        list.lines()
+            .any(|line| line.contains("->") && line.contains(&waits))
+    };
+    wait_until(is_waiting);
+    let pid = rustix::process::Pid::from_child(&waiting);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    assert!(!waiting.wait().unwrap().success());
+    assert!(!held.is_finished(), "it did not wait for the lock");
+}
+
+#[test]
 fn l9_leftovers_of_what_is_gone_are_cleared() {
     let env = repository();
     grow(&env, "gone", "sealed");
