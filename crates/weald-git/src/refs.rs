@@ -127,8 +127,12 @@ impl Repository {
         })
     }
 
-    /// A branch as a target: its own tip, or origin's if there is no such branch here.
+    /// A branch as a target: its own tip, or origin's if there is no such branch here. `HEAD` is no branch: origin's would
+    /// be its default, whatever the checkout is on.
     pub fn target(&self, branch: &str) -> Result<Option<Target>, GitError> {
+        if branch == "HEAD" {
+            return Ok(None);
+        }
         for name in [
             format!("refs/heads/{branch}"),
             format!("refs/remotes/origin/{branch}"),

@@ -204,6 +204,12 @@ pub enum TreeError {
         /// The branch.
         target: String,
     },
+    /// The target is no branch.
+    #[error("there is no branch {target} to land on")]
+    UnknownTarget {
+        /// As given.
+        target: String,
+    },
     /// The base is no commit.
     #[error("{base} is no commit of this repository")]
     UnknownBase {

@@ -67,7 +67,8 @@ impl Trees<'_> {
         notes: &mut Vec<String>,
     ) -> Result<String, TreeError> {
         let policy = self.config.text("tree.fetch");
-        if policy == "never" {
+        // HEAD is what the checkout is on, whatever its remote has by now.
+        if policy == "never" || (policy == "try" && reference == "HEAD") {
             return Ok(reference);
         }
         let followed = self.followed(&reference)?;

@@ -75,17 +75,50 @@ impl Trees<'_> {
     }
 
     /// Whoever stands on another branch may take that one for the target.
-    fn other_branch(&self, target: &str) -> Result<Option<String>, TreeError> {
+    fn other_branch(&self, target: &str, base: &Base) -> Result<Option<String>, TreeError> {
         let repository = self.place.repository();
         // A bare repository is on nothing that anybody sees.
         let is_checkout = repository.common_dir().join("index").is_file();
         let branch = repository.main_branch()?.filter(|_| is_checkout);
         let other = branch.filter(|branch| branch != target);
+        let lands = match base.reference == target {
+            true => "there".to_owned(),
+            false => format!("on {target}"),
+        };
         Ok(other.map(|branch| {
             format!(
-                "the main checkout is on {branch}; this tree starts from {target} and lands there (for {branch}: weald new --target {branch}, or weald config set target {branch})"
+                "the main checkout is on {branch}; this tree starts from {} and lands {lands} (for {branch}: weald new --target {branch}, or weald config set target {branch})",
+                base.reference
             )
         }))
+    }
+
+    /// Where a tree lands: as named, on what it is a scratch tree of, on the branch that its task brought along, or on the
+    /// repository's target.
+    fn target_of(
+        &self,
+        new: &NewTree,
+        parent: Option<&Tree>,
+        task: Option<&Task>,
+    ) -> Result<String, TreeError> {
+        let is_branch =
+            |name: &str| Ok::<_, GitError>(self.place.repository().target(name)?.is_some());
+        if let Some(target) = new.target.clone() {
+            return match is_branch(&target)? {
+                true => Ok(target),
+                false => Err(TreeError::UnknownTarget { target }),
+            };
+        }
+        match (parent, branch_of(task), &self.target) {
+            (Some(parent), ..) => Ok(parent.branch.clone()),
+            (None, Some(branch), _) if is_branch(&branch)? => Ok(branch),
+            // There any commit will do to start from.
+            (None, Some(base), _) if self.config.text("tree.base") != "task" => {
+                Err(TreeError::UnknownBase { base })
+            }
+            (None, _, Some((branch, _))) => Ok(branch.clone()),
+            (None, _, None) => Err(self.no_target()?),
+        }
     }
 
     pub(super) fn plan(
@@ -100,15 +133,7 @@ impl Trees<'_> {
             Some(name) => Some(self.look(Some(name))?.tree),
             None => None,
         };
-        let target = match (&new.target, &parent, &self.target) {
-            (Some(target), ..) => target.clone(),
-            (None, Some(parent), _) => parent.branch.clone(),
-            (None, None, Some((branch, _))) => branch.clone(),
-            (None, None, None) => return Err(self.no_target()?),
-        };
-        if new.target.is_none() && new.base.is_none() && parent.is_none() {
-            notes.extend(self.other_branch(&target)?);
-        }
+        let target = self.target_of(new, parent.as_ref(), task)?;
         let base = match &parent {
             Some(parent) if new.base.is_none() => Base {
                 reference: parent.branch.clone(),
@@ -119,6 +144,10 @@ impl Trees<'_> {
             },
             _ => self.base(new.base.as_deref(), &target, task, &mut notes)?,
         };
+        let is_chosen = new.target.is_some() || new.base.is_some() || branch_of(task).is_some();
+        if !is_chosen && parent.is_none() {
+            notes.extend(self.other_branch(&target, &base)?);
+        }
         if self.config.text("tree.dirty_main") == "refuse"
             && let Some(main) = self.dirty_main()
             && let count @ 1.. = main.count()?
@@ -197,8 +226,11 @@ impl Trees<'_> {
     ) -> Result<Base, TreeError> {
         let repository = self.place.repository();
         let policy = self.config.text("tree.base");
+        let is_of_task = branch_of(task).is_some_and(|branch| branch == target);
         let reference = match (named, policy) {
             (Some(named), _) => named.to_owned(),
+            // Started anywhere else, it would bring what is there to the branch that its task is for.
+            (None, _) if is_of_task => target.to_owned(),
             (None, "head") => "HEAD".to_owned(),
             (None, "remote_default") => match repository.resolve("refs/remotes/origin/HEAD")? {
                 Some(_) => "origin/HEAD".to_owned(),
@@ -408,8 +440,17 @@ fn holds_nothing(folder: &Path) -> bool {
 
 /// The base that a task of another system brought along.
 fn base_of(task: Option<&Task>) -> Option<String> {
-    let extra = &task?.extra;
-    let named = ["base_branch", "base_ref", "base"];
-    let value = named.iter().find_map(|key| extra.get(*key)?.as_str())?;
+    ["base_branch", "base_ref", "base"]
+        .iter()
+        .find_map(|key| brought(task, key))
+}
+
+/// The branch that a task of another system is for: its work starts from there and lands there.
+fn branch_of(task: Option<&Task>) -> Option<String> {
+    brought(task, "base_branch")
+}
+
+fn brought(task: Option<&Task>, key: &str) -> Option<String> {
+    let value = task?.extra.get(key)?.as_str()?;
     Some(value.to_owned()).filter(|value| !value.is_empty())
 }

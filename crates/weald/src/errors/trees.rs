@@ -80,6 +80,7 @@ impl From<TreeError> for Failure {
             | TreeError::NoTarget
             | TreeError::TargetGone { .. }
             | TreeError::UnknownBase { .. }
+            | TreeError::UnknownTarget { .. }
             | TreeError::NotFetched { .. }
             | TreeError::DirtyMain { .. }) => start(error, message),
             TreeError::Removal { tree, objections } => removal(&tree, &objections, message),
@@ -276,6 +277,11 @@ fn start(error: TreeError, message: String) -> Failure {
             ))
             .details(json!({"tree": name, "target": target})),
         TreeError::NoCommit => refused("no_commit").hint("git commit --allow-empty -m first"),
+        TreeError::UnknownTarget { target } => {
+            Failure::new("unknown_target", exit::NOT_FOUND, message)
+                .hint("git branch --list")
+                .details(json!({"target": target}))
+        }
         TreeError::UnknownBase { base } => {
             Failure::new("unknown_base", exit::NOT_FOUND, message).details(json!({"base": base}))
         }
