@@ -290,6 +290,9 @@ pub struct Agent {
     /// The part it plays: a phase, an entry of a race.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
+    /// What it is told about itself, beside its task: a role, standing instructions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub brief: Option<String>,
     /// True for one that works in the main checkout, without a tree.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_main: bool,
@@ -376,6 +379,7 @@ impl Agent {
             command: Vec::new(),
             model: None,
             role: None,
+            brief: None,
             in_main: false,
             goal: Goal::Land,
             begin_at: Stage::Run,

@@ -52,7 +52,7 @@ pub enum BindStart {
     Start(Option<SessionName>),
 }
 
-/// Binds; a task that is not pending keeps its status whatever `start` says.
+/// Binds; a task that is not pending keeps its status whatever `start` says. One that nobody has gets the owner.
 pub fn bind(
     task: &Task,
     tree: &Tree,
@@ -76,7 +76,9 @@ pub fn bind(
         });
     }
     let mut next = match start {
-        BindStart::Start(owner) if task.status == TaskStatus::Pending => {
+        BindStart::Start(owner)
+            if task.status == TaskStatus::Pending || (owner.is_some() && task.is_nobodys()) =>
+        {
             task_rules::decide(task, TaskInput::Start { owner }, now)?.0
         }
         _ => task.clone(),

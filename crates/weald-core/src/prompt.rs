@@ -16,14 +16,168 @@ pub struct Briefing<'a> {
     pub tree: &'a str,
     /// On which branch.
     pub branch: &'a str,
-    /// Where it will land.
+    /// Where it would land.
     pub target: &'a str,
+    /// What becomes of the work at the end.
+    pub fate: Fate,
+    /// What is committed for whoever leaves it.
+    pub leftovers: Leftovers,
+    /// The name it works under, and what it was told about itself.
+    pub standing: Option<(&'a str, &'a str)>,
     /// What this run is about, if it is one of several on the task.
     pub part: Option<&'a str>,
     /// What happened to the run before, if there was one.
     pub before: Option<&'a str>,
     /// Who started it, and answers its questions.
     pub lead: Option<&'a str>,
+}
+
+/// What becomes of an agent's work when it is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It lands by itself.
+    Lands {
+        /// How its commits reach the target.
+        strategy: Strategy,
+        /// What has to agree before.
+        gate: Gate,
+    },
+    /// It stays on its branch, and somebody decides.
+    Stays,
+    /// It is one of several, of which one is picked.
+    Raced,
+    /// Further phases follow.
+    Phased,
+    /// It is in the main checkout already.
+    InMain,
+}
+
+/// How commits reach the target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Strategy {
+    /// As one commit.
+    Squash,
+    /// By a merge commit.
+    Merge,
+    /// Each of them, on top of the target.
+    Rebase,
+    /// As they are.
+    FastForward,
+}
+
+impl Strategy {
+    /// What the key `landing.strategy` says.
+    pub fn of(value: &str) -> Self {
+        match value {
+            "merge" => Self::Merge,
+            "rebase" => Self::Rebase,
+            "ff" => Self::FastForward,
+            _ => Self::Squash,
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::Squash => "as one commit",
+            Self::Merge => "by a merge commit",
+            Self::Rebase => "rebased onto its tip",
+            Self::FastForward => "by a fast-forward",
+        }
+    }
+}
+
+/// What has to agree before work lands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gate {
+    /// Nothing.
+    Open,
+    /// The tests.
+    Tests,
+    /// A person.
+    Person,
+}
+
+/// What is committed of what an agent leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Leftovers {
+    /// Everything.
+    All,
+    /// Changes of files that git knows.
+    Tracked,
+    /// Nothing.
+    Nothing,
+}
+
+impl Leftovers {
+    /// What the key `work.commit` says.
+    pub fn of(value: &str) -> Self {
+        match value {
+            "all" => Self::All,
+            "tracked" => Self::Tracked,
+            _ => Self::Nothing,
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::All => "what you leave uncommitted is committed for you",
+            Self::Tracked => {
+                "what you change in files that git knows is committed for you, new files are not: add them"
+            }
+            Self::Nothing => "nothing is committed for you",
+        }
+    }
+}
+
+impl Briefing<'_> {
+    /// Where the work is done, and what is kept of it.
+    fn place(&self) -> String {
+        let (tree, branch, left) = (self.tree, self.branch, self.leftovers.words());
+        let place = match self.fate {
+            Fate::InMain => {
+                format!("- This directory, {tree}, is the main checkout of the repository")
+            }
+            _ => format!(
+                "- This directory, {tree}, is a git worktree of your own on branch {branch}"
+            ),
+        };
+        let outside = match self.fate {
+            Fate::InMain => "whatever is outside can't be written",
+            _ => "whatever is outside can't be written, the main checkout neither",
+        };
+        format!(
+            "{place}. Work here and nowhere else: {outside}.\n- All of git works here. Commit as you go; {left}.\n"
+        )
+    }
+
+    /// What becomes of the work.
+    fn fate(&self) -> String {
+        let (branch, target) = (self.branch, self.target);
+        let what = match self.fate {
+            Fate::Lands { strategy, gate } => {
+                let after = match gate {
+                    Gate::Open => "",
+                    Gate::Tests => ", after the tests passed",
+                    Gate::Person => ", after a person approved it",
+                };
+                let how = strategy.words();
+                format!("Your work reaches {target} by weald when you are done, {how}{after}.")
+            }
+            Fate::Stays => format!(
+                "Nothing lands by itself here: your work stays on {branch}, and whoever gave you the task decides whether it reaches {target}."
+            ),
+            Fate::Raced => format!(
+                "Your work stays on {branch}: only the entry that a person picks reaches {target}."
+            ),
+            Fate::Phased => format!(
+                "Your work stays on {branch} for the phases after yours: it reaches {target} only when all of them have passed."
+            ),
+            Fate::InMain => {
+                "What you commit is in the main checkout at once; nothing lands.".to_owned()
+            }
+        };
+        format!("- {what} Don't merge or push it yourself.\n")
+    }
 }
 
 /// The prompt.
@@ -36,6 +190,12 @@ pub fn prompt(briefing: &Briefing<'_>) -> String {
     if !task.acceptance.trim().is_empty() {
         let notes = task.acceptance.trim();
         text.push_str(&format!("\n## What has to hold at the end\n\n{notes}\n"));
+    }
+    if let Some((name, words)) = briefing.standing {
+        text.push_str(&format!(
+            "\n## Who you are\n\nYou are {name}. {}\n",
+            words.trim()
+        ));
     }
     if let Some(part) = briefing.part {
         text.push_str(&format!("\n## Your part\n\n{}\n", part.trim()));
@@ -55,13 +215,11 @@ pub fn prompt(briefing: &Briefing<'_>) -> String {
             before.trim()
         ));
     }
-    let (tree, branch, target) = (briefing.tree, briefing.branch, briefing.target);
+    let (place, fate) = (briefing.place(), briefing.fate());
     text.push_str(&format!(
         "\n## Where you work\n\n\
-         - This directory, {tree}, is a git worktree of your own on branch {branch}. Work here and nowhere else: \
-         whatever is outside can't be written, the main checkout neither.\n\
-         - All of git works here. Commit as you go; what you leave uncommitted is committed for you.\n\
-         - Your work reaches {target} by weald, after the tests, when you are done. Don't merge or push it yourself.\n\
+         {place}\
+         {fate}\
          \n## Talking to weald\n\n\
          - `weald task show` prints this task, `weald task done --report TEXT` says what you did, `weald task fail --report TEXT` why it can't be done.\n\
          - `weald msg inbox --consume` reads what others wrote to you, `weald msg ask NAME TEXT` asks.\n"
@@ -89,16 +247,23 @@ mod tests {
         task.acceptance = "A test shows it.".to_owned();
         let mut before = Task::new(TaskId::Number(1), "Find out why", now);
         before.report = Some("It splits at spaces.".to_owned());
-        let text = prompt(&Briefing {
+        let briefing = Briefing {
             task: &task,
             dependencies: &[before],
             tree: "/trees/fix",
             branch: "wt/fix",
             target: "main",
+            fate: Fate::Lands {
+                strategy: Strategy::of("squash"),
+                gate: Gate::Tests,
+            },
+            leftovers: Leftovers::of("all"),
+            standing: Some(("bob", "Your role: tester.")),
             part: Some("Review it."),
             before: Some("The agent before crashed."),
             lead: Some("alice"),
-        });
+        };
+        let text = prompt(&briefing);
         for part in [
             "Task 2: Fix the login",
             "It fails with spaces.",
@@ -108,11 +273,48 @@ mod tests {
             "The agent before crashed.",
             "/trees/fix",
             "wt/fix",
-            "reaches main by weald",
+            "reaches main by weald when you are done, as one commit, after the tests passed.",
+            "what you leave uncommitted is committed for you",
+            "You are bob. Your role: tester.",
             "weald task done --report",
             "ask alice",
         ] {
             assert!(text.contains(part), "{part} is missing in\n{text}");
+        }
+        let person = Fate::Lands {
+            strategy: Strategy::of("merge"),
+            gate: Gate::Person,
+        };
+        for (fate, told, untold) in [
+            (
+                person,
+                "by a merge commit, after a person approved it.",
+                "the tests",
+            ),
+            (
+                Fate::Stays,
+                "Nothing lands by itself here: your work stays on wt/fix",
+                "reaches main by weald",
+            ),
+            (
+                Fate::Raced,
+                "only the entry that a person picks reaches main",
+                "by weald",
+            ),
+            (
+                Fate::Phased,
+                "only when all of them have passed",
+                "by weald",
+            ),
+            (
+                Fate::InMain,
+                "is the main checkout",
+                "a worktree of your own",
+            ),
+        ] {
+            let text = prompt(&Briefing { fate, ..briefing });
+            assert!(text.contains(told), "{told} is missing in\n{text}");
+            assert!(!text.contains(untold), "{untold} is in\n{text}");
         }
     }
 }

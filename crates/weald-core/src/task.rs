@@ -264,6 +264,12 @@ impl Task {
         self.status == TaskStatus::Pending && self.owner.is_none()
     }
 
+    /// True for one in progress that nobody owns or holds, and that waits for nobody: a binding started it.
+    pub fn is_nobodys(&self) -> bool {
+        let is_free = self.owner.is_none() && self.lease.is_none() && self.parked.is_none();
+        self.status == TaskStatus::InProgress && is_free
+    }
+
     /// True when the lease has run out and a claim may take it over.
     pub fn is_abandoned(&self, now: Timestamp) -> bool {
         self.status == TaskStatus::InProgress

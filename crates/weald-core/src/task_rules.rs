@@ -144,7 +144,10 @@ pub fn decide(
         TaskInput::Renew { token, ttl } => renew(&mut next, token, ttl, now)?,
         TaskInput::Release { token } => release(&mut next, token)?,
         TaskInput::Start { owner } => {
-            move_to(&mut next, TaskStatus::InProgress, now)?;
+            // What a binding started is nobody's yet.
+            if owner.is_none() || !task.is_nobodys() {
+                move_to(&mut next, TaskStatus::InProgress, now)?;
+            }
             next.owner = owner;
             EventKind::TASK_STARTED
         }

@@ -22,6 +22,8 @@ pub struct Settings {
     pub lease_ttl: SignedDuration,
     /// From when on a heartbeat is old.
     pub stale_after: SignedDuration,
+    /// Whether binding a tree starts its task; then one that nobody has may still be claimed.
+    pub binding_starts: bool,
 }
 
 impl Default for Settings {
@@ -29,6 +31,7 @@ impl Default for Settings {
         Self {
             lease_ttl: SignedDuration::from_mins(15),
             stale_after: SignedDuration::from_mins(5),
+            binding_starts: false,
         }
     }
 }

@@ -27,6 +27,7 @@ mod loosening;
 mod machine;
 mod marker;
 mod messages;
+mod next_task;
 mod place;
 mod rebuild;
 mod sessions;

@@ -202,8 +202,35 @@ impl Engine {
             if let Some(id) = id {
                 self.give_back_of_dead(tx, session, id)?;
             }
-            claim_in(tx, session, id, ttl)
+            self.claim_in(tx, session, id, ttl)
         })
+    }
+
+    /// Claims `id`, or the next task, as part of a larger step.
+    pub(crate) fn claim_in(
+        &self,
+        tx: &mut dyn Write,
+        session: &SessionName,
+        id: Option<&TaskId>,
+        ttl: SignedDuration,
+    ) -> Result<Claimed, TaskError> {
+        let task = match id {
+            Some(id) => require_task(tx, id)?,
+            None => match self.next_task(tx, &[])? {
+                Some(task) => task,
+                None => return Err(nothing_ready(tx)?),
+            },
+        };
+        let input = TaskInput::Claim {
+            session: session.clone(),
+            ttl,
+            blockers: blockers(tx, &task)?,
+        };
+        let (task, change) = task_rules::decide(&task, input, tx.now())?;
+        tx.record(Some(session), change)?;
+        lead(tx, session, Some(&task))?;
+        let lease = task.lease.clone().expect("a claim makes a lease");
+        Ok(Claimed { task, lease })
     }
 
     /// Gives back a claim whose holder is proven dead before its lease is over. One that only may be dead keeps it, and so
@@ -241,14 +268,9 @@ impl Engine {
         })
     }
 
-    /// Whether a task is ready.
+    /// Whether a task is there for whoever asks for the next one.
     pub fn has_ready(&self) -> Result<bool, TaskError> {
-        let filter = TaskFilter {
-            classes: vec![TaskClass::Ready],
-            limit: Some(1),
-            ..TaskFilter::default()
-        };
-        Ok(self.look(|tx| tx.tasks(&filter).map(|found| !found.is_empty()))?)
+        Ok(self.look(|tx| self.has_next(tx))?)
     }
 
     /// Holds a claim for longer.
@@ -337,32 +359,6 @@ impl Engine {
     }
 }
 
-/// Claims `id`, or the next task that is ready (or abandoned).
-pub(crate) fn claim_in(
-    tx: &mut dyn Write,
-    session: &SessionName,
-    id: Option<&TaskId>,
-    ttl: SignedDuration,
-) -> Result<Claimed, TaskError> {
-    let task = match id {
-        Some(id) => require_task(tx, id)?,
-        None => match tx.next_claimable()? {
-            Some(task) => task,
-            None => return Err(nothing_ready(tx)?),
-        },
-    };
-    let input = TaskInput::Claim {
-        session: session.clone(),
-        ttl,
-        blockers: blockers(tx, &task)?,
-    };
-    let (task, change) = task_rules::decide(&task, input, tx.now())?;
-    tx.record(Some(session), change)?;
-    lead(tx, session, Some(&task))?;
-    let lease = task.lease.clone().expect("a claim makes a lease");
-    Ok(Claimed { task, lease })
-}
-
 /// Decides one input on a task and records it. Whoever held it, and does so no more, is led back to the main checkout.
 pub(crate) fn move_in(
     tx: &mut dyn Write,
@@ -406,7 +402,7 @@ pub(crate) fn require_task(tx: &(impl Read + ?Sized), id: &TaskId) -> Result<Tas
         .ok_or_else(|| TaskError::NotFound { id: id.clone() })
 }
 
-fn blockers(tx: &(impl Read + ?Sized), task: &Task) -> Result<Blockers, StoreError> {
+pub(crate) fn blockers(tx: &(impl Read + ?Sized), task: &Task) -> Result<Blockers, StoreError> {
     let status = |id: &TaskId| Ok((id.clone(), tx.task(id)?.map(|task| task.status)));
     let known: Result<Vec<_>, StoreError> = task.blocked_by.iter().map(status).collect();
     Ok(Blockers::of(known?))

@@ -414,6 +414,7 @@ fn engine_on(store: Box<dyn Store>, loaded: &LoadedConfig) -> Engine {
     let settings = Settings {
         lease_ttl: loaded.config.duration("lease.ttl"),
         stale_after: loaded.config.duration("session.stale_after"),
+        binding_starts: loaded.config.switch("bind_advances"),
     };
     Engine::new(store, Arc::new(SystemProcesses), settings)
 }

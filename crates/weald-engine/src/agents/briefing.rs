@@ -5,8 +5,8 @@ use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use weald_core::agent::Agent;
-use weald_core::prompt::{Briefing, prompt};
+use weald_core::agent::{Agent, Goal};
+use weald_core::prompt::{Briefing, Fate, Gate, Leftovers, Strategy, prompt};
 use weald_core::secrets::is_login_of;
 use weald_core::tree::Tree;
 use weald_sandbox::{Level, Revealed};
@@ -161,10 +161,38 @@ impl Trees<'_> {
             tree: &tree.path.display().to_string(),
             branch: &tree.branch,
             target: &tree.target,
+            fate: self.fate_of(agent),
+            leftovers: match agent.in_main {
+                true => Leftovers::Nothing,
+                false => Leftovers::of(self.config.text("work.commit")),
+            },
+            standing: agent
+                .brief
+                .as_deref()
+                .map(|brief| (agent.session.as_str(), brief)),
             part: self.part_of(agent)?.as_deref(),
             before: before.as_deref(),
             lead: agent.spawned_by.as_ref().map(|lead| lead.as_str()),
         }))
+    }
+
+    /// What becomes of an agent's work when it is done, by what was asked for and how this repository is set up.
+    fn fate_of(&self, agent: &Agent) -> Fate {
+        let tests = !self.config.text("gate.command").is_empty();
+        match agent.goal {
+            _ if agent.in_main => Fate::InMain,
+            Goal::Stay if agent.entry().is_some() => Fate::Raced,
+            Goal::Stay => Fate::Phased,
+            Goal::Finish => Fate::Stays,
+            Goal::Land => Fate::Lands {
+                strategy: Strategy::of(self.config.text("landing.strategy")),
+                gate: match self.config.text("policy.gate") {
+                    "human" => Gate::Person,
+                    "tests" if tests => Gate::Tests,
+                    _ => Gate::Open,
+                },
+            },
+        }
     }
 
     /// The private state of a tree's agent: nobody else's sandbox shows it, and it is there for the next run. With the

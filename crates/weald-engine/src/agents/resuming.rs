@@ -62,6 +62,7 @@ impl Trees<'_> {
                 Goal::Stay => request.begin_at,
                 _ => resuming::begin_at(Some(last), landing.as_ref()),
             },
+            brief: request.brief.or_else(|| last.brief.clone()),
             resumes: Some(last.id),
             reopen: true,
             ..request

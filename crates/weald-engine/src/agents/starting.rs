@@ -8,9 +8,7 @@ use weald_core::id::{TaskId, Token};
 use weald_core::name::SessionName;
 use weald_core::resuming;
 use weald_core::session::{self, Liveness};
-use weald_core::store::{
-    AgentFilter, Counter, Durability, TaskClass, TaskFilter, TaskOrder, Write,
-};
+use weald_core::store::{AgentFilter, Counter, Durability, Write};
 use weald_core::task::{Lease, Task, TaskStatus};
 use weald_core::task_rules::{self, TaskInput};
 
@@ -20,7 +18,7 @@ use super::records::newest_on;
 use crate::engine::Engine;
 use crate::sessions::SessionError;
 use crate::steps::step;
-use crate::tasks::{claim_in, move_in, nothing_ready, require_task};
+use crate::tasks::{move_in, nothing_ready, require_task};
 use crate::trees::Trees;
 
 /// An agent to be started.
@@ -36,6 +34,8 @@ pub struct AgentRequest {
     pub model: Option<String>,
     /// The part it plays.
     pub role: Option<String>,
+    /// What it is told about itself.
+    pub brief: Option<String>,
     /// Whether it works in the main checkout.
     pub in_main: bool,
     /// What follows.
@@ -63,6 +63,7 @@ impl AgentRequest {
             command: Vec::new(),
             model: None,
             role: None,
+            brief: None,
             in_main: false,
             goal,
             begin_at: Stage::Run,
@@ -117,7 +118,7 @@ impl Trees<'_> {
                 None => id.to_string().parse().expect("an id is a name"),
             };
             let is_next = task.is_none();
-            let other = next_but(tx, task, &request.except)?;
+            let other = engine.next_but(tx, task, &request.except)?;
             let task = task.or(other.as_ref());
             let task = match (request.token, task) {
                 (Some(token), Some(task)) => under_claim(tx, task, token)?,
@@ -166,6 +167,7 @@ fn described(
         command: request.command.clone(),
         model: request.model.clone(),
         role: request.role.clone(),
+        brief: request.brief.clone(),
         in_main: request.in_main,
         goal: request.goal,
         begin_at: request.begin_at,
@@ -174,32 +176,6 @@ fn described(
         attempt: before.len() as u32 + 1,
         ..Agent::new(id, post, &request.driver, tx.now())
     })
-}
-
-/// The next task that is none of these; nothing where any will do.
-fn next_but(
-    tx: &mut dyn Write,
-    named: Option<&TaskId>,
-    except: &[TaskId],
-) -> Result<Option<TaskId>, AgentError> {
-    if named.is_some() || except.is_empty() {
-        return Ok(None);
-    }
-    let is_meant = |task: &Task| !except.contains(&task.id);
-    let mut found = tx.next_claimable()?.filter(is_meant);
-    if found.is_none() {
-        let ready = tx.tasks(&TaskFilter {
-            classes: vec![TaskClass::Ready],
-            order: TaskOrder::Claim,
-            limit: Some(except.len() as u64 + 1),
-            ..TaskFilter::default()
-        })?;
-        found = ready.into_iter().find(is_meant);
-    }
-    match found {
-        Some(task) => Ok(Some(task.id)),
-        None => Err(nothing_ready(tx)?.into()),
-    }
 }
 
 /// Whoever takes what comes next takes what others began, too: behind what they completed, in their conversation.
@@ -276,6 +252,22 @@ fn join(tx: &mut dyn Write, name: &SessionName) -> Result<(), AgentError> {
 }
 
 impl Engine {
+    /// The next task that is none of these; nothing where any will do.
+    fn next_but(
+        &self,
+        tx: &mut dyn Write,
+        named: Option<&TaskId>,
+        except: &[TaskId],
+    ) -> Result<Option<TaskId>, AgentError> {
+        if named.is_some() || except.is_empty() {
+            return Ok(None);
+        }
+        match self.next_task(tx, except)? {
+            Some(task) => Ok(Some(task.id)),
+            None => Err(nothing_ready(tx)?.into()),
+        }
+    }
+
     /// Claims for an agent. A claim whose holder is proven dead is given back first.
     pub(super) fn claim_for_agent(
         &self,
@@ -301,7 +293,9 @@ impl Engine {
                 move_in(tx, Some(session), &task, TaskInput::Reopen)?;
             }
         }
-        Ok(claim_in(tx, session, id, self.settings.lease_ttl)?.task)
+        Ok(self
+            .claim_in(tx, session, id, self.settings.lease_ttl)?
+            .task)
     }
 
     /// Whether nobody works on a task any more though its record says so.

@@ -165,8 +165,8 @@ impl Trees<'_> {
         Ok(words.map(|report| report.report.trim().to_owned()))
     }
 
-    /// Completes a task whose work landed under a claim. If that claim was given back meanwhile because its holder died,
-    /// and nobody has claimed it since, what landed is still its work.
+    /// Completes a task whose work landed. What landed is still its work if its claim was given back meanwhile, if its agent
+    /// had failed, or if it waited for a person, as long as nobody has claimed it since.
     fn complete_landed(
         &self,
         id: &TaskId,
@@ -180,7 +180,9 @@ impl Trees<'_> {
                 token: token.filter(|_| !is_own),
                 report,
             };
-            let reopen = is_own && task.status == TaskStatus::Blocked;
+            let is_free = task.lease.is_none() && token.is_none_or(|token| token == task.token);
+            let is_closed = matches!(task.status, TaskStatus::Blocked | TaskStatus::Failed);
+            let reopen = is_free && is_closed;
             let opening = reopen.then_some(TaskInput::Reopen);
             move_started(tx, self.actor(), task, opening, complete)
         })

@@ -5,6 +5,7 @@
 
 mod as_judged;
 mod branch;
+mod completing;
 mod facts;
 mod registering;
 mod traces;
@@ -16,12 +17,10 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde::Serialize;
 use weald_core::Timestamp;
 use weald_core::binding::released;
-use weald_core::event::Change;
 use weald_core::id::{Seq, Token};
 use weald_core::objections::{Contents, Objection, RemovalConsent, RemovalFacts, objections};
 use weald_core::store::{Durability, Write};
 use weald_core::task::{Closeout, Task};
-use weald_core::task_rules::{self, TaskInput};
 use weald_core::tree::{Trash, Tree, TreeKind};
 use weald_core::tree_rules::TreeInput;
 
@@ -32,6 +31,7 @@ use crate::steps::step;
 pub use as_judged::AsJudged;
 use as_judged::require_as_judged;
 pub use branch::BranchOutcome;
+use completing::completed;
 pub(crate) use registering::IN_TRASH;
 use traces::Traces;
 
@@ -184,19 +184,6 @@ impl Trees<'_> {
                 error: error.to_string(),
             };
             let _ = self.decide(&tree, Durability::Process, input);
-        })
-    }
-
-    /// A task that can't be completed refuses before anything is touched.
-    fn refuse_completion(&self, tree: &Tree, request: &RemoveRequest) -> Result<(), TreeError> {
-        let Some(id) = tree.task.as_ref().filter(|_| request.complete_task) else {
-            return Ok(());
-        };
-        self.engine.look(|tx| {
-            let task = require_task_record(tx, id)?;
-            task_rules::decide(&task, completion(request), tx.now())
-                .map_err(crate::tasks::TaskError::from)?;
-            Ok(())
         })
     }
 
@@ -453,9 +440,9 @@ impl Trees<'_> {
         if !request.complete_task {
             return Ok((ended, None));
         }
-        let complete = completion(request);
-        let (task, change): (Task, Change) =
-            task_rules::decide(&task, complete, tx.now()).map_err(crate::tasks::TaskError::from)?;
+        let Some((task, change)) = completed(&task, request, tx.now())? else {
+            return Ok((ended, Some(task)));
+        };
         tx.record(self.actor(), change.part_of(Some(ends)))?;
         Ok((ended, Some(task)))
     }
@@ -474,13 +461,6 @@ fn durability(request: &RemoveRequest) -> Durability {
     match request.operation {
         Some(_) => Durability::Process,
         None => Durability::Power,
-    }
-}
-
-fn completion(request: &RemoveRequest) -> TaskInput {
-    TaskInput::Complete {
-        token: request.token,
-        report: request.reason.clone(),
     }
 }
 

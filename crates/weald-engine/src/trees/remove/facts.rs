@@ -1,9 +1,11 @@
 //! What speaks against a removal: facts, gathered without touching anything.
 
+use weald_core::agent::Agent;
 use weald_core::id::Token;
 use weald_core::name::SessionName;
 use weald_core::objections::Contents;
 use weald_core::session::Liveness;
+use weald_core::store::AgentFilter;
 use weald_core::tree::{Tree, TreeKind};
 use weald_git::list_tips;
 
@@ -146,7 +148,8 @@ impl Trees<'_> {
         for view in sessions {
             let mine = self.actor() == Some(&view.session.name);
             let open = view.session.ended_at.is_none() && view.liveness != Liveness::Dead;
-            if open && !mine && view.session.tree.as_ref() == Some(&tree.name) {
+            let is_here = view.session.tree.as_ref() == Some(&tree.name);
+            if open && !mine && is_here && !self.is_own_teammate(&view.session.name)? {
                 found.push(format!("session {}", view.session.name));
             }
         }
@@ -157,6 +160,19 @@ impl Trees<'_> {
             }
         }
         Ok(found)
+    }
+
+    /// Whether the caller started the agents under a name, and none of them is at work: then nobody else decides what becomes
+    /// of what they left.
+    fn is_own_teammate(&self, name: &SessionName) -> Result<bool, TreeError> {
+        let Some(lead) = self.actor() else {
+            return Ok(false);
+        };
+        let mut agents = self.engine.look(|tx| tx.agents(&AgentFilter::default()))?;
+        agents.retain(|agent| agent.session == *name);
+        let is_lead = |agent: &Agent| agent.spawned_by.as_ref() == Some(lead);
+        let is_at_work = |agent: &Agent| !agent.status.is_over();
+        Ok(agents.iter().any(is_lead) && !agents.iter().any(is_at_work))
     }
 
     /// Who holds the task of a tree by a lease that has not run out, and is of another token.

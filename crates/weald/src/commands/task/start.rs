@@ -2,6 +2,7 @@
 
 use clap::Args;
 use weald_core::id::TaskId;
+use weald_core::name::SessionName;
 use weald_core::task_rules::TaskInput;
 
 use super::decide;
@@ -18,6 +19,9 @@ pub struct Start {
     /// The task
     #[arg(value_name = "ID", add = completion::tasks())]
     id: TaskId,
+    /// Who works on it (default: you)
+    #[arg(long, value_name = "NAME")]
+    owner: Option<SessionName>,
     #[command(flatten)]
     session: SessionArg,
 }
@@ -26,7 +30,10 @@ impl Start {
     /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let engine = context.engine()?;
-        let owner = context.actor(&engine, self.session.session.as_ref())?;
+        let owner = match self.owner {
+            Some(owner) => Some(owner),
+            None => context.actor(&engine, self.session.session.as_ref())?,
+        };
         decide(context, &self.id, &self.session, TaskInput::Start { owner })
     }
 }
