@@ -12,6 +12,7 @@ pub use planes::index_text;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::agent::AgentId;
 use crate::event::Event;
 use crate::id::TaskId;
 use crate::name::TreeName;
@@ -105,6 +106,12 @@ impl ViewKind {
             Self::JeanClaude => Some(format!("agents/{tree}/logs")),
             Self::TwoPlane | Self::Classroom => None,
         }
+    }
+
+    /// The output of an agent in that folder.
+    pub fn log_file(self, tree: &TreeName, agent: AgentId) -> Option<String> {
+        let folder = self.log_folder(tree)?;
+        Some(format!("{folder}/{agent}.log"))
     }
 
     /// What a task's file says.

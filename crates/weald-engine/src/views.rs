@@ -12,10 +12,11 @@ mod inspect;
 mod round;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use weald_core::Timestamp;
+use weald_core::agent::AgentId;
 use weald_core::event::{Event, EventKind};
 use weald_core::file_view::ViewKind;
 use weald_core::id::{Seq, TaskId};
@@ -24,6 +25,7 @@ use weald_core::store::{Read, Store, StoreError, TaskFilter};
 use weald_core::task::Task;
 use weald_git::{Door, DoorError};
 
+use crate::agents::LOG_FILE;
 use crate::place::Place;
 use crate::{excludes, files, journal};
 use events::Fingerprint;
@@ -189,6 +191,23 @@ impl Views {
         let saved = files::replace(&file, &text);
         round.note(WRITTEN_FILE, saved);
         Ok(round.problems)
+    }
+
+    /// Where the output of an agent is, as a link at `path` says it: relative where it can be, so that it holds when the
+    /// repository is moved.
+    fn log_of(&self, agent: AgentId, path: &str) -> PathBuf {
+        let log = self
+            .private
+            .join("agents")
+            .join(agent.to_string())
+            .join(LOG_FILE);
+        match log.strip_prefix(&self.root) {
+            Ok(below) => {
+                let up = "../".repeat(path.matches('/').count());
+                Path::new(&up).join(below)
+            }
+            Err(_) => log,
+        }
     }
 
     fn existing(&self, path: &str) -> Result<Option<Vec<u8>>, DoorError> {

@@ -12,8 +12,8 @@ pub fn state_text(tree: &Tree, task: Option<&Task>, landing: Option<LandingStatu
     let there = tree.is_live();
     pretty(json!({
         "workflow_id": tree.name,
-        "workflow_name": tree.name,
-        "workflow_type": if task.is_some() { "beads" } else { "adhoc" },
+        "workflow_name": task.map_or(tree.name.as_str(), |task| &task.subject),
+        "workflow_type": if task.is_some() { "beads-task" } else { "adhoc" },
         "beads_task_id": task.map(|task| &task.id),
         "beads_task_title": task.map(|task| &task.subject),
         "phase": phase(tree, task, landing),

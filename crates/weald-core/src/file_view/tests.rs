@@ -170,7 +170,7 @@ fn p16_each_event_has_its_name_or_none() {
 fn p16_the_state_of_a_workflow_follows_its_task() {
     let active = tree(1, "beads-7", TreeStatus::Active);
     let state = json!({
-        "workflow_id": "beads-7", "workflow_name": "beads-7", "workflow_type": "beads", "beads_task_id": "gh-7",
+        "workflow_id": "beads-7", "workflow_name": "Fix it", "workflow_type": "beads-task", "beads_task_id": "gh-7",
         "beads_task_title": "Fix it", "phase": "planning", "worktree_path": "/t/beads-7",
         "worktree_branch": "wt/beads-7",
     });

@@ -6,7 +6,8 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use rustix::fs::{
-    AtFlags, CWD, Mode, OFlags, RenameFlags, mkdirat, openat, renameat, renameat_with, unlinkat,
+    AtFlags, CWD, Mode, OFlags, RenameFlags, mkdirat, openat, renameat, renameat_with, symlinkat,
+    unlinkat,
 };
 use rustix::io::Errno;
 
@@ -85,6 +86,14 @@ impl Folder {
         let mut building = self.build(name)?;
         building.file().write_all(bytes)?;
         building.settle().map(drop)
+    }
+
+    /// Makes a link, unless something has its name.
+    pub(super) fn link(&self, name: &str, target: &Path) -> io::Result<()> {
+        match symlinkat(target, &self.0, name) {
+            Ok(()) | Err(Errno::EXIST) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Gives whatever has this name another one, and answers it.

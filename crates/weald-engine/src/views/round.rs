@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::io;
 
 use weald_core::file_view::{ViewKind, index_text, is_marked, state_text};
-use weald_core::id::Seq;
+use weald_core::id::{Seq, TaskId};
 use weald_core::landing::LandingStatus;
 use weald_core::name::TreeName;
-use weald_core::store::{EventFilter, Read, StoreError};
+use weald_core::store::{AgentFilter, EventFilter, Read, StoreError};
+use weald_core::tree::Tree;
 
 use super::events::EventFile;
 use super::folder::Folder;
@@ -135,7 +136,32 @@ impl Round<'_> {
             if let Some(path) = kind.log_folder(&name) {
                 let made = Folder::make(&self.views.root, &path);
                 self.note(&path, made);
+                self.link_logs(read, &name)?;
             }
+        }
+        Ok(())
+    }
+
+    /// Links the output of a tree's agents, so that it can be followed while they work.
+    fn link_logs(&mut self, read: &dyn Read, name: &TreeName) -> Result<(), StoreError> {
+        let tree = called(read, name)?;
+        let Some(task) = tree.as_ref().and_then(task_of).cloned() else {
+            return Ok(());
+        };
+        let agents = read.agents(&AgentFilter {
+            open: false,
+            task: Some(task),
+        })?;
+        for agent in agents {
+            let path = match agent.tree.as_ref() == Some(name) {
+                true => self.views.kind.log_file(name, agent.id),
+                false => None,
+            };
+            let Some(path) = path else { continue };
+            let log = self.views.log_of(agent.id, &path);
+            let linked = Folder::of(&self.views.root, &path)
+                .and_then(|(folder, file)| folder.link(file, &log));
+            self.note(&path, linked);
         }
         Ok(())
     }
@@ -198,6 +224,12 @@ pub(super) fn newest_landings(
         .collect())
 }
 
+/// The task of a tree, also of one that is in the trash.
+fn task_of(tree: &Tree) -> Option<&TaskId> {
+    let trashed = tree.trash.as_ref().and_then(|trash| trash.task.as_ref());
+    tree.task.as_ref().or(trashed)
+}
+
 /// What is said of a tree's work; `None` of one that never was.
 pub(super) fn state_of(
     read: &dyn Read,
@@ -207,8 +239,7 @@ pub(super) fn state_of(
     let Some(tree) = called(read, name)?.filter(|tree| tree.identity.is_some()) else {
         return Ok(None);
     };
-    let trashed = tree.trash.as_ref().and_then(|trash| trash.task.as_ref());
-    let task = match tree.task.as_ref().or(trashed) {
+    let task = match task_of(&tree) {
         Some(id) => read.task(id)?,
         None => None,
     };

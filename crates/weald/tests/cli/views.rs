@@ -246,7 +246,7 @@ fn p16_jean_claude_state_after_each_operation() {
     let state = |phase: &str, there: bool| {
         let path = file(&env, "trees/beads-jc-y97");
         json!({
-            "workflow_id": "beads-jc-y97", "workflow_name": "beads-jc-y97", "workflow_type": "beads",
+            "workflow_id": "beads-jc-y97", "workflow_name": "Fix it", "workflow_type": "beads-task",
             "beads_task_id": "jc-y97", "beads_task_title": "Fix it", "phase": phase,
             "worktree_path": there.then_some(path), "worktree_branch": there.then_some("beads/jc-y97"),
         })
