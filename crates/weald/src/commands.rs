@@ -60,3 +60,4 @@ pub mod work;
 mod work_in_main;
 mod work_told;
 pub mod worker;
+mod worker_behind;

@@ -5,7 +5,7 @@ use std::io::Write;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use serde_json::json;
-use weald_core::config::PROFILES;
+use weald_core::config::{PROFILES, profile_text};
 use weald_core::store::Durability;
 use weald_engine::{PRIVATE_FILE, Place, SHARED_FILE, edit_file, hidden_uses};
 
@@ -86,6 +86,11 @@ impl Init {
             .config(&place)?
             .target
             .map_or_else(|| "the target".to_owned(), |(branch, _)| branch);
+        if let Some(folder) = folder_inside(&profile) {
+            context.ui.warn(&format!(
+                "worktrees lie in the checkout, in {folder}/: `git clean -ffdx` deletes them for good (with a single -f it leaves them alone)"
+            ));
+        }
         let reveal = proposal(context, &place)?;
         let init = json!({
             "profile": profile,
@@ -108,4 +113,11 @@ impl Init {
             },
         )
     }
+}
+
+/// The folder in the checkout that a profile puts trees into.
+fn folder_inside(profile: &str) -> Option<&'static str> {
+    let lines = profile_text(profile)?.lines();
+    let mut inside = lines.filter_map(|line| line.strip_prefix("tree.path = \"{repo}/"));
+    inside.next()?.split("/{").next()
 }

@@ -24,8 +24,8 @@ use crate::exit;
 ///
 /// One agent after the other in the task's tree, each told its part. One that fails with something to fix goes back to
 /// `build`; after three failures of a phase the task is blocked and its owner told. When all have passed the work lands.
-/// After a kill or a Ctrl-C the same command goes on behind the last phase that was completed. The phases and what does
-/// them: `weald config show phase`.
+/// After a kill or a Ctrl-C the same command goes on behind the last phase that was completed. The phases:
+/// `weald config show phase.list`; what does them: `phase.commands`, `phase.drivers` and `phase.prompts`.
 #[derive(Args)]
 pub struct Phase {
     /// Which task

@@ -37,7 +37,7 @@ pub struct Race {
     #[arg(value_name = "TASK", required = true, add = completion::tasks())]
     task: Option<TaskId>,
     /// How many agents
-    #[arg(short = 'n', value_name = "K", value_parser = clap::value_parser!(u8).range(2..=26))]
+    #[arg(short = 'n', long, value_name = "K", value_parser = clap::value_parser!(u8).range(2..=26))]
     count: Option<u8>,
     /// What works on it, one driver an entry: claude,codex
     #[arg(
@@ -50,6 +50,9 @@ pub struct Race {
     /// Which model
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
+    /// Don't wait: the entries work in the background
+    #[arg(long)]
+    detach: bool,
     /// The command of every entry; $WEALD_ROLE tells them apart
     #[arg(last = true, value_name = "CMD")]
     words: Vec<String>,
@@ -110,6 +113,10 @@ impl Race {
         let reopen = matches!(task.status, TaskStatus::Blocked | TaskStatus::Failed);
         let held = ground.engine.hold_task(&session, id, reopen)?;
         let begun = begin(context, ground, &held, &requests);
+        if self.detach && begun.is_ok() {
+            // Their supervisors renew the claim, and let the task wait for a pick when the last one has ended.
+            return told::show(context, ground, id);
+        }
         let watched = begun.and_then(|agents| watch(context, ground, &agents));
         if watched.is_err() {
             give_back(ground, id, held.token)?;

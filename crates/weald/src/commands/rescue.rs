@@ -45,6 +45,9 @@ pub struct Rescue {
     commit: bool,
     #[command(flatten)]
     choice: Choice,
+    /// Don't wait for the agent that is started: it works in the background
+    #[arg(long)]
+    detach: bool,
     #[command(flatten)]
     how: How,
 }
@@ -110,7 +113,7 @@ impl Rescue {
         }
         if choice.go_on {
             tell(context, &evidence);
-            return Resume::of(self.task.to_string(), self.how).run(context);
+            return Resume::of(self.task.to_string(), self.how, self.detach).run(context);
         }
         if choice.restart {
             tell(context, &evidence);
@@ -178,7 +181,10 @@ impl Rescue {
         };
         let placed = |agent: &Agent, created: &Created| tell_placed(context, agent, created);
         let launched = launch(context, ground, Some(&self.task), &request, new, placed)?;
-        let agent = follow(context, ground, launched.id, Show::Output)?;
+        let agent = match self.detach {
+            true => ground.engine.agent(launched.id)?,
+            false => follow(context, ground, launched.id, Show::Output)?,
+        };
         work::answer(context, ground, &agent)
     }
 }

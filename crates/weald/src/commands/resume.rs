@@ -31,6 +31,9 @@ pub struct Resume {
     fresh: bool,
     #[command(flatten)]
     how: How,
+    /// Accepted for scripts of other tools: it goes on where it worked before
+    #[arg(long, hide = true)]
+    use_worktree: bool,
     /// Don't wait: the agent works in the background
     #[arg(long)]
     detach: bool,
@@ -38,17 +41,19 @@ pub struct Resume {
 
 impl Resume {
     /// The same as the command with these words.
-    pub fn of(task: String, how: How) -> Self {
+    pub fn of(task: String, how: How, detach: bool) -> Self {
         Self {
             task,
             fresh: false,
             how,
-            detach: false,
+            use_worktree: false,
+            detach,
         }
     }
 
     /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let _ = self.use_worktree;
         let ground = context.ground()?;
         ground.warn_of_settings(context);
         let task = find(&ground, &self.task)?;

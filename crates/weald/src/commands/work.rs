@@ -37,6 +37,9 @@ pub struct Work {
     /// Work in the main checkout itself: no tree, nothing lands
     #[arg(long, conflicts_with = "land")]
     no_worktree: bool,
+    /// Accepted for scripts of other tools: a worktree is used unless --no-worktree is given
+    #[arg(long, hide = true, conflicts_with = "no_worktree")]
+    use_worktree: bool,
     /// Don't wait: the agent works in the background
     #[arg(long)]
     detach: bool,
@@ -63,12 +66,44 @@ pub struct How {
     /// The name it works under (default: its id)
     #[arg(long, value_name = "NAME")]
     pub name: Option<SessionName>,
+    /// What part it plays, such as "backend developer"; told with every task
+    #[arg(long, value_name = "TEXT")]
+    pub role: Option<String>,
+    /// What it has to keep in mind; told with every task
+    #[arg(long, value_name = "TEXT")]
+    pub prompt: Option<String>,
     /// The command, or further arguments of the driver
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<String>,
 }
 
 impl How {
+    /// The same as words of a command line, under a name.
+    pub fn words(&self, name: &SessionName) -> Vec<String> {
+        let given = |flag: &str, value: &Option<String>| {
+            value.as_ref().map(|value| format!("--{flag}={value}"))
+        };
+        let mut words = vec![format!("--name={name}")];
+        words.extend(self.land.then(|| "--land".to_owned()));
+        words.extend(self.no_land.then(|| "--no-land".to_owned()));
+        words.extend(given("model", &self.model));
+        words.extend(given("driver", &self.driver));
+        words.extend(given("role", &self.role));
+        words.extend(given("prompt", &self.prompt));
+        if !self.command.is_empty() {
+            words.push("--".to_owned());
+            words.extend(self.command.clone());
+        }
+        words
+    }
+
+    /// What it is told about itself.
+    fn brief(&self) -> Option<String> {
+        let role = self.role.as_ref().map(|role| format!("Your role: {role}."));
+        let parts: Vec<_> = role.into_iter().chain(self.prompt.clone()).collect();
+        Some(parts.join("\n\n")).filter(|brief| !brief.trim().is_empty())
+    }
+
     /// What is asked for, by flags and configuration.
     pub fn request(&self, ground: &Ground) -> AgentRequest {
         let config = ground.config();
@@ -89,6 +124,7 @@ impl How {
         let model = config.text("agent.model").to_owned();
         AgentRequest {
             session: self.name.clone(),
+            brief: self.brief(),
             command,
             model: self
                 .model
@@ -118,7 +154,8 @@ impl Work {
                 failure
             }
         })?;
-        let _ = self.yes;
+        // Both say what holds anyway.
+        let _ = (self.yes, self.use_worktree);
         if self.no_worktree {
             return work_in_main::begin(context, &ground, &task, &request, self.detach);
         }

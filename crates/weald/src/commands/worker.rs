@@ -4,6 +4,7 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use rustix::process::setsid;
 use weald_core::agent::{Agent, AgentId, Outcome};
 use weald_core::message::{MessageType, ReplyDraft, RequestState};
 use weald_core::name::SessionName;
@@ -14,8 +15,8 @@ use weald_core::{SignedDuration, Timestamp};
 use weald_engine::{AgentRequest, InboxQuery, NewTree};
 use weald_sandbox::{catch_interrupts, interrupted};
 
-use super::land;
 use super::work::How;
+use super::{land, worker_behind};
 use crate::agents::following::{Show, follow};
 use crate::agents::launching::launch;
 use crate::cli::duration;
@@ -54,6 +55,12 @@ pub struct Worker {
     /// End when there was no work for so long (default: worker.idle_timeout)
     #[arg(long, value_name = "60s", value_parser = duration)]
     idle_timeout: Option<SignedDuration>,
+    /// Don't wait: it works in the background, until there is no work or `weald msg send NAME TEXT --type shutdown`
+    #[arg(long)]
+    detach: bool,
+    /// It was started in the background
+    #[arg(long, hide = true, conflicts_with = "detach")]
+    behind: bool,
     #[command(flatten)]
     how: How,
 }
@@ -61,6 +68,10 @@ pub struct Worker {
 impl Worker {
     /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        if self.behind {
+            // Out of the terminal's session: closing it changes nothing here.
+            let _ = setsid();
+        }
         catch_interrupts();
         let ground = context.ground()?;
         ground.warn_of_settings(context);
@@ -77,6 +88,9 @@ impl Worker {
         };
         // What no task could be done with is told before anybody is there to do one.
         ground.trees(context)?.require_driver(&request)?;
+        if self.detach {
+            return worker_behind::start(context, &ground, &name, &self.words(&name));
+        }
         ground.engine.register(&name, Some(std::process::id()))?;
         let since = ground.engine.now()?;
         let mut shift = Shift {
@@ -93,6 +107,19 @@ impl Worker {
         let _ = shift.ground.engine.end(&shift.name);
         context.tell(&shift.ground.engine);
         ended
+    }
+}
+
+impl Worker {
+    /// The same worker as a command line, for a process of its own.
+    fn words(&self, name: &SessionName) -> Vec<String> {
+        let max = self.max.map(|max| format!("--max={max}"));
+        let idle = self
+            .idle_timeout
+            .map(|idle| format!("--idle-timeout={}ms", idle.as_millis()));
+        let mut words = vec!["--behind".to_owned()];
+        words.extend(max.into_iter().chain(idle).chain(self.how.words(name)));
+        words
     }
 }
 

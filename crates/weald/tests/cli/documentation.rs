@@ -155,3 +155,27 @@ fn every_link_of_the_guide_leads_somewhere() {
         assert!(is_listed, "docs/README.md does not lead to {name}");
     }
 }
+
+#[test]
+fn every_key_stands_in_the_guide_to_the_configuration() {
+    let guide = page("docs/configuration.md");
+    let shown = repository().ok(&["config", "show"]);
+    let keys = shown["config"]["values"].as_array().unwrap();
+    assert!(keys.len() > 80, "{}", keys.len());
+    for key in keys {
+        let row = format!("\n| `{}` |", key["key"].as_str().unwrap());
+        assert!(guide.contains(&row), "docs/configuration.md lacks {row}");
+    }
+}
+
+#[test]
+fn a_setting_that_the_help_shows_can_be_shown() {
+    let env = repository();
+    let help = page("docs/commands.md");
+    let named = help.split("`weald config show ").skip(1);
+    let keys: Vec<_> = named.filter_map(|rest| rest.split('`').next()).collect();
+    assert!(keys.contains(&"phase.list"), "{keys:?}");
+    for key in keys.iter().filter(|key| key.contains(char::is_lowercase)) {
+        env.ok(&["config", "show", key]);
+    }
+}

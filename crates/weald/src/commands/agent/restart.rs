@@ -64,11 +64,16 @@ impl Restart {
         ground: &Ground,
         agent: &Agent,
     ) -> Result<AgentRequest, Failure> {
-        let refused = |code: &'static str, message: String| {
-            Err(Failure::new(code, exit::REFUSED, message)
-                .hint(format!("weald agent pulse {}", agent.id)))
-        };
         let id = agent.id;
+        let refused = |code: &'static str, message: String| {
+            let failure = Failure::new(code, exit::REFUSED, message);
+            Err(failure.hint(match code {
+                "task_finished" => format!("to open it again: weald agent restart {id} --force"),
+                "no_conversation" => format!("to begin one: weald agent restart {id} --fresh"),
+                "agent_running" => format!("to stop it first: weald agent restart {id} --force"),
+                _ => format!("weald agent pulse {id}"),
+            }))
+        };
         let found = ground.trees(context)?.diagnose(&agent.task)?;
         if let Some(newest) = found.newest.filter(|newest| newest.id != id) {
             return refused(
@@ -87,25 +92,16 @@ impl Restart {
         }
         let status = found.task.status;
         if matches!(status, TaskStatus::Completed | TaskStatus::Cancelled) && !self.force {
-            return refused(
-                "task_finished",
-                format!(
-                    "task {} is {status}; --force opens it again and starts {id} anew",
-                    agent.task
-                ),
-            );
+            return refused("task_finished", format!("task {} is {status}", agent.task));
         }
         if self.resume && agent.conversation.is_none() {
             return refused(
                 "no_conversation",
-                format!("{id} has no conversation to go on with; --fresh begins one"),
+                format!("{id} has no conversation to continue"),
             );
         }
         if !agent.status.is_over() && !self.force {
-            return refused(
-                "agent_running",
-                format!("{id} is {}; --force stops it first", agent.status),
-            );
+            return refused("agent_running", format!("{id} is {}", agent.status));
         }
         let own_name = agent.session.as_str() == id.to_string();
         let request = AgentRequest {
@@ -113,6 +109,7 @@ impl Restart {
             command: agent.command.clone(),
             model: agent.model.clone(),
             role: agent.role.clone(),
+            brief: agent.brief.clone(),
             resumes: Some(id),
             conversation: agent.conversation.clone().filter(|_| !self.fresh),
             reopen: true,

@@ -1,0 +1,196 @@
+//! `weald worker --detach`: a process of its own does the work, and this one tells how it began.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use weald_core::agent::Agent;
+use weald_core::name::SessionName;
+use weald_core::store::AgentFilter;
+use weald_engine::open_own;
+
+use crate::context::{Context, Ground};
+use crate::errors::Failure;
+use crate::exit;
+use crate::ui::{ACCENT, Fields, paint};
+
+/// How long a worker has to say that it is there, and then to begin with a task that is ready.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The largest log that is added to.
+const LOG_LIMIT: u64 = 1 << 20;
+
+/// How often that is looked at.
+const POLL: Duration = Duration::from_millis(10);
+
+/// Starts a worker with these words. When this returns without an error it is registered under its name, and works on a
+/// task if one was ready.
+pub fn start(
+    context: &Context<'_>,
+    ground: &Ground,
+    name: &SessionName,
+    words: &[String],
+) -> Result<u8, Failure> {
+    let log = log_of(ground, name)?;
+    let file = opened(&log)?;
+    let before = usize::try_from(file.metadata()?.len()).unwrap_or_default();
+    let mut child = spawn(context, ground, file, words)?;
+    let begun = begin(ground, name, &mut child, |how| {
+        said(&log, before, name, how)
+    })?;
+    let pid = child.id();
+    let views = match &begun {
+        Some(agent) => vec![ground.engine.agent_view(&ground.place, agent.id)?],
+        None => Vec::new(),
+    };
+    context.tell(&ground.engine);
+    let idle = ground.config().text("worker.idle_timeout").to_owned();
+    let waits =
+        format!("no task is ready; {name} waits for one, and ends after {idle} without work");
+    let notices = begun.is_none().then(|| vec![waits.clone()]);
+    let worker = json!({"name": name, "pid": pid, "log": log});
+    context.ui.answer(
+        || {
+            let fields = Fields::new().with("worker", &worker).with("agents", &views);
+            match &notices {
+                Some(notices) => fields.with("notices", notices),
+                None => fields,
+            }
+        },
+        |out| {
+            writeln!(
+                out,
+                "{} works in the background (process {pid})",
+                paint(ACCENT, name)
+            )?;
+            match &begun {
+                Some(agent) => writeln!(out, "  {} on task {}", agent.id, agent.task)?,
+                None => writeln!(out, "  {waits}")?,
+            }
+            writeln!(out, "  end it: weald msg send {name} stop --type shutdown")
+        },
+    )
+}
+
+fn log_of(ground: &Ground, name: &SessionName) -> Result<PathBuf, Failure> {
+    let folder = ground.place.private().join("workers");
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&folder)?;
+    Ok(folder.join(format!("{name}.log")))
+}
+
+fn spawn(
+    context: &Context<'_>,
+    ground: &Ground,
+    log: File,
+    words: &[String],
+) -> Result<Child, Failure> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "weald itself, to go on as the worker"
+    )]
+    let mut command = std::process::Command::new(context.helper()?);
+    command
+        .args(context.settings())
+        .args(["--json", "worker"])
+        .args(words)
+        .current_dir(ground.place.root())
+        .stdin(Stdio::null())
+        .stdout(log.try_clone()?)
+        .stderr(log);
+    weald_sandbox::keep_descriptors()?;
+    Ok(command.spawn()?)
+}
+
+/// The log of a name, to add to. A long one begins again.
+fn opened(log: &Path) -> std::io::Result<File> {
+    let mut options = OpenOptions::new();
+    let file = open_own(options.create(true).append(true).mode(0o600), log)?;
+    if file.metadata()?.len() > LOG_LIMIT {
+        file.set_len(0)?;
+    }
+    Ok(file)
+}
+
+/// Waits until the worker is there, and until it works if there is something to do.
+fn begin(
+    ground: &Ground,
+    name: &SessionName,
+    child: &mut Child,
+    failed: impl Fn(&str) -> Failure,
+) -> Result<Option<Agent>, Failure> {
+    let deadline = Instant::now() + PATIENCE;
+    let mut is_there = false;
+    loop {
+        // Asked first: one that ended by now said everything before.
+        let ended = child.try_wait()?;
+        let has_ready = ground.engine.has_ready()?;
+        let agent = agent_of(ground, name)?;
+        // Before that an agent of this name is somebody else's.
+        is_there = is_there || is_registered(ground, name, child.id());
+        if is_there && agent.as_ref().is_some_and(|agent| agent.supervised) {
+            return Ok(agent);
+        }
+        if let Some(status) = ended.filter(|status| !status.success()) {
+            return Err(failed(&status.to_string()));
+        }
+        let is_idle = is_there && !has_ready && agent.is_none();
+        if ended.is_some() || is_idle || Instant::now() >= deadline {
+            return match is_there || ended.is_some() {
+                true => Ok(None),
+                false => {
+                    let _ = child.kill();
+                    Err(failed("it did not answer"))
+                }
+            };
+        }
+        std::thread::sleep(POLL);
+    }
+}
+
+fn agent_of(ground: &Ground, name: &SessionName) -> Result<Option<Agent>, Failure> {
+    let open = AgentFilter {
+        open: true,
+        task: None,
+    };
+    let mut open = ground.engine.agents(&open)?;
+    open.retain(|agent| agent.session == *name);
+    Ok(open.pop())
+}
+
+fn is_registered(ground: &Ground, name: &SessionName, pid: u32) -> bool {
+    let session = ground.engine.session(name);
+    let process = session.ok().and_then(|view| view.session.process);
+    process.is_some_and(|process| process.pid == pid)
+}
+
+/// What a worker that did not begin said behind a place of its log, as its own failure.
+fn said(log: &Path, before: usize, name: &SessionName, how: &str) -> Failure {
+    let text = std::fs::read_to_string(log).unwrap_or_default();
+    let mut lines = text.get(before..).unwrap_or(&text).lines().rev();
+    let told = lines.find_map(|line| {
+        let line: Value = serde_json::from_str(line).ok()?;
+        line.get("error").cloned()
+    });
+    let text = |error: &Value, field: &str| error[field].as_str().map(str::to_owned);
+    let message = format!("{name} ended at once ({how}); see {}", log.display());
+    let Some(error) = told else {
+        return Failure::new("worker_not_started", exit::REFUSED, message);
+    };
+    let code = text(&error, "code").unwrap_or_else(|| "worker_not_started".to_owned());
+    let failure = Failure::new(
+        code,
+        exit::REFUSED,
+        text(&error, "message").unwrap_or(message),
+    );
+    match text(&error, "hint") {
+        Some(hint) => failure.hint(hint).details(error["details"].clone()),
+        None => failure.details(error["details"].clone()),
+    }
+}
