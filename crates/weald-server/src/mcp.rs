@@ -14,6 +14,7 @@ mod classroom;
 mod hints;
 mod kept;
 mod lines;
+mod names;
 mod prompts;
 mod resources;
 mod server;

@@ -220,3 +220,21 @@ pub struct Pair {
     /// Where.
     pub paths: Vec<Value>,
 }
+
+/// What a clean-up would take.
+#[derive(JsonSchema)]
+pub struct Clean {
+    /// Worktrees that may go, each with its reason.
+    pub candidates: Vec<Value>,
+    /// Worktrees that stay, each with its blockers.
+    pub skipped: Vec<Value>,
+    /// False: nothing was changed.
+    pub applied: bool,
+}
+
+/// What can be restored.
+#[derive(JsonSchema)]
+pub struct Trash {
+    /// Each with id, name, branch and size.
+    pub trash: Vec<Value>,
+}

@@ -1,57 +1,28 @@
 //! What a refusal says to do, for somebody who has tools and no command line.
 //!
-//! Commands hint at commands. Where a tool does the same, its name stands instead; what no tool does stays as it is, for the
-//! person that the agent works for.
+//! Commands hint at commands. Where a tool that the caller has does the same, the whole call stands instead, with its
+//! arguments: `task_get {"task_id": 1}`. What no tool does stays a command for a terminal, and says so. Nothing in between:
+//! a call with half of a command's flags would be refused again.
 
+mod calls;
+
+use rmcp::model::JsonObject;
+use serde_json::Value;
+
+use super::tool::Entry;
 use crate::broker::Fault;
 
-/// Commands, and the tools that do the same. Longer ones come before those that they begin with.
-const TOOLS: [(&str, &str); 38] = [
-    ("weald task add", "task_create"),
-    ("weald task list", "task_list"),
-    ("weald task ready", "task_list with status ready"),
-    ("weald task show", "task_get"),
-    ("weald task edit", "task_update"),
-    ("weald task claim", "task_claim"),
-    ("weald task release", "task_update with action release:"),
-    ("weald task reopen", "task_update with action reopen:"),
-    ("weald task done", "task_complete"),
-    ("weald task fail", "task_update with action fail:"),
-    ("weald task bind", "task_bind_worktree"),
-    ("weald new", "worktree_create"),
-    ("weald ensure", "worktree_create"),
-    ("weald list --all", "worktree_list"),
-    ("weald list", "worktree_list"),
-    ("weald show", "worktree_status"),
-    ("weald status", "worktree_status"),
-    ("weald diff", "worktree_diff"),
-    ("weald keep", "worktree_keep"),
-    ("weald trash restore", "worktree_restore"),
-    ("weald events", "worktree_events"),
-    ("weald land", "land"),
-    ("weald queue status --all", "land_status with all"),
-    ("weald queue status", "land_status"),
-    ("weald queue", "land_status"),
-    ("weald conflicts", "conflicts"),
-    ("weald agent list --all", "check_agents with all"),
-    ("weald agent list", "check_agents"),
-    ("weald agent pulse", "agent_pulse"),
-    ("weald agent stop", "agent_stop"),
-    ("weald agent steer", "agent_steer"),
-    ("weald agent wait", "wait_agents"),
-    ("weald msg inbox", "message_inbox"),
-    ("weald msg ask", "ask"),
-    ("weald msg send", "message_send"),
-    ("weald msg reply", "reply"),
-    ("--session", "a server started with --session"),
-    ("go on with --force", "go on with force"),
-];
+/// Before a command that no tool does.
+const TERMINAL: &str = "in a terminal: ";
 
-/// The same of removals.
-const REMOVE: [(&str, &str); 2] = [("weald rm", "worktree_remove"), ("--discard", "with force")];
+/// The commands of weald. Anything else behind its name is a sentence about it.
+const COMMANDS: &str = "--help -C adopt agent approve clean completions config conflicts demo diff doctor ensure enter \
+    events exit init install keep land list lock man mcp msg new path phase pool ports queue race rescue \
+    resume revert rm run sandbox session setup shell-init show snapshot status sweep sync task trash \
+    trust undo unlock usage vault verify work worker";
 
 /// The same refusal in words for tools. Nobody is told to use the token of somebody else's claim.
-pub fn for_tools(mut fault: Fault) -> Fault {
+pub fn for_tools(mut fault: Fault, tools: &[Entry], called: Option<&Entry>) -> Fault {
     if fault.code == "token_required" {
         let holder = fault.details["holder"].as_str().unwrap_or("somebody else");
         let hint = format!(
@@ -61,72 +32,135 @@ pub fn for_tools(mut fault: Fault) -> Fault {
     }
     // What only the person may do stays a command.
     if fault.code != "no_mandate" {
-        fault.hint = fault.hint.map(|hint| in_tools(&hint));
+        fault.hint = fault.hint.map(|hint| in_tools(&hint, tools, called));
     }
     fault
 }
 
-fn in_tools(hint: &str) -> String {
-    // What needs --force is a person's, and stays a command.
-    let is_tools = |part: &str| part.contains("weald rm") && !part.contains("--force");
-    let removes = hint.split(';').any(is_tools);
-    let remove = REMOVE.iter().filter(|_| removes);
-    let words = TOOLS.iter().chain(remove);
-    words.fold(hint.to_owned(), |text, (from, to)| {
-        replaced(&text, from, to)
-    })
+/// An answer whose hints name tools, wherever they are in it.
+pub fn in_answer(mut answer: JsonObject, tools: &[Entry]) -> JsonObject {
+    fields(&mut answer, tools);
+    answer
 }
 
-/// Every place where these words stand as words.
-fn replaced(text: &str, from: &str, to: &str) -> String {
-    let mut parts = text.split(from);
-    let mut told = parts.next().unwrap_or_default().to_owned();
-    for rest in parts {
-        let goes_on = rest.starts_with(|next: char| next.is_alphanumeric() || "-_=".contains(next));
-        told.push_str(if goes_on { from } else { to });
-        told.push_str(rest);
+fn fields(object: &mut JsonObject, tools: &[Entry]) {
+    for (name, value) in object.iter_mut() {
+        match (name.as_str(), value) {
+            ("hint" | "restore", Value::String(text)) => *text = in_tools(text, tools, None),
+            ("choices", Value::Array(items)) => items.iter_mut().for_each(|item| line(item, tools)),
+            ("alerts", Value::Array(items)) => {
+                let alerts = items.iter_mut().filter_map(Value::as_object_mut);
+                for command in alerts.filter_map(|alert| alert.get_mut("command")) {
+                    line(command, tools);
+                }
+            }
+            (_, Value::Object(object)) => fields(object, tools),
+            (_, Value::Array(items)) => {
+                let objects = items.iter_mut().filter_map(Value::as_object_mut);
+                objects.for_each(|object| fields(object, tools));
+            }
+            _ => {}
+        }
     }
-    told
+}
+
+fn line(value: &mut Value, tools: &[Entry]) {
+    if let Value::String(text) = value {
+        *text = in_tools(text, tools, None);
+    }
+}
+
+/// A hint in words for tools. `called` is the tool that was refused: a flag alone is one of its arguments.
+fn in_tools(hint: &str, tools: &[Entry], called: Option<&Entry>) -> String {
+    let hint = committed(hint);
+    let mut told = String::new();
+    let mut rest = hint.as_str();
+    while let Some(at) = next_command(rest) {
+        told.push_str(&with_arguments(&rest[..at], called));
+        let command = &rest[at..];
+        match calls::of(&command["weald ".len()..], tools) {
+            Some((call, length)) => {
+                told.push_str(&call);
+                rest = &command["weald ".len() + length..];
+            }
+            None => {
+                if !told.ends_with(TERMINAL) {
+                    told.push_str(TERMINAL);
+                }
+                let name = "weald ".len();
+                let next = next_command(&command[name..]).map_or(command.len(), |next| name + next);
+                let end = calls::length_of(command).min(next);
+                told.push_str(&command[..end]);
+                rest = &command[end..];
+            }
+        }
+    }
+    told + &with_arguments(rest, called)
+}
+
+/// A landing commits nothing over MCP, so that is a call of its own.
+fn committed(hint: &str) -> String {
+    let name = hint
+        .strip_prefix("weald land ")
+        .and_then(|rest| rest.strip_suffix(" --commit -m MESSAGE"));
+    match name {
+        Some(name) => {
+            format!(
+                "weald run {name} -- git add -A && git commit -m MESSAGE; then weald land {name}"
+            )
+        }
+        None => hint.to_owned(),
+    }
+}
+
+/// Where the next command of weald's begins.
+fn next_command(text: &str) -> Option<usize> {
+    let mut from = 0;
+    while let Some(found) = text[from..].find("weald ") {
+        let at = from + found;
+        let is_word = !text[..at]
+            .ends_with(|before: char| before.is_alphanumeric() || "-_/.".contains(before));
+        let next = text[at + "weald ".len()..]
+            .split([' ', ',', ';', ')', '`'])
+            .next()
+            .unwrap_or_default();
+        if is_word && COMMANDS.split(' ').any(|command| command == next) {
+            return Some(at);
+        }
+        from = at + "weald ".len();
+    }
+    None
+}
+
+/// A sentence in which flags are the arguments of the tool that was called, and others are for a terminal. What is git's
+/// stays as it is.
+fn with_arguments(text: &str, called: Option<&Entry>) -> String {
+    let mut is_gits = false;
+    let words = text.split(' ').map(|word| {
+        let is_first = word.trim_start_matches('`') == "git";
+        is_gits = (is_gits || is_first) && !word.ends_with([',', ';']);
+        match word.strip_prefix("--") {
+            Some(flag) if !is_gits && !flag.is_empty() => argument(flag, called),
+            _ => word.to_owned(),
+        }
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn argument(flag: &str, called: Option<&Entry>) -> String {
+    let end = flag
+        .find(|next: char| !(next.is_alphanumeric() || next == '-'))
+        .unwrap_or(flag.len());
+    let (name, after) = flag.split_at(end);
+    let name = name.replace('-', "_");
+    // There the word stands for another flag.
+    let is_known = |tool: &&Entry| tool.described.name != "worktree_remove" && tool.has(&name);
+    match called.filter(is_known) {
+        Some(_) => format!("{name}{after}"),
+        None if name == "session" => format!("a server started with --{flag}"),
+        None => format!("(in a terminal) --{flag}"),
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_hint_names_tools_where_there_are_some() {
-        for (hint, told) in [
-            ("weald keep a", "worktree_keep a"),
-            (
-                "weald land a; weald rm a --discard",
-                "land a; worktree_remove a with force",
-            ),
-            (
-                "if bob is gone: weald task release 1",
-                "if bob is gone: task_update with action release: 1",
-            ),
-            ("weald list --all", "worktree_list"),
-            ("weald rm a --force", "weald rm a --force"),
-            (
-                "weald keep a, or weald rm a; or go on with --force",
-                "worktree_keep a, or worktree_remove a; or go on with force",
-            ),
-            (
-                "if you are bob: --session bob",
-                "if you are bob: a server started with --session bob",
-            ),
-            ("weald queue status --all", "land_status with all"),
-            ("weald newer", "weald newer"),
-            ("weald doctor --fix", "weald doctor --fix"),
-            ("look at `weald events`", "look at `worktree_events`"),
-        ] {
-            assert_eq!(in_tools(hint), told);
-        }
-    }
-
-    #[test]
-    fn nobody_is_sent_after_the_token_of_another_claim() {
-        let fault = Fault::new("token_required", 1, "held").hint("add --token with yours");
-        assert!(!for_tools(fault).hint.unwrap().contains("--token"));
-    }
-}
+mod tests;

@@ -21,8 +21,8 @@ pub fn instructions(audience: Audience) -> &'static str {
         Audience::Confined => {
             "You work on one task, in a worktree of your own, in a sandbox. task_get tells the task. Work in this directory and \
              commit; nothing else can be written. Read message_inbox now and then; ask whoever gave you the task what only they \
-             can decide. At the end call task_complete with a report (or task_update with action fail): your work lands when you \
-             end."
+             can decide. At the end call task_complete with a report (or task_fail with a reason). Your prompt says whether \
+             your work lands then."
         }
         Audience::Teammate => {
             "weald gives each task a worktree of its own. task_claim takes a task and answers its path and branch: work there and \
@@ -30,8 +30,8 @@ pub fn instructions(audience: Audience) -> &'static str {
              a report: that completes the task. A task with nothing to land ends with task_complete."
         }
         Audience::Lead => {
-            "weald runs many coding agents on one git repository: a task each, in a worktree and a sandbox each; what they leave is \
-             tested and lands on the target. Break work into tasks (task_create), start agents on them (agent_spawn), look after \
+            "weald runs many coding agents on one git repository: a task each, in a worktree and a sandbox each. What they leave is \
+             committed; it lands, tested, by itself or with land, as configured. Break work into tasks (task_create), start agents on them (agent_spawn), look after \
              them (check_agents, message_inbox, reply), wait (wait_agents). To work on a task yourself: task_claim, work in its \
              path, commit, land with a report. Never edit the main checkout while agents work."
         }
@@ -114,8 +114,9 @@ sandbox; you need not prepare anything.
 4. Until all are over: wait_agents (any: true); after each return read message_inbox and check_agents. Answer questions at \
 once with reply, an agent waits for it. Steer one that goes astray (agent_diff, agent_steer), stop one that can't be helped \
 (agent_stop with release), and start what became ready.
-5. What agents finished lands by itself, tested. What did not says why in task_get and land_status: a conflict or red tests \
-go back to an agent (agent_spawn on the same task goes on in the same worktree).
+5. What agents finished lands by itself, tested, where that is configured; elsewhere it stays in its worktree: look at it \
+(agent_diff) and land it. What did not land says why in task_get and land_status: a conflict or red tests go back to an agent \
+(agent_spawn on the same task goes on in the same worktree).
 6. When nothing is left, tell me what landed, what did not and why, and what you decided on the way.
 
 Don't edit files in the main checkout, and don't merge or push yourself.
@@ -127,7 +128,7 @@ fn teammate(audience: Audience, task: Option<&str>) -> String {
     let (claim, end) = match audience {
         Audience::Confined => (
             "1. task_get tells your task. It is yours already, and this directory is its worktree.".to_owned(),
-            "task_complete with a report: what you did, what you checked and how. Your work lands when you end.",
+            "task_complete with a report: what you did, what you checked and how. Your prompt says whether your work lands then.",
         ),
         _ => (
             match task {
@@ -147,7 +148,7 @@ fn teammate(audience: Audience, task: Option<&str>) -> String {
 4. Commit as you go, with messages that say why. Run the tests there.
 5. Between steps read message_inbox: somebody may steer you. What only the lead can decide, ask (it waits for the answer); \
 go on with something else while none comes.
-6. If it can't be done, say so with task_update (action fail) and a reason, instead of half a solution.
+6. If it can't be done, say so with task_fail and a reason, instead of half a solution.
 7. At the end: {end}
 "
     )

@@ -6,6 +6,8 @@ use rmcp::ErrorData;
 use rmcp::model::{JsonObject, ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
 use serde_json::{Value, json};
 
+use super::hints;
+use super::tool::Entry;
 use super::weald::Call;
 use super::words::Words;
 use crate::broker::Fault;
@@ -105,7 +107,11 @@ fn decoded(text: &str) -> Option<String> {
 }
 
 /// Reads one.
-pub async fn read(uri: &str, call: &Call<'_>) -> Result<ReadResourceResult, ErrorData> {
+pub async fn read(
+    uri: &str,
+    call: &Call<'_>,
+    tools: &[Entry],
+) -> Result<ReadResourceResult, ErrorData> {
     let named = Named::of(uri).ok_or_else(|| refused(uri, &no_such(uri)))?;
     let told = match named {
         Named::Tasks => {
@@ -125,6 +131,7 @@ pub async fn read(uri: &str, call: &Call<'_>) -> Result<ReadResourceResult, Erro
             patch.map(|(text, _)| (text, PATCH))
         }
     };
+    let told = told.map_err(|fault| hints::for_tools(fault, tools, None));
     let (text, kind) = told.map_err(|fault| refused(uri, &fault))?;
     let content = ResourceContents::text(text, uri).with_mime_type(kind);
     Ok(ReadResourceResult::new(vec![content]))

@@ -26,6 +26,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
 use super::child::{GRACE, Lasts};
+use super::hints;
 use super::lines::Lines;
 use super::prompts;
 use super::resources;
@@ -143,8 +144,11 @@ impl Server {
         let (_working, call) = self.begin(context);
         let arguments = request.arguments.unwrap_or_default();
         Ok(match unpanicked((tool.call)(arguments, &call)).await {
-            Ok(answer) => CallToolResult::structured(answer.into()),
-            Err(fault) => failed(&fault),
+            Ok(answer) => {
+                let answer = hints::in_answer(answer, &self.tools);
+                CallToolResult::structured(answer.into())
+            }
+            Err(fault) => failed(&hints::for_tools(fault, &self.tools, Some(tool))),
         })
     }
 }
@@ -230,7 +234,7 @@ impl ServerHandler for Server {
         let turn = call.turn().await;
         let _turn = turn.map_err(|fault| ErrorData::internal_error(fault.message, None))?;
         call.introduce().await;
-        let read = resources::read(&request.uri, &call).await?;
+        let read = resources::read(&request.uri, &call, &self.tools).await?;
         // It is old at once.
         let read = read.with_ttl_ms(0).with_cache_scope(CacheScope::Private);
         Ok(read.into())

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::bounds;
 use super::child::Lasts;
+use super::names;
 use super::weald::Call;
 use crate::broker::Fault;
 
@@ -26,6 +27,8 @@ pub trait Tool: 'static {
     const EFFECT: Effect;
     /// Who may have it.
     const AUDIENCE: Audience;
+    /// Names that other systems have for its arguments, and its own for each.
+    const ALSO: &'static [(&'static str, &'static str)] = &[];
     /// What it takes.
     type Input: DeserializeOwned + JsonSchema + Send;
     /// What it answers: the object of the command.
@@ -113,7 +116,8 @@ pub struct Entry {
 impl Entry {
     /// The entry of a tool.
     pub fn of<T: Tool>() -> Self {
-        let described = rmcp::model::Tool::new(T::NAME, T::DESCRIPTION, schema::<T::Input>())
+        let takes = with_other_names(schema::<T::Input>(), T::ALSO);
+        let described = rmcp::model::Tool::new(T::NAME, T::DESCRIPTION, takes)
             .with_title(T::TITLE)
             .with_raw_output_schema(schema::<T::Output>())
             .with_annotations(T::EFFECT.annotations(T::TITLE));
@@ -123,6 +127,30 @@ impl Entry {
             call: |arguments, call| Box::pin(perform::<T>(arguments, call)),
         }
     }
+
+    /// What its schema says of an argument.
+    pub fn property(&self, name: &str) -> Option<&Value> {
+        names::property(&self.described.input_schema, name)
+    }
+
+    /// Whether it takes an argument of this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.property(name).is_some()
+    }
+}
+
+/// The same schema, in which each argument tells its other names.
+fn with_other_names(schema: Arc<JsonObject>, also: &[(&str, &str)]) -> Arc<JsonObject> {
+    let mut schema = Arc::unwrap_or_clone(schema);
+    for (there, here) in also {
+        let property = schema
+            .get_mut("properties")
+            .and_then(|all| all.get_mut(*here));
+        if let Some(Value::String(text)) = property.and_then(|one| one.get_mut("description")) {
+            text.push_str(&format!(" Also taken as {there}."));
+        }
+    }
+    Arc::new(schema)
 }
 
 async fn perform<T: Tool>(arguments: JsonObject, call: &Call<'_>) -> Result<JsonObject, Fault> {
@@ -130,7 +158,13 @@ async fn perform<T: Tool>(arguments: JsonObject, call: &Call<'_>) -> Result<Json
         Fault::new("bad_arguments", 2, format!("{}: {why}", T::NAME))
             .hint("see the tool's input schema")
     };
-    let arguments = bounds::within(&schema::<T::Input>(), arguments).map_err(refused)?;
+    let schema = schema::<T::Input>();
+    let of_tool = |fault: Fault| Fault {
+        message: format!("{}: {}", T::NAME, fault.message),
+        ..fault
+    };
+    let arguments = names::own(&schema, T::ALSO, arguments).map_err(of_tool)?;
+    let arguments = bounds::within(&schema, arguments).map_err(refused)?;
     let input = serde_json::from_value(arguments.into())
         .map_err(|error: serde_json::Error| refused(error.to_string()))?;
     let call = Call {

@@ -1,20 +1,29 @@
 //! All tools, in the order in which they are listed.
 
 mod agent_diff;
+mod agent_pause;
 mod agent_pulse;
+mod agent_restart;
+mod agent_resume;
 mod agent_spawn;
 mod agent_steer;
 mod agent_stop;
 mod ask;
 mod check_agents;
+mod clean_preview;
 mod conflicts;
 mod land;
 mod land_status;
 mod message_inbox;
 mod message_send;
+mod race;
+mod race_drop;
+mod race_pick;
+mod race_show;
 mod reply;
 mod request_plan;
 mod request_shutdown;
+mod rescue;
 mod review_plan;
 mod spawn_teammate;
 mod submit_plan;
@@ -22,9 +31,11 @@ mod task_bind_worktree;
 mod task_claim;
 mod task_complete;
 mod task_create;
+mod task_fail;
 mod task_get;
 mod task_list;
 mod task_update;
+mod trash_list;
 mod wait_agents;
 mod worktree_create;
 mod worktree_diff;
@@ -56,6 +67,7 @@ pub fn all(audience: Audience, aliases: &str) -> Vec<Entry> {
         Entry::of::<task_update::TaskUpdate>(),
         Entry::of::<task_claim::TaskClaim>(),
         Entry::of::<task_complete::TaskComplete>(),
+        Entry::of::<task_fail::TaskFail>(),
         Entry::of::<task_bind_worktree::TaskBindWorktree>(),
         Entry::of::<worktree_create::WorktreeCreate>(),
         Entry::of::<worktree_list::WorktreeList>(),
@@ -65,6 +77,8 @@ pub fn all(audience: Audience, aliases: &str) -> Vec<Entry> {
         Entry::of::<worktree_keep::WorktreeKeep>(),
         Entry::of::<worktree_remove::WorktreeRemove>(),
         Entry::of::<worktree_restore::WorktreeRestore>(),
+        Entry::of::<trash_list::TrashList>(),
+        Entry::of::<clean_preview::CleanPreview>(),
         Entry::of::<worktree_events::WorktreeEvents>(),
         Entry::of::<land::Land>(),
         Entry::of::<land_status::LandStatus>(),
@@ -80,14 +94,22 @@ pub fn all(audience: Audience, aliases: &str) -> Vec<Entry> {
 }
 
 /// Those who work together.
-fn team() -> [Entry; 11] {
+fn team() -> [Entry; 19] {
     [
         Entry::of::<agent_spawn::AgentSpawn>(),
         Entry::of::<check_agents::CheckAgents>(),
         Entry::of::<agent_pulse::AgentPulse>(),
         Entry::of::<agent_diff::AgentDiff>(),
         Entry::of::<agent_steer::AgentSteer>(),
+        Entry::of::<agent_pause::AgentPause>(),
+        Entry::of::<agent_resume::AgentResume>(),
         Entry::of::<agent_stop::AgentStop>(),
+        Entry::of::<agent_restart::AgentRestart>(),
+        Entry::of::<rescue::Rescue>(),
+        Entry::of::<race::Race>(),
+        Entry::of::<race_show::RaceShow>(),
+        Entry::of::<race_pick::RacePick>(),
+        Entry::of::<race_drop::RaceDrop>(),
         Entry::of::<wait_agents::WaitAgents>(),
         Entry::of::<message_send::MessageSend>(),
         Entry::of::<message_inbox::MessageInbox>(),

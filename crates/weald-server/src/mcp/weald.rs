@@ -18,7 +18,6 @@ use tokio::time::timeout;
 use weald_core::role::Role;
 
 use super::child::{self, Cut, Ended, GRACE, Lasts, Limits, left};
-use super::hints;
 use super::tool::Audience;
 use super::words::{Words, too_long};
 use crate::broker::{CONNECTIONS, Fault};
@@ -299,7 +298,7 @@ fn fault(mut error: Value, code: u8) -> Fault {
         fields.insert("exit".to_owned(), code.into());
     }
     match serde_json::from_value(error) {
-        Ok(fault) => hints::for_tools(fault),
+        Ok(fault) => fault,
         Err(error) => {
             let message = format!("an error is not understood: {error}");
             Fault::new("bad_answer", 70, message)

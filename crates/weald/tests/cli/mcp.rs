@@ -8,13 +8,14 @@ use crate::mcp_client::McpClient;
 use crate::trees_remove::{commit, repository};
 
 /// Every tool that agents are promised, in order.
-pub const TOOLS: [&str; 30] = [
+pub const TOOLS: [&str; 41] = [
     "task_create",
     "task_list",
     "task_get",
     "task_update",
     "task_claim",
     "task_complete",
+    "task_fail",
     "task_bind_worktree",
     "worktree_create",
     "worktree_list",
@@ -24,6 +25,8 @@ pub const TOOLS: [&str; 30] = [
     "worktree_keep",
     "worktree_remove",
     "worktree_restore",
+    "trash_list",
+    "clean_preview",
     "worktree_events",
     "land",
     "land_status",
@@ -33,7 +36,15 @@ pub const TOOLS: [&str; 30] = [
     "agent_pulse",
     "agent_diff",
     "agent_steer",
+    "agent_pause",
+    "agent_resume",
     "agent_stop",
+    "agent_restart",
+    "rescue",
+    "race",
+    "race_show",
+    "race_pick",
+    "race_drop",
     "wait_agents",
     "message_send",
     "message_inbox",

@@ -218,7 +218,7 @@ fn p13_a_refusal_names_tools_and_no_claim_of_others() {
     let kept = client.refused("worktree_remove", json!({"name": "a"}), "tree_dirty");
     let hint = kept["hint"].as_str().unwrap();
     assert!(
-        hint.contains("worktree_remove a with force") && !hint.contains("weald rm"),
+        hint.contains(r#"worktree_remove {"name":"a","force":true}"#) && !hint.contains("weald rm"),
         "{kept}"
     );
     let held = client.refused("task_complete", json!({"task_id": 1}), "token_required");

@@ -72,7 +72,7 @@ fn p13_each_role_has_the_tools_of_the_guide() {
         documented("\n## Tools"),
         documented("\n## Names of the classroom"),
     );
-    assert_eq!(own["lead"].len(), 30, "design.md has so many");
+    assert_eq!(own["lead"].len(), 41, "the guide has so many");
     for classroom in [false, true] {
         if classroom {
             env.ok(&["init", "--profile", "classroom"]);
@@ -352,21 +352,13 @@ fn p13_the_classroom_s_plan_and_shutdown_go_their_way() {
         lead.call("check_inbox", json!({}))["messages"][0]["state"],
         "approved"
     );
-    lead.refused("spawn_teammate", json!({"name": "carol"}), "bad_arguments");
-    let prompt = "Say hello\nin a file";
-    // Neither a name that nobody can have nor an agent that can't start leaves a task.
-    let bad = |name: &str| json!({"name": name, "prompt": prompt, "driver": "none-such"});
+    // Neither a name that nobody can have nor an agent that can't start leaves anything.
+    let bad = |name: &str| json!({"name": name, "prompt": "Say hello", "driver": "none-such"});
     lead.refused("spawn_teammate", bad("a9"), "name_reserved");
     lead.refused("spawn_teammate", bad("no/name"), "invalid_name");
     lead.refused("spawn_teammate", bad("carol"), "driver_not_found");
+    let taken = json!({"name": "alice", "prompt": "Say hello", "command": "true"});
+    lead.refused("spawn_teammate", taken, "session_taken");
     let board = lead.call("list_tasks", json!({}));
-    assert_eq!(board["tasks"].as_array().unwrap().len(), 2, "{board:#}");
-    assert_eq!(board["tasks"][1]["status"], "cancelled", "{board:#}");
-    let spawned = lead.call(
-        "spawn_teammate",
-        json!({"name": "carol", "prompt": prompt, "role": "writer", "command": "grep writer $WEALD_PROMPT_FILE > hello"}),
-    );
-    assert_eq!(spawned["agents"][0]["session"], "carol");
-    let waited = lead.call("wait_agents", json!({"agents": ["carol"]}));
-    assert_eq!(waited["agents"][0]["condition"], "done", "{waited:#}");
+    assert_eq!(board["tasks"].as_array().unwrap().len(), 1, "{board:#}");
 }

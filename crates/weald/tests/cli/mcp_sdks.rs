@@ -13,7 +13,7 @@ use crate::sandbox::say;
 use crate::trees_remove::repository;
 
 /// A kind of client: an SDK, and how it speaks.
-struct Kind {
+pub struct Kind {
     sdk: McpSdk,
     mode: &'static str,
     /// What the protocol's version has to be.
@@ -21,7 +21,7 @@ struct Kind {
 }
 
 /// Every kind of client that this machine can have; the others are said aloud. Each SDK once, unless all is asked for.
-fn kinds() -> Vec<Kind> {
+pub fn kinds() -> Vec<Kind> {
     let target = Path::new(env!("CARGO_BIN_EXE_weald")).ancestors().nth(2);
     let target = target.unwrap();
     let clients = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients");
@@ -51,7 +51,7 @@ fn kinds() -> Vec<Kind> {
 
 impl Kind {
     /// Starts a client that calls what the plan says.
-    fn start(&self, env: &TestEnv, session: Option<&str>, plan: &Value) -> Child {
+    pub fn start(&self, env: &TestEnv, session: Option<&str>, plan: &Value) -> Child {
         let name = format!("plan-{}-{}.json", self.mode, session.unwrap_or_default());
         let file = env.home().join(name);
         fs::write(&file, plan.to_string()).unwrap();
@@ -66,7 +66,7 @@ impl Kind {
 
     /// What such a client tells.
     #[track_caller]
-    fn told(child: Child) -> Value {
+    pub fn told(child: Child) -> Value {
         let answer = Answer::of(child.wait_with_output().unwrap());
         assert_eq!(answer.code, 0, "{answer:#?}");
         answer.json()
@@ -122,6 +122,12 @@ fn plan() -> Vec<(&'static str, Value)> {
         ("reply", json!({"message_id": 1, "text": "yes"})),
         ("message_send", json!({"to": "lead", "text": "and this"})),
         ("message_inbox", json!({})),
+    ]
+}
+
+/// The same of those about agents, after the first ones.
+fn agents_plan() -> Vec<(&'static str, Value)> {
+    vec![
         (
             "agent_spawn",
             json!({"task_id": 2, "command": "sleep 60", "name": "carol", "force": true}),
@@ -130,11 +136,32 @@ fn plan() -> Vec<(&'static str, Value)> {
         ("agent_pulse", json!({"agent": "carol"})),
         ("agent_diff", json!({"agent": "carol", "patch": true})),
         ("agent_steer", json!({"agent": "carol", "text": "faster"})),
+        ("agent_pause", json!({"agent": "carol"})),
+        ("agent_resume", json!({"agent": "carol"})),
         ("agent_stop", json!({"agent": "carol", "wait": true})),
         (
             "wait_agents",
             json!({"agents": ["carol"], "timeout_seconds": 30}),
         ),
+        ("rescue", json!({"task_id": 2})),
+        ("agent_restart", json!({"agent": "carol"})),
+        ("agent_stop", json!({"agent": "carol", "wait": true})),
+        ("clean_preview", json!({"min_age": "0"})),
+        ("worktree_remove", json!({"name": "other"})),
+        ("trash_list", json!({})),
+        ("task_create", json!({"subject": "three"})),
+        (
+            "race",
+            json!({"task_id": 3, "count": 2, "command": "echo $WEALD_ROLE > raced"}),
+        ),
+        ("wait_agents", json!({"timeout_seconds": 30})),
+        ("race_show", json!({"task_id": 3})),
+        ("race_pick", json!({"task_id": 3, "entry": "a"})),
+        ("task_create", json!({"subject": "four"})),
+        ("race", json!({"task_id": 4, "command": "sleep 60"})),
+        ("race_drop", json!({"task_id": 4})),
+        ("task_claim", json!({"task_id": 4})),
+        ("task_fail", json!({"reason": "it can't be done"})),
     ]
 }
 
@@ -166,7 +193,7 @@ fn p13_the_official_sdks_call_every_tool_and_find_its_answers_valid() {
             .iter()
             .map(|(tool, arguments, _)| step(tool, arguments)),
     );
-    let (wrong, good) = (steps.len(), plan());
+    let (wrong, good) = (steps.len(), [plan(), agents_plan()].concat());
     let planned: BTreeSet<_> = good.iter().map(|(tool, _)| *tool).collect();
     assert_eq!(planned, TOOLS.into_iter().collect());
     steps.extend(good.iter().map(|(tool, arguments)| step(tool, arguments)));

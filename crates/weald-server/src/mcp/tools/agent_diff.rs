@@ -14,7 +14,6 @@ pub struct AgentDiff;
 #[serde(deny_unknown_fields)]
 pub struct Input {
     /// Which agent: its id, its task, its name or its worktree.
-    #[serde(alias = "id")]
     agent: TaskRef,
     /// Add the patch, cut at 256 KiB.
     patch: Option<bool>,
@@ -26,6 +25,7 @@ impl Tool for AgentDiff {
     const DESCRIPTION: &'static str = "What an agent changed so far in its worktree, or what it landed: files, and the patch if you ask for it.";
     const EFFECT: Effect = Effect::Reads;
     const AUDIENCE: Audience = Audience::Lead;
+    const ALSO: &'static [(&'static str, &'static str)] = &[("id", "agent")];
     type Input = Input;
     type Output = answers::Diff;
 

@@ -11,7 +11,6 @@ pub struct AgentPulse;
 #[serde(deny_unknown_fields)]
 pub struct Input {
     /// Which agent: its id, its task, its name or its worktree.
-    #[serde(alias = "id")]
     agent: TaskRef,
 }
 
@@ -21,6 +20,7 @@ impl Tool for AgentPulse {
     const DESCRIPTION: &'static str = "One agent in full: state, task, worktree, what it did last and when, its open question, its report once it is over.";
     const EFFECT: Effect = Effect::Reads;
     const AUDIENCE: Audience = Audience::Lead;
+    const ALSO: &'static [(&'static str, &'static str)] = &[("id", "agent")];
     type Input = Input;
     type Output = answers::agents::Agents;
 

@@ -3,7 +3,6 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::super::words::plain;
 use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, Words, answers};
 
 pub struct AgentSpawn;
@@ -12,12 +11,15 @@ pub struct AgentSpawn;
 #[serde(deny_unknown_fields)]
 pub struct Input {
     /// Which task.
-    #[serde(alias = "task")]
     task_id: TaskRef,
     /// What kind of agent: claude, codex, command, or a name that is configured. Default: as configured; with a command: command.
     driver: Option<String>,
     /// The name it works under; messages go to it. Default: its id.
     name: Option<String>,
+    /// What part it plays; told with the task.
+    role: Option<String>,
+    /// What it has to keep in mind; told with the task.
+    prompt: Option<String>,
     /// Which model it uses.
     model: Option<String>,
     /// A shell command to run instead of an agent. It finds its prompt in $WEALD_PROMPT_FILE.
@@ -31,24 +33,23 @@ pub struct Input {
 impl Tool for AgentSpawn {
     const NAME: &'static str = "agent_spawn";
     const TITLE: &'static str = "Start an agent";
-    const DESCRIPTION: &'static str = "Starts an agent on a task, in a worktree and a sandbox of its own, in the background. What it leaves is committed and lands by itself, unless land is false. Answers as soon as it works; see check_agents and wait_agents.";
+    const DESCRIPTION: &'static str = "Starts an agent on a task, in a worktree and a sandbox of its own, in the background. What it leaves is committed, and lands by itself if land is true (as configured unless given). Answers as soon as it works; see check_agents and wait_agents.";
     const EFFECT: Effect = Effect::Writes;
     const AUDIENCE: Audience = Audience::Lead;
+    const ALSO: &'static [(&'static str, &'static str)] = &[("task", "task_id")];
     type Input = Input;
     type Output = answers::agents::Agents;
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
-        let task = plain(input.task_id.to_string())?;
-        let words = Words::of(&["agent", "spawn", &task])
+        let words = Words::of(&["agent", "spawn"])
             .flag("driver", input.driver)
             .flag("name", input.name)
+            .flag("role", input.role)
+            .flag("prompt", input.prompt)
             .flag("model", input.model)
             .switch("land", Some(input.land == Some(true)))
             .switch("no-land", Some(input.land == Some(false)))
             .switch("force", input.force);
-        let command = input
-            .command
-            .map(|line| ["sh".to_owned(), "-c".to_owned(), line]);
-        call.run(words.rest(command.into_iter().flatten())).await
+        call.run(words.on(&input.task_id, input.command)?).await
     }
 }

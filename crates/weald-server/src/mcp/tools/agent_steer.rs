@@ -11,10 +11,8 @@ pub struct AgentSteer;
 #[serde(deny_unknown_fields)]
 pub struct Input {
     /// Which agent: its id, its task, its name or its worktree.
-    #[serde(alias = "id")]
     agent: TaskRef,
     /// The words.
-    #[serde(alias = "content", alias = "message")]
     text: String,
     /// Before everything else.
     urgent: Option<bool>,
@@ -26,6 +24,8 @@ impl Tool for AgentSteer {
     const DESCRIPTION: &'static str = "Puts words into an agent's inbox. One whose input is open reads them at once, any other when it looks into its inbox.";
     const EFFECT: Effect = Effect::Writes;
     const AUDIENCE: Audience = Audience::Lead;
+    const ALSO: &'static [(&'static str, &'static str)] =
+        &[("id", "agent"), ("content", "text"), ("message", "text")];
     type Input = Input;
     type Output = answers::messages::Messages;
 

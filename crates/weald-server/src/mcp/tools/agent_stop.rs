@@ -11,7 +11,6 @@ pub struct AgentStop;
 #[serde(deny_unknown_fields)]
 pub struct Input {
     /// Which agent: its id, its task, its name or its worktree.
-    #[serde(alias = "id")]
     agent: TaskRef,
     /// Give the task back, so that somebody else may take it.
     release: Option<bool>,
@@ -27,6 +26,7 @@ impl Tool for AgentStop {
     const DESCRIPTION: &'static str = "Ends an agent with all its processes. Its worktree and what it did stay; its task is marked as failed, or given back with release.";
     const EFFECT: Effect = Effect::Removes;
     const AUDIENCE: Audience = Audience::Lead;
+    const ALSO: &'static [(&'static str, &'static str)] = &[("id", "agent")];
     type Input = Input;
     type Output = answers::agents::Agents;
 

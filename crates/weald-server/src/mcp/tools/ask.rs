@@ -19,7 +19,6 @@ pub struct Input {
     /// Whom: the name of a session.
     to: String,
     /// The question.
-    #[serde(alias = "question")]
     text: String,
     /// Wait so long for the answer; 0 is not at all.
     #[serde(default = "patience")]
@@ -42,6 +41,7 @@ impl Tool for Ask {
     const DESCRIPTION: &'static str = "Asks somebody and waits for the answer, at most timeout_seconds. Without an answer by then, it comes into your inbox later: don't ask twice.";
     const EFFECT: Effect = Effect::Writes;
     const AUDIENCE: Audience = Audience::Confined;
+    const ALSO: &'static [(&'static str, &'static str)] = &[("question", "text")];
     type Input = Input;
     type Output = answers::messages::Asked;
 

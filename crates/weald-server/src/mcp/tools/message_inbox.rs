@@ -12,6 +12,8 @@ pub struct MessageInbox;
 pub struct Input {
     /// Only look; take nothing out.
     peek: Option<bool>,
+    /// Also those that were taken out before; nothing is taken out.
+    all: Option<bool>,
     /// Wait so long for the first one; 0 is not at all.
     #[serde(default)]
     #[schemars(range(max = 1800))]
@@ -35,7 +37,11 @@ impl Tool for MessageInbox {
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
         let words = Words::of(&["msg", "inbox"])
-            .switch("consume", Some(input.peek != Some(true)))
+            .switch("all", input.all)
+            .switch(
+                "consume",
+                Some(input.peek != Some(true) && input.all != Some(true)),
+            )
             .waiting(input.wait_seconds)
             .flag("limit", input.limit);
         call.run(words).await

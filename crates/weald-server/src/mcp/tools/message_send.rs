@@ -13,10 +13,9 @@ pub struct Input {
     /// To whom: the name of a session.
     to: String,
     /// The words.
-    #[serde(alias = "content", alias = "message")]
     text: String,
     /// message, result, question, plan or shutdown. Default: message.
-    #[serde(rename = "type", alias = "msg_type")]
+    #[serde(rename = "type")]
     kind: Option<String>,
     /// urgent, steer or info. Default: info.
     priority: Option<String>,
@@ -30,6 +29,11 @@ impl Tool for MessageSend {
     const DESCRIPTION: &'static str = "Puts words into somebody's inbox: an agent's, a teammate's, the lead's. It does not wait; to get an answer use ask.";
     const EFFECT: Effect = Effect::Writes;
     const AUDIENCE: Audience = Audience::Confined;
+    const ALSO: &'static [(&'static str, &'static str)] = &[
+        ("content", "text"),
+        ("message", "text"),
+        ("msg_type", "type"),
+    ];
     type Input = Input;
     type Output = answers::messages::Messages;
 

@@ -11,10 +11,9 @@ pub struct Reply;
 #[serde(deny_unknown_fields)]
 pub struct Input {
     /// Which message.
-    #[serde(alias = "id")]
     message_id: TaskRef,
     /// The words.
-    #[serde(default, alias = "content")]
+    #[serde(default)]
     text: String,
     /// Yes or no, to a plan or a shutdown.
     approve: Option<bool>,
@@ -26,6 +25,8 @@ impl Tool for Reply {
     const DESCRIPTION: &'static str = "Answers a question, or judges a plan or a shutdown (approve or reject). A second reply to the same message is ignored.";
     const EFFECT: Effect = Effect::Settles;
     const AUDIENCE: Audience = Audience::Confined;
+    const ALSO: &'static [(&'static str, &'static str)] =
+        &[("id", "message_id"), ("content", "text")];
     type Input = Input;
     type Output = answers::messages::Replied;
 

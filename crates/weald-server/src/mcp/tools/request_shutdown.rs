@@ -11,7 +11,6 @@ pub struct RequestShutdown;
 #[serde(deny_unknown_fields)]
 pub struct Input {
     /// Whom: the name of an agent or a worker.
-    #[serde(alias = "name")]
     teammate: String,
     /// Why.
     reason: Option<String>,
@@ -23,6 +22,7 @@ impl Tool for RequestShutdown {
     const DESCRIPTION: &'static str = "Asks a teammate to stop. It answers (shutdown_reply in your inbox) and ends; its task is given back and its worktree stays.";
     const EFFECT: Effect = Effect::Writes;
     const AUDIENCE: Audience = Audience::Lead;
+    const ALSO: &'static [(&'static str, &'static str)] = &[("name", "teammate")];
     type Input = Input;
     type Output = answers::messages::Messages;
 

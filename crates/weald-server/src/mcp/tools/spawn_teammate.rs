@@ -4,7 +4,6 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use weald_core::name::{NameError, SessionName};
 
-use super::super::words::plain;
 use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, Words, answers};
 
 pub struct SpawnTeammate;
@@ -14,12 +13,13 @@ pub struct SpawnTeammate;
 pub struct Input {
     /// The name it works under; messages go to it.
     name: String,
-    /// What it is to do: a task is made of it. The first line is the subject.
-    prompt: Option<String>,
-    /// The task it works on, instead of a prompt.
-    task_id: Option<TaskRef>,
-    /// What part it plays; told with the prompt.
+    /// What part it plays, such as backend developer; told with every task.
     role: Option<String>,
+    /// What it has to keep in mind; told with every task.
+    prompt: Option<String>,
+    /// The one task it works on. Without it the teammate claims tasks by itself, one after the other, as long as there are
+    /// some.
+    task_id: Option<TaskRef>,
     /// What kind of agent: claude, codex, command, or a name that is configured. Default: as configured.
     driver: Option<String>,
     /// A shell command to run instead of an agent.
@@ -29,41 +29,32 @@ pub struct Input {
 impl Tool for SpawnTeammate {
     const NAME: &'static str = "spawn_teammate";
     const TITLE: &'static str = "Start a teammate";
-    const DESCRIPTION: &'static str = "Starts an agent under a name, on a task or on a prompt that a task is made of, in a worktree and a sandbox of its own. The same as agent_spawn otherwise.";
+    const DESCRIPTION: &'static str = "Starts a teammate under a name, with a role and a prompt, in the background. It claims ready tasks by itself, each in the task's own worktree and sandbox, and ends when there was no work for a while or after request_shutdown. With task_id it does that task alone, as agent_spawn. Create the tasks first: a prompt is no task.";
     const EFFECT: Effect = Effect::Writes;
     const AUDIENCE: Audience = Audience::Lead;
     type Input = Input;
-    type Output = answers::agents::Agents;
+    type Output = answers::agents::Teammate;
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
         check(&input.name)?;
-        let is_new = input.task_id.is_none();
-        let task = match (input.task_id, input.prompt) {
-            (Some(task), _) => task,
-            (None, Some(prompt)) => add(&prompt, input.role.as_deref(), call).await?,
-            (None, None) => {
-                return Err(Fault::new("bad_arguments", 2, "what is it to do?")
-                    .hint("give prompt, or task_id"));
-            }
+        let command = match input.task_id {
+            Some(_) => Words::of(&["agent", "spawn"]),
+            None => Words::of(&["worker", "--detach"]),
         };
-        let task = plain(task.to_string())?;
-        let words = Words::of(&["agent", "spawn", &task])
+        let words = command
             .flag("name", Some(input.name))
+            .flag("role", input.role)
+            .flag("prompt", input.prompt)
             .flag("driver", input.driver);
-        let command = input
-            .command
-            .map(|line| ["sh".to_owned(), "-c".to_owned(), line]);
-        let spawned = call.run(words.rest(command.into_iter().flatten())).await;
-        if spawned.is_err() && is_new {
-            // Nobody asked for the task without its teammate.
-            let words = Words::of(&["task", "cancel"]).flag("reason", Some("nobody was started"));
-            let _ = call.run(words.rest([task])).await;
-        }
-        spawned
+        call.run(match &input.task_id {
+            Some(task) => words.on(task, input.command)?,
+            None => words.command(input.command),
+        })
+        .await
     }
 }
 
-/// Refuses a name that nobody can have before a task is made for it.
+/// Refuses a name that nobody can have.
 fn check(name: &str) -> Result<(), Fault> {
     let parsed = name.parse::<SessionName>();
     let refused = |code, error: NameError| Err(Fault::new(code, 2, error.to_string()));
@@ -72,23 +63,4 @@ fn check(name: &str) -> Result<(), Fault> {
         Ok(Err(error)) => refused("name_reserved", error),
         Ok(Ok(())) => Ok(()),
     }
-}
-
-/// Makes a task of a prompt.
-async fn add(prompt: &str, role: Option<&str>, call: &Call<'_>) -> Result<TaskRef, Fault> {
-    let subject = prompt.trim().lines().next().unwrap_or_default();
-    let rest = prompt
-        .trim()
-        .strip_prefix(subject)
-        .unwrap_or_default()
-        .trim();
-    let role = role.map(|role| format!("Your part: {role}"));
-    let parts = [Some(rest.to_owned()).filter(|rest| !rest.is_empty()), role];
-    let description: Vec<_> = parts.into_iter().flatten().collect();
-    let words = Words::of(&["task", "add"])
-        .flag("description", Some(description.join("\n\n")))
-        .rest([subject]);
-    let answer = call.run(words).await?;
-    TaskRef::of(&answer["task"]["id"])
-        .ok_or_else(|| Fault::new("bad_answer", 70, "the new task has no id"))
 }

@@ -26,6 +26,8 @@ impl Tool for TaskBindWorktree {
     const DESCRIPTION: &'static str = "Make a worktree the one of a task, for work that was begun without one. Claiming the task leads to it. The status stays, unless an owner is given.";
     const EFFECT: Effect = Effect::Settles;
     const AUDIENCE: Audience = Audience::Lead;
+    const ALSO: &'static [(&'static str, &'static str)] =
+        &[("worktree_name", "name"), ("worktree", "name")];
     type Input = Input;
     type Output = answers::OneTask;
 

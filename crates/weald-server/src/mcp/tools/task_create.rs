@@ -24,6 +24,8 @@ pub struct Input {
     /// Words to filter by.
     #[serde(default)]
     labels: Vec<String>,
+    /// What it belongs to: a board, an epic.
+    plan: Option<String>,
     /// It can't be completed before somebody approved a plan for it.
     needs_plan: Option<bool>,
     /// An id of another tracker, such as gh-12.
@@ -46,6 +48,7 @@ impl Tool for TaskCreate {
             .flags("after", input.blocked_by)
             .flag("priority", input.priority)
             .flags("label", input.labels)
+            .flag("plan", input.plan)
             .switch("needs-plan", input.needs_plan)
             .flag("id", input.task_id)
             .rest([input.subject]);

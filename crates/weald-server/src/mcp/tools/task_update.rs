@@ -32,6 +32,11 @@ pub struct Input {
     /// Tasks that it need not wait for any more.
     #[serde(default)]
     remove_blocked_by: Vec<TaskRef>,
+    /// Where it should stand: pending (given back, or opened again), in_progress (started, without a claim), completed, failed
+    /// or cancelled.
+    status: Option<Status>,
+    /// Who works on it from now on, without a claim; starts it.
+    owner: Option<String>,
     /// What to do with it: start (without a claim), release (give it back), renew (hold it for longer), fail (give up),
     /// cancel (not wanted) or reopen.
     action: Option<Action>,
@@ -41,12 +46,25 @@ pub struct Input {
     token: Option<u64>,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Status {
+    Pending,
+    InProgress,
+    Completed,
+    Failed,
+    #[serde(alias = "deleted")]
+    Cancelled,
+}
+
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Action {
     Start,
     Release,
     Renew,
+    #[serde(skip)]
+    Complete,
     Fail,
     Cancel,
     Reopen,
@@ -55,7 +73,7 @@ enum Action {
 impl Tool for TaskUpdate {
     const NAME: &'static str = "task_update";
     const TITLE: &'static str = "Change a task";
-    const DESCRIPTION: &'static str = "Change a task's words, labels or dependencies, or move it with action. release and fail are for the task that you claimed. To finish it call land with a report, or task_complete if there is nothing to land.";
+    const DESCRIPTION: &'static str = "Change a task's words, labels or dependencies, or move it with status and owner, or with action. release and fail are for the task that you claimed. To finish it call land with a report, or task_complete if there is nothing to land.";
     const EFFECT: Effect = Effect::Writes;
     const AUDIENCE: Audience = Audience::Confined;
     type Input = Input;
@@ -63,6 +81,8 @@ impl Tool for TaskUpdate {
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
         let (task, token) = call.held(input.task_id.clone(), input.token).await?;
+        // What makes no sense is refused before anything is changed.
+        let actions = input.actions(&task, call).await?;
         let mut answer = None;
         if let Some(words) = input.edit() {
             answer = Some(call.run(words.rest(&task)).await?);
@@ -70,18 +90,49 @@ impl Tool for TaskUpdate {
         if let Some(words) = input.dependencies() {
             answer = Some(call.run(words.rest(&task)).await?);
         }
-        if let Some(action) = input.action {
-            let words = action.words(token, input.reason.as_deref());
+        for action in actions {
+            let words = action.words(token, &input);
             answer = Some(call.run(words.rest(&task)).await?);
+        }
+        if answer.is_none() && (input.status.is_some() || input.owner.is_some()) {
+            // It stands there already.
+            answer = Some(call.run(Words::of(&["task", "show"]).rest(&task)).await?);
         }
         answer.ok_or_else(|| {
             Fault::new("bad_arguments", 2, "nothing to change is given")
-                .hint("give a field to change, or an action")
+                .hint("give a field to change, a status, or an action")
         })
     }
 }
 
 impl Input {
+    /// The steps that are asked for, by name or by where the task should stand.
+    async fn actions(&self, task: &Option<TaskRef>, call: &Call<'_>) -> Result<Vec<Action>, Fault> {
+        use Status::{Completed, InProgress};
+        let refused = |why: &str, hint: &str| Err(Fault::new("bad_arguments", 2, why).hint(hint));
+        let status = match (self.action, self.status, &self.owner) {
+            (Some(_), Some(_), _) => {
+                return refused("action and status both move the task", "give one of them");
+            }
+            (None, Some(status), Some(_)) if ![InProgress, Completed].contains(&status) => {
+                let hint = "give owner with status in_progress or completed";
+                return refused("nobody works on a task with that status", hint);
+            }
+            (Some(action), None, _) => return Ok(vec![action]),
+            (None, Some(status), _) => status,
+            (None, None, Some(_)) => InProgress,
+            (None, None, None) => return Ok(Vec::new()),
+        };
+        let shown = call.run(Words::of(&["task", "show"]).rest(task)).await?;
+        let now = &shown["task"];
+        let is_owned = self.owner.is_none() || now["owner"].as_str() == self.owner.as_deref();
+        Ok(steps(
+            now["status"].as_str().unwrap_or_default(),
+            status,
+            is_owned,
+        ))
+    }
+
     fn edit(&self) -> Option<Words> {
         let texts = [
             &self.subject,
@@ -112,10 +163,33 @@ impl Input {
     }
 }
 
+/// How a task comes from where it stands to where it should.
+fn steps(now: &str, wanted: Status, is_owned: bool) -> Vec<Action> {
+    match (wanted, now) {
+        (Status::Pending, "pending") => Vec::new(),
+        (Status::Pending, "in_progress") => vec![Action::Release],
+        (Status::Pending, _) => vec![Action::Reopen],
+        (Status::InProgress, "in_progress") if is_owned => Vec::new(),
+        (Status::InProgress, _) => vec![Action::Start],
+        (Status::Completed, "completed") => Vec::new(),
+        (Status::Completed, "pending") => vec![Action::Start, Action::Complete],
+        (Status::Completed, "in_progress") if !is_owned => vec![Action::Start, Action::Complete],
+        (Status::Completed, _) => vec![Action::Complete],
+        (Status::Failed, "failed") => Vec::new(),
+        (Status::Failed, _) => vec![Action::Fail],
+        (Status::Cancelled, "cancelled") => Vec::new(),
+        (Status::Cancelled, _) => vec![Action::Cancel],
+    }
+}
+
 impl Action {
-    fn words(self, token: Option<u64>, reason: Option<&str>) -> Words {
+    fn words(self, token: Option<u64>, input: &Input) -> Words {
+        let reason = input.reason.as_deref();
         match self {
-            Self::Start => Words::of(&["task", "start"]),
+            Self::Start => Words::of(&["task", "start"]).flag("owner", input.owner.as_ref()),
+            Self::Complete => Words::of(&["task", "done"])
+                .flag("token", token)
+                .flag("report", reason),
             Self::Release => Words::of(&["task", "release"]).flag("token", token),
             Self::Renew => Words::of(&["task", "renew"]).flag("token", token),
             Self::Fail => Words::of(&["task", "fail"])

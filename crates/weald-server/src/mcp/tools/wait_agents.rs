@@ -16,7 +16,7 @@ pub struct WaitAgents;
 #[serde(deny_unknown_fields)]
 pub struct Input {
     /// Which: ids, tasks, names or worktrees. Default: all that are at work.
-    #[serde(default, alias = "ids")]
+    #[serde(default)]
     agents: Vec<TaskRef>,
     /// Until the first one is over.
     any: Option<bool>,
@@ -32,6 +32,7 @@ impl Tool for WaitAgents {
     const DESCRIPTION: &'static str = "Waits until agents are over, or until the time is: then timed_out is true and they go on. Call it again, or look at check_agents meanwhile: an agent may wait for your answer.";
     const EFFECT: Effect = Effect::Reads;
     const AUDIENCE: Audience = Audience::Lead;
+    const ALSO: &'static [(&'static str, &'static str)] = &[("ids", "agents")];
     type Input = Input;
     type Output = answers::agents::Waited;
 

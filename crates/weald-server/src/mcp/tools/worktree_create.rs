@@ -14,8 +14,10 @@ pub struct Input {
     name: Option<String>,
     /// The task it is for.
     task_id: Option<TaskRef>,
-    /// The commit or branch it starts from; the target unless given.
+    /// The commit or branch it starts from; as configured unless given.
     base_ref: Option<String>,
+    /// One that is there already is the answer; one whose directory is gone is made again.
+    reuse: Option<bool>,
 }
 
 impl Tool for WorktreeCreate {
@@ -28,7 +30,12 @@ impl Tool for WorktreeCreate {
     type Output = answers::TreeOutcome;
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
-        let words = Words::of(&["new"])
+        let command = if input.reuse == Some(true) {
+            "ensure"
+        } else {
+            "new"
+        };
+        let words = Words::of(&[command])
             .flag("task", input.task_id)
             .flag("base", input.base_ref)
             .rest(input.name);

@@ -14,6 +14,8 @@ pub struct Input {
     name: String,
     /// Also with work in it that is nowhere else. It can still be restored from the trash.
     force: Option<bool>,
+    /// Also while another session refers to it, such as a teammate of yours.
+    referenced: Option<bool>,
     /// Complete its task.
     complete_task: Option<bool>,
     /// Why, for the record.
@@ -23,9 +25,10 @@ pub struct Input {
 impl Tool for WorktreeRemove {
     const NAME: &'static str = "worktree_remove";
     const TITLE: &'static str = "Remove a worktree";
-    const DESCRIPTION: &'static str = "Put a worktree into the trash. Refused while it has uncommitted changes or commits that the target lacks, unless force is given; and while something runs in it. worktree_restore brings it back.";
+    const DESCRIPTION: &'static str = "Put a worktree into the trash. Refused while it has uncommitted changes or commits that the target lacks, unless force is given; while another session refers to it, unless referenced is given; and always while something runs in it. worktree_restore brings it back.";
     const EFFECT: Effect = Effect::Removes;
     const AUDIENCE: Audience = Audience::Lead;
+    const ALSO: &'static [(&'static str, &'static str)] = &[("discard_changes", "force")];
     type Input = Input;
     type Output = answers::TreeOutcome;
 
@@ -36,6 +39,7 @@ impl Tool for WorktreeRemove {
         };
         let words = Words::of(&["rm"])
             .switch("discard", input.force)
+            .switch("force", input.referenced)
             .switch("complete-task", input.complete_task)
             .flag("token", token)
             .flag("reason", input.reason)

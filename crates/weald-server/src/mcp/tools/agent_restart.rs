@@ -1,0 +1,37 @@
+//! `agent_restart`
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, Words, answers};
+
+pub struct AgentRestart;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Which agent: its id, its task, its name or its worktree.
+    agent: TaskRef,
+    /// Begin a new conversation.
+    fresh: Option<bool>,
+    /// Stop it first if it still works; open its task again if that is finished.
+    force: Option<bool>,
+}
+
+impl Tool for AgentRestart {
+    const NAME: &'static str = "agent_restart";
+    const TITLE: &'static str = "Start an agent again";
+    const DESCRIPTION: &'static str = "Starts an agent again that has ended: the same command on the same task in the same worktree, in its own conversation where it has one. force stops one that still works first, and opens a finished task again.";
+    const EFFECT: Effect = Effect::Writes;
+    const AUDIENCE: Audience = Audience::Lead;
+    const ALSO: &'static [(&'static str, &'static str)] = &[("id", "agent")];
+    type Input = Input;
+    type Output = answers::agents::Agents;
+
+    async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
+        let words = Words::of(&["agent", "restart"])
+            .switch("fresh", input.fresh)
+            .switch("force", input.force);
+        call.run(words.rest([input.agent])).await
+    }
+}

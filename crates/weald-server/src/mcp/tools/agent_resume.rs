@@ -1,0 +1,31 @@
+//! `agent_resume`
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, Words, answers};
+
+pub struct AgentResume;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Which agent: its id, its task, its name or its worktree.
+    agent: TaskRef,
+}
+
+impl Tool for AgentResume {
+    const NAME: &'static str = "agent_resume";
+    const TITLE: &'static str = "Let a paused agent continue";
+    const DESCRIPTION: &'static str = "Lets an agent that agent_pause stopped continue. One that ended is started again with agent_restart.";
+    const EFFECT: Effect = Effect::Settles;
+    const AUDIENCE: Audience = Audience::Lead;
+    const ALSO: &'static [(&'static str, &'static str)] = &[("id", "agent")];
+    type Input = Input;
+    type Output = answers::agents::Agents;
+
+    async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
+        let words = Words::of(&["agent", "resume"]);
+        call.run(words.rest([input.agent])).await
+    }
+}

@@ -1,0 +1,35 @@
+//! `clean_preview`
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, Words, answers};
+
+pub struct CleanPreview;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// For how long a worktree must be unused, such as 2h; 0: any. Default: as configured.
+    min_age: Option<String>,
+    /// Only worktrees of these tasks.
+    #[serde(default)]
+    task_ids: Vec<TaskRef>,
+}
+
+impl Tool for CleanPreview {
+    const NAME: &'static str = "clean_preview";
+    const TITLE: &'static str = "See what a clean-up would take";
+    const DESCRIPTION: &'static str = "Which worktrees are done with and may go, and what keeps each of the others. Nothing is changed: worktree_remove takes one, a person takes all with weald clean --apply.";
+    const EFFECT: Effect = Effect::Reads;
+    const AUDIENCE: Audience = Audience::Lead;
+    type Input = Input;
+    type Output = answers::Clean;
+
+    async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
+        let words = Words::of(&["clean"])
+            .flag("min-age", input.min_age)
+            .flags("task", input.task_ids);
+        call.run(words).await
+    }
+}

@@ -1,0 +1,44 @@
+//! `race`
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, Words, answers};
+
+pub struct Race;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Which task.
+    task_id: TaskRef,
+    /// How many agents; as many as there are drivers, and two at least, unless given.
+    #[schemars(range(min = 2, max = 26))]
+    count: Option<u64>,
+    /// What kinds of agents, one an entry: claude, codex. Default: as configured.
+    #[serde(default)]
+    drivers: Vec<String>,
+    /// Which model they use.
+    model: Option<String>,
+    /// A shell command that every entry runs instead of an agent; $WEALD_ROLE tells them apart.
+    command: Option<String>,
+}
+
+impl Tool for Race {
+    const NAME: &'static str = "race";
+    const TITLE: &'static str = "Start a race";
+    const DESCRIPTION: &'static str = "Gives several agents the same task, each in a worktree of its own, in the background. race_show compares what they came to, race_pick lands one of them, race_drop ends it without a winner.";
+    const EFFECT: Effect = Effect::Writes;
+    const AUDIENCE: Audience = Audience::Lead;
+    type Input = Input;
+    type Output = answers::agents::Race;
+
+    async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
+        let with = Some(input.drivers.join(",")).filter(|with| !with.is_empty());
+        let words = Words::of(&["race", "--detach"])
+            .flag("count", input.count)
+            .flag("with", with)
+            .flag("model", input.model);
+        call.run(words.on(&input.task_id, input.command)?).await
+    }
+}

@@ -1,0 +1,30 @@
+//! `race_drop`
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, Words, answers};
+
+pub struct RaceDrop;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Which task.
+    task_id: TaskRef,
+}
+
+impl Tool for RaceDrop {
+    const NAME: &'static str = "race_drop";
+    const TITLE: &'static str = "End a race without a winner";
+    const DESCRIPTION: &'static str = "Stops the entries of a race that still work, and puts all of their worktrees into the trash. The task is free again.";
+    const EFFECT: Effect = Effect::Removes;
+    const AUDIENCE: Audience = Audience::Lead;
+    type Input = Input;
+    type Output = answers::agents::Dropped;
+
+    async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
+        let words = Words::of(&["race", "drop"]);
+        call.run(words.rest([input.task_id])).await
+    }
+}

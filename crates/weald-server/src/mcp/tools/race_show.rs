@@ -1,0 +1,30 @@
+//! `race_show`
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, Words, answers};
+
+pub struct RaceShow;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Which task.
+    task_id: TaskRef,
+}
+
+impl Tool for RaceShow {
+    const NAME: &'static str = "race_show";
+    const TITLE: &'static str = "Compare the entries of a race";
+    const DESCRIPTION: &'static str = "The entries of a race side by side: state, files and lines changed, whether they were checked, cost, and the first line of each report.";
+    const EFFECT: Effect = Effect::Reads;
+    const AUDIENCE: Audience = Audience::Lead;
+    type Input = Input;
+    type Output = answers::agents::Race;
+
+    async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
+        let words = Words::of(&["race", "show"]);
+        call.run(words.rest([input.task_id])).await
+    }
+}

@@ -1,0 +1,50 @@
+//! `rescue`
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, Words, answers};
+
+pub struct Rescue;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Which task.
+    task_id: TaskRef,
+    /// Also commit what is not committed, on the worktree's branch.
+    commit: Option<bool>,
+    /// continue (an agent goes on in the same worktree), restart (one begins again in a fresh worktree; the old one goes to
+    /// the trash) or trash. Without it nothing but the snapshot is made.
+    choice: Option<Choice>,
+    /// A shell command to run instead of the agent, for continue and restart.
+    command: Option<String>,
+}
+
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Choice {
+    Continue,
+    Restart,
+    Trash,
+}
+
+impl Tool for Rescue {
+    const NAME: &'static str = "rescue";
+    const TITLE: &'static str = "Rescue a task's work";
+    const DESCRIPTION: &'static str = "Shows what an agent left that died or failed: its end, its last lines, its worktree and what is not committed there, which is kept as a snapshot first. choice decides what follows; an agent that it starts works in the background.";
+    const EFFECT: Effect = Effect::Writes;
+    const AUDIENCE: Audience = Audience::Lead;
+    type Input = Input;
+    type Output = answers::agents::Rescued;
+
+    async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
+        let is = |choice: fn(&Choice) -> bool| Some(input.choice.as_ref().is_some_and(choice));
+        let words = Words::of(&["rescue", "--detach"])
+            .switch("commit", input.commit)
+            .switch("continue", is(|choice| matches!(choice, Choice::Continue)))
+            .switch("restart", is(|choice| matches!(choice, Choice::Restart)))
+            .switch("trash", is(|choice| matches!(choice, Choice::Trash)));
+        call.run(words.on(&input.task_id, input.command)?).await
+    }
+}

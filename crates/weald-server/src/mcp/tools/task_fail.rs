@@ -1,0 +1,38 @@
+//! `task_fail`
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, Words, answers};
+
+pub struct TaskFail;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Which task; your own unless given.
+    task_id: Option<TaskRef>,
+    /// Why it can't be done, for whoever takes it next.
+    reason: Option<String>,
+    /// The token of the claim, if your session is not the one that claimed it.
+    token: Option<u64>,
+}
+
+impl Tool for TaskFail {
+    const NAME: &'static str = "task_fail";
+    const TITLE: &'static str = "Give a task up";
+    const DESCRIPTION: &'static str = "Say that your task can't be done, and why. Its worktree stays with what is in it; task_update with action reopen puts the task back on the board.";
+    const EFFECT: Effect = Effect::Settles;
+    const AUDIENCE: Audience = Audience::Confined;
+    const ALSO: &'static [(&'static str, &'static str)] = &[("report", "reason")];
+    type Input = Input;
+    type Output = answers::OneTask;
+
+    async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
+        let (task, token) = call.held(input.task_id, input.token).await?;
+        let words = Words::of(&["task", "fail"])
+            .flag("token", token)
+            .flag("report", input.reason);
+        call.run(words.rest(task)).await
+    }
+}

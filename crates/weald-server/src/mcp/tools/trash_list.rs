@@ -1,0 +1,26 @@
+//! `trash_list`
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Audience, Call, Effect, Fault, JsonObject, Tool, Words, answers};
+
+pub struct TrashList;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {}
+
+impl Tool for TrashList {
+    const NAME: &'static str = "trash_list";
+    const TITLE: &'static str = "See what can be restored";
+    const DESCRIPTION: &'static str = "Removed worktrees that worktree_restore brings back, each with its number, name, branch, size and when it was removed.";
+    const EFFECT: Effect = Effect::Reads;
+    const AUDIENCE: Audience = Audience::Lead;
+    type Input = Input;
+    type Output = answers::Trash;
+
+    async fn call(_: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
+        call.run(Words::of(&["trash", "list"])).await
+    }
+}
