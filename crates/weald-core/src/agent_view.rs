@@ -209,7 +209,8 @@ fn is_unfinished(seen: &Seen<'_>) -> bool {
 pub fn is_abandoned(tree: &Tree, task: &Task) -> bool {
     let is_finished = matches!(task.status, TaskStatus::Completed | TaskStatus::Cancelled);
     let is_bound = tree.task.as_ref() == Some(&task.id);
-    let is_decided = tree.status == TreeStatus::Kept || tree.locked.is_some();
+    let is_decided =
+        matches!(tree.status, TreeStatus::Kept | TreeStatus::Landed) || tree.locked.is_some();
     is_finished && is_bound && tree.is_live() && !tree.removing && !is_decided
 }
 

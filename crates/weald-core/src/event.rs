@@ -64,6 +64,7 @@ event_kinds! {
     TREE_CREATE_FAILED = "tree.create.failed",
     TREE_ADOPTED = "tree.adopted",
     TREE_KEPT = "tree.kept",
+    TREE_UNKEPT = "tree.unkept",
     TREE_LANDED = "tree.landed",
     TREE_BROKEN = "tree.broken",
     TREE_REPAIRED = "tree.repaired",

@@ -235,6 +235,9 @@ pub struct Landing {
     /// True when the work goes on after it: its task stays as it is, and so does its tree.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub interim: bool,
+    /// True when an agent asked for it, or its end did.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_agent: bool,
     /// What spoke against it when somebody landed it all the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forced: Option<String>,
@@ -289,6 +292,7 @@ impl Landing {
             report: None,
             keep: false,
             interim: false,
+            by_agent: false,
             forced: None,
             intent: None,
             gate: None,

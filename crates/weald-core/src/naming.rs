@@ -109,6 +109,51 @@ fn fits(parts: &[Option<String>], text: &str) -> bool {
     }
 }
 
+/// What a template says right before `{task}`, in the same part of a path or branch: `T-` of `card/T-{task}`.
+fn before_task(template: &str) -> Option<(usize, &str)> {
+    let at = template.find("{task}")?;
+    let start = template[..at].rfind(['/', '}']).map_or(0, |end| end + 1);
+    Some((start, &template[start..at]))
+}
+
+/// A task's word for `{task}` in this template: what the template says before it is not said twice, so `T-9` in
+/// `T-{task}` gives `T-9`.
+pub fn task_word<'w>(template: &str, word: &'w str) -> &'w str {
+    let before = before_task(template).map_or("", |(_, text)| text);
+    let rest = word.strip_prefix(before).filter(|rest| !rest.is_empty());
+    rest.unwrap_or(word)
+}
+
+/// The template for what has no task: not called a card or an issue, so `jkz/issue-{task}` becomes `jkz/{task}`.
+pub fn without_task(template: &str) -> String {
+    match before_task(template) {
+        Some((start, before)) => {
+            format!(
+                "{}{}",
+                &template[..start],
+                &template[start + before.len()..]
+            )
+        }
+        None => template.to_owned(),
+    }
+}
+
+/// Whether a template tells worktrees of one task apart by itself.
+pub fn tells_apart(template: &str) -> bool {
+    ["{name}", "{slug}", "{id}", "{hash8}"]
+        .iter()
+        .any(|placeholder| template.contains(placeholder))
+}
+
+/// The task that a worktree is named after in this template, if the template says more than `{task}`: `x2` for `beads-x2`
+/// in `beads-{task}`.
+pub fn task_in<'n>(template: &str, name: &'n str) -> Option<&'n str> {
+    let (before, after) = template.split_once("{task}")?;
+    let is_plain = !before.contains('{') && !after.contains('{') && !before.is_empty();
+    let inner = name.strip_prefix(before)?.strip_suffix(after)?;
+    Some(inner).filter(|inner| is_plain && !inner.is_empty())
+}
+
 /// Checks a template without filling it.
 pub fn check_template(template: &str) -> Result<(), TemplateError> {
     walk(template, |_| Ok(()))
@@ -191,6 +236,28 @@ mod tests {
             assert_eq!(values.expand("beads/{task}").unwrap(), "beads/my-beads-1");
             assert_eq!(values.expand("beads-{task}").unwrap(), "beads-my-beads-1");
         }
+    }
+
+    #[test]
+    fn y18_what_a_template_says_before_the_task_is_said_once() {
+        for (template, word, expected) in [
+            ("T-{task}", "T-9", "9"),
+            ("T-{task}", "9", "9"),
+            ("T-{task}", "T-", "T-"),
+            ("refact/task/{plan}/card/T-{task}/{hash8}", "T-9", "9"),
+            ("beads/{task}", "beads-9", "beads-9"),
+            ("{task}", "T-9", "T-9"),
+            ("wt/{name}", "T-9", "T-9"),
+        ] {
+            assert_eq!(task_word(template, word), expected, "{template} {word}");
+        }
+        assert_eq!(without_task("jkz/issue-{task}"), "jkz/{task}");
+        assert_eq!(without_task("{a}-{task}"), "{a}{task}");
+        assert_eq!(without_task("wt/{name}"), "wt/{name}");
+        assert_eq!(task_in("beads-{task}", "beads-x2"), Some("x2"));
+        assert_eq!(task_in("beads-{task}", "other"), None);
+        assert_eq!(task_in("{task}", "other"), None);
+        assert_eq!(task_in("{slug}", "other"), None);
     }
 
     #[test]

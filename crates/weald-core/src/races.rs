@@ -74,6 +74,28 @@ pub fn picked<'a>(task: &Task, entries: &[&'a Agent]) -> Option<&'a Agent> {
         .copied()
 }
 
+/// Whether the newest race of a task has ended and waits for somebody to pick.
+pub fn is_undecided(task: &Task, agents: &[Agent]) -> bool {
+    task.lease.is_none() && is_open(task, agents)
+}
+
+/// Whether the newest race of a task was neither decided nor dropped, and nobody began to work on the task otherwise.
+pub fn is_open(task: &Task, agents: &[Agent]) -> bool {
+    let entries = entries(agents);
+    let Some(last) = entries.last() else {
+        return false;
+    };
+    // A pick that did not land leaves an agent that was to land an entry's work.
+    let is_pick = |agent: &&Agent| {
+        agent
+            .resumes
+            .is_some_and(|id| entries.iter().any(|entry| entry.id == id))
+    };
+    let mut later = agents.iter().filter(|agent| agent.id > last.id);
+    let is_held = task.status == TaskStatus::InProgress;
+    is_held && picked(task, &entries).is_none() && later.all(|agent| is_pick(&agent))
+}
+
 /// The entry that is called `name` (a letter, a tree, an agent), if it can be picked.
 pub fn pick<'a>(task: &Task, agents: &'a [Agent], name: &str) -> Result<&'a Agent, RaceRefusal> {
     let entries = entries(agents);
@@ -142,6 +164,28 @@ mod tests {
             }),
             ..Agent::new(AgentId(id), post, "command", now)
         }
+    }
+
+    #[test]
+    fn y19_a_race_is_open_until_somebody_picks_drops_it_or_begins_otherwise() {
+        let mut task = Task::new(TaskId::Number(1), "x", Timestamp::UNIX_EPOCH);
+        task.status = TaskStatus::InProgress;
+        let done = |id| entry(id, 2, "a", Some(Outcome::Done));
+        let alone = |id, resumes| Agent {
+            role: None,
+            resumes,
+            ..done(id)
+        };
+        assert!(!is_open(&task, &[]));
+        assert!(is_open(&task, &[done(1), done(2)]));
+        let tried = [done(1), done(2), alone(3, Some(AgentId(2)))];
+        assert!(is_undecided(&task, &tried), "a pick that did not land");
+        assert!(!is_open(&task, &[done(1), done(2), alone(3, None)]));
+        task.worktree = Some("fix-a".parse().unwrap());
+        assert!(!is_open(&task, &[done(1)]), "picked");
+        task.worktree = None;
+        task.status = TaskStatus::Pending;
+        assert!(!is_open(&task, &[done(1)]), "dropped");
     }
 
     #[test]

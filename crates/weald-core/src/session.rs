@@ -3,6 +3,8 @@
 //! Liveness has three values. Dead needs proof; whatever can't be proven is unknown, and everything that removes or
 //! unlocks treats unknown as alive. The process table and the clock are handed in.
 
+use std::path::PathBuf;
+
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -96,6 +98,9 @@ pub struct Session {
     /// Where it works.
     #[serde(default)]
     pub tree: Option<TreeName>,
+    /// Where it came from when it went into that tree.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub back: Option<PathBuf>,
     /// What it left.
     #[serde(default)]
     pub note: Option<Note>,
@@ -181,6 +186,7 @@ pub fn register(
         process,
         task: None,
         tree: None,
+        back: None,
         note: None,
         started_at: now,
         last_seen: now,
@@ -201,6 +207,7 @@ pub fn register(
         if old.ended_at.is_none() {
             session.task = old.task.clone();
             session.tree = old.tree.clone();
+            session.back = old.back.clone();
         }
     }
     Ok((
@@ -222,6 +229,7 @@ pub fn moved(
         return None;
     }
     let next = Session {
+        back: session.back.clone().filter(|_| tree == session.tree),
         task,
         tree,
         last_seen: now,
@@ -244,8 +252,29 @@ pub fn led(
         return None;
     }
     let next = Session {
+        back: session.back.clone().filter(|_| tree == session.tree),
         task,
         tree,
+        last_seen: now,
+        ..session.clone()
+    };
+    let change = Change::session(EventKind::SESSION_MOVED, next.clone());
+    Some((next, change))
+}
+
+/// Goes into a tree, or leaves it: `place` is the tree and the way back.
+pub fn entered(
+    session: &Session,
+    place: Option<(TreeName, PathBuf)>,
+    now: Timestamp,
+) -> Option<(Session, Change)> {
+    let (tree, back) = place.unzip();
+    if (&tree, &back) == (&session.tree, &session.back) {
+        return None;
+    }
+    let next = Session {
+        tree,
+        back,
         last_seen: now,
         ..session.clone()
     };

@@ -111,6 +111,8 @@ pub struct TaskEdit {
     pub blocked_by: Option<Vec<TaskId>>,
     /// Ask for an approved plan before completion, or stop asking.
     pub needs_plan: Option<bool>,
+    /// What was done, where that is said after the task was closed.
+    pub report: Option<String>,
 }
 
 /// The statuses that may follow `from`, through any input.
@@ -392,6 +394,7 @@ fn apply_edit(task: &mut Task, edit: TaskEdit) -> Result<EventKind, TaskRefusal>
         .acceptance
         .unwrap_or(std::mem::take(&mut task.acceptance));
     task.priority = edit.priority.unwrap_or(task.priority);
+    task.report = edit.report.or(task.report.take());
     task.blocked_by = edit
         .blocked_by
         .unwrap_or(std::mem::take(&mut task.blocked_by));

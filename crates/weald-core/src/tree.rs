@@ -276,6 +276,9 @@ pub struct Tree {
     /// When somebody last went in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_entered_at: Option<Timestamp>,
+    /// From where that was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entered_from: Option<PathBuf>,
     /// When it was set aside.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept_at: Option<Timestamp>,
@@ -324,6 +327,7 @@ impl Tree {
             adopted: false,
             scratch_for: None,
             last_entered_at: None,
+            entered_from: None,
             kept_at: None,
             trash: None,
             closeout: None,

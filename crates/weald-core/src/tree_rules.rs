@@ -33,6 +33,11 @@ pub enum TreeInput {
     },
     /// A person keeps it.
     Keep,
+    /// A person keeps it no longer.
+    Unkeep {
+        /// Whether its work is on the target.
+        landed: bool,
+    },
     /// Its work is on the target.
     Landed,
     /// A removal begins.
@@ -112,7 +117,10 @@ pub enum TreeInput {
         code: Option<i32>,
     },
     /// Somebody goes in.
-    Entered,
+    Entered {
+        /// From where: that is the way back.
+        from: std::path::PathBuf,
+    },
     /// The target was brought into it.
     Synced(Base),
     /// The branch that it lands on has another name.
@@ -151,9 +159,10 @@ pub struct TreeRefusal {
 fn refusal(input: &TreeInput) -> &'static str {
     match input {
         TreeInput::Keep => "it can't be kept",
+        TreeInput::Unkeep { .. } => "nobody keeps it",
         TreeInput::RemoveBegins { .. } => "it can't be removed",
         TreeInput::Restored { .. } => "there is nothing to restore",
-        TreeInput::RunBegins(_) | TreeInput::Entered => "nobody can work in it",
+        TreeInput::RunBegins(_) | TreeInput::Entered { .. } => "nobody can work in it",
         TreeInput::Bind(_) => "it can't be bound",
         _ => "that can't happen to it now",
     }
@@ -191,7 +200,7 @@ pub fn decide(
         input,
         TreeInput::Trashed(_) | TreeInput::Removed | TreeInput::RemoveFailed { .. }
     );
-    let enters = matches!(input, TreeInput::RunBegins(_) | TreeInput::Entered);
+    let enters = matches!(input, TreeInput::RunBegins(_) | TreeInput::Entered { .. });
     let next = follows(tree.status, &input)
         .filter(|_| !ends_removal || tree.removing)
         .filter(|_| !(enters && tree.removing));
@@ -258,7 +267,7 @@ fn is_use(tree: &Tree, input: &TreeInput) -> bool {
         | In::Repaired { .. }
         | In::RunBegins(_)
         | In::RunEnds { .. }
-        | In::Entered
+        | In::Entered { .. }
         | In::Synced(_)
         | In::Retargeted(_)
         | In::Bind(_)
@@ -266,6 +275,7 @@ fn is_use(tree: &Tree, input: &TreeInput) -> bool {
         | In::Landed => true,
         In::CreateFailed { .. }
         | In::Keep
+        | In::Unkeep { .. }
         | In::RemoveBegins { .. }
         | In::Trashed(_)
         | In::Removed
@@ -294,6 +304,8 @@ fn follows(from: TreeStatus, input: &TreeInput) -> Option<(TreeStatus, EventKind
         (In::Created { .. }, Creating) => Some((Active, Kind::TREE_CREATE_AFTER)),
         (In::CreateFailed { .. }, Creating) => Some((Removed, Kind::TREE_CREATE_FAILED)),
         (In::Keep, Active | Kept | Landed) => Some((Kept, Kind::TREE_KEPT)),
+        (In::Unkeep { landed: true }, Kept) => Some((Landed, Kind::TREE_UNKEPT)),
+        (In::Unkeep { landed: false }, Kept) => Some((Active, Kind::TREE_UNKEPT)),
         (In::Landed, Active | Kept | Landed) => Some((Landed, Kind::TREE_LANDED)),
         (In::RemoveBegins { .. }, Active | Kept | Landed | Broken | Trashed) => {
             stays(Kind::TREE_REMOVE_BEFORE)
@@ -325,7 +337,7 @@ fn follows(from: TreeStatus, input: &TreeInput) -> Option<(TreeStatus, EventKind
         (In::MarkStale(_), _) => stays(Kind::TREE_UNLOCK_MARKED),
         (In::Imported { .. }, _) => stays(Kind::TREE_IMPORTED),
         (In::RunBegins(_), Active | Kept | Landed) => stays(Kind::TREE_RUN_BEFORE),
-        (In::Entered, Active | Kept | Landed) => stays(Kind::TREE_ENTERED),
+        (In::Entered { .. }, Active | Kept | Landed) => stays(Kind::TREE_ENTERED),
         (In::Synced(_), _) => stays(Kind::TREE_SYNCED),
         (In::Retargeted(_), _) => stays(Kind::TREE_RETARGETED),
         (In::Bind(_), _) => stays(Kind::TASK_BOUND),
@@ -376,6 +388,7 @@ fn apply(tree: &mut Tree, input: TreeInput, now: Timestamp) -> Option<String> {
         found @ TreeInput::FoundInTrash { .. } => know_in_trash(tree, found),
         TreeInput::Removed | TreeInput::Forgotten => let_go(tree),
         TreeInput::Keep => tree.kept_at = Some(now),
+        TreeInput::Unkeep { .. } => tree.kept_at = None,
         TreeInput::Lock(lock) => (tree.locked, tree.unlock_marked) = (Some(lock), None),
         TreeInput::Unlock | TreeInput::UnlockStale => unlock(tree),
         TreeInput::MarkStale(mark) => tree.unlock_marked = Some(mark),
@@ -395,7 +408,7 @@ fn apply(tree: &mut Tree, input: TreeInput, now: Timestamp) -> Option<String> {
             tree.runs.retain(|run| run.process != process);
             return run_error(timed_out, code);
         }
-        TreeInput::Entered => tree.last_entered_at = Some(now),
+        TreeInput::Entered { from } => enter(tree, from, now),
         TreeInput::Synced(base) => tree.base = base,
         TreeInput::Retargeted(target) => tree.target = target,
         TreeInput::Bind(task) => tree.task = Some(task),
@@ -432,6 +445,10 @@ fn know_in_trash(tree: &mut Tree, found: TreeInput) {
             known.path = trash;
         }
     }
+}
+
+fn enter(tree: &mut Tree, from: std::path::PathBuf, now: Timestamp) {
+    (tree.last_entered_at, tree.entered_from) = (Some(now), Some(from));
 }
 
 fn unlock(tree: &mut Tree) {

@@ -311,7 +311,7 @@ fn l5_only_work_counts_as_use() {
         reason: "mine".into(),
     };
     for used in [
-        TreeInput::Entered,
+        TreeInput::Entered { from: "/".into() },
         TreeInput::Bind("1".parse().unwrap()),
         TreeInput::Landed,
         imported("1"),

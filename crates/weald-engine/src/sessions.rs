@@ -246,9 +246,9 @@ impl Engine {
         })
     }
 
-    /// Whether somebody other than `me` owns a task.
+    /// Whether somebody other than `me` owns a task: by a claim, or by the word of a session that lives.
     pub fn contest(&self, me: &SessionName, id: &TaskId) -> Result<Contest, SessionError> {
-        self.look(|tx| {
+        let held = self.look(|tx| {
             let task = require_task(tx, id)?;
             let lease = task.lease.as_ref();
             let working = task
@@ -256,7 +256,7 @@ impl Engine {
                 .clone()
                 .filter(|_| task.status == TaskStatus::InProgress);
             let Some(owner) = working else {
-                return Ok(Contest {
+                return Ok::<_, SessionError>(Contest {
                     task: id.clone(),
                     owner: None,
                     liveness: None,
@@ -278,7 +278,49 @@ impl Engine {
                 since: lease.map(|lease| lease.acquired_at),
                 contested,
             })
-        })
+        })?;
+        if held.contested {
+            return Ok(held);
+        }
+        let declared = self.look(|tx| self.declared_by_other(tx, id, &[me]))?;
+        Ok(declared.map_or(held, |session| Contest {
+            task: id.clone(),
+            owner: Some(session.name),
+            liveness: Some(Liveness::Alive),
+            since: Some(session.last_seen),
+            contested: true,
+        }))
+    }
+
+    /// Who else says by a heartbeat that it works on a task, and lives. What an agent's session said is told by the agent's
+    /// own record.
+    pub(crate) fn declared_by_other(
+        &self,
+        tx: &(impl Read + ?Sized),
+        id: &TaskId,
+        mine: &[&SessionName],
+    ) -> Result<Option<Session>, StoreError> {
+        let Some(task) = tx.task(id)?.filter(|task| !task.status.is_closed()) else {
+            return Ok(None);
+        };
+        let holder = task.lease.as_ref().map(|lease| &lease.session);
+        let agents = tx.agents(&AgentFilter {
+            open: false,
+            task: Some(id.clone()),
+        })?;
+        let is_agent = |name: &SessionName| agents.iter().any(|agent| agent.session == *name);
+        for session in tx.sessions(SessionSet::Open)? {
+            // Of who claimed it, the claim speaks.
+            let is_known = Some(&session.name) == holder || is_agent(&session.name);
+            if session.task.as_ref() != Some(id) || is_known || mine.contains(&&session.name) {
+                continue;
+            }
+            let view = self.view(tx, session)?;
+            if view.liveness == Liveness::Alive {
+                return Ok(Some(view.session));
+            }
+        }
+        Ok(None)
     }
 
     /// Leaves a note for whoever comes next.

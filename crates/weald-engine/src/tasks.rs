@@ -1,6 +1,7 @@
 //! Tasks: add, list, edit, and who works on what.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use weald_core::SignedDuration;
@@ -13,7 +14,7 @@ use weald_core::session::{self, Liveness};
 use weald_core::store::{Counter, Durability, Read, StoreError, TaskClass, TaskFilter, Write};
 use weald_core::task::{Lease, PlanApproval, Priority, Task, TaskStatus};
 use weald_core::task_rules::{self, TaskEdit, TaskInput, TaskRefusal};
-use weald_core::tree::TreeStatus;
+use weald_core::tree::{Tree, TreeStatus};
 
 use crate::engine::Engine;
 
@@ -254,6 +255,15 @@ impl Engine {
             move_in(tx, Some(me), &task, TaskInput::Release { token })?;
         }
         Ok(())
+    }
+
+    /// The directory of a task's tree, if it has one.
+    pub fn place_of_task(&self, task: &Task) -> Result<Option<PathBuf>, TaskError> {
+        let Some(name) = &task.worktree else {
+            return Ok(None);
+        };
+        let tree = self.look(|tx| tx.tree(name))?;
+        Ok(tree.filter(Tree::is_live).map(|tree| tree.path))
     }
 
     /// Leads a session to the tree that its task has by now, if it still holds that.

@@ -9,6 +9,7 @@ mod hooks;
 mod inside;
 mod install;
 pub mod landing;
+mod moves;
 mod place;
 mod sources;
 mod sweep;
@@ -22,7 +23,6 @@ use weald_core::message::MessageRefusal;
 use weald_core::name::SessionName;
 use weald_core::session::SessionTaken;
 use weald_core::store::StoreError;
-use weald_core::task::TaskStatus;
 use weald_core::task_rules::TaskRefusal;
 use weald_engine::{CopyOf, IdentityError, MessageError, SessionError, TaskError};
 use weald_git::{DiscoverError, GitError};
@@ -258,12 +258,7 @@ impl From<TaskRefusal> for Failure {
                 legal,
             } => {
                 let names: Vec<_> = legal.iter().map(|status| status.as_str()).collect();
-                let hint = match from {
-                    TaskStatus::Completed | TaskStatus::Cancelled => {
-                        format!("weald task reopen {task}")
-                    }
-                    _ => format!("weald task show {task}"),
-                };
+                let hint = moves::hint(&task, from, to);
                 Self::new(
                     "illegal_move",
                     exit::REFUSED,

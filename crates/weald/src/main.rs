@@ -13,6 +13,7 @@ mod environment;
 mod errors;
 mod exit;
 mod foreground;
+mod hidden_files;
 mod own_program;
 mod parsing;
 mod tracker;

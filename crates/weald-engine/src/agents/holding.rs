@@ -29,6 +29,7 @@ impl Engine {
     pub fn hold_task(
         &self,
         session: &SessionName,
+        by: Option<&SessionName>,
         id: &TaskId,
         reopen: bool,
     ) -> Result<Task, AgentError> {
@@ -40,7 +41,7 @@ impl Engine {
                 .as_ref()
                 .filter(|lease| lease.session == *session);
             let Some(lease) = own else {
-                return self.claim_for_agent(tx, session, Some(id), reopen);
+                return self.claim_for_agent(tx, session, by, Some(id), reopen);
             };
             let renew = TaskInput::Renew {
                 token: Some(lease.token),

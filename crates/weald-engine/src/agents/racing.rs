@@ -53,13 +53,14 @@ pub struct EntryView {
 impl Trees<'_> {
     /// Makes the trees of a race. If one can't be made, none is left.
     pub fn make_race(&self, task: &Task, count: usize) -> Result<Vec<Created>, AgentError> {
-        let base = self.name_for(task)?;
+        let base = self.free_name_for(task)?;
         let mut made: Vec<Created> = Vec::new();
         for index in 0..count {
             let name = format!("{base}-{}", races::letter(index));
             let before = self.record(&self.name(&name)?)?;
             let new = NewTree {
                 name: Some(name),
+                entry_of: Some(task.id.clone()),
                 // What an earlier race left of its branch is in the vault, and in the trash.
                 branch_exists: match before.is_some_and(|tree| tree.status == TreeStatus::Trashed) {
                     true => BranchExists::Recreate,

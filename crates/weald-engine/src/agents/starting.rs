@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use weald_core::agent::{Agent, AgentId, Goal, Post, Stage};
+use weald_core::agent::{Agent, AgentId, FinalReport, Goal, Post, Stage, Verification};
 use weald_core::event::{Change, EventKind};
 use weald_core::id::{TaskId, Token};
 use weald_core::name::SessionName;
@@ -52,6 +52,8 @@ pub struct AgentRequest {
     pub reopen: bool,
     /// What it does not take where the next task is meant.
     pub except: Vec<TaskId>,
+    /// What a person says was done, where the work itself is done.
+    pub report: Option<String>,
 }
 
 impl AgentRequest {
@@ -72,6 +74,7 @@ impl AgentRequest {
             token: None,
             reopen: false,
             except: Vec::new(),
+            report: None,
         }
     }
 
@@ -118,11 +121,12 @@ impl Trees<'_> {
                 None => id.to_string().parse().expect("an id is a name"),
             };
             let is_next = task.is_none();
-            let other = engine.next_but(tx, task, &request.except)?;
+            let mine: Vec<_> = self.actor().into_iter().chain([&session]).collect();
+            let other = engine.next_free(tx, task, &request.except, &mine)?;
             let task = task.or(other.as_ref());
             let task = match (request.token, task) {
                 (Some(token), Some(task)) => under_claim(tx, task, token)?,
-                _ => engine.claim_for_agent(tx, &session, task, request.reopen)?,
+                _ => engine.claim_for_agent(tx, &session, self.actor(), task, request.reopen)?,
             };
             refuse_namesake(tx, &session)?;
             if request.in_main {
@@ -174,6 +178,15 @@ fn described(
         resumes: request.resumes,
         conversation: request.conversation.clone(),
         attempt: before.len() as u32 + 1,
+        report: request.report.clone().map(|report| FinalReport {
+            success: true,
+            report,
+            files_changed: Vec::new(),
+            verification: Verification::None,
+            verified_by: String::new(),
+            inferred: false,
+            at: tx.now(),
+        }),
         ..Agent::new(id, post, &request.driver, tx.now())
     })
 }
@@ -252,19 +265,26 @@ fn join(tx: &mut dyn Write, name: &SessionName) -> Result<(), AgentError> {
 }
 
 impl Engine {
-    /// The next task that is none of these; nothing where any will do.
-    fn next_but(
+    /// The next task that is none of these and that nobody else says they work on; nothing where a task is named.
+    fn next_free(
         &self,
         tx: &mut dyn Write,
         named: Option<&TaskId>,
         except: &[TaskId],
+        mine: &[&SessionName],
     ) -> Result<Option<TaskId>, AgentError> {
-        if named.is_some() || except.is_empty() {
+        if named.is_some() {
             return Ok(None);
         }
-        match self.next_task(tx, except)? {
-            Some(task) => Ok(Some(task.id)),
-            None => Err(nothing_ready(tx)?.into()),
+        let mut except = except.to_vec();
+        loop {
+            let Some(next) = self.next_task(tx, &except)? else {
+                return Err(nothing_ready(tx)?.into());
+            };
+            match self.declared_by_other(tx, &next.id, mine)? {
+                None => return Ok(Some(next.id)),
+                Some(_) => except.push(next.id),
+            }
         }
     }
 
@@ -273,11 +293,21 @@ impl Engine {
         &self,
         tx: &mut dyn Write,
         session: &SessionName,
+        by: Option<&SessionName>,
         id: Option<&TaskId>,
         reopen: bool,
     ) -> Result<Task, AgentError> {
         if let Some(id) = id {
             let task = require_task(tx, id)?;
+            let mine: Vec<_> = by.into_iter().chain([session]).collect();
+            if let Some(other) = self.declared_by_other(tx, id, &mine)? {
+                return Err(AgentError::Working {
+                    task: id.clone(),
+                    owner: other.name,
+                    since: other.last_seen,
+                    agent: None,
+                });
+            }
             if self.is_left_behind(tx, &task, session, reopen)? {
                 let token = task.lease.as_ref().map(|lease| lease.token);
                 move_in(tx, Some(session), &task, TaskInput::Release { token })?;

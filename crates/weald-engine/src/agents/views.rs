@@ -10,7 +10,8 @@ use weald_core::agent::{Agent, AgentId};
 use weald_core::agent_view::{
     AgentState, Alert, Condition, Seen, alert_for, condition_of, is_abandoned, state_of,
 };
-use weald_core::id::{MessageId, Seq, TaskId};
+use weald_core::id::{LandingId, MessageId, Seq, TaskId};
+use weald_core::landing::LandingStatus;
 use weald_core::message::{Message, MessageType};
 use weald_core::name::SessionName;
 use weald_core::store::{AgentFilter, EventFilter, MessageFilter, Read};
@@ -176,6 +177,25 @@ impl Engine {
                 seq: tx.last_seq()?,
                 alerts,
             })
+        })
+    }
+
+    /// The landing that brought an agent's work to its target, whoever asked for it.
+    pub fn landed_by(&self, agent: &Agent) -> Result<Option<LandingId>, AgentError> {
+        let recorded = agent.end.as_ref().and_then(|end| end.landing);
+        let Some(tree) = &agent.tree else {
+            return Ok(recorded);
+        };
+        self.look(|tx| {
+            let all = tx.landings_of(tree)?.into_iter();
+            let landed = all.filter(|one| {
+                Some(one.tree_id) == agent.tree_id
+                    && one.status == LandingStatus::Landed
+                    && one.reverts.is_none()
+            });
+            let landed: Vec<_> = landed.map(|one| one.id).collect();
+            let own = recorded.filter(|own| landed.contains(own));
+            Ok(own.or(landed.into_iter().max()).or(recorded))
         })
     }
 

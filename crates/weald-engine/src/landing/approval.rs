@@ -147,7 +147,9 @@ impl Trees<'_> {
         candidate: &str,
         submodules: Submodules,
     ) -> Result<(), LandError> {
-        let demands = self.demands(old_tip)?;
+        let mut demands = self.demands(old_tip)?;
+        // A person is asked when its parent lands.
+        demands.everything &= !self.lands_on_parent(tree)?;
         let vault = self.vault();
         let found = self.changes_between(vault.path(), old_tip, candidate, &demands.protection)?;
         let protected = found.files.into_iter().filter(|(_, is)| *is);

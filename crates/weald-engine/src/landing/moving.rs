@@ -12,6 +12,7 @@ mod fill;
 mod folder;
 mod hold;
 mod index_lock;
+mod into_tree;
 mod known_index;
 mod lanes;
 mod leave;
@@ -36,6 +37,7 @@ use std::path::PathBuf;
 use weald_core::id::LandingId;
 use weald_core::landing::MoveIntent;
 use weald_core::session::ProcessIdentity;
+use weald_core::tree::Tree;
 use weald_git::{Reference, Transfer, send};
 
 use super::LandError;
@@ -90,6 +92,8 @@ impl Move {
 pub(crate) struct PreparedMove {
     wanted: Move,
     place: Option<(Checkout, Stage)>,
+    /// The sealed worktree whose branch the target is.
+    into: Option<Box<Tree>>,
     worker: ProcessIdentity,
     common_dir: PathBuf,
     /// Keeps the objects in main until the ref holds them.
@@ -137,14 +141,21 @@ impl Trees<'_> {
         let worker = self.me().ok_or_else(|| {
             LandError::refused("process_unknown", "/proc does not tell who this process is")
         })?;
-        let place = self.checkout_of(request.target)?;
+        let into = self.sealed_on(request.target)?.map(Box::new);
+        let place = match &into {
+            Some(_) => None,
+            None => self.checkout_of(request.target)?,
+        };
         let place = place.map(|checkout| {
             let stage = Stage::choose(self.place.private(), &checkout, request.landing);
             (checkout, stage)
         });
         if place.is_none() {
             self.refuse_reserved_in(request.old, request.new)?;
-            self.refuse_other_lanes(&self.place.root(), &self.touched_by(&wanted)?)?;
+            let root = into
+                .as_ref()
+                .map_or_else(|| self.place.root(), |tree| tree.path.clone());
+            self.refuse_other_lanes(&root, &self.touched_by(&wanted)?)?;
         }
         let common_dir = repository.common_dir().to_owned();
         let objects = send(
@@ -156,6 +167,7 @@ impl Trees<'_> {
         Ok(PreparedMove {
             wanted,
             place,
+            into,
             worker,
             common_dir,
             objects,

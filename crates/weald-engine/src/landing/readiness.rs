@@ -1,7 +1,9 @@
 //! Whether those who worked in a tree say that it is ready.
 
+use weald_core::agent::Agent;
 use weald_core::landing::Reason;
 use weald_core::preconditions::{Missing, Requirement, missing};
+use weald_core::races;
 use weald_core::store::AgentFilter;
 use weald_core::tree::Tree;
 
@@ -9,6 +11,49 @@ use super::{LandError, LandRequest};
 use crate::trees::Trees;
 
 impl Trees<'_> {
+    /// Errors when those who worked in a tree don't say that it is ready; whoever lands it may say so with a report.
+    pub fn require_ready(&self, name: &str, report: Option<&str>) -> Result<(), LandError> {
+        let request = LandRequest {
+            report: report.map(str::to_owned),
+            ..LandRequest::default()
+        };
+        match self.unready(&self.named(Some(name))?, &request)? {
+            Some(reason) => Err(LandError::Refused(Box::new(reason))),
+            None => Ok(()),
+        }
+    }
+
+    /// An entry of a race is picked, not landed: otherwise the race would go on without it.
+    pub(super) fn refuse_entry(&self, tree: &Tree) -> Result<(), LandError> {
+        if tree.task.is_some() || tree.scratch_for.is_some() {
+            return Ok(());
+        }
+        let all = AgentFilter {
+            open: false,
+            task: None,
+        };
+        let agents = self.engine.look(|tx| tx.agents(&all))?;
+        let is_its = |agent: &&Agent| agent.tree_id == Some(tree.id);
+        let entry = agents.iter().find(is_its);
+        let Some((agent, letter)) = entry.and_then(|agent| Some((agent, agent.entry()?))) else {
+            return Ok(());
+        };
+        let id = &agent.task;
+        let of_task = agents.iter().filter(|agent| agent.task == *id);
+        let of_task: Vec<Agent> = of_task.cloned().collect();
+        let task = self.engine.look(|tx| tx.task(id))?;
+        match task.is_some_and(|task| races::is_open(&task, &of_task)) {
+            false => Ok(()),
+            true => Err(LandError::refused(
+                "race_undecided",
+                format!(
+                    "{} is entry {letter} of the race for task {id}, which nobody decided yet; nothing was landed",
+                    tree.name
+                ),
+            )
+            .hint(format!("weald race pick {id} {letter}"))),
+        }
+    }
     /// What speaks against landing a tree, by its task and the reports of its agents; nothing for a tree without a task.
     /// Only persons are told that it can be forced.
     pub(super) fn unready(

@@ -271,6 +271,7 @@ impl Trees<'_> {
 
     /// Where a target is.
     pub(crate) fn landing_tip(&self, target: &str) -> Result<String, LandError> {
+        self.follow_target(target)?;
         let full = format!("refs/heads/{target}");
         match self.place.repository().resolve(&full)? {
             Some(tip) => Ok(tip.as_str().to_owned()),

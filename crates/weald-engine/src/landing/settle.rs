@@ -8,7 +8,7 @@ use weald_core::message::{Draft, MessageType, Urgency};
 use weald_core::name::SessionName;
 use weald_core::store::{AgentFilter, Durability, Write};
 use weald_core::task::{Task, TaskStatus};
-use weald_core::task_rules::TaskInput;
+use weald_core::task_rules::{TaskEdit, TaskInput};
 use weald_core::tree::{Tree, TreeStatus};
 use weald_core::tree_rules::TreeInput;
 
@@ -18,7 +18,7 @@ use super::LandError;
 use super::candidate::tree_of;
 use crate::steps::step;
 use crate::tasks::{TaskError, move_in, require_task};
-use crate::trees::{BranchOutcome, RemoveRequest, Trees};
+use crate::trees::{BranchOutcome, RemoveRequest, Trees, decided, task_lock};
 
 /// Who writes messages about landings.
 const SENDER: &str = weald_core::name::WEALD;
@@ -36,6 +36,7 @@ impl Trees<'_> {
         if let Some(of) = landing.reverts {
             return self.settle_revert(landing, of);
         }
+        self.tell_parent(landing)?;
         let cleanup = self.clean_up(landing)?;
         // A process that is killed in the check leaves it to the next one.
         self.check_landed(landing)?;
@@ -77,12 +78,19 @@ impl Trees<'_> {
             }
             _ => tree,
         };
-        if landing.keep || self.config.text("landing.after") == "keep" {
-            return Ok(kept(None));
-        }
-        if landing.status == LandingStatus::NothingToLand && landing.head == tree.base.commit {
-            // Nobody worked in it yet: it is not ready to go.
+        let is_unused =
+            landing.status == LandingStatus::NothingToLand && landing.head == tree.base.commit;
+        if is_unused && landing.by_agent && task != "completed" {
+            // Its agent did nothing yet, and somebody may go on in it.
             return Ok(kept(Some("nothing was committed in it".to_owned())));
+        }
+        let tree = match is_unused || task == "completed" {
+            true => self.open_task_lock(tree)?,
+            false => tree,
+        };
+        let stays = self.config.text("landing.after") == "keep" && tree.scratch_for.is_none();
+        if landing.keep || tree.adopted || (stays && !is_unused) {
+            return Ok(kept(None));
         }
         if landing.status == LandingStatus::NothingToLand && !self.is_in_target(landing)? {
             let target = &landing.target;
@@ -100,6 +108,26 @@ impl Trees<'_> {
             }),
             Err(error) => Ok(kept(Some(error.to_string()))),
         }
+    }
+
+    /// The lock that a profile puts on the worktree of a task is for the time of the work.
+    fn open_task_lock(&self, tree: Tree) -> Result<Tree, LandError> {
+        let own = tree.task.as_ref().map(task_lock);
+        let lock = tree.locked.as_ref().map(|lock| &lock.reason);
+        if own.is_none() || lock != own.as_ref() {
+            return Ok(tree);
+        }
+        let tree = self
+            .engine
+            .change(self.actor(), Durability::Process, |tx| {
+                let (tree, change) = decided(tx, &tree, TreeInput::Unlock)?;
+                // It follows from the landing: nobody asked for it, and nobody takes it back by itself.
+                let change = change.part_of(Some(tx.last_seq()?));
+                tx.record(self.actor(), change)?;
+                Ok::<_, LandError>(tree)
+            })?;
+        self.show_lock(&tree)?;
+        Ok(tree)
     }
 
     /// Whether merging a landing's head would change nothing.
@@ -129,6 +157,7 @@ impl Trees<'_> {
             return Ok("none".to_owned());
         };
         if task.status == TaskStatus::Completed {
+            self.report_late(&task, landing)?;
             return Ok("completed".to_owned());
         }
         if landing.interim || landing.status == LandingStatus::NothingToLand {
@@ -146,6 +175,24 @@ impl Trees<'_> {
                 Ok("kept".to_owned())
             }
         }
+    }
+
+    /// A report that comes with the landing of a completed task reaches the task.
+    fn report_late(&self, task: &Task, landing: &Landing) -> Result<(), LandError> {
+        if landing.report.is_none() || landing.report == task.report {
+            return Ok(());
+        }
+        let edit = TaskEdit {
+            report: landing.report.clone(),
+            ..TaskEdit::default()
+        };
+        let input = TaskInput::Edit(Box::new(edit));
+        if let Err(error) = self.engine.move_task(self.actor(), &task.id, input) {
+            let id = &task.id;
+            self.engine
+                .notice(format!("the report did not reach task {id}: {error}"));
+        }
+        Ok(())
     }
 
     /// What the newest agent in a landing's tree that said something said.
@@ -198,8 +245,12 @@ impl Trees<'_> {
                 })?;
                 Ok(())
             }
-            LandingStatus::Conflict => self.tell_owner(landing, &conflict_text(landing)),
+            LandingStatus::Conflict => {
+                self.tell_parent(landing)?;
+                self.tell_owner(landing, &conflict_text(landing))
+            }
             LandingStatus::Red => self.tell_owner(landing, &red_text(landing)),
+            LandingStatus::Refused => self.tell_parent(landing),
             _ => Ok(()),
         }
     }

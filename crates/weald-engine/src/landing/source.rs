@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use weald_core::id::{LandingId, TaskId, Token};
 use weald_core::landing::{self, Landing, LandingInput, LandingStatus, Reason, Strategy};
 use weald_core::store::{Counter, Durability, Write};
+use weald_core::task::Task;
 use weald_core::tree::{Tree, TreeKind};
 
 use super::LandError;
@@ -68,20 +69,24 @@ impl Trees<'_> {
                 found.push(tree);
             }
         }
+        for tree in &found {
+            self.refuse_entry(tree)?;
+        }
         self.warn_of_dependencies(&found)?;
         self.in_order(found)
     }
 
-    /// A tree by its name, or by the number of its task.
+    /// A tree by its name, or by the id of its task. A word that is the name of one and the task of another is refused;
+    /// `#12` is always the task.
     pub fn tree_or_task(&self, name: &str) -> Result<Tree, LandError> {
-        let not_found = match self.named(Some(name)) {
-            Ok(tree) => return Ok(tree),
-            Err(error @ TreeError::NotFound { .. }) => error,
-            Err(error) => return Err(error.into()),
-        };
         let task = match name.parse::<TaskId>() {
             Ok(id) => self.engine.look(|tx| tx.task(&id))?,
             Err(_) => None,
+        };
+        let not_found = match self.named(Some(name)) {
+            Ok(tree) => return self.unambiguous(tree, task),
+            Err(error @ TreeError::NotFound { .. }) => error,
+            Err(error) => return Err(error.into()),
         };
         match task {
             None => Err(not_found.into()),
@@ -94,6 +99,32 @@ impl Trees<'_> {
                 .hint(format!("weald new NAME --task {}", task.id))),
             },
         }
+    }
+
+    /// The tree of this name, unless the name is also a task with another tree.
+    fn unambiguous(&self, tree: Tree, task: Option<Task>) -> Result<Tree, LandError> {
+        let Some((task, other)) = task.and_then(|task| Some((task.id, task.worktree?))) else {
+            return Ok(tree);
+        };
+        if other == tree.name {
+            return Ok(tree);
+        }
+        let of_task = match &tree.task {
+            Some(id) => format!("weald land '#{id}'"),
+            None => format!("cd {} && weald land", tree.path.display()),
+        };
+        let whose = match &tree.task {
+            Some(id) => format!(" of task {id}"),
+            None => String::new(),
+        };
+        Err(LandError::refused(
+            "ambiguous_name",
+            format!(
+                "{} is worktree {}{whose}, and task {task}, whose worktree is {other}; nothing was done",
+                tree.name, tree.name
+            ),
+        )
+        .hint(format!("the task: weald land '#{task}'; the worktree: {of_task}")))
     }
 
     /// What a task depends on lands before it.
@@ -166,6 +197,7 @@ impl Trees<'_> {
                     task_token,
                     report: request.report.clone().or(same.report),
                     keep: same.keep && request.keep,
+                    by_agent: same.by_agent && request.by_agent,
                     interim: same.interim && request.interim,
                     ..same
                 };
@@ -186,6 +218,7 @@ impl Trees<'_> {
                 report: request.report.clone(),
                 keep: request.keep,
                 interim: request.interim,
+                by_agent: request.by_agent,
                 forced,
                 queued_by: self.actor().cloned(),
                 task_token: self.claim_of(tx, &tree, request)?,

@@ -49,6 +49,8 @@ pub struct NewTree {
     pub scratch_for: Option<String>,
     /// Check out anew, whatever the pool has.
     pub no_pool: bool,
+    /// The task that it is an entry of a race for: called after it, not bound to it.
+    pub entry_of: Option<TaskId>,
 }
 
 /// How a tree came about.
@@ -80,6 +82,11 @@ pub struct Created {
     pub notes: Vec<String>,
     /// What its set-up did, if there was anything to do.
     pub setup: Option<SetupReport>,
+}
+
+/// Why a profile locks the worktree of a task.
+pub(crate) fn task_lock(task: &TaskId) -> String {
+    format!("task {task}")
 }
 
 /// Whether a creation that was cut short is the one that is asked for now.
@@ -344,7 +351,11 @@ impl Trees<'_> {
             true => BindStart::Start(None),
             false => BindStart::Keep,
         };
-        let locks = self.config.text("tree.lock") == "create";
+        // What is nobody's issue goes when its agent is done: scratch worktrees, entries of races, those of subagents.
+        let locked_for = match self.config.text("tree.lock") {
+            "create" if tree.scratch_for.is_none() => tree.task.as_ref(),
+            _ => None,
+        };
         let made = self
             .engine
             .change(self.actor(), Durability::Process, |tx| {
@@ -360,13 +371,10 @@ impl Trees<'_> {
                     tx.record(self.actor(), change)?;
                     made = bound;
                 }
-                if locks {
+                if let Some(task) = locked_for {
                     let lock = TreeLock {
                         owner: self.actor().map_or("weald".to_owned(), ToString::to_string),
-                        reason: match &tree.task {
-                            Some(task) => format!("task {task}"),
-                            None => "by profile".to_owned(),
-                        },
+                        reason: task_lock(task),
                     };
                     let (locked, change) = decided(tx, &made, TreeInput::Lock(lock))?;
                     tx.record(self.actor(), change.part_of(Some(created)))?;
@@ -374,7 +382,7 @@ impl Trees<'_> {
                 }
                 Ok::<_, TreeError>(made)
             })?;
-        if locks {
+        if locked_for.is_some() {
             self.show_lock(&made)?;
         }
         Ok(made)

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use weald_core::binding::BindRefusal;
 use weald_core::clean::Blocker;
-use weald_core::id::TreeId;
+use weald_core::id::{TaskId, TreeId};
 use weald_core::name::{NameError, TreeName};
 use weald_core::naming::TemplateError;
 use weald_core::objections::Objection;
@@ -165,12 +165,16 @@ pub enum TreeError {
         path: PathBuf,
     },
     /// The branch is taken.
-    #[error("branch {branch} exists already")]
+    #[error("branch {branch} exists already{}", holding(*.commits))]
     BranchExists {
         /// Which.
         branch: String,
         /// For which tree it was wanted.
         name: TreeName,
+        /// For which task.
+        task: Option<TaskId>,
+        /// How many commits it holds that the target lacks, if that is known.
+        commits: Option<u64>,
     },
     /// The branch is in use by another worktree.
     #[error("branch {branch} is checked out in {}", .path.display())]
@@ -394,5 +398,13 @@ fn said(tree: &Tree, objection: &Objection) -> String {
             let word = if *commits == 1 { "commit" } else { "commits" };
             format!("holds {commits} {word} that {} does not have", tree.target)
         }
+    }
+}
+
+fn holding(commits: Option<u64>) -> String {
+    match commits {
+        Some(1) => ", with 1 commit that is not landed".to_owned(),
+        Some(count) if count > 0 => format!(", with {count} commits that are not landed"),
+        _ => String::new(),
     }
 }

@@ -135,9 +135,10 @@ pub(crate) enum Job {
         style: DiffStyle,
         limit: usize,
     },
-    /// Bring `commit` in.
+    /// Bring `commit` in; with `onto` by a fast-forward alone, from exactly there.
     Sync {
         commit: String,
+        onto: Option<String>,
         rebase: bool,
         message: String,
     },
@@ -411,9 +412,10 @@ impl Request {
             } => self.diff(base, against.as_deref(), *style, *limit),
             Job::Sync {
                 commit,
+                onto,
                 rebase,
                 message,
-            } => self.sync(commit, *rebase, message),
+            } => self.sync(commit, onto.as_deref(), *rebase, message),
             Job::Commit(wish) => self.commit(wish),
             Job::WriteAlternates { text } => {
                 fs::write(self.git_dir.join("objects/info/alternates"), text)?;

@@ -1,5 +1,6 @@
 //! Setting a tree aside, and locking it.
 
+use weald_core::landing::LandingStatus;
 use weald_core::name::TreeName;
 use weald_core::store::{Durability, EventFilter};
 use weald_core::tree::{Tree, TreeLock};
@@ -20,6 +21,21 @@ impl Trees<'_> {
         Ok(TreeView { tree, ..view })
     }
 
+    /// Takes that back: clean-up may take it again.
+    pub fn unkeep(&self, name: Option<&str>) -> Result<TreeView, TreeError> {
+        let tree = self.named(name)?;
+        self.require_own(&tree)?;
+        let all = self.engine.look(|tx| tx.landings_of(&tree.name))?;
+        let landed = all.iter().any(|one| {
+            one.tree_id == tree.id
+                && one.status == LandingStatus::Landed
+                && one.reverts.is_none()
+                && one.reverted_by.is_none()
+        });
+        let tree = self.decide(&tree, Durability::Process, TreeInput::Unkeep { landed })?;
+        Ok(self.view(tree))
+    }
+
     /// Locks a tree: nobody removes it.
     pub fn lock(&self, name: Option<&str>, reason: &str, force: bool) -> Result<Tree, TreeError> {
         let tree = self.named(name)?;
@@ -35,14 +51,19 @@ impl Trees<'_> {
         Ok(tree)
     }
 
-    /// Takes the lock away.
-    pub fn unlock(&self, name: Option<&str>, force: bool) -> Result<Tree, TreeError> {
+    /// Takes the lock away; answers which one that was.
+    pub fn unlock(
+        &self,
+        name: Option<&str>,
+        force: bool,
+    ) -> Result<(Tree, Option<TreeLock>), TreeError> {
         let tree = self.named(name)?;
         self.require_own(&tree)?;
         self.require_own_lock(&tree, force)?;
+        let was = tree.locked.clone();
         let tree = self.decide(&tree, Durability::Process, TreeInput::Unlock)?;
         self.show_lock(&tree)?;
-        Ok(tree)
+        Ok((tree, was))
     }
 
     /// What took a tree's place is nothing to be kept, locked or shown as the tree.

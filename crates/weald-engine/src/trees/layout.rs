@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use weald_core::id::TreeId;
 use weald_core::name::{TreeName, numbered, slug};
-use weald_core::naming::TemplateValues;
+use weald_core::naming::{TemplateValues, task_in, task_word, tells_apart, without_task};
 use weald_core::task::Task;
 use weald_core::tree::TreeStatus;
 use weald_git::RefName;
@@ -40,17 +40,29 @@ impl Trees<'_> {
 
     /// The name of a task's tree.
     pub fn name_for(&self, task: &Task) -> Result<TreeName, TreeError> {
-        let max = usize::try_from(self.config.number("name.max")).unwrap_or(64);
-        let values = TemplateValues::default()
-            .with("slug", slug(&task.subject, max).as_str())
-            .with("task", task.id.bare());
-        self.name(&values.expand(self.config.text("tree.task_name"))?)
+        self.name_by(task, &words_for(task)[0])
     }
 
-    /// The same with a number behind it, where a tree of another task has that name.
-    pub(super) fn free_name_for(&self, task: &Task) -> Result<TreeName, TreeError> {
+    /// The name of a task's tree with this word for the task.
+    fn name_by(&self, task: &Task, word: &str) -> Result<TreeName, TreeError> {
+        let max = usize::try_from(self.config.number("name.max")).unwrap_or(64);
+        let template = self.config.text("tree.task_name");
+        let values = TemplateValues::default()
+            .with("slug", slug(&task.subject, max).as_str())
+            .with("task", said_once(task, template, word));
+        self.name(&values.expand(template)?)
+    }
+
+    /// The first name that no tree of another task has: with the id that its tracker gave it, then with a number.
+    pub(crate) fn free_name_for(&self, task: &Task) -> Result<TreeName, TreeError> {
         let max = usize::try_from(self.config.number("name.max")).unwrap_or(64);
         let first = self.name_for(task)?;
+        for word in words_for(task) {
+            let name = self.name_by(task, &word)?;
+            if !self.is_of_another(&name, task)? {
+                return Ok(name);
+            }
+        }
         let mut name = first.clone();
         for number in 2.. {
             if !self.is_of_another(&name, task)? {
@@ -82,15 +94,66 @@ impl Trees<'_> {
         task: Option<&Task>,
     ) -> Result<Layout, TreeError> {
         let values = self.values(id, name, task)?;
-        let branch = values.expand(self.config.text("tree.branch"))?;
+        let template = self.config.text("tree.branch");
+        let branch = match task {
+            Some(task) => {
+                let word = self.task_part(task, name, template)?;
+                values.clone().with("task", word).expand(template)?
+            }
+            None => self.branch_without_task(&values, name, template)?,
+        };
         if RefName::branch(&branch).is_none() {
             return Err(TreeError::NoBranchName {
                 origin: self.config.get("tree.branch").1.to_string(),
                 branch,
             });
         }
+        let values = match task {
+            Some(task) => values.with(
+                "task",
+                self.task_part(task, name, self.config.text("tree.path"))?,
+            ),
+            None => values,
+        };
         let (path, told) = self.path_by(&values)?;
         Ok(Layout { path, branch, told })
+    }
+
+    /// What stands for `{task}`: the id, with what the name has behind it where the template has nothing else to tell two
+    /// trees of one task apart.
+    fn task_part(&self, task: &Task, name: &TreeName, template: &str) -> Result<String, TreeError> {
+        for word in words_for(task) {
+            let own = self.name_by(task, &word)?;
+            let Some(rest) = name.as_str().strip_prefix(own.as_str()) else {
+                continue;
+            };
+            let said = said_once(task, template, &word);
+            match rest {
+                "" => return Ok(said.to_owned()),
+                rest if rest.starts_with('-') && !tells_apart(template) => {
+                    return Ok(format!("{said}{rest}"));
+                }
+                _ => {}
+            }
+        }
+        let words = words_for(task);
+        Ok(said_once(task, template, &words[0]).to_owned())
+    }
+
+    /// A tree without a task is nobody's card or issue, unless it is called like one.
+    fn branch_without_task(
+        &self,
+        values: &TemplateValues,
+        name: &TreeName,
+        template: &str,
+    ) -> Result<String, TreeError> {
+        let is_number = name.as_str().bytes().all(|byte| byte.is_ascii_digit());
+        let called = task_in(self.config.text("tree.task_name"), name.as_str());
+        Ok(match called {
+            Some(task) => values.clone().with("task", task).expand(template)?,
+            None if is_number => values.expand(template)?,
+            None => values.expand(&without_task(template))?,
+        })
     }
 
     /// Where the configuration puts a tree, or elsewhere if that can't be written, and what to say about it.
@@ -160,7 +223,9 @@ impl Trees<'_> {
     /// The same for a branch.
     pub(crate) fn fits_branch(&self, branch: &str) -> Result<bool, TreeError> {
         let template = self.config.text("tree.branch");
-        Ok(self.place_values()?.could_give(template, branch))
+        let values = self.place_values()?;
+        Ok(values.could_give(template, branch)
+            || values.could_give(&without_task(template), branch))
     }
 
     /// Directories in which trees of this configuration lie.
@@ -195,9 +260,7 @@ impl Trees<'_> {
                 ),
             );
         Ok(match task {
-            Some(task) => values
-                .with("task", task.id.bare())
-                .with("plan", plan_slug(task)),
+            Some(task) => values.with("plan", plan_slug(task)),
             // A tree without a task stands for itself.
             None => values.with("task", name.as_str()).with("plan", "none"),
         })
@@ -227,6 +290,21 @@ impl Trees<'_> {
             .with("repo_hash16", format!("{hash:016x}"))
             .with("cache", text(&self.host.cache)?)
             .with("common_dir", text(self.place.repository().common_dir())?))
+    }
+}
+
+/// What a task may be called in a name: without its tracker's name, then with it.
+fn words_for(task: &Task) -> Vec<String> {
+    let mut words = vec![task.id.bare(), task.id.to_string()];
+    words.dedup();
+    words
+}
+
+/// A word without what the template says before it, unless its tracker's name was taken off already.
+fn said_once<'w>(task: &Task, template: &str, word: &'w str) -> &'w str {
+    match task.id.bare() == task.id.to_string() {
+        true => task_word(template, word),
+        false => word,
     }
 }
 

@@ -16,7 +16,7 @@ use weald_git::{Commit, Git, GitError, MainRef, Reference, list_refs};
 
 use super::create::{BranchExists, NewTree};
 use super::layout::Layout;
-use super::{TreeError, Trees, at};
+use super::{TreeError, Trees, at, require_task_record};
 use crate::marker;
 
 /// What a tree is made from, decided before anything is written.
@@ -157,7 +157,8 @@ impl Trees<'_> {
         let id = self.engine.change(None, Durability::Process, |tx| {
             Ok::<_, StoreError>(TreeId(tx.next_number(Counter::Tree)?))
         })?;
-        let layout = self.layout(id, &name, task)?;
+        let raced = self.raced_task(new)?;
+        let layout = self.layout(id, &name, task.or(raced.as_ref()))?;
         notes.extend(layout.told.clone());
         let (start, replaced) = self.branch_start(new, &name, &layout, &base)?;
         let full = format!("refs/heads/{}", layout.branch);
@@ -194,6 +195,13 @@ impl Trees<'_> {
             dedicated,
             notes,
         })
+    }
+
+    /// The task that an entry of a race is called after.
+    fn raced_task(&self, new: &NewTree) -> Result<Option<Task>, TreeError> {
+        let id = new.entry_of.as_ref();
+        id.map(|id| self.engine.look(|tx| require_task_record(tx, id)))
+            .transpose()
     }
 
     pub(super) fn refuse_reftable(&self) -> Result<(), TreeError> {
@@ -329,7 +337,8 @@ impl Trees<'_> {
         {
             return Ok(());
         }
-        let layout = self.layout(TreeId(0), &name, task.as_ref())?;
+        let raced = self.raced_task(new)?;
+        let layout = self.layout(TreeId(0), &name, task.or(raced).as_ref())?;
         self.existing_branch(new, &name, &layout).map(drop)
     }
 
@@ -372,14 +381,30 @@ impl Trees<'_> {
         match (&existing, new.branch_exists) {
             (None, _) => self.refuse_clash(&layout.branch)?,
             (Some(_), BranchExists::Error) => {
-                return Err(TreeError::BranchExists {
-                    branch: layout.branch.clone(),
-                    name: name.clone(),
-                });
+                return Err(self.branch_exists(new, name, &layout.branch));
             }
             _ => {}
         }
         Ok(existing)
+    }
+
+    /// A branch that nobody uses, with how much it holds: whoever asks decides whether its commits come along.
+    fn branch_exists(&self, new: &NewTree, name: &TreeName, branch: &str) -> TreeError {
+        let target = self.target.as_ref().map(|(_, tip)| tip.as_str().to_owned());
+        let count = target.and_then(|tip| {
+            let range = format!("{tip}..refs/heads/{branch}");
+            let counted = Git::new(self.place.repository().common_dir(), "rev-list")
+                .args(["--count", &range])
+                .output()
+                .ok()?;
+            String::from_utf8_lossy(&counted.stdout).trim().parse().ok()
+        });
+        TreeError::BranchExists {
+            branch: branch.to_owned(),
+            name: name.clone(),
+            task: new.task.clone(),
+            commits: count,
+        }
     }
 
     /// The worktree that has a branch checked out.

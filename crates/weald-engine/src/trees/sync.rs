@@ -123,6 +123,7 @@ impl Trees<'_> {
         }
         let job = Job::Sync {
             commit: commit.to_owned(),
+            onto: None,
             rebase,
             message: format!("Merge {called} into {}", tree.branch),
         };

@@ -18,6 +18,7 @@ use crate::commands::land;
 use crate::context::{Context, Ground};
 use crate::desk::Window;
 use crate::errors::Failure;
+use crate::hidden_files;
 
 /// Supervises an agent from its beginning to its end. Whatever goes wrong is in its record.
 pub fn live(context: &Context<'_>, id: AgentId) -> Result<u8, Failure> {
@@ -146,6 +147,8 @@ fn watch(
     for note in &prepared.request.notes {
         context.ui.note(note);
     }
+    let words = agent.command.iter().map(AsRef::as_ref);
+    let hidden = hidden_files::told(prepared.request.policy.as_ref(), words);
     let watch = || trees.watch_agent(agent, prepared);
     let served = || window.serve_while(context, ground, &trees, authority, watch);
     let (watched, _) = holding(ground, agent, served)??;
@@ -172,7 +175,14 @@ fn watch(
                     let why = format!("its command was ended by signal {}", code - 128);
                     Some((Outcome::Crashed, why))
                 }
-                (code, _) => Some((Outcome::Failed, format!("its command ended with {code}"))),
+                (code, _) => {
+                    let hidden = hidden.map(|hidden| format!("; {hidden}"));
+                    let why = format!(
+                        "its command ended with {code}{}",
+                        hidden.unwrap_or_default()
+                    );
+                    Some((Outcome::Failed, why))
+                }
             };
             (trouble, Some(code))
         }

@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 
 use clap::Args;
+use weald_core::tree::Tree;
 use weald_engine::{Exited, RemoveRequest, TreeError, Trees};
 
 use super::session::told_lock;
@@ -55,13 +56,13 @@ impl Enter {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         let trees = ground.trees(context)?;
-        let view = trees.enter(Some(&self.name))?;
-        context.tell(&ground.engine);
-        let tree = &view.tree;
         let back = match context.environment.get("WEALD_BACK") {
-            Some(back) if ground.place.inside().is_some() => back,
-            _ => context.directory().display().to_string(),
+            Some(back) if ground.place.inside().is_some() => PathBuf::from(back),
+            _ => context.directory().clone(),
         };
+        let view = trees.enter(Some(&self.name), back.clone())?;
+        context.tell(&ground.engine);
+        let (tree, back) = (&view.tree, back.display().to_string());
         let task = tree
             .task
             .as_ref()
@@ -158,12 +159,7 @@ impl Exit {
             .filter(|lock| lock.tree == exited.tree.name)
             .collect();
         context.tell(&ground.engine);
-        let back = context
-            .environment
-            .get("WEALD_BACK")
-            .map(PathBuf::from)
-            .filter(|back| back.is_dir() && !back.starts_with(&exited.tree.path))
-            .unwrap_or_else(|| ground.place.root());
+        let back = way_back(context, &trees, &exited.tree)?;
         narrate(context, &exited);
         for lock in &locks {
             context.ui.note(&told_lock(lock));
@@ -193,6 +189,18 @@ impl Exit {
             },
         )
     }
+}
+
+/// Where to go: where the shell came from, else as the session or the tree remembers it.
+fn way_back(context: &Context<'_>, trees: &Trees<'_>, tree: &Tree) -> Result<PathBuf, Failure> {
+    let known = context.environment.get("WEALD_BACK").map(PathBuf::from);
+    let known = known.filter(|back| back.is_dir() && !back.starts_with(&tree.path));
+    let back = match known {
+        Some(back) => back,
+        None => trees.way_back(tree)?,
+    };
+    trees.note_left(tree)?;
+    Ok(back)
 }
 
 /// Another repository may have a tree of the same name.

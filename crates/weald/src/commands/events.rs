@@ -246,6 +246,10 @@ impl Printer<'_> {
         if let Some(subject) = &event.subject {
             write!(out, " {subject}")?;
         }
+        let tree = event.data.tree.as_ref().map(ToString::to_string);
+        if let Some(tree) = tree.filter(|tree| !is_named(event.subject.as_deref(), tree)) {
+            write!(out, " in {tree}")?;
+        }
         if let Some(actor) = &event.data.actor {
             write!(out, " by {actor}")?;
         }
@@ -260,6 +264,11 @@ impl Printer<'_> {
         }
         writeln!(out)
     }
+}
+
+/// Whether the subject of an event is that tree.
+fn is_named(subject: Option<&str>, tree: &str) -> bool {
+    subject.is_some_and(|subject| subject.ends_with(&format!("/{tree}")) || subject == tree)
 }
 
 /// Lines of the journal's end that are no events. Others tail that file, so its damage is worth showing here.

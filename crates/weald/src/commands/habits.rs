@@ -1,11 +1,13 @@
 //! What people of other systems type. It works as far as it can, and the hint names the command of ours.
 
 use clap::{Args, Subcommand};
+use weald_core::SignedDuration;
 use weald_core::id::TaskId;
 use weald_core::name::TreeName;
 
 use super::clean::Clean;
 use super::{land, list, new, resume, rm};
+use crate::cli::age;
 use crate::context::{Context, Ground};
 use crate::errors::Failure;
 
@@ -36,6 +38,36 @@ pub enum Worktrees {
     Cleanup(Cleanup),
 }
 
+/// What `weald clean` takes. Other systems take a merged worktree at once, so no age is asked for.
+#[derive(Args)]
+pub struct CleanWishes {
+    /// Put them into the trash
+    #[arg(long)]
+    apply: bool,
+    /// For how long a worktree must be unused
+    #[arg(long, value_name = "DURATION", value_parser = age, default_value = "0")]
+    min_age: SignedDuration,
+    /// With --apply: also clear what is left of old worktrees
+    #[arg(long)]
+    orphans: bool,
+    /// Ask the remote first, so that what was merged there counts
+    #[arg(long)]
+    fetch: bool,
+}
+
+impl CleanWishes {
+    fn clean(self, tree: Option<TreeName>) -> Clean {
+        Clean {
+            apply: self.apply,
+            min_age: Some(self.min_age),
+            orphans: self.orphans,
+            fetch: self.fetch,
+            tree,
+            ..Clean::default()
+        }
+    }
+}
+
 /// Say which worktrees are done with; with --apply, put them into the trash: `weald clean`
 #[derive(Args)]
 pub struct Cleanup {
@@ -45,17 +77,15 @@ pub struct Cleanup {
     /// Overrules nothing here; `weald rm NAME --discard` is what takes a tree with changes
     #[arg(long)]
     force: bool,
-    /// Put them into the trash
-    #[arg(long)]
-    apply: bool,
+    #[command(flatten)]
+    wishes: CleanWishes,
 }
 
 /// Say which worktrees are merged; with --apply, put them into the trash: `weald clean`
 #[derive(Args)]
 pub struct CleanupMerged {
-    /// Put them into the trash
-    #[arg(long)]
-    apply: bool,
+    #[command(flatten)]
+    wishes: CleanWishes,
 }
 
 impl Habit {
@@ -85,11 +115,7 @@ impl Habit {
             Self::Worktrees(Worktrees::Cleanup(command)) => command.run(context),
             Self::CleanupMerged(command) => {
                 context.ui.note("weald cleanup-merged is weald clean");
-                let clean = Clean {
-                    apply: command.apply,
-                    ..Clean::default()
-                };
-                clean.run(context)
+                command.wishes.clean(None).run(context)
             }
         }
     }
@@ -108,12 +134,7 @@ impl Cleanup {
                 "--force overrules nothing; with changes: weald rm {name} --discard"
             ));
         }
-        let clean = Clean {
-            apply: self.apply,
-            tree,
-            ..Clean::default()
-        };
-        clean.run(context)
+        self.wishes.clean(tree).run(context)
     }
 }
 

@@ -15,6 +15,9 @@ pub struct Keep {
     /// Which tree (default: the one you are in)
     #[arg(value_name = "NAME", add = completion::trees())]
     name: Option<String>,
+    /// Take it back: clean-up may take it again
+    #[arg(long)]
+    undo: bool,
 }
 
 /// Lock a tree: nobody removes it
@@ -46,7 +49,27 @@ impl Keep {
     /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
-        let view = ground.trees(context)?.keep(self.name.as_deref())?;
+        let trees = ground.trees(context)?;
+        if self.undo {
+            let view = trees.unkeep(self.name.as_deref())?;
+            context.tell(&ground.engine);
+            return context.ui.answer(
+                || {
+                    Fields::new()
+                        .with("tree", &view)
+                        .with("outcome", &"not_kept")
+                },
+                |out| {
+                    let (name, status) = (paint(ACCENT, &view.tree.name), view.tree.status);
+                    writeln!(
+                        out,
+                        "{name} is {} again; clean-up may take it",
+                        status.as_str()
+                    )
+                },
+            );
+        }
+        let view = trees.keep(self.name.as_deref())?;
         context.tell(&ground.engine);
         context.ui.answer(
             || Fields::new().with("tree", &view).with("outcome", &"kept"),
@@ -57,6 +80,11 @@ impl Keep {
                     "{} is kept: {}",
                     paint(ACCENT, &tree.name),
                     tree.path.display()
+                )?;
+                writeln!(
+                    out,
+                    "  no clean-up takes it; take that back: weald keep {} --undo",
+                    tree.name
                 )
             },
         )
@@ -89,11 +117,25 @@ impl Unlock {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         let trees = ground.trees(context)?;
-        let tree = trees.unlock(self.name.as_deref(), self.force)?;
+        let (tree, was) = trees.unlock(self.name.as_deref(), self.force)?;
         context.tell(&ground.engine);
         context.ui.answer(
-            || Fields::new().with("tree", &trees.view(tree.clone())),
-            |out| writeln!(out, "{} is not locked", paint(ACCENT, &tree.name)),
+            || {
+                Fields::new()
+                    .with("tree", &trees.view(tree.clone()))
+                    .with("was", &was)
+            },
+            |out| {
+                let name = paint(ACCENT, &tree.name);
+                match &was {
+                    Some(lock) => writeln!(
+                        out,
+                        "unlocked {name}; it was locked by {}: {}",
+                        lock.owner, lock.reason
+                    ),
+                    None => writeln!(out, "{name} was not locked; nothing changed"),
+                }
+            },
         )
     }
 }

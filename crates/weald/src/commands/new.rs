@@ -92,6 +92,7 @@ impl NewOptions {
             },
             scratch_for,
             no_pool: self.no_pool,
+            entry_of: None,
         }
     }
 }

@@ -21,7 +21,7 @@ pub struct Path {
     /// Which tree (default: the one you are in)
     #[arg(value_name = "NAME", add = completion::trees())]
     name: Option<String>,
-    /// Say where a session works (default: you): in the tree of the task it claimed last, else in the main checkout
+    /// Say where a session works (default: you): in the tree it entered or claimed last, else in the main checkout
     #[arg(long, value_name = "SESSION", num_args = 0..=1, conflicts_with_all = ["name", "check"])]
     session: Option<Option<SessionName>>,
     /// Say where this path is in the tree, or refuse
@@ -37,7 +37,7 @@ impl Path {
         let path = match (&self.session, &self.check) {
             (Some(session), _) => {
                 let name = context.session(&ground.engine, session.as_ref())?;
-                trees.directory_of(&ground.engine.session(&name)?.session)?
+                trees.directory_of_name(&name)?
             }
             (None, Some(path)) => trees.scoped(self.name.as_deref(), path)?,
             (None, None) => trees.scoped(self.name.as_deref(), std::path::Path::new(""))?,

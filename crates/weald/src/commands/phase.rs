@@ -81,7 +81,8 @@ pub fn go_on(
     let reopen = matches!(status, TaskStatus::Blocked | TaskStatus::Failed);
     let session = holder("phase", task).ok_or_else(Failure::bug)?;
     catch_interrupts();
-    let held = engine.hold_task(&session, task, reopen)?;
+    let by = context.actor(engine, None)?;
+    let held = engine.hold_task(&session, by.as_ref(), task, reopen)?;
     let conductor = Conductor {
         context,
         ground,

@@ -7,6 +7,7 @@ use weald_core::agent::{Agent, AgentId, Goal, Outcome, RACE, Stage, Wanted};
 use weald_core::agent_rules::AgentInput;
 use weald_core::binding::BindRefusal;
 use weald_core::id::{TaskId, Token};
+use weald_core::name::TreeName;
 use weald_core::races;
 use weald_core::task::{Task, TaskStatus};
 use weald_core::task_rules::TaskInput;
@@ -75,6 +76,9 @@ enum RaceCommand {
         /// The entry: its letter, its tree or its agent
         #[arg(value_name = "NAME")]
         name: String,
+        /// What was done, where its agent sent no report
+        #[arg(long, value_name = "TEXT")]
+        report: Option<String>,
     },
     /// End a race without a winner; all of its trees go to the trash
     Drop {
@@ -90,7 +94,9 @@ impl Race {
         let ground = context.landing_ground()?;
         match (&self.command, &self.task) {
             (Some(RaceCommand::Show { task }), _) => told::show(context, &ground, task),
-            (Some(RaceCommand::Pick { task, name }), _) => pick(context, &ground, task, name),
+            (Some(RaceCommand::Pick { task, name, report }), _) => {
+                pick(context, &ground, task, name, report.as_ref())
+            }
             (Some(RaceCommand::Drop { task }), _) => drop_race(context, &ground, task),
             (None, Some(task)) => self.start(context, &ground, task),
             (None, None) => Err(Failure::bug()),
@@ -111,7 +117,8 @@ impl Race {
         catch_interrupts();
         let session = holder("race", id).ok_or_else(Failure::bug)?;
         let reopen = matches!(task.status, TaskStatus::Blocked | TaskStatus::Failed);
-        let held = ground.engine.hold_task(&session, id, reopen)?;
+        let by = context.actor(&ground.engine, None)?;
+        let held = ground.engine.hold_task(&session, by.as_ref(), id, reopen)?;
         let begun = begin(context, ground, &held, &requests);
         if self.detach && begun.is_ok() {
             // Their supervisors renew the claim, and let the task wait for a pick when the last one has ended.
@@ -299,7 +306,13 @@ fn open_entries(ground: &Ground, id: &TaskId) -> Result<Vec<AgentId>, Failure> {
     Ok(open.map(|agent| agent.id).collect())
 }
 
-fn pick(context: &Context<'_>, ground: &Ground, id: &TaskId, name: &str) -> Result<u8, Failure> {
+fn pick(
+    context: &Context<'_>,
+    ground: &Ground,
+    id: &TaskId,
+    name: &str,
+    report: Option<&String>,
+) -> Result<u8, Failure> {
     let trees = ground.trees(context)?;
     let winner = trees.bind_pick(id, name)?;
     let undone = |failure: Failure| {
@@ -307,6 +320,12 @@ fn pick(context: &Context<'_>, ground: &Ground, id: &TaskId, name: &str) -> Resu
         let _ = trees.unbind(id);
         failure
     };
+    let tree = winner.tree.as_ref().map_or(name, TreeName::as_str);
+    let ready = trees.require_ready(tree, report.map(String::as_str));
+    ready.map_err(|error| {
+        let again = format!("weald race pick {id} {name} --report TEXT");
+        undone(Failure::from(error).hint(again))
+    })?;
     catch_interrupts();
     stop(
         ground,
@@ -322,6 +341,7 @@ fn pick(context: &Context<'_>, ground: &Ground, id: &TaskId, name: &str) -> Resu
         resumes: Some(winner.id),
         token: lease.map(|lease| lease.token),
         reopen: true,
+        report: report.cloned(),
         ..AgentRequest::new(&winner.driver, Goal::Land)
     };
     let quiet = |_: &Agent, _: &Created| {};

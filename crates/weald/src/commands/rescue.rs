@@ -93,12 +93,10 @@ impl Rescue {
             .tree
             .as_ref()
             .map(|view| view.tree.name.to_string());
+        let mut done = Vec::new();
         if self.commit {
             let name = required(&tree, &self.task)?;
-            let message = format!("Rescued work of task {}", self.task);
-            let trees = ground.trees(context)?;
-            trees.commit_work(name, CommitScope::All, &message)?;
-            trees.look(Some(name))?;
+            done.push(commit(context, &ground, &evidence, name)?);
         }
         context.tell(&ground.engine);
         let choice = &self.choice;
@@ -122,7 +120,7 @@ impl Rescue {
         if choice.trash {
             return trash(context, &ground, &evidence, required(&tree, &self.task)?);
         }
-        answer(context, &evidence, &[])
+        answer(context, &evidence, &done, &evidence.choices)
     }
 
     /// Whoever works is left alone; of one that stalled the tree can be seen and saved.
@@ -200,6 +198,31 @@ fn required<'t>(tree: &'t Option<String>, task: &TaskId) -> Result<&'t str, Fail
             "weald resume {task}; weald trash list; weald vault list"
         ))
     })
+}
+
+/// Commits what is not committed, and says what came of it.
+fn commit(
+    context: &Context<'_>,
+    ground: &Ground,
+    evidence: &Evidence,
+    name: &str,
+) -> Result<String, Failure> {
+    let message = format!("Rescued work of task {}", evidence.task);
+    let trees = ground.trees(context)?;
+    trees.commit_work(name, CommitScope::All, &message)?;
+    let after = trees.look(Some(name))?.tree;
+    let before = evidence
+        .tree
+        .as_ref()
+        .and_then(|view| view.tree.head.clone());
+    let told = match after.head.filter(|head| Some(head) != before.as_ref()) {
+        Some(head) => {
+            let commit: String = head.chars().take(9).collect();
+            format!("committed as {commit} on {}: {message}", after.branch)
+        }
+        None => format!("nothing to commit in {name}"),
+    };
+    Ok(told)
 }
 
 /// Looks at everything, and saves what is not committed.
@@ -284,7 +307,7 @@ fn patch(
     }
     let base = made.base.chars().take(12).collect::<String>();
     let done = format!("{} holds it; on {base}: git apply {0}", file.display());
-    answer(context, evidence, &[done])
+    answer(context, evidence, &[done], &[])
 }
 
 fn to_trash(context: &Context<'_>, ground: &Ground, tree: &str) -> Result<String, Failure> {
@@ -307,10 +330,15 @@ fn trash(
     tree: &str,
 ) -> Result<u8, Failure> {
     let told = to_trash(context, ground, tree)?;
-    answer(context, evidence, &[told])
+    answer(context, evidence, &[told], &[])
 }
 
-fn answer(context: &Context<'_>, evidence: &Evidence, done: &[String]) -> Result<u8, Failure> {
+fn answer(
+    context: &Context<'_>,
+    evidence: &Evidence,
+    done: &[String],
+    choices: &[String],
+) -> Result<u8, Failure> {
     context.ui.answer(
         || Fields::new().with("rescue", evidence).with("done", done),
         |out| {
@@ -318,9 +346,9 @@ fn answer(context: &Context<'_>, evidence: &Evidence, done: &[String]) -> Result
             for line in done {
                 writeln!(out, "{line}")?;
             }
-            if done.is_empty() {
+            if !choices.is_empty() {
                 writeln!(out, "go on with one of:")?;
-                for choice in &evidence.choices {
+                for choice in choices {
                     writeln!(out, "  {choice}")?;
                 }
             }

@@ -3,10 +3,12 @@
 use std::io::Write;
 
 use clap::Args;
+use weald_core::agent::{Agent, Stage};
+use weald_core::races;
 use weald_core::resuming::Diagnosis;
 use weald_core::task::TaskStatus;
 use weald_core::tree::TreeStatus;
-use weald_engine::{Resumption, TreeView};
+use weald_engine::{AgentRequest, Resumption, TreeView};
 
 use super::phase;
 use super::work::{self, How, find};
@@ -37,6 +39,9 @@ pub struct Resume {
     /// Don't wait: the agent works in the background
     #[arg(long)]
     detach: bool,
+    /// Run a command that was given, also where the work only has to land.
+    #[arg(skip)]
+    runs: bool,
 }
 
 impl Resume {
@@ -48,6 +53,15 @@ impl Resume {
             how,
             use_worktree: false,
             detach,
+            runs: false,
+        }
+    }
+
+    /// As `weald work` continues: a command that was given runs.
+    pub fn of_work(task: String, how: How, detach: bool) -> Self {
+        Self {
+            runs: !how.command.is_empty(),
+            ..Self::of(task, how, detach)
         }
     }
 
@@ -61,33 +75,37 @@ impl Resume {
         match found.diagnosis {
             Diagnosis::Completed => return completed(context, &ground, &found),
             Diagnosis::Running => return self.running(context, &ground, &found),
-            _ => tell(context, &found),
+            _ => {
+                refuse_undecided(&ground, &found)?;
+                tell(context, &found);
+            }
         }
-        let entry = found
-            .newest
-            .as_ref()
-            .is_some_and(|agent| agent.entry().is_some());
-        if entry && found.task.status == TaskStatus::InProgress {
-            let message = format!("the race of task {task} waits for a pick");
-            return Err(Failure::new("race_undecided", exit::REFUSED, message)
-                .hint(format!("weald race show {task}; weald race pick {task} a")));
+        self.go_on(context, &ground, &found)
+    }
+
+    /// Goes on with what was found.
+    pub fn go_on(
+        &self,
+        context: &Context<'_>,
+        ground: &Ground,
+        found: &Resumption,
+    ) -> Result<u8, Failure> {
+        let task = &found.task.id;
+        refuse_undecided(ground, found)?;
+        if !ground.engine.stages(task)?.is_empty() {
+            return phase::go_on(context, ground, task, &self.how, None, false);
         }
-        if !ground.engine.stages(&task)?.is_empty() {
-            return phase::go_on(context, &ground, &task, &self.how, None, false);
-        }
-        let mut how = self.how.clone();
-        if how.driver.is_none() && how.command.is_empty() {
-            how.driver = found.newest.as_ref().map(|agent| agent.driver.clone());
-        }
-        let request = how.request(&ground);
-        let mut request = ground.trees(context)?.continuing(&found, request)?;
+        let mut request = continued(context, ground, found, &self.how)?;
         if self.fresh {
             request.conversation = None;
         }
-        if found.newest.is_some_and(|agent| agent.in_main) {
-            return work_in_main::begin(context, &ground, &task, &request, self.detach);
+        if self.runs {
+            request.begin_at = Stage::Run;
         }
-        work::begin(context, &ground, &task, &request, self.detach)
+        if found.newest.as_ref().is_some_and(|agent| agent.in_main) {
+            return work_in_main::begin(context, ground, task, &request, self.detach);
+        }
+        work::begin(context, ground, task, &request, self.detach)
     }
 
     /// An agent works on it: there is nothing to resume, but something to see.
@@ -113,6 +131,59 @@ impl Resume {
             id = agent.id
         )))
     }
+}
+
+/// A race that nobody decided is not gone on with by one more agent.
+pub fn refuse_undecided(ground: &Ground, found: &Resumption) -> Result<(), Failure> {
+    let task = &found.task;
+    if !races::is_undecided(task, &ground.engine.agents_on(&task.id)?) {
+        return Ok(());
+    }
+    let message = format!("the race of task {} waits for a pick", task.id);
+    Err(
+        Failure::new("race_undecided", exit::REFUSED, message).hint(format!(
+            "weald race show {id}; weald race pick {id} a",
+            id = task.id
+        )),
+    )
+}
+
+/// The agent that goes on with a task: as the last one where `how` says nothing else.
+pub fn continued(
+    context: &Context<'_>,
+    ground: &Ground,
+    found: &Resumption,
+    how: &How,
+) -> Result<AgentRequest, Failure> {
+    let mut how = how.clone();
+    if how.driver.is_none() && how.command.is_empty() {
+        how.driver = found.newest.as_ref().map(|agent| agent.driver.clone());
+    }
+    let request = how.request(ground);
+    Ok(ground.trees(context)?.continuing(found, request)?)
+}
+
+/// Whether an agent worked on the task, and `weald work` goes on where that one ended instead of being refused.
+pub fn was_begun(found: &Resumption) -> bool {
+    let task = &found.task;
+    let is_over = |agent: &Agent| agent.status.is_over();
+    let waits = match task.status {
+        TaskStatus::Failed | TaskStatus::Blocked => true,
+        TaskStatus::InProgress => task.lease.is_none(),
+        _ => false,
+    };
+    waits && found.newest.as_ref().is_some_and(is_over)
+}
+
+/// Says that `work` goes on where the last agent ended.
+pub fn tell_again(context: &Context<'_>, found: &Resumption) {
+    tell(context, found);
+    let task = &found.task;
+    let place = task.worktree.as_ref();
+    let place = place.map_or(String::new(), |tree| format!(" in its worktree {tree}"));
+    context
+        .ui
+        .note(&format!("Continuing{place}, like weald resume {}", task.id));
 }
 
 fn completed(context: &Context<'_>, ground: &Ground, found: &Resumption) -> Result<u8, Failure> {

@@ -105,6 +105,9 @@ fn told(out: &mut Out, removed: &Removed) -> io::Result<()> {
         BranchOutcome::KeptByPolicy => writeln!(out, "  branch {} is kept", tree.branch)?,
         BranchOutcome::Absent => {}
     }
+    if let Some(task) = &removed.task {
+        writeln!(out, "  task {} is {}", task.id, task.status)?;
+    }
     match &removed.restore {
         Some(restore) => writeln!(out, "  bring it back: {restore}"),
         None => Ok(()),

@@ -15,6 +15,7 @@ use crate::desk::{Guest, Window};
 use crate::errors::Failure;
 use crate::exit;
 use crate::foreground::Held;
+use crate::hidden_files;
 
 /// Run a command in a tree, held there by the kernel
 ///
@@ -84,6 +85,10 @@ impl Run {
         guest.grant(&mut request);
         let authority = guest.authority(&request.tree);
         let tree = trees.begin_run(&request, &program)?;
+        let hidden = hidden_files::told(
+            request.policy.as_ref(),
+            self.command.iter().skip(1).map(AsRef::as_ref),
+        );
         let held = Held {
             policy: request.policy,
             command: self.command,
@@ -106,6 +111,12 @@ impl Run {
             context.ui.warn(&failed);
         }
         let after = trees.end_run(&tree, ended.as_ref().ok().copied())?;
+        let is_failed = ended
+            .as_ref()
+            .is_ok_and(|ended| exit::of(*ended) != exit::DONE);
+        if let Some(hidden) = hidden.filter(|_| is_failed) {
+            context.ui.warn(&hidden);
+        }
         if after.diverged {
             context.ui.warn(&format!(
                 "branch {} was moved by somebody else; weald sync {} brings both together",

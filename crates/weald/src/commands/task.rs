@@ -214,7 +214,9 @@ fn print_line(out: &mut Out, task: &Record) -> io::Result<()> {
 
 /// Tasks as a table.
 fn print_tasks(out: &mut Out, tasks: &[Record]) -> io::Result<()> {
-    let mut table = Table::new(&["ID", "STATUS", "PRI", "OWNER", "AFTER", "SUBJECT"]);
+    let mut table = Table::new(&[
+        "ID", "STATUS", "PRI", "OWNER", "AFTER", "WORKTREE", "SUBJECT",
+    ]);
     for task in tasks {
         let owner = task
             .owner
@@ -226,12 +228,17 @@ fn print_tasks(out: &mut Out, tasks: &[Record]) -> io::Result<()> {
             .map(TaskId::to_string)
             .collect::<Vec<_>>()
             .join(",");
+        let tree = task
+            .worktree
+            .as_ref()
+            .map_or_else(String::new, ToString::to_string);
         table.row(vec![
             (task.id.to_string(), ACCENT),
             (task.status.to_string(), status_style(task.status)),
             (task.priority.to_string(), Default::default()),
             (owner, Default::default()),
             (after, Default::default()),
+            (tree, Default::default()),
             (task.subject.clone(), Default::default()),
         ]);
     }

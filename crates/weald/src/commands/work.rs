@@ -5,10 +5,11 @@ use weald_core::agent::{Agent, Goal, Outcome};
 use weald_core::id::TaskId;
 use weald_core::name::SessionName;
 use weald_engine::agents::drivers::has_driver;
-use weald_engine::{AgentRequest, Created, NewTask, NewTree, Outcome as Made};
+use weald_engine::{Adoption, AgentRequest, Created, NewTask, NewTree, Outcome as Made};
 use weald_sandbox::{catch_interrupts, interrupted};
 
 use super::ensure::{defers, is_foreign_tree};
+use super::resume::{self, Resume};
 use super::{land, work_in_main};
 use crate::agents::following::{Show, follow};
 use crate::agents::launching::launch;
@@ -159,6 +160,12 @@ impl Work {
         if self.no_worktree {
             return work_in_main::begin(context, &ground, &task, &request, self.detach);
         }
+        let found = ground.trees(context)?.diagnose(&task)?;
+        if resume::was_begun(&found) {
+            resume::tell_again(context, &found);
+            let again = Resume::of_work(task.to_string(), self.how, self.detach);
+            return again.go_on(context, &ground, &found);
+        }
         begin(context, &ground, &task, &request, self.detach)
     }
 }
@@ -204,13 +211,33 @@ pub fn place_of(context: &Context<'_>, ground: &Ground) -> Result<NewTree, Failu
     }
     match is_foreign_tree(context) {
         false => Ok(NewTree::default()),
-        true => Err(Failure::new(
+        true => adopted(context, ground),
+    }
+}
+
+/// A worktree that another tool made is worked in as it is, where it is.
+fn adopted(context: &Context<'_>, ground: &Ground) -> Result<NewTree, Failure> {
+    let mut above = context.directory().ancestors();
+    let Some(root) = above.find(|above| above.join(".git").is_file()) else {
+        return Err(Failure::new(
             "foreign_tree",
             exit::REFUSED,
-            "this is a worktree of another tool, so no tree is made in it",
+            "this is where another tool keeps its worktrees, and here is none; nothing was started",
         )
-        .hint("weald adopt . takes it over; WEALD_DEFER_CLAUDE=0 makes a tree beside the main repository")),
-    }
+        .hint("cd to the main checkout; or WEALD_DEFER_CLAUDE=0 makes a worktree of weald's own"));
+    };
+    let tree = ground.trees(context)?.adopt(&Adoption {
+        path: root.to_owned(),
+        ..Adoption::default()
+    })?;
+    context.ui.note(&format!(
+        "in this worktree of another tool, as {}; it stays after landing",
+        tree.name
+    ));
+    Ok(NewTree {
+        name: Some(tree.name.to_string()),
+        ..NewTree::default()
+    })
 }
 
 /// The task that is meant: an id that is known, or a subject of a new one.

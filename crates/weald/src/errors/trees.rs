@@ -245,17 +245,33 @@ fn unknown(error: TreeError, message: String) -> Failure {
     }
 }
 
+/// A worktree that another tool made can be taken over; anything else is in the way.
+fn foreign_hint(path: &std::path::Path, otherwise: &str) -> String {
+    match path.join(".git").is_file() {
+        true => format!("weald adopt {}", path.display()),
+        false => otherwise.to_owned(),
+    }
+}
+
 /// What a tree would have started from.
 fn start(error: TreeError, message: String) -> Failure {
     let refused = |code| Failure::new(code, exit::REFUSED, message.clone());
     match error {
-        TreeError::BranchExists { branch, name } => refused("branch_exists")
-            .hint(format!(
-                "weald new {name} --on-branch-exists reuse (or recreate)"
-            ))
-            .details(json!({"branch": branch})),
+        TreeError::BranchExists {
+            branch,
+            name,
+            task,
+            commits,
+        } => {
+            let which = task.map_or(name.to_string(), |id| format!("--task {id}"));
+            refused("branch_exists")
+                .hint(format!(
+                    "with its commits: weald new {which} --on-branch-exists reuse; without: recreate"
+                ))
+                .details(json!({"branch": branch, "commits": commits}))
+        }
         TreeError::BranchInUse { branch, path } => refused("branch_in_use")
-            .hint("choose another name")
+            .hint(foreign_hint(&path, "choose another name"))
             .details(json!({"branch": branch, "path": path})),
         TreeError::BranchClash { branch, existing } => refused("branch_clash")
             .hint(format!(
@@ -263,9 +279,9 @@ fn start(error: TreeError, message: String) -> Failure {
             ))
             .details(json!({"branch": branch, "existing": existing})),
         TreeError::Occupied { path } => refused("path_occupied")
-            .hint(format!(
-                "move {} away, or choose another name",
-                path.display()
+            .hint(foreign_hint(
+                &path,
+                &format!("move {} away, or choose another name", path.display()),
             ))
             .details(json!({"path": path})),
         TreeError::NoTarget => {

@@ -177,7 +177,8 @@ fn m3_nothing_to_land_is_no_failure() {
         let (code, done) = land(&env, &["a"]);
         assert_eq!((code, &done[0]["outcome"]), (0, &json!("nothing_to_land")));
         assert_eq!(rev(&env, "main"), before);
-        assert!(path.is_dir(), "nobody worked in it yet");
+        assert!(!path.exists(), "there was nothing in it");
+        grow(&env, "a", kind);
         // The same content is on the target by another way.
         commit(&env, &path, "one", "1");
         fs::write(env.repo().join("one"), "1").unwrap();
@@ -413,9 +414,9 @@ fn m13_what_goes_after_a_landing_is_gone() {
 fn m22_what_is_kept_is_listed_and_true() {
     for kind in KINDS {
         let env = repository();
-        // Kept by flag, because nothing was done, and because something untracked is in it.
+        // Kept by flag, also where nothing was done, and because something untracked is in it.
         let path = grow(&env, "b", kind);
-        let cleanup = landed(&env, &["b"])[0]["cleanup"].clone();
+        let cleanup = landed(&env, &["b", "--keep"])[0]["cleanup"].clone();
         assert_eq!(cleanup["directory"], "kept", "nothing_to_land: {cleanup:#}");
         assert!(path.is_dir());
         commit(&env, &path, "two", "2");

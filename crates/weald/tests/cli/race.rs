@@ -203,3 +203,34 @@ fn s16_a_race_can_be_dropped() {
     env.ok(&["race", "pick", "1", "a"]);
     assert_eq!(show(&env, "y"), "y\n");
 }
+
+#[test]
+fn y19_an_entry_without_a_report_is_picked_with_one_and_the_race_ends() {
+    for profile in ["refact", "classroom", "jean-claude"] {
+        let env = repository();
+        env.ok(&["init", "--profile", profile]);
+        env.ok(&["task", "add", "Fix it"]);
+        let raced = race(&env, "echo $WEALD_ROLE > who");
+        let entries = raced["race"]["entries"].as_array().unwrap().clone();
+        let tree = entries[0]["tree"].as_str().unwrap();
+        let name = |entry: &Value| entry["tree"].as_str().unwrap().to_owned();
+        if profile == "refact" {
+            let refused = env.weald(&["race", "pick", "1", "a", "--json"]);
+            let error = refused.json()["error"].clone();
+            assert_eq!(error["code"], "not_ready_to_land", "{error}");
+            assert_eq!(error["hint"], "weald race pick 1 a --report TEXT");
+            assert_eq!(task(&env)["worktree"], Value::Null, "nothing was picked");
+        }
+        // Neither another agent nor a plain landing goes around the pick.
+        env.refused(&["resume", "1"], 1, "race_undecided");
+        env.refused(&["land", tree, "--report", "x"], 1, "race_undecided");
+        let picked = env.ok(&["race", "pick", "1", "a", "--report", "made who"]);
+        assert_eq!(picked["landing"]["status"], "landed", "{profile} {picked}");
+        assert_eq!(show(&env, "who"), "race:a\n");
+        let task = task(&env);
+        assert_eq!(task["status"], "completed", "{profile}");
+        assert_eq!(task["report"], "made who", "{profile}");
+        assert!(!listed(&env).contains(&name(&entries[1])), "{profile}");
+        env.refused(&["race", "pick", "1", "b"], 1, "picked_already");
+    }
+}

@@ -58,3 +58,61 @@ fn w4_a_session_whose_tree_is_gone_is_led_nowhere() {
     fs::remove_dir_all(&tree).unwrap();
     env.refused(&["path", "--session", "alice"], 4, "tree_missing");
 }
+
+fn shell(
+    env: &weald_testkit::TestEnv,
+    directory: &std::path::Path,
+    args: &[&str],
+    session: Option<&str>,
+) -> serde_json::Value {
+    let mut command = env.weald_command(args);
+    if let Some(session) = session {
+        command.env("WEALD_SESSION", session);
+    }
+    let output = command.current_dir(directory).output().unwrap();
+    assert!(output.status.success(), "{args:?} {output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn y23_enter_is_remembered_and_exit_from_a_new_shell_goes_back() {
+    let env = repository();
+    let tree = grow(&env, "a", "sealed");
+    let (docs, other) = (env.repo().join("docs"), env.repo().join("other"));
+    fs::create_dir(&docs).unwrap();
+    fs::create_dir(&other).unwrap();
+    for session in [None, Some("alice")] {
+        shell(&env, &docs, &["enter", "a", "--json"], session);
+        if let Some(name) = session {
+            let shown = env.ok(&["session", "show", name]);
+            assert_eq!(shown["session"]["tree"], "a", "{shown}");
+            assert_eq!(shown["session"]["back"], json!(docs), "{shown}");
+            assert_eq!(env.ok(&["path", "--session", name])["path"], json!(tree));
+        }
+        // Another one goes in from elsewhere; everybody with a name has their own way back.
+        if session.is_some() {
+            shell(&env, &other, &["enter", "a", "--json"], Some("bob"));
+        }
+        let left = shell(&env, &tree, &["exit", "--json"], session);
+        assert_eq!(left["back"], json!(docs), "{session:?} {left}");
+    }
+    let shown = env.ok(&["session", "show", "alice"]);
+    assert_eq!(shown["session"]["tree"], json!(null), "{shown}");
+    assert_eq!(shown["directory"], json!(env.repo()));
+    let left = shell(&env, &tree, &["exit", "--json"], Some("bob"));
+    assert_eq!(left["back"], json!(other));
+}
+
+#[test]
+fn y23_a_name_that_holds_a_task_works_in_its_worktree() {
+    let env = repository();
+    env.ok(&["task", "add", "Fix it"]);
+    let claimed = env.ok(&["task", "claim", "1", "--session", "xeno", "--with-tree"]);
+    let path = env.ok(&["path", "--session", "xeno"])["path"].clone();
+    assert_eq!(path, claimed["tree"]["path"]);
+    env.ok(&["session", "register", "xeno"]);
+    let path = env.ok(&["path", "--session", "xeno"])["path"].clone();
+    assert_eq!(path, claimed["tree"]["path"], "who registers later");
+    let nobody = env.ok(&["path", "--session", "nobody"])["path"].clone();
+    assert_eq!(nobody, json!(env.repo()));
+}

@@ -23,6 +23,9 @@ impl Trees<'_> {
         landing: LandingId,
         target: &str,
     ) -> Result<Option<TargetHold>, LandError> {
+        if self.sealed_on(target)?.is_some() {
+            return Ok(None);
+        }
         let checkout = self.checkout_of(target)?;
         let lock = checkout.map(|checkout| self.lock_index(&checkout, landing));
         Ok(lock.transpose()?.map(|_lock| TargetHold { _lock }))

@@ -25,6 +25,16 @@ impl Trees<'_> {
     /// Merges a landing's head into the checkout of its target as plain git does, and leaves the conflict there.
     pub fn leave_conflict(&self, landing: &Landing) -> Result<LeftConflict, LandError> {
         let target = &landing.target;
+        if let Some(tree) = self.sealed_on(target)? {
+            return Err(LandError::refused(
+                "target_sealed",
+                format!(
+                    "{target} is the branch of {}, so the conflict is not left there",
+                    tree.name
+                ),
+            )
+            .hint(format!("weald sync {}", landing.tree)));
+        }
         let Some(checkout) = self.checkout_of(target)? else {
             return Err(LandError::refused(
                 "target_not_checked_out",

@@ -49,9 +49,10 @@ impl Trees<'_> {
     /// Moves checkout, index and ref; a refusal or a failure leaves them as they were.
     pub(crate) fn perform_move(&self, prepared: PreparedMove) -> Result<(), LandError> {
         step("land.prepared");
-        let moved = match &prepared.place {
-            None => self.move_ref_alone(&prepared.wanted),
-            Some((checkout, stage)) => {
+        let moved = match (&prepared.into, &prepared.place) {
+            (Some(tree), _) => self.move_into(&prepared.wanted, tree),
+            (None, None) => self.move_ref_alone(&prepared.wanted),
+            (None, Some((checkout, stage))) => {
                 self.move_both(&prepared.wanted, checkout, stage, RefPart::Moves)
             }
         };

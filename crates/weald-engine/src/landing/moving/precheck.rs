@@ -17,6 +17,10 @@ const PATHS: usize = 2000;
 impl Trees<'_> {
     /// Refuses what would be refused now.
     pub(crate) fn precheck_move(&self, request: &MoveRequest<'_>) -> Result<(), LandError> {
+        if self.sealed_on(request.target)?.is_some() {
+            // Its own git says no when the target moves.
+            return Ok(());
+        }
         let Some(checkout) = self.checkout_of(request.target)? else {
             return Ok(());
         };

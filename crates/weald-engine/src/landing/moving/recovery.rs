@@ -55,6 +55,7 @@ impl Trees<'_> {
         };
         self.clear_locks_of(landing)?;
         let Some((checkout, stage)) = self.place_of(intent, &wanted) else {
+            self.follow_target(&wanted.target)?;
             return self.verdict(&wanted);
         };
         self.recover_checkout(&wanted, &checkout, &stage)

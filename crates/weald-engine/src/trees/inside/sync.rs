@@ -9,6 +9,7 @@ impl Request {
     pub(super) fn sync(
         &self,
         commit: &str,
+        onto: Option<&str>,
         rebase: bool,
         message: &str,
     ) -> Result<(), InsideError> {
@@ -19,14 +20,51 @@ impl Request {
         if contained.status.success() {
             return Ok(say(&ended("up_to_date", Vec::new()))?);
         }
+        if let Some(onto) = onto
+            && !self.is_at(onto)?
+        {
+            return Ok(say(&ended("moved", Vec::new()))?);
+        }
         self.bring_large_files(commit)?;
         let mut aside = Aside::new(&self.work_tree, ".before-sync", self.seen_by_git()?);
         let done = aside
             .make_way(&self.places_of_sync(commit, rebase)?)
             .map_err(InsideError::from)
-            .and_then(|()| self.bring_in(commit, rebase, message));
+            .and_then(|()| match onto {
+                Some(_) => self.fast_forward(commit),
+                None => self.bring_in(commit, rebase, message),
+            });
         let aside = aside.put_back();
         Ok(say(&Reply { aside, ..done? })?)
+    }
+
+    fn is_at(&self, commit: &str) -> Result<bool, InsideError> {
+        let head = self
+            .git("rev-parse")
+            .args(["-q", "--verify", "HEAD^{commit}"])
+            .output()?;
+        Ok(String::from_utf8_lossy(&head.stdout).trim_end() == commit)
+    }
+
+    /// Files, index and branch move, or nothing does.
+    fn fast_forward(&self, commit: &str) -> Result<Reply, InsideError> {
+        let done = self
+            .git("merge")
+            .args([
+                "-q",
+                "--ff-only",
+                "--no-autostash",
+                "--no-verify-signatures",
+            ])
+            .args([commit])
+            .output()?;
+        Ok(match done.status.success() {
+            true => ended("merged", Vec::new()),
+            false => Reply {
+                text: Some(done.stderr),
+                ..ended("refused", Vec::new())
+            },
+        })
     }
 
     /// What git itself does not overwrite: what it knows or would ask to be added. It has no mercy on what it ignores.

@@ -30,7 +30,7 @@ impl Diff {
             let tree = trees.named(Some(name.as_str())).ok()?;
             (Some(tree.id) == agent.tree_id && tree.is_live()).then_some(tree)
         });
-        let landing = agent.end.as_ref().and_then(|end| end.landing);
+        let landing = ground.engine.landed_by(&agent)?;
         let diff = match (own, landing) {
             (Some(tree), _) => trees.diff(Some(tree.name.as_str()), Against::Base, style)?,
             (None, Some(landing)) => trees.landing_diff(landing, style)?,

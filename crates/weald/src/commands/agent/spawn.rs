@@ -1,9 +1,12 @@
 //! `weald agent spawn`
 
 use clap::Args;
+use weald_core::agent::Stage;
+use weald_engine::AgentRequest;
 
 use super::answer;
 use crate::agents::launching::launch;
+use crate::commands::resume;
 use crate::commands::work::{How, find_or_add, place_of, tell_placed};
 use crate::completion;
 use crate::context::{Context, Ground};
@@ -38,6 +41,23 @@ impl Spawn {
         let request = self.how.request(&ground);
         ground.trees(context)?.require_driver(&request)?;
         let task = find_or_add(context, &ground, &self.task, false)?;
+        let found = ground.trees(context)?.diagnose(&task)?;
+        let is_plain = ground.engine.stages(&task)?.is_empty();
+        let request = match is_plain && resume::was_begun(&found) {
+            true => {
+                resume::refuse_undecided(&ground, &found)?;
+                resume::tell_again(context, &found);
+                let continued = resume::continued(context, &ground, &found, &self.how)?;
+                match self.how.command.is_empty() {
+                    true => continued,
+                    false => AgentRequest {
+                        begin_at: Stage::Run,
+                        ..continued
+                    },
+                }
+            }
+            false => request,
+        };
         let launched = launch(
             context,
             &ground,

@@ -1,14 +1,17 @@
 //! `weald task bind` and `weald task unbind`
 
+use std::io::Write;
+
 use clap::Args;
 use weald_core::id::TaskId;
 use weald_core::name::SessionName;
 use weald_engine::Binding;
 
-use super::print_task;
+use super::print_line;
 use crate::completion;
 use crate::context::Context;
 use crate::errors::Failure;
+use crate::ui::Fields;
 
 /// Bind a task and a tree to each other
 ///
@@ -59,7 +62,20 @@ impl Bind {
             }
         })?;
         context.tell(&ground.engine);
-        print_task(context, &task)
+        let tree = ground.trees(context)?.named(Some(&self.tree))?;
+        context.ui.answer(
+            || Fields::new().with("task", &task),
+            |out| {
+                print_line(out, &task)?;
+                writeln!(
+                    out,
+                    "  bound to {} ({}); work in {}",
+                    tree.name,
+                    tree.branch,
+                    tree.path.display()
+                )
+            },
+        )
     }
 }
 
@@ -67,8 +83,18 @@ impl Unbind {
     /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
+        let before = ground.engine.task(&self.id)?.task.worktree;
         let task = ground.trees(context)?.unbind(&self.id)?;
         context.tell(&ground.engine);
-        print_task(context, &task)
+        context.ui.answer(
+            || Fields::new().with("task", &task),
+            |out| {
+                print_line(out, &task)?;
+                match &before {
+                    Some(tree) => writeln!(out, "  not bound to {tree} any more; {tree} stays"),
+                    None => Ok(()),
+                }
+            },
+        )
     }
 }

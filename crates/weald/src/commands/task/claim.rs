@@ -51,13 +51,21 @@ impl Claim {
         let claimed = engine.claim(&session, self.id.as_ref(), self.ttl)?;
         context.tell(&engine);
         let lease = &claimed.lease;
+        let place = engine.place_of_task(&claimed.task)?;
         context.ui.answer(
             || {
                 Fields::new()
                     .with("task", &claimed.task)
                     .with("lease", lease)
+                    .with_some("path", place.as_ref())
             },
-            |out| print_claim(out, &claimed.task, lease, context.now()),
+            |out| {
+                print_claim(out, &claimed.task, lease, context.now())?;
+                match &place {
+                    Some(path) => writeln!(out, "work in {}", path.display()),
+                    None => Ok(()),
+                }
+            },
         )
     }
 

@@ -67,7 +67,7 @@ impl Edit {
             add_labels: changes.label,
             remove_labels: changes.unlabel,
             needs_plan: changes.needs_plan,
-            blocked_by: None,
+            ..TaskEdit::default()
         };
         let task = engine.edit_task(actor.as_ref(), &self.id, edit)?;
         context.tell(&engine);
