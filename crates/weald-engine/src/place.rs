@@ -251,5 +251,5 @@ pub(crate) fn own_folders(state: &Path) -> Vec<PathBuf> {
 
 /// What the folder of a repository is called there.
 pub(crate) fn own_name(id: &str) -> &str {
-    id.get(..16).unwrap_or(id)
+    id.get(..12).unwrap_or(id)
 }

@@ -110,7 +110,7 @@ impl TestEnv {
     pub fn own_folder(&self) -> PathBuf {
         let id =
             std::fs::read_to_string(self.private().join("repository")).expect("weald was used");
-        self.home().join(".local/state/weald/own").join(&id[..16])
+        self.home().join(".local/state/weald/own").join(&id[..12])
     }
 
     /// A command in the repository with nothing of the caller's environment but the search path.

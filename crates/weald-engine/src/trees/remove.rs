@@ -27,7 +27,6 @@ use weald_core::tree_rules::TreeInput;
 use super::inside::Reply;
 use super::{TreeError, Trees, at, decided, require_task_record};
 use crate::steps::step;
-use crate::tasks::TaskError;
 
 pub use as_judged::AsJudged;
 use as_judged::require_as_judged;

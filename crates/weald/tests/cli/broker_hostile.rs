@@ -22,7 +22,10 @@ def connect():
         _, beside, _, _ = pair.recvmsg(1, socket.CMSG_SPACE(4))
         return socket.socket(fileno=array.array('i', beside[0][2])[0])
     s = socket.socket(socket.AF_UNIX)
-    s.connect(os.environ['WEALD_BROKER'])
+    here, (folder, name) = os.getcwd(), os.path.split(os.environ['WEALD_BROKER'])
+    os.chdir(folder)
+    s.connect(name)
+    os.chdir(here)
     return s
 def line(s):
     s.settimeout(30)

@@ -290,9 +290,9 @@ fn x19_a_register_that_is_gone_broken_or_closed_makes_no_copy_an_original() {
     fs::remove_dir_all(&register).unwrap();
     assert_copy(&env, &twin, &["rm", "a"]);
     env.ok(&["task", "add", "registered again"]);
-    // No home at all.
+    // No home that could hold one.
     let mut homeless = env.weald_command(&["--json", "rm", "a"]);
-    homeless.env_remove("HOME").current_dir(&twin);
+    homeless.env("HOME", "/proc/nowhere").current_dir(&twin);
     let told = Answer::of(homeless.output().unwrap());
     assert_eq!(told.error_code(), "repository_copy", "{told:#?}");
     // Broken entries: whoever is where it was goes on, whoever is elsewhere is refused until a person decides.

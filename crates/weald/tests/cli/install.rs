@@ -70,7 +70,6 @@ fn install_is_refused_to_agents_and_to_what_it_cannot_read() {
     for (variable, value, code) in [
         ("CLAUDECODE", "1", "agent_session"),
         ("WEALD_AGENT", "a1", "agent_session"),
-        ("HOME", "somewhere", "no_home"),
     ] {
         let mut command = env.weald_command(&["--json", "install", "codex"]);
         let refused = Answer::of(command.env(variable, value).output().unwrap());

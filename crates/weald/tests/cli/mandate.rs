@@ -399,7 +399,7 @@ fn x24_the_way_to_the_host_ends_with_the_run() {
     }
     // The next run has another secret, and does not see the old folder.
     let ask = format!(
-        "import os, socket, json\ns = socket.socket(socket.AF_UNIX)\ns.connect(os.environ['WEALD_BROKER'])\n\
+        "import os, socket, json\ns = socket.socket(socket.AF_UNIX)\nfolder, name = os.path.split(os.environ['WEALD_BROKER'])\nos.chdir(folder)\ns.connect(name)\n\
          s.sendall(json.dumps({{'secret': {secret:?}, 'ask': {{'op': 'land'}}}}).encode() + b'\\n')\nprint(s.recv(65536).decode())"
     );
     let told = env.weald(&["run", "fix", "--", "python3", "-c", &ask]);
