@@ -196,13 +196,12 @@ pub fn alert_for(seen: &Seen<'_>) -> Option<Alert> {
 fn is_unfinished(seen: &Seen<'_>) -> bool {
     let outcome = seen.agent.end.as_ref().map(|end| end.outcome);
     let status = seen.task.map(|task| task.status);
-    let is_given_back = outcome == Some(Outcome::Stopped) && status == Some(TaskStatus::Pending);
     let is_settled = matches!(
         status,
         None | Some(TaskStatus::Completed | TaskStatus::Cancelled)
     );
     let is_fine = matches!(outcome, Some(Outcome::Done | Outcome::Superseded));
-    seen.is_newest && !is_settled && !is_given_back && !is_fine
+    seen.is_newest && !is_settled && !is_fine
 }
 
 /// Whether a tree of a finished task waits for somebody to decide on it.

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+pub use crate::cleanup::Cleanup;
 use crate::event::{Change, EventKind};
 use crate::id::{LandingId, TaskId, Token, TreeId};
 use crate::kept_change::KeptChange;
@@ -155,25 +156,6 @@ pub struct Reason {
     /// Paths that it is about.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<String>,
-}
-
-/// What a landing cleaned up.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cleanup {
-    /// `trashed`, `already_gone`, `absent` or `kept`.
-    pub directory: String,
-    /// `deleted`, `kept_unmerged`, `kept_by_policy`, `absent` or `kept`.
-    pub branch: String,
-    /// `removed` (into the trash) or `kept`.
-    pub record: String,
-    /// `completed`, `reopened` (by a revert), `kept` or `none`.
-    pub task: String,
-    /// Why something was kept that would have gone.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub why: Option<String>,
-    /// How to get the directory back.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub restore: Option<String>,
 }
 
 /// One landing.

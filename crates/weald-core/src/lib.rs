@@ -15,6 +15,7 @@ pub mod approval;
 pub mod binding;
 pub mod claude;
 pub mod clean;
+mod cleanup;
 pub mod cloud_event;
 pub mod config;
 pub mod dependencies;

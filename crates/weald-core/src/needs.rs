@@ -70,6 +70,16 @@ pub fn of_unlanded(task: &TaskId, tree: &Tree) -> Need {
     }
 }
 
+/// A task that depends on one that does not exist, so that nothing ever starts it.
+pub fn of_missing(task: &TaskId, missing: &TaskId) -> Need {
+    Need {
+        kind: "waiting",
+        about: format!("task {task}"),
+        what: format!("depends on task {missing}, which does not exist"),
+        command: format!("weald task dep {task} --remove {missing}"),
+    }
+}
+
 /// What landed last is not signed, though the user's configuration asks for that. `newest` are landings, newest first.
 pub fn of_unsigned(newest: &[Landing]) -> Option<Need> {
     let mut landed = newest

@@ -100,7 +100,8 @@ pub enum TaskRefusal {
     BadLabel,
 }
 
-fn newer(given: Token, current: Token) -> String {
+/// Why a token does not count any more, or never did.
+pub fn newer(given: Token, current: Token) -> String {
     use std::cmp::Ordering::{Equal, Greater, Less};
     match given.cmp(&current) {
         Equal => "the task was given back or closed".to_owned(),

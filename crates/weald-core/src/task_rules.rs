@@ -11,7 +11,7 @@ use crate::id::{MessageId, TaskId, Token};
 use crate::name::SessionName;
 use crate::reading::misleads;
 use crate::task::{Closeout, Lease, MAX_SUBJECT, PlanApproval, Priority, Task, TaskStatus};
-pub use crate::task_refusal::TaskRefusal;
+pub use crate::task_refusal::{TaskRefusal, newer};
 
 /// Something that is asked of a task.
 #[derive(Debug, Clone, PartialEq)]

@@ -9,8 +9,9 @@ use weald_core::landed::has_unlanded;
 use weald_core::landing::{Landing, LandingStatus};
 use weald_core::message::{Message, MessageType};
 use weald_core::name::{SessionName, TreeName};
-use weald_core::needs::{Need, Stuck, needs, of_kept_change, of_unlanded, of_unsigned};
+use weald_core::needs::{Need, Stuck, needs, of_kept_change, of_missing, of_unlanded, of_unsigned};
 use weald_core::queue::QueuePause;
+use weald_core::session::ProcessState;
 use weald_core::store::{MessageFilter, Read, StoreError, TaskClass, TaskFilter, TaskOrder};
 use weald_core::task::{Task, TaskStatus};
 use weald_core::tree::Tree;
@@ -27,6 +28,9 @@ const NAMED: u64 = 8;
 
 /// How many landings are looked at for their signatures.
 const NEWEST: u64 = 20;
+
+/// How many waiting tasks are looked at for what they wait for.
+const WAITING: u64 = 200;
 
 /// What a person sees first.
 #[derive(Debug, Clone, Serialize)]
@@ -100,6 +104,12 @@ impl Engine {
             })
         })?;
         board.agents = agents.agents;
+        board.needs.extend(self.look(missing_dependencies)?);
+        for tree in &mut board.trees {
+            // What is proven dead does not run.
+            tree.runs
+                .retain(|run| self.processes.state(&run.process) != ProcessState::Gone);
+        }
         board.needs.extend(self.unlanded(place, &board.trees)?);
         board.needs.extend(self.kept_changes(place)?);
         let newest = self.look(|tx| tx.newest_landings(NEWEST))?;
@@ -239,6 +249,23 @@ fn stuck_tasks(tx: &dyn Read) -> Result<Vec<(Task, Option<Landing>)>, StoreError
         }
     }
     Ok(stuck)
+}
+
+/// Tasks that wait for one that does not exist, of those that would be claimed first.
+fn missing_dependencies(tx: &dyn Read) -> Result<Vec<Need>, StoreError> {
+    let waiting = TaskFilter {
+        limit: Some(WAITING),
+        ..some(TaskClass::Waiting)
+    };
+    let mut needs = Vec::new();
+    for task in tx.tasks(&waiting)? {
+        for id in &task.blocked_by {
+            if tx.task(id)?.is_none() {
+                needs.push(of_missing(&task.id, id));
+            }
+        }
+    }
+    Ok(needs)
 }
 
 fn conflict(landing: &Landing) -> Option<KnownConflict> {

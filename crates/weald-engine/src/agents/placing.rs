@@ -17,6 +17,7 @@ use weald_core::tree_rules::TreeInput;
 use weald_git::{Door, RefName};
 
 use super::AgentError;
+use super::starting::AgentRequest;
 use crate::steps::step;
 use crate::trees::{Binding, BranchExists, Created, NewTree, Outcome, TreeError, Trees};
 
@@ -57,6 +58,17 @@ impl Trees<'_> {
         let task = self.engine.task(task)?.task;
         let new = self.tree_for(&task, new.clone())?;
         Ok(self.require_branch(&new)?)
+    }
+
+    /// Errors when an agent could not begin on a new task of these words, before there is one.
+    pub fn require_start(
+        &self,
+        subject: &str,
+        request: &AgentRequest,
+        new: &NewTree,
+    ) -> Result<(), AgentError> {
+        self.require_own_name(request)?;
+        Ok(self.require_plan(subject, new)?)
     }
 
     /// The tree that a task has or gets. A branch that a removal of its own tree left is gone on with.

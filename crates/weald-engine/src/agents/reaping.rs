@@ -7,9 +7,12 @@ use weald_core::session::ProcessState;
 use weald_core::store::{AgentFilter, Durability, Write};
 use weald_core::task::{Task, TaskStatus};
 use weald_core::task_rules::TaskInput;
+use weald_core::tree::Run;
+use weald_core::tree_rules::{self, TreeInput};
 
 use super::AgentError;
 use super::records::require_agent;
+use super::starting::leave;
 use crate::engine::Engine;
 use crate::tasks::move_in;
 
@@ -53,6 +56,8 @@ fn crash(tx: &mut dyn Write, agent: &Agent) -> Result<Agent, AgentError> {
     };
     let (crashed, change) = agent_rules::decide(agent, AgentInput::Crash { why }, tx.now())?;
     tx.record(Some(&agent.session), change)?;
+    leave(tx, agent)?;
+    end_run(tx, agent)?;
     let Some(task) = tx.task(&agent.task)? else {
         return Ok(crashed);
     };
@@ -74,6 +79,31 @@ fn crash(tx: &mut dyn Write, agent: &Agent) -> Result<Agent, AgentError> {
         None => give_back(tx, &task, agent)?,
     }
     Ok(crashed)
+}
+
+/// Nothing runs in the tree of an agent whose supervisor is gone.
+fn end_run(tx: &mut dyn Write, agent: &Agent) -> Result<(), AgentError> {
+    let tree = match agent.tree_id {
+        Some(id) => tx.tree_by_id(id)?,
+        None => None,
+    };
+    let is_its = |run: &&Run| Some(&run.process) == agent.supervisor.as_ref();
+    let Some((tree, process)) = tree.and_then(|tree| {
+        let process = tree.runs.iter().find(is_its)?.process.clone();
+        Some((tree, process))
+    }) else {
+        return Ok(());
+    };
+    let ended = TreeInput::RunEnds {
+        process,
+        timed_out: false,
+        code: None,
+    };
+    // A tree that is on its way to the trash needs no such note.
+    if let Ok((_, change)) = tree_rules::decide(&tree, ended, tx.now()) {
+        tx.record(Some(&agent.session), change)?;
+    }
+    Ok(())
 }
 
 /// Lets the task of a race wait for somebody to pick, once nobody is at work on it and nobody has picked.

@@ -7,8 +7,8 @@ use weald_core::event::{Change, EventKind};
 use weald_core::id::{TaskId, Token};
 use weald_core::name::SessionName;
 use weald_core::resuming;
-use weald_core::session::{self, Liveness};
-use weald_core::store::{AgentFilter, Counter, Durability, Write};
+use weald_core::session::{self, Liveness, Session};
+use weald_core::store::{AgentFilter, AgentReader, Counter, Durability, Write};
 use weald_core::task::{Lease, Task, TaskStatus};
 use weald_core::task_rules::{self, TaskInput};
 
@@ -102,6 +102,12 @@ impl Trees<'_> {
             // Nothing is started any more.
             Stage::Finish => Ok(()),
         }
+    }
+
+    /// Errors when an agent at work has the name that is asked for.
+    pub(super) fn require_own_name(&self, request: &AgentRequest) -> Result<(), AgentError> {
+        let look = |name| self.engine.look(|tx| refuse_namesake(tx, name));
+        request.session.as_ref().map_or(Ok(()), look)
     }
 
     /// Claims a task, or the next one that is ready, and records an agent for it. This process answers for the agent
@@ -225,7 +231,10 @@ fn under_claim(tx: &dyn Write, id: &TaskId, token: Token) -> Result<Task, AgentE
 }
 
 /// Messages go to a name, so two agents at work never share one.
-fn refuse_namesake(tx: &dyn Write, session: &SessionName) -> Result<(), AgentError> {
+fn refuse_namesake(
+    tx: &(impl AgentReader + ?Sized),
+    session: &SessionName,
+) -> Result<(), AgentError> {
     let open = tx.agents(&AgentFilter {
         open: true,
         task: None,
@@ -264,6 +273,21 @@ fn join(tx: &mut dyn Write, name: &SessionName) -> Result<(), AgentError> {
     Ok(())
 }
 
+/// Ends the session that began with an agent which is over or never began. One that was there before is somebody's.
+pub(super) fn leave(tx: &mut dyn Write, agent: &Agent) -> Result<(), AgentError> {
+    let known = tx.session(&agent.session)?;
+    let began = |session: &Session| {
+        session.ended_at.is_none()
+            && (agent.session.as_str() == agent.id.to_string()
+                || session.started_at == agent.started_at)
+    };
+    if let Some(session) = known.filter(began) {
+        let (_, change) = session::ended(&session, tx.now());
+        tx.record(Some(&agent.session), change)?;
+    }
+    Ok(())
+}
+
 impl Engine {
     /// The next task that is none of these and that nobody else says they work on; nothing where a task is named.
     fn next_free(
@@ -286,6 +310,11 @@ impl Engine {
                 Some(_) => except.push(next.id),
             }
         }
+    }
+
+    /// Ends the session of an agent that never began.
+    pub fn leave_session(&self, agent: &Agent) -> Result<(), AgentError> {
+        self.change(None, Durability::Process, |tx| leave(tx, agent))
     }
 
     /// Claims for an agent. A claim whose holder is proven dead is given back first.

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use weald_core::landing::Landing;
 use weald_core::tree::Tree;
 use weald_git::{
     Commit, Expected, Git, GitError, RefChange, Transfer, Vault, list_refs, transfer, update_refs,
@@ -58,6 +59,29 @@ impl Trees<'_> {
             self.require_gitlink(name, link)?;
         }
         Ok(true)
+    }
+
+    /// Says which submodules of the main checkout are behind what landed: git moves their files only when it is told to.
+    pub(super) fn tell_gitlinks(&self, landing: &Landing) {
+        let root = self.place.root();
+        let branch = self.place.repository().main_branch().ok().flatten();
+        if branch.as_ref() != Some(&landing.target) || !root.join(".gitmodules").is_file() {
+            return;
+        }
+        let (Some(old), Some(new)) = (&landing.old_tip, &landing.new_tip) else {
+            return;
+        };
+        // What can't be read here is shown by `git status`.
+        let links = self.new_gitlinks(old, new).unwrap_or_default();
+        let links = links
+            .iter()
+            .filter(|link| root.join(&link.path).join(".git").exists());
+        for link in links {
+            self.engine.notice(format!(
+                "{0} names another commit of {1} now; to check that out: git submodule update -- {1}",
+                landing.target, link.path
+            ));
+        }
     }
 
     /// Entries that name a commit, and did not name that one before.

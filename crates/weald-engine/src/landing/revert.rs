@@ -195,6 +195,7 @@ impl Trees<'_> {
                 record: "kept".to_owned(),
                 task: self.reopen_task(tx, landing)?.to_owned(),
                 why: None,
+                ignored: 0,
                 restore: None,
             });
             self.step_landing(tx, landing.id, settled)

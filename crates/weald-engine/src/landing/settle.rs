@@ -33,6 +33,7 @@ impl Trees<'_> {
             self.vault().pin_made(tip, &self.workshop())?;
         }
         step("land.recorded");
+        self.tell_gitlinks(landing);
         if let Some(of) = landing.reverts {
             return self.settle_revert(landing, of);
         }
@@ -55,6 +56,7 @@ impl Trees<'_> {
             record: "kept".to_owned(),
             task: task.clone(),
             why,
+            ignored: 0,
             restore: None,
         };
         if landing.interim {
@@ -104,6 +106,7 @@ impl Trees<'_> {
                 record: "removed".to_owned(),
                 task,
                 why: None,
+                ignored: removed.ignored,
                 restore: removed.restore,
             }),
             Err(error) => Ok(kept(Some(error.to_string()))),

@@ -6,6 +6,7 @@ use weald_core::id::{LandingId, TaskId, Token};
 use weald_core::landing::{self, Landing, LandingInput, LandingStatus, Reason, Strategy};
 use weald_core::store::{Counter, Durability, Write};
 use weald_core::task::Task;
+use weald_core::task_rules::newer;
 use weald_core::tree::{Tree, TreeKind};
 
 use super::LandError;
@@ -264,7 +265,10 @@ impl Trees<'_> {
         match newest {
             Some(newest) if newest != token => Err(LandError::refused(
                 "stale_token",
-                format!("token {token} of task {id} does not count: another claim came later"),
+                format!(
+                    "token {token} of task {id} does not count: {}",
+                    newer(token, newest)
+                ),
             )
             .hint(format!("weald task show {id} tells who has it now"))),
             _ => Ok(()),

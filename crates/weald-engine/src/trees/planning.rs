@@ -7,11 +7,11 @@ use std::thread;
 use std::time::Duration;
 
 use weald_core::file_view::BESIDE_TREES;
-use weald_core::id::TreeId;
+use weald_core::id::{TaskId, TreeId};
 use weald_core::name::TreeName;
 use weald_core::store::{Counter, Durability, StoreError};
 use weald_core::task::Task;
-use weald_core::tree::{Base, Tree};
+use weald_core::tree::{Base, Tree, TreeStatus};
 use weald_git::{Commit, Git, GitError, MainRef, Reference, list_refs};
 
 use super::create::{BranchExists, NewTree};
@@ -202,6 +202,21 @@ impl Trees<'_> {
         let id = new.entry_of.as_ref();
         id.map(|id| self.engine.look(|tx| require_task_record(tx, id)))
             .transpose()
+    }
+
+    /// Errors when no tree could be made for a new task of these words. Nothing is recorded.
+    pub(crate) fn require_plan(&self, subject: &str, new: &NewTree) -> Result<(), TreeError> {
+        let task = Task::new(TaskId::Number(0), subject, self.now()?);
+        let name = match &new.name {
+            Some(name) => self.name(name)?,
+            None => self.free_name_for(&task)?,
+        };
+        // One that is there, or in the making, is taken as it is.
+        let is_known = |tree: Tree| tree.is_live() || tree.status == TreeStatus::Creating;
+        if self.record(&name)?.is_some_and(is_known) {
+            return Ok(());
+        }
+        self.plan(new, name, Some(&task)).map(drop)
     }
 
     pub(super) fn refuse_reftable(&self) -> Result<(), TreeError> {

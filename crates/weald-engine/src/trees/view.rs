@@ -102,7 +102,12 @@ impl Trees<'_> {
             .into_iter()
             .filter(|tree| tree.is_live() || tree.status == TreeStatus::Creating);
         let shown: Vec<_> = shown.collect();
-        Ok(side_by_side(&shown, 64, |tree| self.known(tree.clone())))
+        Ok(side_by_side(&shown, 64, |tree| {
+            let mut tree = tree.clone();
+            // What is proven dead does not run.
+            tree.runs.retain(|run| self.may_live(&run.process));
+            self.known(tree)
+        }))
     }
 
     /// A tree with what is known about it.

@@ -117,6 +117,7 @@ fn give_back(ground: &Ground, agent: &Agent, before: Option<&Task>, why: &str) {
             put_back(ground, agent, before);
         }
     }
+    let _ = engine.leave_session(agent);
 }
 
 /// A task that was opened again for an agent, and was given back by it, is closed as it was before. If somebody took it

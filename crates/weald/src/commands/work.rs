@@ -4,8 +4,12 @@ use clap::Args;
 use weald_core::agent::{Agent, Goal, Outcome};
 use weald_core::id::TaskId;
 use weald_core::name::SessionName;
+use weald_core::task::{Task, TaskStatus};
+use weald_core::task_rules::TaskInput;
 use weald_engine::agents::drivers::has_driver;
-use weald_engine::{Adoption, AgentRequest, Created, NewTask, NewTree, Outcome as Made};
+use weald_engine::{
+    Adoption, AgentRequest, Created, NewTask, NewTree, Outcome as Made, RemoveRequest,
+};
 use weald_sandbox::{catch_interrupts, interrupted};
 
 use super::ensure::{defers, is_foreign_tree};
@@ -143,7 +147,16 @@ impl Work {
         ground.warn_of_settings(context);
         let request = self.how.request(&ground);
         ground.trees(context)?.require_driver(&request)?;
-        let task = find_or_add(context, &ground, &self.task, self.new).map_err(|failure| {
+        let place = match self.no_worktree {
+            true => None,
+            false => Some(place_of(context, &ground)?),
+        };
+        let can_start = |subject: &str| match &place {
+            Some(new) => can_start(context, &ground, subject, &request, new),
+            None => Ok(()),
+        };
+        let found = find_or_add(context, &ground, &self.task, self.new, can_start);
+        let (task, is_new) = found.map_err(|failure| {
             let is_unknown = failure.code == "task_not_found";
             let new = format!(
                 "weald task list; for a new task: weald work --new {:?}",
@@ -157,16 +170,59 @@ impl Work {
         })?;
         // Both say what holds anyway.
         let _ = (self.yes, self.use_worktree);
-        if self.no_worktree {
-            return work_in_main::begin(context, &ground, &task, &request, self.detach);
-        }
         let found = ground.trees(context)?.diagnose(&task)?;
-        if resume::was_begun(&found) {
+        if place.is_some() && resume::was_begun(&found) {
             resume::tell_again(context, &found);
             let again = Resume::of_work(task.to_string(), self.how, self.detach);
             return again.go_on(context, &ground, &found);
         }
-        begin(context, &ground, &task, &request, self.detach)
+        let begun = match place {
+            None => work_in_main::begin(context, &ground, &task, &request, self.detach),
+            Some(new) => begin_in(
+                context,
+                &ground,
+                &task,
+                &request,
+                Beginning {
+                    new,
+                    detach: self.detach,
+                    is_new,
+                },
+            ),
+        };
+        begun.inspect_err(|failure| {
+            if is_new {
+                withdraw(context, &ground, &task, failure);
+            }
+        })
+    }
+}
+
+/// Errors when no agent could begin on a new task of these words.
+pub fn can_start(
+    context: &Context<'_>,
+    ground: &Ground,
+    subject: &str,
+    request: &AgentRequest,
+    new: &NewTree,
+) -> Result<(), Failure> {
+    let trees = ground.trees(context)?;
+    Ok(trees.require_start(subject.trim(), request, new)?)
+}
+
+/// Takes back a task that was made for an agent which could not begin, if nobody has it.
+pub fn withdraw(context: &Context<'_>, ground: &Ground, task: &TaskId, failure: &Failure) {
+    let is_free = |task: &Task| task.status == TaskStatus::Pending && task.owner.is_none();
+    let known = ground.engine.task(task).map(|view| view.task);
+    if known.is_ok_and(|known| is_free(&known)) {
+        let cancel = TaskInput::Cancel {
+            reason: Some(format!("no agent could begin on it: {}", failure.message)),
+        };
+        if ground.engine.move_task(None, task, cancel).is_ok() {
+            context
+                .ui
+                .note(&format!("task {task} is cancelled: nothing was started"));
+        }
     }
 }
 
@@ -178,10 +234,39 @@ pub fn begin(
     request: &AgentRequest,
     detach: bool,
 ) -> Result<u8, Failure> {
+    let beginning = Beginning {
+        new: place_of(context, ground)?,
+        detach,
+        is_new: false,
+    };
+    begin_in(context, ground, task, request, beginning)
+}
+
+/// How an agent begins.
+struct Beginning {
+    /// Where.
+    new: NewTree,
+    /// Whether nobody waits for it.
+    detach: bool,
+    /// Whether its task was made for it.
+    is_new: bool,
+}
+
+fn begin_in(
+    context: &Context<'_>,
+    ground: &Ground,
+    task: &TaskId,
+    request: &AgentRequest,
+    beginning: Beginning,
+) -> Result<u8, Failure> {
+    let Beginning {
+        new,
+        detach,
+        is_new,
+    } = beginning;
     if !detach {
         catch_interrupts();
     }
-    let new = place_of(context, ground)?;
     let told = |agent: &Agent, created: &Created| tell_placed(context, agent, created);
     let launched = launch(context, ground, Some(task), request, new, told)?;
     context.tell(&ground.engine);
@@ -193,7 +278,29 @@ pub fn begin(
         return answer(context, ground, &ground.engine.agent(id)?);
     }
     let agent = follow(context, ground, id, Show::Output)?;
+    if is_new {
+        require_begun(context, ground, &agent)?;
+    }
     answer(context, ground, &agent)
+}
+
+/// Errors when the first agent of a task never began; the tree that was made for it goes.
+fn require_begun(context: &Context<'_>, ground: &Ground, agent: &Agent) -> Result<(), Failure> {
+    let end = agent.end.as_ref();
+    let Some(end) = end.filter(|end| end.outcome == Outcome::NotStarted) else {
+        return Ok(());
+    };
+    if let Some(tree) = &agent.tree {
+        let request = RemoveRequest {
+            reason: Some("no agent could begin in it".to_owned()),
+            ..RemoveRequest::default()
+        };
+        // What is in it keeps it, and is told by the board.
+        let _ = ground.trees(context)?.remove(Some(tree.as_str()), &request);
+    }
+    let why = end.why.clone();
+    Err(Failure::new("agent_not_started", exit::REFUSED, why)
+        .hint("install the program, or name another one after --"))
 }
 
 /// Where the work is done: in the tree of the task, or in the tree that the caller is in.
@@ -240,15 +347,18 @@ fn adopted(context: &Context<'_>, ground: &Ground) -> Result<NewTree, Failure> {
     })
 }
 
-/// The task that is meant: an id that is known, or a subject of a new one.
+/// The task that is meant: an id that is known, or a subject of a new one, and whether it is new. A new one is made once
+/// `can_start` agrees.
 pub fn find_or_add(
     context: &Context<'_>,
     ground: &Ground,
     text: &str,
     new: bool,
-) -> Result<TaskId, Failure> {
+    can_start: impl Fn(&str) -> Result<(), Failure>,
+) -> Result<(TaskId, bool), Failure> {
     let engine = &ground.engine;
-    let add = || -> Result<TaskId, Failure> {
+    let add = || -> Result<(TaskId, bool), Failure> {
+        can_start(text)?;
         let actor = context.actor(engine, None)?;
         let task = engine.add_task(
             actor.as_ref(),
@@ -260,7 +370,7 @@ pub fn find_or_add(
         context
             .ui
             .note(&format!("Task {}: {}", task.id, task.subject));
-        Ok(task.id)
+        Ok((task.id, true))
     };
     if new {
         return add();
@@ -279,9 +389,10 @@ pub fn find_or_add(
     match find(ground, text) {
         Err(failure) if failure.code == "task_not_found" => {
             let id = text.parse().map_err(|_| Failure::bug())?;
-            tracker::fetch(context, ground, &id)?.ok_or(failure)
+            let fetched = tracker::fetch(context, ground, &id)?.ok_or(failure)?;
+            Ok((fetched, false))
         }
-        found => found,
+        found => found.map(|id| (id, false)),
     }
 }
 

@@ -106,6 +106,14 @@ fn landed(out: &mut Out, landing: &Landing) -> io::Result<()> {
         "✓ Merged into {} as {commit}{cleaned} (undo: weald revert {})",
         landing.target, landing.id
     )?;
+    if let Some(cleanup) = landing.cleanup.as_ref().filter(|it| it.ignored > 0) {
+        let restore = cleanup.restore.as_deref().unwrap_or("weald trash list");
+        writeln!(
+            out,
+            "  ignored files in it: {}, in the trash ({restore})",
+            cleanup.ignored
+        )?;
+    }
     told_signature(out, landing)
 }
 

@@ -112,4 +112,10 @@ fn y13_messages_say_what_happened() {
     let new = env.weald(&["new", "mine", "--on-branch-exists", "reuse"]);
     assert!(new.stdout.contains("branch wt/mine as it was"), "{new:#?}");
     assert!(!new.stdout.contains("from"), "{new:#?}");
+    env.ok(&["task", "add", "Other"]);
+    env.ok(&["new", "other", "--task", "2"]);
+    env.ok(&["task", "claim", "2", "--session", "bob"]);
+    let refused = env.weald(&["land", "other", "--token", "99"]);
+    let said = format!("{}{}", refused.stdout, refused.stderr);
+    assert!(said.contains("there was no such claim"), "{refused:#?}");
 }

@@ -93,6 +93,7 @@ mod mcp_seeds;
 mod mcp_story;
 mod mcp_teammates;
 mod messages;
+mod no_stray_records;
 mod no_worktree;
 mod phases;
 mod poor_ground;

@@ -114,7 +114,11 @@ fn s16_an_entry_that_can_t_be_prepared_takes_the_other_away() {
     env.refused(&["race", "show", "1"], 4, "no_race");
     // An agent that can't be started is the same.
     env.git(&["branch", "-D", "wt/fix-it-b"]);
-    let missing = ["race", "1", "-n", "2", "--", "no-such-program"];
+    let tool = env.root().join("tool");
+    std::fs::write(&tool, "#!/nonexistent/sh\n").unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&tool, mode).unwrap();
+    let missing = ["race", "1", "-n", "2", "--", tool.to_str().unwrap()];
     let answer = env.weald(&[&["--json"], &missing[..]].concat());
     assert_eq!(
         (answer.code, answer.error_code().as_str()),
@@ -122,6 +126,8 @@ fn s16_an_entry_that_can_t_be_prepared_takes_the_other_away() {
     );
     assert!(listed(&env).is_empty());
     assert_eq!(task(&env)["status"], "pending");
+    let unknown = ["race", "1", "-n", "2", "--", "no-such-program"];
+    env.refused(&unknown, 4, "driver_not_installed");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
-use super::{Brief, Driver, DriverError, Input, Observed, Start, has_driver};
+use super::{Brief, Driver, DriverError, Input, Observed, Start, Variable, has_driver, program};
 
 /// The longest word that Linux passes to a program.
 const WORD_LIMIT: usize = 128 * 1024 - 1;
@@ -141,6 +141,15 @@ impl Driver for Command {
 
     fn has_stream(&self) -> bool {
         false
+    }
+
+    fn require(&self, variable: &Variable<'_>) -> Result<(), DriverError> {
+        let first = self.words.first().and_then(|word| word.to_str());
+        // A path may be one in the worktree, and is tried there.
+        match first.filter(|first| !first.contains(['/', '{'])) {
+            Some(name) => program::require(&self.name, name, variable),
+            None => Ok(()),
+        }
     }
 
     fn start(&self, brief: &Brief<'_>) -> Result<Start, DriverError> {

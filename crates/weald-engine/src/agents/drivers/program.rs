@@ -12,11 +12,12 @@ pub(super) fn require(
     variable: &Variable<'_>,
 ) -> Result<(), DriverError> {
     let path = variable("PATH").unwrap_or_default();
-    if path
-        .to_string_lossy()
-        .split(':')
-        .any(|folder| is_program(&Path::new(folder).join(program)))
-    {
+    // A folder that is not absolute is one in the worktree.
+    let has_it = |folder: &str| {
+        let folder = Path::new(folder);
+        folder.is_relative() || is_program(&folder.join(program))
+    };
+    if path.to_string_lossy().split(':').any(has_it) {
         return Ok(());
     }
     Err(DriverError::NotInstalled {

@@ -7,7 +7,7 @@ use weald_engine::AgentRequest;
 use super::answer;
 use crate::agents::launching::launch;
 use crate::commands::resume;
-use crate::commands::work::{How, find_or_add, place_of, tell_placed};
+use crate::commands::work::{How, can_start, find_or_add, place_of, tell_placed, withdraw};
 use crate::completion;
 use crate::context::{Context, Ground};
 use crate::errors::Failure;
@@ -40,7 +40,8 @@ impl Spawn {
         let new = place_of(context, &ground)?;
         let request = self.how.request(&ground);
         ground.trees(context)?.require_driver(&request)?;
-        let task = find_or_add(context, &ground, &self.task, false)?;
+        let can_start = |subject: &str| can_start(context, &ground, subject, &request, &new);
+        let (task, is_new) = find_or_add(context, &ground, &self.task, false, can_start)?;
         let found = ground.trees(context)?.diagnose(&task)?;
         let is_plain = ground.engine.stages(&task)?.is_empty();
         let request = match is_plain && resume::was_begun(&found) {
@@ -63,9 +64,14 @@ impl Spawn {
             &ground,
             Some(&task),
             &request,
-            new,
+            new.clone(),
             |agent, created| tell_placed(context, agent, created),
-        )?;
+        );
+        let launched = launched.inspect_err(|failure| {
+            if is_new {
+                withdraw(context, &ground, &task, failure);
+            }
+        })?;
         let id = launched.id;
         let told = format!("works on task {task}; follow it with: weald agent attach {id}");
         answer(context, &ground, id, &told)

@@ -264,9 +264,14 @@ fn told_cleanup(out: &mut Out, landing: &Landing) -> io::Result<()> {
         Some(id) => format!(", task {id} {}", cleanup.task),
         None => String::new(),
     };
+    let ignored = match cleanup.ignored {
+        0 => String::new(),
+        1 => " with 1 ignored file".to_owned(),
+        count => format!(" with {count} ignored files"),
+    };
     writeln!(
         out,
-        "  directory {}, branch {}{task}",
+        "  directory {}{ignored}, branch {}{task}",
         cleanup.directory, cleanup.branch
     )?;
     if let Some(why) = &cleanup.why {

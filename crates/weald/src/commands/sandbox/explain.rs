@@ -95,13 +95,16 @@ impl Explain {
                 if let Some(note) = &read_only {
                     writeln!(out, "  {note}")?;
                 }
+                let mut unseen = [texts(masked), hidden.clone()].concat();
+                unseen.sort();
+                unseen.dedup();
                 let lists = [
                     ("can write", texts(&policy.write)),
                     (
                         "has for itself",
                         private.iter().map(|path| (*path).to_owned()).collect(),
                     ),
-                    ("does not see", [texts(masked), hidden.clone()].concat()),
+                    ("does not see", unseen),
                     (
                         "hides (to reveal one: weald config set sandbox.reveal NAME)",
                         secrets.clone(),
