@@ -93,6 +93,7 @@ pub fn sandbox_policy(config: &Config, request: SandboxRequest<'_>) -> Policy {
             file_size: size("sandbox.file_size"),
             tmp: size("sandbox.tmp"),
         },
+        debugs: true,
         simulated: Default::default(),
         write,
     }

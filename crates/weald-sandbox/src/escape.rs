@@ -6,10 +6,12 @@
 
 mod cases;
 mod cases_git;
+mod cases_tracing;
 mod field;
 mod native;
 mod native_calls;
 mod native_modes;
+mod native_tracing;
 mod pattern;
 
 pub use field::Field;
@@ -71,6 +73,7 @@ pub fn cases() -> Vec<Case> {
         cases::FILES,
         cases::HOME,
         cases::PROCESSES,
+        cases_tracing::TRACING,
         cases_git::GIT,
         cases::KERNEL,
     ]

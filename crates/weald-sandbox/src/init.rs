@@ -5,7 +5,7 @@
 //! command, then the command. A step that fails is reported and nothing runs.
 
 use std::ffi::{CString, OsString};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read, Seek, Write};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStringExt;
@@ -20,7 +20,7 @@ use crate::orders::{tell_of_a_signal, tell_who_is_left};
 use crate::policy::{Level, Limits, Network, Policy};
 use crate::seccomp::{self, UnixSockets};
 use crate::sys::{self, Forked};
-use crate::{folders, landlock, namespaces, view};
+use crate::{connector, folders, landlock, namespaces, view};
 
 /// The first argument that makes the binary a helper.
 pub const INIT_ARGUMENT: &str = "__sandbox-init";
@@ -168,7 +168,7 @@ impl Helper {
         match self.check("the first process", sys::fork()) {
             Forked::Parent(first) => {
                 drop((self.status, self.listener, self.passed));
-                let Ok(Some((_, status))) = sys::wait(first, 0) else {
+                let Ok(status) = sys::wait_for_end(first) else {
                     sys::exit_now(FAILED)
                 };
                 tell_of_a_signal(&self.lifeline, status);
@@ -193,13 +193,17 @@ impl Helper {
         self.check("the directory", std::env::set_current_dir(&self.directory));
         let signals = self.check("signals", sys::child_signals());
         let writable: Vec<_> = writable.iter().map(PathBuf::as_path).collect();
+        // Of this network, and made before the filter, which has none of its kind.
+        let queries = self.check("the socket listener", sys::socket_queries());
+        self.give_up(policy);
+        self.check("Landlock", landlock::keep_abstract_sockets_inside(policy));
+        let connector = self.check("the connector", connector::start());
         let listener = self.confine(policy, &writable, UnixSockets::Ask);
-        if let Some(listener) = listener {
-            self.check(
-                "the socket listener",
-                sys::send_descriptor(&self.listener, &listener),
-            );
+        for sent in listener.iter().chain([&queries, &connector]) {
+            let sent = sys::send_descriptor(&self.listener, sent);
+            self.check("the socket listener", sent);
         }
+        drop((listener, queries, connector));
         match self.check("the command", sys::fork()) {
             Forked::Child => self.become_command(arguments),
             Forked::Parent(main) => {
@@ -267,13 +271,14 @@ impl Helper {
                         Network::On => UnixSockets::Deny,
                         Network::Off => UnixSockets::DenyAll,
                     };
+                    self.give_up(policy);
                     self.confine(policy, &own, sockets);
                 }
                 self.become_command(arguments)
             }
             Forked::Parent(main) => {
                 drop((self.status, self.listener, self.passed, self.lifeline));
-                if let Ok(Some((_, status))) = sys::wait(main, 0) {
+                if let Ok(status) = sys::wait_for_end(main) {
                     // With the reaper gone there is nobody to tell.
                     let _ = teller.write_all(&status.to_ne_bytes());
                 }
@@ -282,13 +287,8 @@ impl Helper {
         }
     }
 
-    /// Gives up everything that is not allowed, for this process and all that come from it.
-    fn confine(
-        &self,
-        policy: &Policy,
-        writable: &[&Path],
-        sockets: UnixSockets,
-    ) -> Option<OwnedFd> {
+    /// Gives up every right to more than a process of this user may do, for this process and all that come from it.
+    fn give_up(&self, policy: &Policy) {
         self.check("limits", set_limits(&policy.limits));
         self.check(
             "no new privileges",
@@ -297,8 +297,18 @@ impl Helper {
         self.check("capabilities", sys::drop_capabilities());
         // Nobody of the same user looks into this process, or changes it.
         self.check("privacy", sys::prctl(libc::PR_SET_DUMPABLE, 0));
+    }
+
+    /// Puts up the walls, for this process and all that come from it.
+    fn confine(
+        &self,
+        policy: &Policy,
+        writable: &[&Path],
+        sockets: UnixSockets,
+    ) -> Option<OwnedFd> {
         self.check("Landlock", landlock::confine(policy, writable));
-        let program = seccomp::program(sockets);
+        let debugs = policy.debugs && policy.level == Level::Full;
+        let program = seccomp::program(sockets, debugs);
         self.check(
             "seccomp",
             sys::install_filter(&program, sockets == UnixSockets::Ask),
@@ -340,6 +350,17 @@ fn fail(status: &OwnedFd, step: &str, error: &io::Error) -> ! {
     sys::exit_now(FAILED)
 }
 
+/// How large core files may be: as the caller has it, if the kernel makes them where a program crashes, which is inside.
+fn core_files() -> Option<u64> {
+    let pattern = fs::read("/proc/sys/kernel/core_pattern").unwrap_or_default();
+    match pattern.first() {
+        // A program of the host's gets them, or a socket, or another folder; or nobody knows. Not 0: at 1 the kernel does
+        // not even start that program.
+        Some(b'|' | b'@' | b'/') | None => Some(1),
+        Some(_) => None,
+    }
+}
+
 fn set_limits(limits: &Limits) -> io::Result<()> {
     let seconds = limits.cpu.map(|time| time.as_secs().max(1));
     for (resource, value) in [
@@ -348,8 +369,7 @@ fn set_limits(limits: &Limits) -> io::Result<()> {
         (libc::RLIMIT_DATA, limits.data),
         (libc::RLIMIT_NPROC, limits.processes),
         (libc::RLIMIT_FSIZE, limits.file_size),
-        // Not 0: at 1 the kernel does not even start a handler that the core pattern names.
-        (libc::RLIMIT_CORE, Some(1)),
+        (libc::RLIMIT_CORE, core_files()),
     ] {
         if let Some(value) = value {
             sys::limit(resource, value)?;

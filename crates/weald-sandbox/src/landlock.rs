@@ -19,12 +19,14 @@ const READ_FILE: u64 = 1 << 2;
 const READ_DIR: u64 = 1 << 3;
 const MAKE_CHAR: u64 = 1 << 6;
 const MAKE_BLOCK: u64 = 1 << 11;
+const REFER: u64 = 1 << 13;
 const IOCTL_DEV: u64 = 1 << 15;
 
 /// All rights on files up to ABI 6: sixteen bits.
 const ALL_FS: u64 = (1 << 16) - 1;
 /// Binding and connecting TCP ports.
 const ALL_NET: u64 = 0b11;
+const ABSTRACT_SOCKETS: u64 = 0b01;
 /// Abstract sockets and signals.
 const ALL_SCOPES: u64 = 0b11;
 
@@ -51,6 +53,19 @@ pub fn read_only_these<'p>(
         // What went meanwhile, or can't be opened by this user, needs no rule.
         let _ = allow(&ruleset, path, READ_FILE | READ_DIR);
     }
+    sys::landlock_restrict(&ruleset)
+}
+
+/// The domain around the run's own: nothing in it reaches abstract sockets from outside of it.
+pub fn keep_abstract_sockets_inside(policy: &Policy) -> io::Result<()> {
+    let attributes = RulesetAttributes {
+        // A domain that does not allow this denies it.
+        handled_fs: REFER,
+        handled_net: 0,
+        scoped: ABSTRACT_SOCKETS,
+    };
+    let ruleset = sys::landlock_ruleset(&attributes, abi(policy)?)?;
+    allow(&ruleset, Path::new("/"), REFER)?;
     sys::landlock_restrict(&ruleset)
 }
 

@@ -190,9 +190,11 @@ pub(crate) fn start(
         _reachable: None,
     };
     if let Some(policy) = policy.filter(|policy| policy.level == Level::Full)
-        && let Ok(Some(listener)) = sys::receive_descriptor(&listener)
+        && let Ok(Some(questions)) = sys::receive_descriptor(&listener)
+        && let Ok(Some(queries)) = sys::receive_descriptor(&listener)
+        && let Ok(Some(connector)) = sys::receive_descriptor(&listener)
     {
-        sockets::serve(listener, policy)?;
+        sockets::serve(questions, queries, connector, policy)?;
     }
     let mut report = String::new();
     File::from(status).read_to_string(&mut report)?;

@@ -11,6 +11,7 @@
 
 mod availability;
 mod cgroup;
+mod connector;
 mod deletion;
 mod ending;
 mod error;

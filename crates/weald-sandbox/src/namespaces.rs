@@ -39,7 +39,7 @@ pub fn reap(main: libc::pid_t, signals: &OwnedFd, lifeline: &OwnedFd) -> io::Res
         while left > 0
             && let Some((pid, status)) = sys::wait(-1, libc::WNOHANG)?
         {
-            if pid == main {
+            if !sys::let_go(pid, status) && pid == main {
                 tell_of_a_signal(lifeline, status);
                 return Ok(Some(sys::code_of(status)));
             }

@@ -28,7 +28,7 @@ const SEARCH: Duration = Duration::from_secs(1);
 /// What everybody in a run has to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// Stop, until the next order. Nobody can ignore it.
+    /// Stop, until the next order. Nobody can ignore it but processes that trace each other.
     Stop,
     /// Go on.
     Continue,

@@ -24,6 +24,33 @@ impl Level {
         }
     }
 
+    /// What programs may miss, with the answer that they get.
+    pub fn refuses(self) -> &'static [&'static str] {
+        match self {
+            Self::Full => &[
+                "nested namespaces, so bwrap, unshare and the sandboxes of Chromium and Bazel (EPERM): start these without their own sandbox",
+                "32-bit programs (ENOSYS)",
+                "io_uring, userfaultfd, perf, bpf, kernel keys, fanotify (EPERM)",
+                "FUSE, KVM and other devices (ENOENT)",
+                "raw sockets (EPERM)",
+                "unix datagram sockets with a name (EACCES)",
+                "tracing and limiting the first process of the run; priorities of groups and users (EPERM)",
+                "set-user-id modes (EPERM)",
+            ],
+            Self::Landlock => &[
+                "nested namespaces, so bwrap, unshare and the sandboxes of Chromium and Bazel (EPERM): start these without their own sandbox",
+                "32-bit programs (ENOSYS)",
+                "io_uring, userfaultfd, perf, bpf, kernel keys, fanotify (EPERM)",
+                "FUSE, KVM and other devices (EACCES)",
+                "raw sockets (EPERM)",
+                "debuggers, and priorities, processors and limits of other processes (EPERM)",
+                "unix sockets other than stream pairs (EACCES); System V objects and POSIX queues (EPERM)",
+                "POSIX semaphores and shared memory, new terminals, names and scores in /proc (EACCES)",
+                "set-user-id modes (EPERM)",
+            ],
+        }
+    }
+
     /// What this level does not keep a process from doing.
     pub fn not_covered(self) -> &'static [&'static str] {
         match self {
@@ -33,6 +60,7 @@ impl Level {
                 "the network, unless it is off",
                 "using processor time and memory up to the limits",
                 "locks on files that it can read",
+                "going on while it is paused, if its processes trace each other",
                 "covert channels (timing, load)",
             ],
             Self::Landlock => &[
@@ -124,6 +152,8 @@ pub struct Policy {
     /// Where temporary files go at level landlock: a private directory of the host's; `None` for one that goes with the run.
     /// Level full has its own /tmp.
     pub tmp: Option<PathBuf>,
+    /// Whether its processes may trace, schedule and limit each other (level full).
+    pub debugs: bool,
     /// How much it may use.
     pub limits: Limits,
     /// Layers that a test takes away.
@@ -132,7 +162,7 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Write `directory`, nothing else, at level full with network.
+    /// Write `directory`, nothing else, at level full with network and without debuggers.
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         Self {
             level: Level::Full,
@@ -147,6 +177,7 @@ impl Policy {
             hidden: Vec::new(),
             home_layer: None,
             tmp: None,
+            debugs: false,
             limits: Limits::default(),
             simulated: Simulated::default(),
         }

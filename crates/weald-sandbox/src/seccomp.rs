@@ -1,8 +1,8 @@
 //! The filter of system calls: what no command in a tree needs, and what would reach around the other walls.
 //!
-//! It denies by errno, so programs that try see a plain refusal. Calls that are newer than this list, and those of x32,
-//! answer ENOSYS, as an older kernel would. Calls of another architecture are killed: their numbers mean something else.
-//! Decisions rest on registers alone, never on memory that another thread could change.
+//! It denies by errno, so programs that try see a plain refusal. Calls that are newer than this list, those of x32, and
+//! those of another architecture (32-bit programs, whose numbers mean something else) answer ENOSYS, as a kernel without
+//! them would. Decisions rest on registers alone, never on memory that another thread could change.
 //!
 //! No call that has a mode makes a set-user-id file, and none that creates a file makes it set-group-id. `chmod` may still
 //! set the group's bit: directories of shared repositories need it, and a filter can't tell them from files (`set_id`
@@ -25,12 +25,8 @@ pub enum UnixSockets {
 
 /// System calls that are refused with EPERM, whatever their arguments.
 const REFUSED: &[c_long] = &[
-    // Other processes' memory and registers.
-    libc::SYS_ptrace,
-    libc::SYS_process_vm_readv,
-    libc::SYS_process_vm_writev,
+    // Other processes' memory and descriptors, by calls that no debugger needs.
     libc::SYS_process_madvise,
-    libc::SYS_kcmp,
     libc::SYS_pidfd_getfd,
     // The file-system tree.
     libc::SYS_mount,
@@ -81,7 +77,6 @@ const REFUSED: &[c_long] = &[
     libc::SYS_sethostname,
     libc::SYS_setdomainname,
     libc::SYS_vhangup,
-    libc::SYS_personality,
     #[cfg(target_arch = "x86_64")]
     libc::SYS_iopl,
     #[cfg(target_arch = "x86_64")]
@@ -90,15 +85,33 @@ const REFUSED: &[c_long] = &[
     libc::SYS_modify_ldt,
 ];
 
+/// What debuggers and profilers need. The kernel allows each only on processes that may be traced: those of the own pid
+/// namespace and Landlock domain, and never one that is not dumpable, as the first process.
+const TRACING: &[c_long] = &[
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_kcmp,
+];
+
 /// The newest call that this list was made for (`mseal`, Linux 6.10). From 424 on all architectures count alike.
 const NEWEST: u32 = 462;
 
-/// Without an ipc namespace these reach the host's.
-const SYSTEM_V: &[c_long] = &[
+/// Without an ipc namespace these reach the host's objects: by a key or name, or by a number that /proc lists.
+const SHARED_OBJECTS: &[c_long] = &[
     libc::SYS_shmget,
-    libc::SYS_msgget,
-    libc::SYS_semget,
     libc::SYS_shmat,
+    libc::SYS_shmctl,
+    libc::SYS_msgget,
+    libc::SYS_msgsnd,
+    libc::SYS_msgrcv,
+    libc::SYS_msgctl,
+    libc::SYS_semget,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_semctl,
+    libc::SYS_mq_open,
+    libc::SYS_mq_unlink,
 ];
 
 /// `ioctl` requests that put text into a terminal, or reach its console.
@@ -112,12 +125,18 @@ const ARCHITECTURE: u32 = 0xc000_003e;
 #[cfg(target_arch = "aarch64")]
 const ARCHITECTURE: u32 = 0xc000_00b7;
 
+/// Calls of 32-bit programs that are let through: `exit`, `write`, `writev`, `exit_group`.
+#[cfg(target_arch = "x86_64")]
+const LAST_WORDS: [u32; 4] = [1, 4, 146, 252];
+#[cfg(target_arch = "aarch64")]
+const LAST_WORDS: [u32; 4] = [1, 4, 146, 248];
+
 const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
-const KILL: u32 = libc::SECCOMP_RET_KILL_PROCESS;
 const ASK: u32 = libc::SECCOMP_RET_USER_NOTIF;
 const EPERM: u32 = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
 const EACCES: u32 = libc::SECCOMP_RET_ERRNO | libc::EACCES as u32;
 const ENOSYS: u32 = libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32;
+const ENOPROTOOPT: u32 = libc::SECCOMP_RET_ERRNO | libc::ENOPROTOOPT as u32;
 
 // Where `struct seccomp_data` holds what.
 const NUMBER: u32 = 0;
@@ -126,18 +145,31 @@ const fn argument(index: u32) -> u32 {
     16 + 8 * index
 }
 
-/// Builds the filter.
-pub fn program(sockets: UnixSockets) -> Vec<Instruction> {
+/// Builds the filter. `debugs`: processes of the run may trace, schedule and limit each other; that takes a pid namespace.
+pub fn program(sockets: UnixSockets, debugs: bool) -> Vec<Instruction> {
     let mut filter = vec![
         load(ARCH),
-        jump_equal(ARCHITECTURE, 1, 0),
-        answer(KILL),
+        jump_equal(ARCHITECTURE, LAST_WORDS.len() as u8 + 3, 0),
+        load(NUMBER),
+    ];
+    // What is left of the program: to say what is wrong, and to end.
+    for (index, number) in LAST_WORDS.iter().enumerate() {
+        filter.push(jump_equal(*number, (LAST_WORDS.len() - index) as u8, 0));
+    }
+    filter.extend([
+        answer(ENOSYS),
+        answer(ALLOW),
         load(NUMBER),
         // The numbers of x32 are far above, too.
         jump(JUMP_GREATER, NEWEST, 0, 1),
         answer(ENOSYS),
-    ];
-    for number in REFUSED {
+    ]);
+    let tracing = if debugs { &[] } else { TRACING };
+    let shared = match sockets {
+        UnixSockets::Ask => &[],
+        UnixSockets::Deny | UnixSockets::DenyAll => SHARED_OBJECTS,
+    };
+    for number in REFUSED.iter().chain(tracing).chain(shared) {
         filter.extend([jump_equal(*number as u32, 0, 1), answer(EPERM)]);
     }
     // Their flags, modes and slices are in memory, where a filter can't look; programs fall back to `clone`, `openat` and
@@ -145,46 +177,16 @@ pub fn program(sockets: UnixSockets) -> Vec<Instruction> {
     for number in [libc::SYS_clone3, libc::SYS_openat2, libc::SYS_sched_setattr] {
         filter.extend([jump_equal(number as u32, 0, 1), answer(ENOSYS)]);
     }
-    filter.extend(when(
-        libc::SYS_clone,
-        vec![
-            load(argument(0)),
-            jump(JUMP_SET, NEW_NAMESPACES, 0, 1),
-            answer(EPERM),
-        ],
-    ));
-    filter.extend(modes());
+    let namespaces = [jump(JUMP_SET, NEW_NAMESPACES, 0, 1), answer(EPERM)];
+    filter.extend(when(libc::SYS_clone, with_argument(0, &namespaces)));
+    filter.extend(when(libc::SYS_personality, personalities()));
+    filter.extend(modes(sockets));
     filter.extend(when(libc::SYS_ioctl, refused_ioctls()));
     filter.extend(when(libc::SYS_fcntl, refused_fcntls()));
     filter.extend(when(libc::SYS_socket, sockets_by_family(sockets)));
-    for (number, which) in ONLY_SELF {
-        filter.extend(when(
-            *number,
-            vec![load(argument(*which)), jump_equal(0, 1, 0), answer(EPERM)],
-        ));
-    }
-    let process = vec![
-        load(argument(0)),
-        jump_equal(IOPRIO_PROCESS, 1, 0),
-        answer(EPERM),
-    ];
-    filter.extend(when(libc::SYS_ioprio_set, process));
-    if sockets != UnixSockets::Ask {
-        for number in SYSTEM_V {
-            filter.extend([jump_equal(*number as u32, 0, 1), answer(EPERM)]);
-        }
-    }
-    filter.extend(when(
-        libc::SYS_socketpair,
-        vec![
-            load(argument(1)),
-            mask(SOCKET_TYPE),
-            jump_equal(libc::SOCK_STREAM as u32, 2, 0),
-            jump_equal(libc::SOCK_SEQPACKET as u32, 1, 0),
-            // A datagram pair could send to any address.
-            answer(EACCES),
-        ],
-    ));
+    filter.extend(other_processes(debugs));
+    filter.extend(when(libc::SYS_socketpair, pairs(sockets)));
+    filter.extend(when(libc::SYS_getsockopt, peers(sockets)));
     if sockets == UnixSockets::Ask {
         filter.extend([jump_equal(libc::SYS_connect as u32, 0, 1), answer(ASK)]);
     }
@@ -223,15 +225,14 @@ const OPEN: &[(c_long, u32)] = &[
 /// `O_CREAT`, and the bit of `O_TMPFILE` that is its own.
 const CREATES: u32 = (libc::O_CREAT | (libc::O_TMPFILE & !libc::O_DIRECTORY)) as u32;
 
-/// Refuses modes by which others would run a file with the rights of whoever made it.
-fn modes() -> Vec<Instruction> {
-    let refuses = |which: u32, bits: u32| {
-        vec![
-            load(argument(which)),
-            jump(JUMP_SET, bits, 0, 1),
-            answer(EPERM),
-        ]
-    };
+/// `O_WRONLY` and `O_RDWR`.
+const WRITES: u32 = (libc::O_WRONLY | libc::O_RDWR) as u32;
+
+/// Refuses modes by which others would run a file with the rights of whoever made it. The launcher is asked about files that
+/// are opened for writing and not created: it has some of /proc's, which is read-only inside.
+fn modes(sockets: UnixSockets) -> Vec<Instruction> {
+    let refuses =
+        |which: u32, bits: u32| with_argument(which, &[jump(JUMP_SET, bits, 0, 1), answer(EPERM)]);
     let set_id = libc::S_ISUID | libc::S_ISGID;
     let mut all = Vec::new();
     for (number, which) in CHANGE_MODE {
@@ -241,7 +242,13 @@ fn modes() -> Vec<Instruction> {
         all.extend(when(*number, refuses(*which, set_id)));
     }
     for (number, flags) in OPEN {
-        let mut checks = vec![load(argument(*flags)), jump(JUMP_SET, CREATES, 0, 3)];
+        let mut checks = vec![load(argument(*flags)), jump(JUMP_SET, CREATES, 2, 0)];
+        let asks = if sockets == UnixSockets::Ask {
+            ASK
+        } else {
+            ALLOW
+        };
+        checks.extend([jump(JUMP_SET, WRITES, 0, 4), answer(asks)]);
         checks.extend(refuses(flags + 1, set_id));
         all.extend(when(*number, checks));
     }
@@ -287,20 +294,111 @@ fn sockets_by_family(sockets: UnixSockets) -> Vec<Instruction> {
     checks
 }
 
-/// Calls that may be aimed at the caller alone: the argument that names a process must be 0. Otherwise a run could keep the
-/// process that ends it from the processor, or touch processes that share its group.
-const ONLY_SELF: &[(c_long, u32)] = &[
+/// A datagram pair could send to any address: the launcher makes one that can't.
+fn pairs(sockets: UnixSockets) -> Vec<Instruction> {
+    let asks = if sockets == UnixSockets::Ask {
+        ASK
+    } else {
+        EACCES
+    };
+    with_argument(
+        1,
+        &[
+            mask(SOCKET_TYPE),
+            jump_equal(libc::SOCK_STREAM as u32, 4, 0),
+            jump_equal(libc::SOCK_SEQPACKET as u32, 3, 0),
+            jump_equal(libc::SOCK_DGRAM as u32, 0, 1),
+            answer(asks),
+            answer(EACCES),
+        ],
+    )
+}
+
+/// Calls that name a process, and by which argument. Without a pid namespace that may be the caller alone (0): otherwise a
+/// run could keep the process that ends it from the processor, or touch processes that share its group. With one it may be
+/// any of the run's, but for the first, which ends the run.
+const NAMED: &[(c_long, u32)] = &[
     (libc::SYS_sched_setscheduler, 0),
     (libc::SYS_sched_setparam, 0),
     (libc::SYS_sched_setaffinity, 0),
     (libc::SYS_prlimit64, 0),
-    (libc::SYS_setpriority, 0),
     (libc::SYS_setpriority, 1),
     (libc::SYS_ioprio_set, 1),
 ];
 
-/// `ioprio_set` names what it is aimed at by number; 1 is a process.
-const IOPRIO_PROCESS: u32 = 1;
+/// Calls that say by their first argument what the next one names, and the number of "a process". Groups and users reach
+/// beyond the namespace.
+const KINDS: &[(c_long, u32)] = &[
+    (libc::SYS_setpriority, libc::PRIO_PROCESS),
+    (libc::SYS_ioprio_set, 1),
+];
+
+/// The number of the process that ends the run, in its namespace.
+const FIRST: u32 = 1;
+
+fn other_processes(debugs: bool) -> Vec<Instruction> {
+    let mut all = Vec::new();
+    for (number, process) in KINDS {
+        let only = [jump_equal(*process, 1, 0), answer(EPERM)];
+        all.extend(when(*number, with_argument(0, &only)));
+    }
+    for (number, which) in NAMED {
+        let allowed = match debugs {
+            true => jump_equal(FIRST, 0, 1),
+            false => jump_equal(0, 1, 0),
+        };
+        all.extend(when(
+            *number,
+            with_argument(*which, &[allowed, answer(EPERM)]),
+        ));
+    }
+    all
+}
+
+/// What a process may be like: without random addresses (debuggers), of 32 bits or of an old version by name. Others weaken
+/// what the kernel does for it.
+fn personalities() -> Vec<Instruction> {
+    const NO_RANDOMIZATION: u32 = 0x0004_0000;
+    const OLD_VERSION: u32 = 0x0002_0000;
+    const BITS_32: u32 = 8;
+    const QUESTION: u32 = u32::MAX;
+    with_argument(
+        0,
+        &[
+            jump_equal(QUESTION, 2, 0),
+            jump(JUMP_SET, !(NO_RANDOMIZATION | OLD_VERSION | BITS_32), 0, 1),
+            answer(EPERM),
+        ],
+    )
+}
+
+/// Who is at the other end of a socket: the launcher knows for whom it connected. A descriptor for that process would be one
+/// for the launcher.
+fn peers(sockets: UnixSockets) -> Vec<Instruction> {
+    const PEER_DESCRIPTOR: u32 = 77;
+    let asks = if sockets == UnixSockets::Ask {
+        ASK
+    } else {
+        ALLOW
+    };
+    let mut checks = with_argument(1, &[jump_equal(libc::SOL_SOCKET as u32, 0, 5)]);
+    checks.extend(with_argument(
+        2,
+        &[
+            jump_equal(PEER_DESCRIPTOR, 0, 1),
+            answer(ENOPROTOOPT),
+            jump_equal(libc::SO_PEERCRED as u32, 0, 1),
+            answer(asks),
+        ],
+    ));
+    checks
+}
+
+fn with_argument(which: u32, checks: &[Instruction]) -> Vec<Instruction> {
+    let mut all = vec![load(argument(which))];
+    all.extend_from_slice(checks);
+    all
+}
 
 fn refused_ioctls() -> Vec<Instruction> {
     let mut checks = vec![load(argument(1))];

@@ -1,8 +1,17 @@
-//! Connections that the launcher makes for the inside.
+//! What the launcher does for the inside.
 //!
 //! Every `connect` in the sandbox is put to the launcher, which takes a copy of the socket and connects it itself. It never
-//! says "go on": between the question and the call another thread could swap the socket or the address. Unix sockets of the
-//! host are refused unless they were listed; those inside a writable directory are the run's own.
+//! says "go on" to one: between the question and the call another thread could swap the socket or the address. Unix sockets
+//! of the host are refused unless they were listed; those inside a writable directory are the run's own. Which abstract ones
+//! are, the kernel decides: see [`crate::connector`].
+//!
+//! It makes pairs of datagram sockets, which could send to any address if they were what they are called.
+//!
+//! It is also asked who a peer is, and about files that are opened for writing: see [`peers`] and [`own_files`]. There it
+//! says "go on" to everything that is not its business, because nothing is decided by that.
+
+mod own_files;
+mod peers;
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -15,8 +24,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
-use crate::policy::Policy;
-use crate::sys::{self, Question};
+use crate::connector;
+use crate::policy::{Network, Policy};
+use crate::sys::{self, Question, Verdict};
+use peers::Peers;
 
 /// The longest address of a socket.
 const LONGEST: usize = 128;
@@ -26,20 +37,30 @@ const AT_ONCE: usize = 64;
 
 struct Broker {
     listener: OwnedFd,
+    peers: Peers,
     listed: Vec<PathBuf>,
     writable: Vec<PathBuf>,
+    /// Where connections to abstract sockets are made: see [`crate::connector`].
+    connector: OwnedFd,
+    /// The run is in the launcher's network, so that a socket of the launcher's tells it nothing new.
+    online: bool,
 }
 
-/// Answers questions until the last process inside is gone.
-pub fn serve(listener: OwnedFd, policy: &Policy) -> io::Result<()> {
-    let mut writable = policy.write.clone();
-    let revealed = policy.reveal.iter().filter(|it| it.writable);
-    writable.extend(revealed.map(|it| it.path.clone()));
-    writable.extend(["/tmp", "/var/tmp", "/run", "/dev/shm"].map(PathBuf::from));
+/// Answers questions until the last process inside is gone. `queries` answers about sockets, `connector` connects abstract
+/// ones.
+pub fn serve(
+    listener: OwnedFd,
+    queries: OwnedFd,
+    connector: OwnedFd,
+    policy: &Policy,
+) -> io::Result<()> {
     let broker = Arc::new(Broker {
         listener,
+        peers: Peers::new(queries),
+        connector,
         listed: policy.sockets.clone(),
-        writable,
+        writable: own_directories(policy),
+        online: policy.network == Network::On,
     });
     let serving = move || {
         while let Some(question) = broker.next() {
@@ -47,6 +68,15 @@ pub fn serve(listener: OwnedFd, policy: &Policy) -> io::Result<()> {
         }
     };
     thread::Builder::new().spawn(serving).map(drop)
+}
+
+/// Directories where sockets are the run's own.
+fn own_directories(policy: &Policy) -> Vec<PathBuf> {
+    let mut writable = policy.write.clone();
+    let revealed = policy.reveal.iter().filter(|it| it.writable);
+    writable.extend(revealed.map(|it| it.path.clone()));
+    writable.extend(["/tmp", "/var/tmp", "/run", "/dev/shm"].map(PathBuf::from));
+    writable
 }
 
 impl Broker {
@@ -71,8 +101,11 @@ impl Broker {
         sys::hung_up(self.listener.as_raw_fd())
     }
 
-    /// Answers in a thread of its own, because a connect may take its time; if there are too many, or none can be had, here.
+    /// Answers a connect, which may take its time, in a thread of its own; if there are too many, or none can be had, here.
     fn answer_beside(broker: &Arc<Self>, question: Question) {
+        if !question.is_connect() {
+            return broker.answer(question);
+        }
         let beside = Arc::clone(broker);
         let crowded = Arc::strong_count(broker) > AT_ONCE;
         let spawned = !crowded
@@ -85,18 +118,104 @@ impl Broker {
     }
 
     fn answer(&self, question: Question) {
-        let result = self.connect(&question);
+        let verdict = match i64::from(question.call) {
+            libc::SYS_connect => match self.connect(&question) {
+                Ok(()) => Verdict::Done,
+                Err(error) => Verdict::Failed(error),
+            },
+            libc::SYS_socketpair => match self.pair(&question) {
+                Ok(()) => Verdict::Done,
+                Err(error) => Verdict::Failed(error),
+            },
+            libc::SYS_getsockopt => self.peer(&question).unwrap_or(Verdict::GoOn),
+            // Answered already, if it is one of those.
+            _ => match self.open(&question) {
+                Some(Ok(())) => return,
+                Some(Err(error)) => Verdict::Failed(error),
+                None => Verdict::GoOn,
+            },
+        };
         // An asker that is gone needs no answer.
-        let _ = sys::answer_question(&self.listener, question.id, result);
+        let _ = sys::answer_question(&self.listener, question.id, verdict);
+    }
+
+    /// A copy of the socket that a question is about.
+    fn socket_of(&self, question: &Question) -> io::Result<OwnedFd> {
+        let process = sys::open_process(thread_group(question.pid)?)?;
+        sys::take_descriptor(&process, question.arguments[0] as i32)
+    }
+
+    /// Errors if what was read of the asker may belong to another process by now.
+    fn check_waiting(&self, question: &Question) -> io::Result<()> {
+        match sys::is_waiting(&self.listener, question.id) {
+            true => Ok(()),
+            false => Err(io::Error::from_raw_os_error(libc::EINTR)),
+        }
+    }
+
+    /// Tells who a peer is, where the kernel would say that it is the launcher.
+    fn peer(&self, question: &Question) -> io::Result<Verdict> {
+        let Some(peer) = self.peers.of(&self.socket_of(question)?)? else {
+            return Ok(Verdict::GoOn);
+        };
+        let [_, _, _, place, size_place, _] = question.arguments;
+        let memory = File::options()
+            .read(true)
+            .write(true)
+            .open(format!("/proc/{}/mem", question.pid))?;
+        self.check_waiting(question)?;
+        let mut size = [0; 4];
+        memory.read_exact_at(&mut size, size_place)?;
+        let words = [peer.pid as u32, peer.uid, peer.gid].map(u32::to_ne_bytes);
+        let length = words.as_flattened().len();
+        if (u32::from_ne_bytes(size) as usize) < length {
+            return Ok(Verdict::GoOn);
+        }
+        memory.write_all_at(words.as_flattened(), place)?;
+        memory.write_all_at(&(length as u32).to_ne_bytes(), size_place)?;
+        Ok(Verdict::Done)
+    }
+
+    /// A pair of datagram sockets: one of packets, which have their borders, too, and go to nobody but the other end.
+    fn pair(&self, question: &Question) -> io::Result<()> {
+        let [family, kind, _, place, ..] = question.arguments;
+        if family as libc::c_int != libc::AF_UNIX || !self.online {
+            return Err(io::Error::from_raw_os_error(libc::EACCES));
+        }
+        let has = |flag: libc::c_int| kind as libc::c_int & flag != 0;
+        let (one, two) = sys::packet_pair(!has(libc::SOCK_NONBLOCK))?;
+        let asker = number_inside(question.pid, "NStgid:").unwrap_or(0);
+        let memory = File::options()
+            .write(true)
+            .open(format!("/proc/{}/mem", question.pid))?;
+        self.check_waiting(question)?;
+        let mut numbers = [0; 2];
+        for (number, end) in numbers.iter_mut().zip([&one, &two]) {
+            self.peers.remember(end, asker)?;
+            let closes = has(libc::SOCK_CLOEXEC);
+            *number = sys::hand_over(&self.listener, question.id, end, closes, false)?;
+        }
+        memory.write_all_at(numbers.map(i32::to_ne_bytes).as_flattened(), place)
+    }
+
+    /// Opens a file of /proc for the process that it is about; `None` for any other.
+    fn open(&self, question: &Question) -> Option<io::Result<()>> {
+        let path = own_files::meant(question)?;
+        let flags = question.open().flags;
+        let opened = || {
+            let reads = flags & libc::O_ACCMODE == libc::O_RDWR;
+            let file = File::options().read(reads).write(true).open(path)?;
+            self.check_waiting(question)?;
+            let closes = flags & libc::O_CLOEXEC != 0;
+            sys::hand_over(&self.listener, question.id, &file, closes, true).map(drop)
+        };
+        Some(opened())
     }
 
     fn connect(&self, question: &Question) -> io::Result<()> {
-        let process = sys::open_process(thread_group(question.pid)?)?;
-        let socket = sys::take_descriptor(&process, question.arguments[0] as i32)?;
+        let socket = self.socket_of(question)?;
         let address = read_address(question)?;
-        if !sys::is_waiting(&self.listener, question.id) {
-            return Err(io::Error::from_raw_os_error(libc::EINTR));
-        }
+        self.check_waiting(question)?;
         match sys::socket_family(&socket)? {
             libc::AF_UNIX => self.connect_unix(question, &socket, &address),
             libc::AF_INET | libc::AF_INET6 => sys::connect(&socket, &address),
@@ -120,7 +239,8 @@ impl Broker {
         let path = Path::new(OsStr::from_bytes(&name[..end]));
         // An empty name is an abstract socket, or none.
         if path.as_os_str().is_empty() {
-            return Err(refused());
+            self.remember(question, socket)?;
+            return connector::ask(&self.connector, socket, address);
         }
         if self.listed.iter().any(|listed| listed == path) {
             return sys::connect(socket, &unix_address(path)?);
@@ -131,12 +251,19 @@ impl Broker {
         let allowed = self.is_listed(&handle)?
             || self.own_mounts(question.pid)?.contains(&mount_of(&handle)?);
         match allowed {
-            true => sys::connect(
-                socket,
-                &unix_address(Path::new(&format!("/proc/self/fd/{}", handle.as_raw_fd())))?,
-            ),
+            true => {
+                let path = format!("/proc/self/fd/{}", handle.as_raw_fd());
+                self.remember(question, socket)?;
+                sys::connect(socket, &unix_address(Path::new(&path))?)
+            }
             false => Err(refused()),
         }
+    }
+
+    /// Whoever owns the other socket may ask who this one was connected for.
+    fn remember(&self, question: &Question, socket: &OwnedFd) -> io::Result<()> {
+        let asker = number_inside(question.pid, "NStgid:").unwrap_or(0);
+        self.peers.remember(socket, asker)
     }
 
     /// Whether it is a listed socket by another name: a path that is too long for an address is given from its folder.
@@ -173,6 +300,13 @@ fn thread_group(thread: u32) -> io::Result<libc::pid_t> {
     let line = status.lines().find_map(|line| line.strip_prefix("Tgid:"));
     line.and_then(|id| id.trim().parse().ok())
         .ok_or_else(|| io::Error::from_raw_os_error(libc::ESRCH))
+}
+
+/// The number that a process or thread has in its innermost namespace; which of them `line` says.
+fn number_inside(process: u32, line: &str) -> Option<i32> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let numbers = status.lines().find_map(|it| it.strip_prefix(line))?;
+    numbers.split_ascii_whitespace().last()?.parse().ok()
 }
 
 fn read_address(question: &Question) -> io::Result<Vec<u8>> {

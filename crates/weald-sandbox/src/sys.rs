@@ -95,6 +95,40 @@ pub fn wait(
     Ok((found != 0).then_some((found, status)))
 }
 
+/// Waits until a child has ended; answers how.
+pub fn wait_for_end(pid: libc::pid_t) -> io::Result<libc::c_int> {
+    loop {
+        match wait(pid, 0)? {
+            Some((_, status)) if !let_go(pid, status) => return Ok(status),
+            _ => {}
+        }
+    }
+}
+
+/// Whether a child has only stopped. One that asked its parent to trace it stops at every signal, and waits: it gets the
+/// signal, and is traced no more.
+pub fn let_go(pid: libc::pid_t, status: libc::c_int) -> bool {
+    if !libc::WIFSTOPPED(status) {
+        return false;
+    }
+    let signal = match libc::WSTOPSIG(status) {
+        // It has executed another program.
+        libc::SIGTRAP => 0,
+        signal => signal,
+    };
+    let nowhere = ptr::null_mut::<libc::c_void>();
+    // SAFETY: detaching takes a number as its data. One that is gone, or not traced, is left alone.
+    unsafe {
+        libc::ptrace(
+            libc::PTRACE_DETACH,
+            pid,
+            nowhere,
+            libc::c_long::from(signal),
+        )
+    };
+    true
+}
+
 /// `kill`.
 pub fn kill(pid: libc::pid_t, signal: libc::c_int) -> io::Result<()> {
     // SAFETY: takes no pointer.

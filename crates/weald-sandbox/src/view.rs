@@ -28,6 +28,9 @@ const KEPT_OF_RUN: [&str; 3] = [
 /// Devices that are no way out.
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 
+/// The message queues of the run's own ipc namespace.
+const QUEUES: &str = "/dev/mqueue";
+
 /// What failed, for the message.
 pub type Problem = (&'static str, io::Error);
 
@@ -48,7 +51,7 @@ pub fn build(policy: &Policy) -> Result<Vec<PathBuf>, Problem> {
         .map_err(|error| ("the read-only view", error))?;
     mount_proc().map_err(|error| ("/proc", error))?;
     mount_devices(policy).map_err(|error| ("/dev", error))?;
-    let mut writable: Vec<PathBuf> = vec!["/dev/shm".into()];
+    let mut writable: Vec<PathBuf> = vec!["/dev/shm".into(), QUEUES.into()];
     for path in PRIVATE {
         if Path::new(path).is_dir() && !Path::new(path).is_symlink() {
             mount_private(Path::new(path), policy)
@@ -198,6 +201,16 @@ fn mount_devices(policy: &Policy) -> io::Result<()> {
         libc::MS_NOSUID | libc::MS_NOEXEC,
         "newinstance,ptmxmode=0666,mode=620",
     )?;
+    // Kernels without message queues have no such file system.
+    let queues = Path::new(QUEUES);
+    fs::create_dir(queues)?;
+    let _ = sys::mount(
+        "mqueue",
+        queues,
+        "mqueue",
+        libc::MS_NOSUID | libc::MS_NOEXEC,
+        "",
+    );
     fs::create_dir("/dev/shm")?;
     mount_private(Path::new("/dev/shm"), policy)
 }

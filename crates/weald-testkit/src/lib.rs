@@ -12,6 +12,9 @@ mod replay;
 mod scripted_model;
 pub mod storm;
 
+/// A Python program that tries facilities of the system: a line for each, its name, a tab, and `works` or why not.
+pub const FACILITIES: &str = include_str!("facilities.py");
+
 pub use conformance::{CASES, Case};
 pub use environment::{Answer, TestEnv, full_scale};
 pub use forged::{FakeClock, FakeProcesses};

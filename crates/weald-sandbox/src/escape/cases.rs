@@ -4,7 +4,7 @@ use super::Attempt::{Native, Script};
 use super::Effect::{Outside, Success, Victim};
 use super::{Attempt, Case, Effect};
 
-const fn case(name: &'static str, attempt: Attempt, effect: Effect) -> Case {
+pub(super) const fn case(name: &'static str, attempt: Attempt, effect: Effect) -> Case {
     Case {
         name,
         attempt,

@@ -4,7 +4,7 @@
 //! outside. A victim process works in `out`; a server listens on sockets there.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{CString, OsString};
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -37,19 +37,28 @@ pub struct Field {
     _sockets: (UnixListener, UnixDatagram, UnixListener),
 }
 
-/// A segment and a queue of the host's.
+/// A segment and queues of the host's.
 struct SystemV {
     key: i32,
     segment: i32,
     queue: i32,
 }
 
+/// The name of the POSIX queue.
+pub fn queue_name(key: i64) -> CString {
+    CString::new(format!("/weald-field-{key}")).unwrap_or_default()
+}
+
 impl SystemV {
     fn make() -> Self {
         let key = 0x7765_0000 + (std::process::id() & 0xffff) as i32;
         let flags = libc::IPC_CREAT | 0o600;
-        // SAFETY: takes numbers only.
+        let creating = libc::O_CREAT | libc::O_RDWR | libc::O_CLOEXEC;
+        let none = std::ptr::null_mut::<libc::mq_attr>();
+        // SAFETY: the name outlives the call; the rest takes numbers only. A descriptor that is not there can be closed, too.
         unsafe {
+            let posix = libc::mq_open(queue_name(key.into()).as_ptr(), creating, 0o600, none);
+            libc::mq_close(posix);
             Self {
                 key,
                 segment: libc::shmget(key, 4096, flags),
@@ -61,8 +70,9 @@ impl SystemV {
 
 impl Drop for SystemV {
     fn drop(&mut self) {
-        // SAFETY: removal takes no structure.
+        // SAFETY: removal takes no structure, and the name outlives the call.
         unsafe {
+            libc::mq_unlink(queue_name(self.key.into()).as_ptr());
             libc::shmctl(self.segment, libc::IPC_RMID, std::ptr::null_mut());
             libc::msgctl(self.queue, libc::IPC_RMID, std::ptr::null_mut());
         }
@@ -180,6 +190,7 @@ impl Field {
         sys::duplicate_to(directory.as_raw_fd(), INHERITED_DIRECTORY)?;
         let mut policy = Policy::new(self.root.join("tree"));
         policy.level = level;
+        policy.debugs = true;
         policy.home = Some(self.root.join("home"));
         policy.home_layer = Some(self.root.join("layer"));
         policy.hidden = ["home/.ssh", "layer", "out/hidden"]

@@ -12,7 +12,7 @@ use libc::{SYS_add_key, SYS_bpf, SYS_clone3, SYS_io_uring_setup, SYS_kcmp, SYS_k
 use super::native::{Entry, check, opened, outside_c, variable, victim};
 
 /// A call with numbers only.
-fn call(number: libc::c_long, a: i64, b: i64, c: i64, d: i64, e: i64) -> i64 {
+pub(super) fn call(number: libc::c_long, a: i64, b: i64, c: i64, d: i64, e: i64) -> i64 {
     // SAFETY: every use passes numbers, or null for an optional pointer.
     unsafe { syscall(number, a, b, c, d, e) }
 }
@@ -220,7 +220,7 @@ fn setaffinity() -> io::Result<()> {
 }
 
 /// The field made a segment and a queue under this key.
-fn key() -> i64 {
+pub(super) fn key() -> i64 {
     variable("KEY").to_string_lossy().parse().unwrap_or(0)
 }
 

@@ -42,12 +42,18 @@ const ALL: [UnixSockets; 3] = [UnixSockets::Ask, UnixSockets::Deny, UnixSockets:
 
 #[track_caller]
 fn expect(sockets: UnixSockets, number: c_long, arguments: &[u64], wanted: u32) {
+    expect_if(sockets, false, number, arguments, wanted);
+    expect_if(sockets, true, number, arguments, wanted);
+}
+
+#[track_caller]
+fn expect_if(sockets: UnixSockets, debugs: bool, number: c_long, arguments: &[u64], wanted: u32) {
     let mut all = [0; 6];
     all[..arguments.len()].copy_from_slice(arguments);
-    let found = run(&program(sockets), ARCHITECTURE, number as u32, all);
+    let found = run(&program(sockets, debugs), ARCHITECTURE, number as u32, all);
     assert_eq!(
         found, wanted,
-        "{sockets:?}: call {number} with {arguments:?}"
+        "{sockets:?}, {debugs}: call {number} with {arguments:?}"
     );
 }
 
@@ -74,10 +80,15 @@ fn x31_calls_newer_than_the_filter_answer_as_on_an_older_kernel() {
 }
 
 #[test]
-fn x31_calls_of_another_architecture_are_killed() {
+fn i4_calls_of_32_bit_programs_answer_enosys_and_never_kill() {
     for architecture in [0, 0x4000_0003, ARCHITECTURE ^ 1] {
-        let found = run(&program(UnixSockets::Ask), architecture, 0, [0; 6]);
-        assert_eq!(found, KILL);
+        for sockets in ALL {
+            for number in (0..600).chain([0x4000_0001, u32::MAX]) {
+                let found = run(&program(sockets, true), architecture, number, [0; 6]);
+                let says = LAST_WORDS.contains(&number);
+                assert_eq!(found, if says { ALLOW } else { ENOSYS }, "{number}");
+            }
+        }
     }
 }
 
@@ -99,9 +110,76 @@ fn x31_ordinary_calls_pass_and_refused_ones_are_refused_whatever_their_arguments
         expect_always(*number, &[0; 6], EPERM);
         expect_always(*number, &[u64::MAX; 6], EPERM);
     }
-    for number in SYSTEM_V {
+    for number in SHARED_OBJECTS {
         expect(UnixSockets::Ask, *number, &[], ALLOW);
         expect(UnixSockets::Deny, *number, &[], EPERM);
+        expect(UnixSockets::DenyAll, *number, &[], EPERM);
+    }
+}
+
+#[test]
+fn i2_a_run_traces_and_schedules_its_own_processes_but_not_its_first_one_and_no_group() {
+    let sockets = UnixSockets::Ask;
+    for number in TRACING {
+        expect_if(sockets, true, *number, &[0; 6], ALLOW);
+        expect_if(sockets, false, *number, &[0; 6], EPERM);
+    }
+    for (number, which) in NAMED {
+        let kind = KINDS.iter().find(|(call, _)| call == number);
+        let mut arguments = [0; 6];
+        arguments[0] = kind.map_or(0, |(_, process)| u64::from(*process));
+        for (pid, debugging, plain) in [
+            (0, ALLOW, ALLOW),
+            (1, EPERM, EPERM),
+            // The kernel looks at 32 bits of it.
+            (1 << 32 | 1, EPERM, EPERM),
+            (77, ALLOW, EPERM),
+        ] {
+            arguments[*which as usize] = pid;
+            expect_if(sockets, true, *number, &arguments, debugging);
+            expect_if(sockets, false, *number, &arguments, plain);
+        }
+    }
+    for (number, process) in KINDS {
+        for kind in (0..5).filter(|kind| kind != process) {
+            expect(sockets, *number, &[u64::from(kind), 0], EPERM);
+        }
+    }
+}
+
+#[test]
+fn i2_a_process_may_ask_for_fixed_addresses_and_for_nothing_that_weakens_it() {
+    for persona in [0, 8, 0x4_0000, 0x6_0008, 0xffff_ffff] {
+        expect_always(libc::SYS_personality, &[persona], ALLOW);
+    }
+    // Readable is executable, a mapped first page, sticky timeouts, another system.
+    for persona in [0x40_0000, 0x44_0000, 0x10_0000, 0x400_0000, 6, 1 << 31] {
+        expect_always(libc::SYS_personality, &[persona], EPERM);
+    }
+}
+
+#[test]
+fn i3_the_launcher_is_asked_who_a_peer_is_and_about_files_that_are_written() {
+    use UnixSockets::{Ask, Deny, DenyAll};
+    let (socket, peer, descriptor, error) = (1, 17, 77, 4);
+    for (sockets, asked) in [(Ask, ASK), (Deny, ALLOW), (DenyAll, ALLOW)] {
+        let get = libc::SYS_getsockopt;
+        expect(sockets, get, &[5, socket, peer], asked);
+        expect(sockets, get, &[5, socket, descriptor], ENOPROTOOPT);
+        expect(sockets, get, &[5, socket, error], ALLOW);
+        expect(sockets, get, &[5, 6, peer], ALLOW);
+        for (number, which) in OPEN {
+            for (flags, wanted) in [
+                (libc::O_RDONLY, ALLOW),
+                (libc::O_WRONLY, asked),
+                (libc::O_RDWR | libc::O_CLOEXEC, asked),
+                (libc::O_WRONLY | libc::O_CREAT, ALLOW),
+            ] {
+                let mut arguments = [0; 6];
+                arguments[*which as usize] = flags as u64;
+                expect(sockets, *number, &arguments, wanted);
+            }
+        }
     }
 }
 
@@ -118,15 +196,6 @@ fn x31_arguments_decide_where_they_must() {
         // The kernel looks at 32 bits of it.
         expect_always(libc::SYS_ioctl, &[0, 1 << 32 | u64::from(request)], EPERM);
     }
-    for (number, which) in ONLY_SELF {
-        let mut arguments = [0; 6];
-        arguments[0] = u64::from(*number == libc::SYS_ioprio_set);
-        expect_always(*number, &arguments, ALLOW);
-        arguments[*which as usize] = 77;
-        expect_always(*number, &arguments, EPERM);
-    }
-    // A whole group of processes.
-    expect_always(libc::SYS_ioprio_set, &[2, 0], EPERM);
 }
 
 #[test]
@@ -143,11 +212,11 @@ fn x31_sockets_are_asked_about_or_denied() {
         ] {
             expect(Ask, libc::SYS_socket, &[unix, kind | flags], wanted);
             expect(Deny, libc::SYS_socket, &[unix, kind | flags], EACCES);
-            expect_always(
-                libc::SYS_socketpair,
-                &[unix, kind | flags],
-                if wanted == ALLOW { ALLOW } else { EACCES },
-            );
+            let pair = libc::SYS_socketpair;
+            let asked = if kind == datagram { ASK } else { wanted };
+            expect(Ask, pair, &[unix, kind | flags], asked);
+            expect(Deny, pair, &[unix, kind | flags], wanted);
+            expect(DenyAll, pair, &[unix, kind | flags], wanted);
         }
     }
     expect(Deny, libc::SYS_socket, &[inet, stream], ALLOW);

@@ -10,68 +10,102 @@ use super::{c_path, check, check_int};
 
 /// Two ends of a stream, closed on exec.
 pub fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    pair_of(libc::SOCK_STREAM)
+}
+
+/// Two ends of a connection that keeps messages apart, closed on exec.
+pub fn packet_pair(waits: bool) -> io::Result<(OwnedFd, OwnedFd)> {
+    let flags = if waits { 0 } else { libc::SOCK_NONBLOCK };
+    pair_of(libc::SOCK_SEQPACKET | flags)
+}
+
+fn pair_of(kind: libc::c_int) -> io::Result<(OwnedFd, OwnedFd)> {
     let mut ends = [0; 2];
     // SAFETY: the array has room for two descriptors, which are owned by nobody else.
     unsafe {
-        let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
+        let kind = kind | libc::SOCK_CLOEXEC;
         check_int(libc::socketpair(libc::AF_UNIX, kind, 0, ends.as_mut_ptr()))?;
         Ok((OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])))
     }
 }
 
-/// Room for one descriptor beside a message, aligned as the kernel wants it.
+/// How many descriptors go with a message.
+const MOST: usize = 2;
+
+/// Room for descriptors beside a message, aligned as the kernel wants it.
 #[repr(C, align(8))]
 struct Ancillary([u8; 24]);
 
 /// Sends a descriptor over a socket.
 pub fn send_descriptor(socket: &impl AsRawFd, sent: &OwnedFd) -> io::Result<()> {
-    let mut byte = [0u8; 1];
+    send_message(socket, &[0], &[sent])
+}
+
+/// Sends bytes, and up to two descriptors, over a socket.
+pub fn send_message(socket: &impl AsRawFd, bytes: &[u8], sent: &[&OwnedFd]) -> io::Result<()> {
     let mut room = Ancillary([0; 24]);
-    // SAFETY: all buffers outlive the call; the control message is written within `room`, which is large enough for one
-    // descriptor.
+    let size = (sent.len().min(MOST) * size_of::<RawFd>()) as libc::c_uint;
+    // SAFETY: all buffers outlive the call, which only reads them; the control message is written within `room`, which is
+    // large enough for two descriptors.
     unsafe {
         let mut part = libc::iovec {
-            iov_base: byte.as_mut_ptr().cast(),
-            iov_len: 1,
+            iov_base: bytes.as_ptr().cast_mut().cast(),
+            iov_len: bytes.len(),
         };
         let mut message: libc::msghdr = std::mem::zeroed();
         message.msg_iov = &mut part;
         message.msg_iovlen = 1;
         message.msg_control = (&raw mut room).cast();
-        message.msg_controllen = libc::CMSG_SPACE(4) as usize;
+        message.msg_controllen = libc::CMSG_SPACE(size) as usize;
         let control = libc::CMSG_FIRSTHDR(&message);
         (*control).cmsg_level = libc::SOL_SOCKET;
         (*control).cmsg_type = libc::SCM_RIGHTS;
-        (*control).cmsg_len = libc::CMSG_LEN(4) as usize;
-        ptr::write_unaligned(libc::CMSG_DATA(control).cast(), sent.as_raw_fd());
-        check(libc::sendmsg(socket.as_raw_fd(), &message, 0) as libc::c_long).map(drop)
+        (*control).cmsg_len = libc::CMSG_LEN(size) as usize;
+        let places = libc::CMSG_DATA(control).cast::<RawFd>();
+        for (index, fd) in sent.iter().take(MOST).enumerate() {
+            ptr::write_unaligned(places.add(index), fd.as_raw_fd());
+        }
+        let flags = libc::MSG_NOSIGNAL;
+        check(libc::sendmsg(socket.as_raw_fd(), &message, flags) as libc::c_long).map(drop)
     }
 }
 
 /// Receives a descriptor; `None` if the other end closed without sending one.
 pub fn receive_descriptor(socket: &impl AsRawFd) -> io::Result<Option<OwnedFd>> {
-    let mut byte = [0u8; 1];
+    receive_message(socket, &mut [0]).map(|(_, mut sent)| sent.pop())
+}
+
+/// Receives bytes and the descriptors that come with them; neither if the other end is closed.
+pub fn receive_message(
+    socket: &impl AsRawFd,
+    bytes: &mut [u8],
+) -> io::Result<(usize, Vec<OwnedFd>)> {
     let mut room = Ancillary([0; 24]);
-    // SAFETY: all buffers outlive the call; a descriptor is taken only from a control message that holds one.
+    // SAFETY: all buffers outlive the call; descriptors are taken only from a control message that holds them.
     unsafe {
         let mut part = libc::iovec {
-            iov_base: byte.as_mut_ptr().cast(),
-            iov_len: 1,
+            iov_base: bytes.as_mut_ptr().cast(),
+            iov_len: bytes.len(),
         };
         let mut message: libc::msghdr = std::mem::zeroed();
         message.msg_iov = &mut part;
         message.msg_iovlen = 1;
         message.msg_control = (&raw mut room).cast();
         message.msg_controllen = size_of::<Ancillary>();
-        check(
+        let length = check(
             libc::recvmsg(socket.as_raw_fd(), &mut message, libc::MSG_CMSG_CLOEXEC) as libc::c_long,
         )?;
         let control = libc::CMSG_FIRSTHDR(&message);
-        if control.is_null() || (*control).cmsg_type != libc::SCM_RIGHTS {
-            return Ok(None);
+        let mut sent = Vec::new();
+        if !control.is_null() && (*control).cmsg_type == libc::SCM_RIGHTS {
+            let size = (*control).cmsg_len - libc::CMSG_LEN(0) as usize;
+            let places = libc::CMSG_DATA(control).cast::<RawFd>();
+            for index in 0..size / size_of::<RawFd>() {
+                let fd = ptr::read_unaligned(places.add(index));
+                sent.push(OwnedFd::from_raw_fd(fd));
+            }
         }
-        let fd: RawFd = ptr::read_unaligned(libc::CMSG_DATA(control).cast());
-        Ok(Some(OwnedFd::from_raw_fd(fd)))
+        Ok((length as usize, sent))
     }
 }
 
@@ -89,6 +123,87 @@ pub fn socket_family(socket: &OwnedFd) -> io::Result<libc::c_int> {
         )
     })?;
     Ok(family)
+}
+
+/// Who is at the other end of a unix socket, as this process sees it.
+pub fn peer_of(socket: &OwnedFd) -> io::Result<libc::ucred> {
+    let mut peer = libc::ucred {
+        pid: 0,
+        uid: 0,
+        gid: 0,
+    };
+    let mut size = size_of::<libc::ucred>() as libc::socklen_t;
+    // SAFETY: both places outlive the call, and the size is that of the first.
+    check_int(unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            (&raw mut peer).cast(),
+            &mut size,
+        )
+    })?;
+    Ok(peer)
+}
+
+/// A socket for questions about the sockets of this process's network.
+pub fn socket_queries() -> io::Result<OwnedFd> {
+    const SOCKET_DIAGNOSIS: libc::c_int = 4;
+    let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
+    // SAFETY: takes no pointer; the new descriptor is owned by nobody else.
+    unsafe {
+        let fd = check_int(libc::socket(libc::AF_NETLINK, kind, SOCKET_DIAGNOSIS))?;
+        Ok(OwnedFd::from_raw_fd(fd))
+    }
+}
+
+/// The inode of the other end of a unix socket, which is named by its own.
+pub fn peer_inode(queries: &OwnedFd, inode: u32) -> io::Result<Option<u32>> {
+    const BY_FAMILY: u16 = 20;
+    const PEER: u16 = 2;
+    const SHOW_PEER: u32 = 4;
+    const ANY_COOKIE: u32 = u32::MAX;
+    let mut request = Vec::with_capacity(40);
+    request.extend(40u32.to_ne_bytes());
+    request.extend(BY_FAMILY.to_ne_bytes());
+    request.extend((libc::NLM_F_REQUEST as u16).to_ne_bytes());
+    request.extend([0; 8]);
+    request.extend([libc::AF_UNIX as u8, 0, 0, 0]);
+    for word in [u32::MAX, inode, SHOW_PEER, ANY_COOKIE, ANY_COOKIE] {
+        request.extend(word.to_ne_bytes());
+    }
+    let mut answer = [0u8; 512];
+    // SAFETY: both buffers outlive the calls, and their lengths are passed with them.
+    let length = unsafe {
+        check(libc::send(
+            queries.as_raw_fd(),
+            request.as_ptr().cast(),
+            request.len(),
+            0,
+        ) as i64)?;
+        check(libc::recv(
+            queries.as_raw_fd(),
+            answer.as_mut_ptr().cast(),
+            answer.len(),
+            0,
+        ) as i64)?
+    };
+    // A header of 16 bytes, one of 16 about the socket, attributes.
+    let mut rest = answer[..length as usize].get(32..).unwrap_or_default();
+    let is_answer = answer[4..6] == BY_FAMILY.to_ne_bytes();
+    while let (true, Some((header, _))) = (is_answer, rest.split_first_chunk::<4>()) {
+        let size = usize::from(u16::from_ne_bytes([header[0], header[1]]));
+        let kind = u16::from_ne_bytes([header[2], header[3]]);
+        if let (PEER, Some(value)) = (kind, rest.get(4..8)) {
+            return Ok(Some(u32::from_ne_bytes([
+                value[0], value[1], value[2], value[3],
+            ])));
+        }
+        rest = rest
+            .get(size.max(4).next_multiple_of(4)..)
+            .unwrap_or_default();
+    }
+    Ok(None)
 }
 
 /// A copy of a unix socket that this process was started with, by its number; anything else there is refused.
@@ -161,6 +276,32 @@ pub struct Question {
     pub arguments: [u64; 6],
 }
 
+/// A call that opens a file.
+#[derive(Debug, Clone, Copy)]
+pub struct Opening {
+    /// Where its path is in the asker's memory.
+    pub path: u64,
+    /// Its flags.
+    pub flags: libc::c_int,
+}
+
+impl Question {
+    /// Whether it is about a connection.
+    pub fn is_connect(&self) -> bool {
+        libc::c_long::from(self.call) == libc::SYS_connect
+    }
+
+    /// It as one that opens a file: `open`, or `openat`, which has a directory first.
+    pub fn open(&self) -> Opening {
+        let is_at = libc::c_long::from(self.call) == libc::SYS_openat;
+        let first = usize::from(is_at);
+        Opening {
+            path: self.arguments[first],
+            flags: self.arguments[first + 1] as libc::c_int,
+        }
+    }
+}
+
 #[repr(C)]
 struct Reply {
     id: u64,
@@ -178,20 +319,62 @@ pub fn next_question(listener: &OwnedFd) -> io::Result<Question> {
     Ok(question)
 }
 
-/// Answers with success, or with an errno.
-pub fn answer_question(listener: &OwnedFd, id: u64, result: io::Result<()>) -> io::Result<()> {
+/// What is answered to a question.
+pub enum Verdict {
+    /// It was done.
+    Done,
+    /// Let the kernel do it, with whatever the arguments are by then.
+    GoOn,
+    /// It is refused, or failed.
+    Failed(io::Error),
+}
+
+/// Answers.
+pub fn answer_question(listener: &OwnedFd, id: u64, verdict: Verdict) -> io::Result<()> {
     const SEND: libc::c_ulong = 0xc018_2101;
-    let error = result
-        .err()
-        .map_or(0, |error| -error.raw_os_error().unwrap_or(libc::EACCES));
+    let (error, flags) = match verdict {
+        Verdict::Done => (0, 0),
+        Verdict::GoOn => (0, libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32),
+        Verdict::Failed(error) => (-error.raw_os_error().unwrap_or(libc::EACCES), 0),
+    };
     let mut reply = Reply {
         id,
         value: 0,
         error,
-        flags: 0,
+        flags,
     };
     // SAFETY: the structure has the kernel's layout and outlives the call.
     check_int(unsafe { libc::ioctl(listener.as_raw_fd(), SEND, &raw mut reply) }).map(drop)
+}
+
+/// Puts a copy of a descriptor into the asker, closed on exec if `closes`; answers its number there. With `ends` that is
+/// also the answer to the question.
+pub fn hand_over(
+    listener: &OwnedFd,
+    id: u64,
+    file: &impl AsRawFd,
+    closes: bool,
+    ends: bool,
+) -> io::Result<RawFd> {
+    #[repr(C)]
+    struct Given {
+        id: u64,
+        flags: u32,
+        from: u32,
+        to: u32,
+        to_flags: u32,
+    }
+    const ADD: libc::c_ulong = 0x4018_2103;
+    const AND_ANSWER: u32 = 2;
+    let given = Given {
+        id,
+        flags: if ends { AND_ANSWER } else { 0 },
+        from: file.as_raw_fd() as u32,
+        to: 0,
+        to_flags: if closes { libc::O_CLOEXEC as u32 } else { 0 },
+    };
+    // SAFETY: the structure has the kernel's layout and outlives the call.
+    check_int(unsafe { libc::ioctl(listener.as_raw_fd(), ADD, &raw const given) })
 }
 
 /// Whether the asker still waits: what was read of it belongs to it, and not to a later process of the same number.

@@ -107,6 +107,7 @@ mod repository_places;
 mod rescue;
 mod run_ends;
 mod sandbox;
+mod sandbox_facilities;
 mod sandbox_hardening;
 mod sandbox_held;
 mod sandbox_home;

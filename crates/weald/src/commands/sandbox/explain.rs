@@ -85,6 +85,7 @@ impl Explain {
             "hidden": hidden,
             "hidden_secrets": secrets,
             "limits": policy.limits,
+            "refuses": policy.level.refuses(),
             "not_covered": not_covered,
         });
         context.ui.answer(
@@ -110,6 +111,15 @@ impl Explain {
                         secrets.clone(),
                     ),
                     ("may connect to", texts(&policy.sockets)),
+                    (
+                        "refuses, with an error that programs can handle",
+                        policy
+                            .level
+                            .refuses()
+                            .iter()
+                            .map(|text| (*text).to_owned())
+                            .collect(),
+                    ),
                     (
                         "does not cover",
                         not_covered.iter().map(|text| (*text).to_owned()).collect(),
