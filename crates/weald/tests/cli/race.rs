@@ -115,9 +115,9 @@ fn s16_an_entry_that_can_t_be_prepared_takes_the_other_away() {
     // An agent that can't be started is the same.
     env.git(&["branch", "-D", "wt/fix-it-b"]);
     let tool = env.root().join("tool");
-    std::fs::write(&tool, "#!/nonexistent/sh\n").unwrap();
+    fs::write(&tool, "#!/nonexistent/sh\n").unwrap();
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(&tool, mode).unwrap();
+    fs::set_permissions(&tool, mode).unwrap();
     let missing = ["race", "1", "-n", "2", "--", tool.to_str().unwrap()];
     let answer = env.weald(&[&["--json"], &missing[..]].concat());
     assert_eq!(
