@@ -23,10 +23,12 @@ mod process;
 mod ref_faults;
 mod ref_files;
 mod ref_name;
+mod ref_tables;
 mod ref_transaction;
 mod refs;
 mod registration;
 mod registration_faults;
+mod registration_tables;
 mod repository;
 mod signing;
 mod small_packs;
@@ -52,11 +54,12 @@ pub use packs::{Transfer, is_stale_keep, receive_checked, send, transfer};
 pub use partial_clone::AsUser;
 pub use process::{Git, GitError, Output};
 pub use ref_faults::{
-    BrokenRef, LockFile, RefSurvey, head_fault, last_logged, locks_in, packed_refs_fault,
+    BrokenRef, LockFile, RefSurvey, head_fault, last_logged, lock_at, locks_in, packed_refs_fault,
     survey_refs,
 };
 pub use ref_name::RefName;
-pub use ref_transaction::{Hooks, RefStep, RefTransaction};
+pub use ref_tables::tabled_ref;
+pub use ref_transaction::{Hooks, OF_MAIN, RefStep, RefTransaction};
 pub use refs::{
     Commit, Expected, MainRef, RefChange, Reference, Target, create_branch, delete_branch,
     list_plain_tips, list_refs, list_tips, update_refs,
@@ -70,4 +73,6 @@ pub use vault::{Vault, VaultError};
 pub use vault_faults::{VaultFault, set_aside};
 pub use vault_lock::Keeper;
 pub use vault_upkeep::{GRACE, VaultStatus, VaultUpkeep};
-pub use version::{MINIMUM_VERSION, counted, require_known_version, require_version};
+pub use version::{
+    MINIMUM_VERSION, counted, require_known_version, require_version, require_version_for,
+};

@@ -11,8 +11,6 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process_group, prlimit};
 
-use crate::version::MINIMUM_VERSION;
-
 /// How long a git process may take unless told otherwise.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 
@@ -58,11 +56,31 @@ pub enum GitError {
         answer: String,
     },
     /// It is too old.
-    #[error("git {found} is too old: weald needs {}.{} or newer", MINIMUM_VERSION.0, MINIMUM_VERSION.1)]
+    #[error("git {found} is too old: {who} needs {needed} or newer")]
     TooOld {
         /// What is installed.
         found: String,
+        /// What needs a newer one.
+        who: &'static str,
+        /// Which.
+        needed: String,
     },
+}
+
+impl GitError {
+    /// Whether another process holds a lock that git needed, or was faster than it: worth another try.
+    pub fn says_locked(&self) -> bool {
+        let says_lock = |stderr: &str| stderr.contains(".lock");
+        self.says_tables_are_held()
+            || matches!(self, Self::Failed { stderr, .. } if says_lock(stderr))
+    }
+
+    /// The same of the one lock that all refs in tables share.
+    pub(crate) fn says_tables_are_held(&self) -> bool {
+        let words = ["cannot lock references", "data concurrently modified"];
+        let says = |stderr: &str| words.iter().any(|words| stderr.contains(words));
+        matches!(self, Self::Failed { stderr, .. } if says(stderr))
+    }
 }
 
 /// What a git process answered.
@@ -158,6 +176,8 @@ impl Git {
             "core.fsmonitor=false",
             "core.fsync=all",
             "gc.auto=0",
+            // Refs in tables have one lock; a newer git waits for it.
+            "reftable.lockTimeout=5000",
         ] {
             self.command.arg("-c").arg(setting);
         }

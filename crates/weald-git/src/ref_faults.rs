@@ -171,7 +171,7 @@ pub fn locks_in(directory: &Path) -> Vec<LockFile> {
 }
 
 /// One lock file; `None` if there is none.
-fn lock_at(path: &Path) -> Option<LockFile> {
+pub fn lock_at(path: &Path) -> Option<LockFile> {
     let changed = path.symlink_metadata().ok()?.modified().ok()?;
     Some(LockFile {
         path: path.to_owned(),

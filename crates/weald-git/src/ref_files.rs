@@ -18,9 +18,6 @@ use crate::repository::read_text;
 /// Refs below `prefixes` (each a directory of refs), sorted by name, as `list_refs` tells them; where nobody `peels`, without
 /// what tags lead to.
 pub(crate) fn list(common_dir: &Path, prefixes: &[&str], peels: bool) -> Option<Vec<MainRef>> {
-    if common_dir.join("reftable").exists() || common_dir.join("gitdir").exists() {
-        return None;
-    }
     let mut found = BTreeMap::new();
     let mut loose = Vec::new();
     // Loose ones first: a ref that is packed meanwhile is seen twice, not never.

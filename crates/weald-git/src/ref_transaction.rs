@@ -26,6 +26,9 @@ pub enum Hooks<'h> {
     Run(Option<&'h Path>),
 }
 
+/// How a transaction in a linked worktree names a root ref of main.
+pub const OF_MAIN: &str = "main-worktree/";
+
 /// One part of a transaction.
 #[derive(Debug, Clone, Copy)]
 pub enum RefStep<'r> {
@@ -57,6 +60,7 @@ impl RefStep<'_> {
             .into_iter()
             .flatten()
             .all(|id| Commit::parse(id).is_some());
+        let name = name.strip_prefix(OF_MAIN).unwrap_or(name);
         if !are_ids || !is_readable(name) {
             return Err(unexpected(format!("{self:?}")));
         }

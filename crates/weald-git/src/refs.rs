@@ -1,10 +1,13 @@
-//! Reading refs: loose files and `packed-refs` directly, anything else (reftable, odd contents) through git.
+//! Reading refs: loose files, `packed-refs` and tables directly, anything odd through git; changing them.
 
 use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::process::{Git, GitError};
 use crate::ref_files;
 use crate::ref_name::{RefName, is_readable};
+use crate::ref_tables::{self, has_tables, tabled_ref};
 use crate::repository::{Repository, read_text};
 
 /// An object id in hexadecimal, SHA-1 or SHA-256.
@@ -61,20 +64,23 @@ impl Reference {
 /// How deep symbolic refs may lead; git's own limit.
 const DEPTH: usize = 5;
 
+/// How long a change waits for the lock of refs in tables.
+const TABLES_WAIT: Duration = Duration::from_secs(10);
+
 impl Repository {
     /// Reads one ref by its full name (`HEAD`, `refs/heads/main`); `None` if there is none, as of a name that no ref can have.
     pub fn reference(&self, name: &str) -> Result<Option<Reference>, GitError> {
         if !is_readable(name) {
             return Ok(None);
         }
-        if self.has_reftable() {
-            return self.reference_by_git(name);
-        }
         let directory = if name.starts_with("refs/") {
             self.common_dir()
         } else {
             self.git_dir()
         };
+        if self.has_reftable() {
+            return tabled_ref(directory, name);
+        }
         match read_text(directory.join(name)) {
             Ok(text) => match parse_loose(&text) {
                 Some(reference) => Ok(Some(reference)),
@@ -147,16 +153,20 @@ impl Repository {
         Ok(None)
     }
 
-    fn main_head(&self) -> Result<Option<Reference>, GitError> {
+    /// What the main checkout's HEAD says, wherever this repository was found from.
+    pub fn main_head(&self) -> Result<Option<Reference>, GitError> {
+        if self.has_reftable() {
+            return tabled_ref(self.common_dir(), "HEAD");
+        }
         match read_text(self.common_dir().join("HEAD")) {
-            Ok(text) if !self.has_reftable() => Ok(parse_loose(&text)),
+            Ok(text) => Ok(parse_loose(&text)),
             _ => self.reference_by_git("main-worktree/HEAD"),
         }
     }
 
     /// Whether refs are kept in tables instead of files.
     pub fn has_reftable(&self) -> bool {
-        self.common_dir().join("reftable").is_dir()
+        has_tables(self.common_dir())
     }
 
     fn reference_by_git(&self, name: &str) -> Result<Option<Reference>, GitError> {
@@ -208,7 +218,7 @@ pub struct MainRef {
 
 /// Lists the refs below `prefixes` of a repository, each ending with `/`, sorted by name.
 pub fn list_refs(git_dir: &Path, prefixes: &[&str]) -> Result<Vec<MainRef>, GitError> {
-    match ref_files::list(git_dir, prefixes, true) {
+    match list_plain(git_dir, prefixes, true) {
         Some(listed) => Ok(listed),
         None => list_refs_by_git(git_dir, prefixes),
     }
@@ -216,7 +226,7 @@ pub fn list_refs(git_dir: &Path, prefixes: &[&str]) -> Result<Vec<MainRef>, GitE
 
 /// The same, where nobody wants to know what tags lead to: of a repository of weald's own.
 pub fn list_tips(git_dir: &Path, prefixes: &[&str]) -> Result<Vec<MainRef>, GitError> {
-    match ref_files::list(git_dir, prefixes, false) {
+    match list_plain(git_dir, prefixes, false) {
         Some(listed) => Ok(listed),
         None => list_refs_by_git(git_dir, prefixes),
     }
@@ -224,10 +234,22 @@ pub fn list_tips(git_dir: &Path, prefixes: &[&str]) -> Result<Vec<MainRef>, GitE
 
 /// Every ref, as its file says it; `None` where git knows more. Whether the objects are there is not looked at.
 pub fn list_plain_tips(git_dir: &Path) -> Option<Vec<MainRef>> {
-    ref_files::list(git_dir, &["refs/"], false)
+    list_plain(git_dir, &["refs/"], false)
 }
 
-fn list_refs_by_git(git_dir: &Path, prefixes: &[&str]) -> Result<Vec<MainRef>, GitError> {
+/// Refs as files or tables say them; of a linked worktree, which has some of both, only git knows all.
+fn list_plain(git_dir: &Path, prefixes: &[&str], peels: bool) -> Option<Vec<MainRef>> {
+    match has_tables(git_dir) {
+        _ if git_dir.join("gitdir").exists() => None,
+        true => ref_tables::list(git_dir, prefixes),
+        false => ref_files::list(git_dir, prefixes, peels),
+    }
+}
+
+pub(crate) fn list_refs_by_git(
+    git_dir: &Path,
+    prefixes: &[&str],
+) -> Result<Vec<MainRef>, GitError> {
     let answer = Git::new(git_dir, "for-each-ref")
         .args(["--format=%(objectname) %(*objectname) %(symref) %(refname)"])
         .args(prefixes)
@@ -353,11 +375,28 @@ pub fn update_refs(git_dir: &Path, changes: &[RefChange], message: &str) -> Resu
         }
     }
     input.extend_from_slice(b"prepare\0commit\0");
-    Git::new(git_dir, "update-ref")
-        .args(["-m", message, "--no-deref", "--stdin", "-z"])
-        .env("GIT_COMMITTER_NAME", "weald")
-        .env("GIT_COMMITTER_EMAIL", "weald@localhost")
-        .input(input)
-        .run()
-        .map(drop)
+    while_tables_are_held(|| {
+        Git::new(git_dir, "update-ref")
+            .args(["-m", message, "--no-deref", "--stdin", "-z"])
+            .env("GIT_COMMITTER_NAME", "weald")
+            .env("GIT_COMMITTER_EMAIL", "weald@localhost")
+            .input(input.clone())
+            .run()
+            .map(drop)
+    })
+}
+
+/// Tries again while another process holds the one lock that all refs in tables share; git itself does not wait for it.
+pub(crate) fn while_tables_are_held<T>(
+    mut change: impl FnMut() -> Result<T, GitError>,
+) -> Result<T, GitError> {
+    let deadline = Instant::now() + TABLES_WAIT;
+    loop {
+        match change() {
+            Err(error) if error.says_tables_are_held() && Instant::now() < deadline => {
+                thread::sleep(Duration::from_millis(5));
+            }
+            ended => return ended,
+        }
+    }
 }

@@ -1,7 +1,8 @@
 //! The registration of worktrees in a repository (`worktrees/<name>/`), read and written without git.
 //!
 //! One broken entry of anybody's must not break the others, so each is read on its own. An entry is built elsewhere and
-//! renamed into place, and renamed away before it is deleted: git never sees half of one.
+//! renamed into place, and renamed away before it is deleted: git never sees half of one. Where refs are in tables an entry
+//! has tables of its own; git writes HEAD into them (`registration_tables`).
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
@@ -11,7 +12,9 @@ use std::thread;
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
+use crate::ref_tables::{has_tables, tabled_ref};
 use crate::refs::Reference;
+use crate::registration_tables::{STUBS, set_head};
 use crate::repository::{path_of, read_small};
 
 /// The file in an entry that is weald's own.
@@ -74,6 +77,11 @@ impl Registrations {
         }
     }
 
+    /// Whether the repository keeps its refs in tables.
+    pub(crate) fn has_tables(&self) -> bool {
+        has_tables(&self.common_dir)
+    }
+
     /// The directory of an entry.
     pub fn directory(&self, name: &str) -> PathBuf {
         self.common_dir.join("worktrees").join(name)
@@ -102,7 +110,10 @@ impl Registrations {
         let text = |file: &str| read_small(&directory.join(file)).ok();
         let lossy = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).trim_end().to_owned();
         let dot_git = text("gitdir").map(|bytes| path_of(&bytes));
-        let head = text("HEAD").and_then(|bytes| Reference::parse(&lossy(bytes)));
+        let head = match self.has_tables() {
+            true => tabled_ref(&directory, "HEAD").ok().flatten(),
+            false => text("HEAD").and_then(|bytes| Reference::parse(&lossy(bytes))),
+        };
         Some(Registration {
             name: name.to_owned(),
             dot_git: dot_git
@@ -147,9 +158,11 @@ impl Registrations {
         let mut files = vec![
             ("gitdir", dot_git),
             ("commondir", b"../..\n".to_vec()),
-            ("HEAD", new.head.to_text().into_bytes()),
             (NOTE, new.note.as_bytes().to_vec()),
         ];
+        if !self.has_tables() {
+            files.push(("HEAD", new.head.to_text().into_bytes()));
+        }
         files.extend(
             new.locked
                 .map(|reason| ("locked", format!("{reason}\n").into_bytes())),
@@ -162,6 +175,15 @@ impl Registrations {
         for (name, bytes) in files {
             fs::write(building.join(name), bytes)?;
             written.push(building.join(name));
+        }
+        if self.has_tables() {
+            set_head(&self.common_dir, building, &new.head)?;
+            let names = STUBS.iter().map(|(name, _)| *name);
+            written.extend(
+                names
+                    .chain(["refs", "reftable"])
+                    .map(|name| building.join(name)),
+            );
         }
         if let Some(index) = new.index {
             fs::rename(index, building.join("index"))?;
@@ -230,7 +252,10 @@ impl Registrations {
         let mut dot_git = path.join(".git").as_os_str().as_bytes().to_vec();
         dot_git.push(b'\n');
         replace(&directory.join("gitdir"), &dot_git)?;
-        replace(&directory.join("HEAD"), head.to_text().as_bytes())?;
+        match self.has_tables() {
+            true => set_head(&self.common_dir, &directory, head)?,
+            false => replace(&directory.join("HEAD"), head.to_text().as_bytes())?,
+        }
         replace(&directory.join(NOTE), note.as_bytes())
     }
 }

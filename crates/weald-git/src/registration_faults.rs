@@ -7,6 +7,7 @@ use std::path::Path;
 
 use crate::refs::Reference;
 use crate::registration::Registrations;
+use crate::registration_tables::tables_fault;
 use crate::repository::{path_of, read_small};
 
 /// The shortest index: a head, no entry, a checksum.
@@ -51,7 +52,11 @@ impl Registrations {
             let to = directory.join(path_of(bytes)).canonicalize().ok();
             to.is_some() && to == common
         };
-        let parts: [(&'static str, Result<(), String>); 6] = [
+        let tables = match self.has_tables() {
+            true => tables_fault(&directory),
+            false => Ok(()),
+        };
+        let parts: [(&'static str, Result<(), String>); 7] = [
             (
                 "gitdir",
                 required(&directory, "gitdir", |bytes| {
@@ -60,6 +65,7 @@ impl Registrations {
             ),
             ("commondir", required(&directory, "commondir", leads_home)),
             ("HEAD", head(&directory)),
+            ("reftable", tables),
             ("index", index(&directory.join("index"))),
             ("locked", plain(&directory.join("locked"))),
             ("config.worktree", plain(&directory.join("config.worktree"))),

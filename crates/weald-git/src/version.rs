@@ -5,9 +5,13 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::process::{Git, GitError};
+use crate::repository::Repository;
 
 /// The oldest git that works: 2.40 brought `merge-tree --merge-base`, and with it merging without a checkout.
 pub const MINIMUM_VERSION: (u32, u32) = (2, 40);
+
+/// The oldest git that reads refs in tables.
+const TABLES_VERSION: (u32, u32) = (2, 45);
 
 /// The number in the answer of a git that counted.
 pub fn counted(command: &str, answer: &[u8]) -> Result<u64, GitError> {
@@ -18,9 +22,9 @@ pub fn counted(command: &str, answer: &[u8]) -> Result<u64, GitError> {
     })
 }
 
-/// Checks that the git in the search path is new enough. The answer is remembered in `known` for exactly this program, by
-/// its place, number, size and times, so that it is started for it once.
-pub fn require_known_version(known: &Path) -> Result<(), GitError> {
+/// Checks that the git in the search path is new enough, also for how this repository keeps its refs. Its version is
+/// remembered in `known` for exactly this program, by its place, number, size and times, so that it is started for it once.
+pub fn require_known_version(known: &Path, repository: &Repository) -> Result<(), GitError> {
     let program = program().map(|(path, found)| {
         let times = (
             found.mtime(),
@@ -35,15 +39,19 @@ pub fn require_known_version(known: &Path) -> Result<(), GitError> {
             found.len()
         )
     });
-    if program.is_some() && std::fs::read_to_string(known).ok() == program {
-        return Ok(());
+    let memory = std::fs::read_to_string(known).unwrap_or_default();
+    let remembered = program.as_ref().and_then(|one| memory.strip_prefix(one));
+    let needs_tables = repository.has_reftable();
+    if let Some(version) = remembered.filter(|version| !version.is_empty()) {
+        return require(version, needs_tables);
     }
-    require_version()?;
+    let version = installed_version()?;
+    require(&version, needs_tables)?;
     // Without a memory it is asked again.
-    if let (Some(text), Some(folder)) = (program, known.parent()) {
+    if let (Some(program), Some(folder)) = (program, known.parent()) {
         let building = known.with_extension(std::process::id().to_string());
         let _ = std::fs::create_dir_all(folder)
-            .and_then(|()| std::fs::write(&building, text))
+            .and_then(|()| std::fs::write(&building, program + &version))
             .and_then(|()| std::fs::rename(&building, known));
     }
     Ok(())
@@ -63,19 +71,41 @@ fn program() -> Option<(PathBuf, std::fs::Metadata)> {
 
 /// Checks that a git is installed and new enough; answers its version.
 pub fn require_version() -> Result<String, GitError> {
+    let version = installed_version()?;
+    require(&version, false).map(|()| version)
+}
+
+/// The same for one repository: refs in tables need a newer git.
+pub fn require_version_for(repository: &Repository) -> Result<(), GitError> {
+    require(&installed_version()?, repository.has_reftable())
+}
+
+fn installed_version() -> Result<String, GitError> {
     let output = Git::outside(&PathBuf::from("/"), "--version").run()?;
     let text = String::from_utf8_lossy(&output).trim().to_owned();
-    let version = text
-        .strip_prefix("git version ")
-        .unwrap_or(&text)
-        .to_owned();
+    let version = text.strip_prefix("git version ");
+    Ok(version.unwrap_or(&text).to_owned())
+}
+
+fn require(version: &str, needs_tables: bool) -> Result<(), GitError> {
     let mut parts = version
         .split('.')
         .map(|part| part.parse::<u32>().unwrap_or(0));
     let found = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
-    match found >= MINIMUM_VERSION {
-        true => Ok(version),
-        false => Err(GitError::TooOld { found: version }),
+    let (needed, who) = match needs_tables && found >= MINIMUM_VERSION {
+        true => (
+            TABLES_VERSION,
+            "this repository stores its refs as reftable, which",
+        ),
+        false => (MINIMUM_VERSION, "weald"),
+    };
+    match found >= needed {
+        true => Ok(()),
+        false => Err(GitError::TooOld {
+            found: version.to_owned(),
+            who,
+            needed: format!("{}.{}", needed.0, needed.1),
+        }),
     }
 }
 
@@ -90,5 +120,22 @@ mod tests {
                 .unwrap()
                 .starts_with(|c: char| c.is_ascii_digit())
         );
+    }
+
+    #[test]
+    fn y32_refs_in_tables_need_a_newer_git_than_weald() {
+        for (version, plain, tables) in [
+            ("2.39.5", false, false),
+            ("2.40.0", true, false),
+            ("2.44.9", true, false),
+            ("2.45.0.windows.1", true, true),
+            ("3.0.0", true, true),
+        ] {
+            assert_eq!(require(version, false).is_ok(), plain, "{version}");
+            assert_eq!(require(version, true).is_ok(), tables, "{version}");
+        }
+        let told = |version| require(version, true).unwrap_err().to_string();
+        assert!(told("2.44.1").contains("reftable, which needs 2.45 or newer"));
+        assert!(told("2.39.1").contains("weald needs 2.40 or newer"));
     }
 }

@@ -15,6 +15,9 @@ pub fn full_scale() -> bool {
     std::env::var_os("WEALD_TEST_FULL").is_some()
 }
 
+/// git's own variables for the formats of new repositories; those of the test run are passed on.
+pub const FORMATS: [&str; 2] = ["GIT_DEFAULT_REF_FORMAT", "GIT_DEFAULT_HASH"];
+
 /// A temporary home with a repository in it, and the binary under test.
 pub struct TestEnv {
     directory: TempDir,
@@ -138,6 +141,12 @@ impl TestEnv {
             ("GIT_COMMITTER_EMAIL", "test@example.com"),
         ] {
             command.env(name, value);
+        }
+        // How repositories are made is a switch of the test run: stories are told again on other formats.
+        for name in FORMATS {
+            #[expect(clippy::disallowed_methods, reason = "a switch of the test run")]
+            let chosen = std::env::var_os(name);
+            chosen.map(|format| command.env(name, format));
         }
         command.stdin(Stdio::null());
         command

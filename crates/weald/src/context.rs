@@ -21,7 +21,7 @@ use weald_engine::{
     Sources, SystemClock, SystemProcesses, Trees, agent_above, identify, load_config,
     load_own_config, loosening,
 };
-use weald_git::{require_known_version, require_version};
+use weald_git::{GitError, require_known_version, require_version_for};
 use weald_server::broker::Client;
 use weald_store::{DATABASE_FILE, SqliteStore};
 
@@ -143,7 +143,15 @@ impl<'a> Context<'a> {
 
     /// The configuration.
     pub fn config(&self, place: &Place) -> Result<LoadedConfig, Failure> {
-        Ok(load_config(place, &self.sources())?)
+        self.loaded(place, &self.sources())
+    }
+
+    /// A git that is too old for the repository can't read its configuration, and says less about it.
+    fn loaded(&self, place: &Place, sources: &Sources) -> Result<LoadedConfig, Failure> {
+        load_config(place, sources).map_err(|error| match require_version_for(place.repository()) {
+            Err(old @ GitError::TooOld { .. }) => old.into(),
+            _ => error.into(),
+        })
     }
 
     /// Where values of the configuration come from besides the repository.
@@ -195,7 +203,7 @@ impl<'a> Context<'a> {
         }
         let variables = &mut sources.variables;
         variables.retain(|(name, _)| !loose.variables.contains(name));
-        let loaded = load_config(&place, &sources)?;
+        let loaded = self.loaded(&place, &sources)?;
         Ok(Ground {
             engine: self.engine_at(&place, &loaded)?,
             place,
@@ -450,9 +458,11 @@ impl Ground {
     /// The trees of the repository, for the caller. Whatever is done with them needs git.
     pub fn trees(&self, context: &Context<'_>) -> Result<Trees<'_>, Failure> {
         match context.environment.cache() {
-            Some(cache) => require_known_version(&cache.join("git-version"))?,
+            Some(cache) => {
+                require_known_version(&cache.join("git-version"), self.place.repository())?;
+            }
             // Nowhere to remember it.
-            None => require_version().map(drop)?,
+            None => require_version_for(self.place.repository())?,
         }
         self.trees_with_any_git(context)
     }

@@ -413,8 +413,12 @@ impl From<GitError> for Failure {
         };
         let failure = Self::new(code, exit::REFUSED, error.to_string());
         match error {
-            GitError::NotStarted { .. } | GitError::TooOld { .. } => {
-                failure.hint("install git 2.40 or newer")
+            GitError::NotStarted { .. } => failure.hint("install git 2.40 or newer"),
+            GitError::TooOld { needed, .. } => {
+                failure.hint(format!("install git {needed} or newer"))
+            }
+            error if error.says_locked() => {
+                failure.hint("run it again; weald doctor reports a lock left behind")
             }
             _ => failure,
         }

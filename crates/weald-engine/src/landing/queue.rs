@@ -155,8 +155,13 @@ impl Trees<'_> {
         }
     }
 
-    /// What the fence holds, if it is a plain file.
+    /// What the fence holds, if it can stay as it is. In tables a ref can't be moved to a blob that was pruned.
     fn held_fence(&self) -> Option<String> {
+        if self.place.repository().has_reftable() {
+            let held = self.fence().ok().flatten()?;
+            let token = self.token_in(&held).ok().flatten();
+            return token.map(|_| held);
+        }
         let file = self.place.repository().common_dir().join(FENCE);
         let text = crate::files::read_small(&file, 256).ok().flatten()?;
         Commit::parse(text.trim()).map(|id| id.as_str().to_owned())

@@ -3,7 +3,7 @@
 use weald_core::store::Durability;
 use weald_core::tree::Tree;
 use weald_core::tree_rules::TreeInput;
-use weald_git::{RefName, list_tips};
+use weald_git::{Git, RefName, list_tips};
 
 use super::LandError;
 use crate::files::read_small;
@@ -49,6 +49,9 @@ impl Trees<'_> {
     /// What a branch is called now, if exactly one has its log.
     fn renamed(&self, old: &str) -> Result<Option<String>, TreeError> {
         let common_dir = self.place.repository().common_dir();
+        if self.place.repository().has_reftable() {
+            return self.renamed_in_tables(old);
+        }
         let said = format!("\tBranch: renamed refs/heads/{old} to refs/heads/");
         let was = |name: &RefName| {
             let log = read_small(&name.log_in(common_dir), LOG_LIMIT);
@@ -59,6 +62,26 @@ impl Trees<'_> {
         let found: Vec<_> = names.filter(was).collect();
         Ok(match &found[..] {
             [one] => one.as_str().strip_prefix("refs/heads/").map(str::to_owned),
+            _ => None,
+        })
+    }
+
+    /// The same where logs are in tables, which git alone reads.
+    fn renamed_in_tables(&self, old: &str) -> Result<Option<String>, LandError> {
+        let common_dir = self.place.repository().common_dir();
+        let told = Git::new(common_dir, "log")
+            .args(["--walk-reflogs", "--branches", "--format=%gD %gs", "--"])
+            .output()?;
+        let text = String::from_utf8_lossy(&told.stdout);
+        let said = format!(" Branch: renamed refs/heads/{old} to refs/heads/");
+        let lines = text.lines().filter(|line| line.contains(&said));
+        let names = lines.filter_map(|line| line.split_once("@{"));
+        let mut found: Vec<_> = names
+            .map(|(name, _)| name.strip_prefix("refs/heads/").unwrap_or(name))
+            .collect();
+        found.dedup();
+        Ok(match found[..] {
+            [one] => Some(one.to_owned()),
             _ => None,
         })
     }

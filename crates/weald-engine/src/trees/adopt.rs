@@ -129,7 +129,6 @@ impl Trees<'_> {
 
     /// Takes a worktree that somebody else made into the registry. Nothing in it is touched.
     pub fn adopt(&self, wanted: &Adoption) -> Result<Tree, TreeError> {
-        self.refuse_reftable()?;
         let (known, path) = self.worktree_at(&wanted.path)?;
         let name = match (
             &wanted.name,

@@ -142,14 +142,9 @@ impl Trees<'_> {
         let why = format!("weald: tree {}", tree.name);
         if plan.replaced.is_none() && plan.is_in_main {
             let now = self.now()?.as_second();
-            return Ok(create_branch(
-                git_dir,
-                &self.workshop(),
-                &tree.branch,
-                &plan.start,
-                &why,
-                now,
-            )?);
+            let workshop = self.workshop();
+            let made = || create_branch(git_dir, &workshop, &tree.branch, &plan.start, &why, now);
+            return Ok(self.change_main(made)?);
         }
         let branch = RefChange {
             name: format!("refs/heads/{}", tree.branch),
@@ -165,7 +160,7 @@ impl Trees<'_> {
             true => None,
             false => Some(transfer(self.vault().path(), git_dir, &[&plan.start], &[])?),
         };
-        update_refs(git_dir, &[branch], &why)?;
+        self.update_main(&[branch], &why)?;
         drop(kept);
         Ok(())
     }
@@ -311,8 +306,7 @@ impl Trees<'_> {
                     expected: Expected::Holds(plan.start.clone()),
                 };
                 if !plan.reused {
-                    let git_dir = self.place.repository().common_dir();
-                    let _ = update_refs(git_dir, &[back], "weald: tree not made");
+                    let _ = self.update_main(&[back], "weald: tree not made");
                 }
             }
         }

@@ -390,7 +390,7 @@ impl Trees<'_> {
                 None => Expected::Absent,
             },
         };
-        let moved = update_refs(main, &[change], &format!("weald: import {}", tree.name));
+        let moved = self.update_main(&[change], &format!("weald: import {}", tree.name));
         step("import.moved");
         drop(kept);
         match moved {
@@ -451,6 +451,7 @@ pub(super) fn is_outrun(stderr: &str) -> bool {
         "already exists",
         "unable to resolve reference",
         "Unable to create",
+        "cannot lock references",
     ]
     .iter()
     .any(|word| stderr.contains(word))

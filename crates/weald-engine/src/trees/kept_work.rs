@@ -11,7 +11,6 @@ use weald_core::name::TreeName;
 use weald_core::tree::{Tree, TreeStatus};
 use weald_git::{
     Expected, NewCommit, Person, RefChange, commit_tree, list_pointers, list_tips, transfer,
-    update_refs,
 };
 
 use super::{SnapshotView, TreeError, Trees};
@@ -276,7 +275,7 @@ impl Trees<'_> {
             expected: Expected::Absent,
         };
         let why = format!("weald: vault restore {}", tree.id);
-        update_refs(main.common_dir(), &[change], &why)?;
+        self.update_main(&[change], &why)?;
         drop(kept);
         Ok(name)
     }

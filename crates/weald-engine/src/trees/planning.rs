@@ -127,7 +127,6 @@ impl Trees<'_> {
         name: TreeName,
         task: Option<&Task>,
     ) -> Result<Plan, TreeError> {
-        self.refuse_reftable()?;
         let mut notes = Vec::new();
         let parent = match &new.scratch_for {
             Some(name) => Some(self.look(Some(name))?.tree),
@@ -217,17 +216,6 @@ impl Trees<'_> {
             return Ok(());
         }
         self.plan(new, name, Some(&task)).map(drop)
-    }
-
-    pub(super) fn refuse_reftable(&self) -> Result<(), TreeError> {
-        if self.place.repository().has_reftable() {
-            return Err(TreeError::Unsupported {
-                what: "refs of this repository are stored as reftable, in which trees can't be registered yet; \
-                       `git refs migrate --ref-format=files` changes that"
-                    .to_owned(),
-            });
-        }
-        Ok(())
     }
 
     /// Refs of main that a tree sees.
@@ -435,10 +423,8 @@ impl Trees<'_> {
         if let Some(user) = user {
             return Ok(user.path().map(Path::to_owned));
         }
-        let root = self.place.root();
-        let main = fs::read_to_string(self.place.repository().common_dir().join("HEAD"));
-        let in_main = main.ok().and_then(|text| Reference::parse(text.trim_end())) == Some(head);
-        Ok(in_main.then_some(root))
+        let in_main = self.place.repository().main_head()? == Some(head);
+        Ok(in_main.then(|| self.place.root()))
     }
 
     /// `wt` and `wt/x` can't both be branches.

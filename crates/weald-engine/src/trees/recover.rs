@@ -434,6 +434,10 @@ fn inner_head(path: &Path) -> (Option<String>, Option<String>) {
     let Some(Reference::Symbolic(full)) = Reference::parse(&text) else {
         return (None, commit(&text));
     };
+    // Refs in tables: an agent changed that, and only git inside could tell.
+    if Door::open(path).is_ok_and(|door| door.has_directory(".git/reftable")) {
+        return (None, None);
+    }
     let packed = || {
         let text = read(".git/packed-refs")?;
         let mut lines = text.lines().filter_map(|line| line.split_once(' '));

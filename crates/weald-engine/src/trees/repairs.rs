@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use weald_core::store::Durability;
 use weald_core::tree::{Trash, Tree, TreeKind};
 use weald_core::tree_rules::TreeInput;
-use weald_git::{Door, DoorError, Expected, RefChange, transfer, update_refs};
+use weald_git::{Door, DoorError, Expected, RefChange, transfer};
 
 use super::building::{building, identity_of};
 use super::inside::Job;
@@ -53,11 +53,7 @@ impl Trees<'_> {
                     new: None,
                     expected: Expected::Holds(tree.base.commit.clone()),
                 };
-                update_refs(
-                    self.place.repository().common_dir(),
-                    &[gone],
-                    "weald: not made",
-                )?;
+                self.update_main(&[gone], "weald: not made")?;
             }
             step("repair.branch_gone");
             registrations
@@ -124,7 +120,7 @@ impl Trees<'_> {
             new: Some(tip),
             expected: Expected::Absent,
         };
-        update_refs(main, &[back], &format!("weald: restore {}", tree.name))?;
+        self.update_main(&[back], &format!("weald: restore {}", tree.name))?;
         drop(kept);
         Ok(())
     }

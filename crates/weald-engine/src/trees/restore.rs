@@ -13,7 +13,7 @@ use weald_core::landing::LandingStatus;
 use weald_core::store::Durability;
 use weald_core::tree::{DirectoryIdentity, Trash, Tree, TreeKind, TreeStatus};
 use weald_core::tree_rules::TreeInput;
-use weald_git::{Commit, Expected, RefChange, Reference, transfer, update_refs};
+use weald_git::{Commit, Expected, RefChange, Reference, transfer};
 use weald_sandbox::strip_set_id;
 
 use super::building::identity_of;
@@ -244,11 +244,7 @@ impl Trees<'_> {
             new: Some(tip.to_owned()),
             expected: Expected::Absent,
         };
-        update_refs(
-            main.common_dir(),
-            &[change],
-            &format!("weald: restore {}", tree.name),
-        )?;
+        self.update_main(&[change], &format!("weald: restore {}", tree.name))?;
         drop(kept);
         Ok(())
     }

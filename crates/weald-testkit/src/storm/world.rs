@@ -49,7 +49,11 @@ pub struct World {
 impl World {
     /// A new one, with work in its main checkout.
     pub fn new(binary: impl Into<PathBuf>) -> Self {
-        let env = TestEnv::new(binary);
+        Self::of(TestEnv::new(binary))
+    }
+
+    /// The same in a repository that is there.
+    pub fn of(env: TestEnv) -> Self {
         env.git(&["config", "user.name", "Test"]);
         env.git(&["config", "user.email", "test@example.com"]);
         let world = Self {

@@ -37,6 +37,8 @@ mod documentation;
 mod drivers;
 mod events;
 mod faces;
+mod formats;
+mod formats_git;
 mod from_other_systems;
 mod hints;
 mod hooks_bounds;

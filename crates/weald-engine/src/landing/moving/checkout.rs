@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use weald_git::{Git, GitError, Reference};
+use weald_git::{Git, GitError, Reference, tabled_ref};
 
 use super::super::LandError;
 use crate::files::read_small;
@@ -136,14 +136,10 @@ impl Trees<'_> {
     }
 
     pub(super) fn head_of(&self, git_dir: &Path) -> Result<Option<Reference>, LandError> {
-        if self.place.repository().has_reftable() {
-            let said = Git::new(git_dir, "symbolic-ref")
-                .args(["-q", "HEAD"])
-                .output()?;
-            let name = String::from_utf8_lossy(&said.stdout).trim().to_owned();
-            return Ok(Some(Reference::Symbolic(name)).filter(|_| said.status.success()));
-        }
         // One that can't be read may be on the target.
+        if self.place.repository().has_reftable() {
+            return Ok(tabled_ref(git_dir, "HEAD")?);
+        }
         let file = git_dir.join("HEAD");
         let text = read_small(&file, LIMIT).map_err(crate::trees::at(&file))?;
         Ok(text.and_then(|text| Reference::parse(&text)))

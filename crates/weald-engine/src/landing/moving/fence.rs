@@ -5,7 +5,10 @@ use std::time::{Duration, Instant};
 
 use weald_core::id::Token;
 use weald_core::landing::{Landing, LandingStatus};
-use weald_git::{Commit, Git, GitError, Hooks, RefStep, RefTransaction};
+use weald_git::{
+    Commit, Git, GitError, Hooks, RefChange, RefStep, RefTransaction, Reference, tabled_ref,
+    update_refs,
+};
 
 use super::super::LandError;
 use super::super::queue::end_process;
@@ -51,9 +54,7 @@ impl Trees<'_> {
             match moved {
                 Ok(()) => return Ok(blob),
                 Err(_) if self.fence()? != held => return Err(outrun()),
-                Err(GitError::Failed { stderr, .. })
-                    if stderr.contains(".lock") && Instant::now() < deadline =>
-                {
+                Err(error) if error.says_locked() && Instant::now() < deadline => {
                     self.free_fence()?;
                 }
                 Err(error) => return Err(error.into()),
@@ -73,7 +74,7 @@ impl Trees<'_> {
                 self.clear_locks_of(landing)?;
             }
         }
-        // Nobody else has a reason to hold it for long.
+        // Nobody else has a reason to hold it for long. (The lock of refs in tables is everybody's.)
         let lock = self
             .place
             .repository()
@@ -86,15 +87,48 @@ impl Trees<'_> {
         Ok(())
     }
 
+    /// Changes refs of main. Refs in tables share one lock, and a stopped process that was moving the target holds it: when
+    /// its lease has run out it is ended, as by whoever takes the queue over.
+    pub(crate) fn change_main(
+        &self,
+        change: impl Fn() -> Result<(), GitError>,
+    ) -> Result<(), GitError> {
+        match change() {
+            Err(error) if error.says_locked() && self.free_tables().unwrap_or_default() => change(),
+            changed => changed,
+        }
+    }
+
+    /// The same for changes that git makes, all or none of them.
+    pub(crate) fn update_main(&self, changes: &[RefChange], why: &str) -> Result<(), GitError> {
+        let main = self.place.repository().common_dir();
+        self.change_main(|| update_refs(main, changes, why))
+    }
+
+    fn free_tables(&self) -> Result<bool, LandError> {
+        let holder = self.queue()?.queue.holder;
+        let now = self.now()?;
+        let is_over = holder.is_none_or(|holder| holder.expires_at <= now);
+        if is_over && self.place.repository().has_reftable() {
+            self.free_fence()?;
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
     /// What the fence holds.
-    pub(super) fn fence(&self) -> Result<Option<String>, LandError> {
+    pub(crate) fn fence(&self) -> Result<Option<String>, LandError> {
         let repository = self.place.repository();
         let common = repository.common_dir();
-        if !repository.has_reftable() {
-            let text = read_small(&common.join(FENCE), 4096).ok().flatten();
-            if let Some(id) = text.and_then(|text| Commit::parse(text.trim())) {
-                return Ok(Some(id.as_str().to_owned()));
-            }
+        if repository.has_reftable() {
+            return Ok(match tabled_ref(common, FENCE)? {
+                Some(Reference::Direct(blob)) => Some(blob.as_str().to_owned()),
+                _ => None,
+            });
+        }
+        let text = read_small(&common.join(FENCE), 4096).ok().flatten();
+        if let Some(id) = text.and_then(|text| Commit::parse(text.trim())) {
+            return Ok(Some(id.as_str().to_owned()));
         }
         let asked = Git::new(common, "rev-parse")
             .args(["-q", "--verify", "--end-of-options", FENCE])
@@ -112,7 +146,7 @@ impl Trees<'_> {
         Ok(token.map(Token))
     }
 
-    fn token_in(&self, blob: &str) -> Result<Option<u64>, LandError> {
+    pub(crate) fn token_in(&self, blob: &str) -> Result<Option<u64>, LandError> {
         let common = self.place.repository().common_dir();
         let read = Git::new(common, "cat-file").args(["blob", blob]).output()?;
         let text = String::from_utf8_lossy(&read.stdout).into_owned();

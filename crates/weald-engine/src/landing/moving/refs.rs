@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
-use weald_git::{GitError, Hooks, RefName, RefStep, RefTransaction};
+use weald_git::{GitError, Hooks, OF_MAIN, RefName, RefStep, RefTransaction};
 
 use super::super::LandError;
 use super::Move;
@@ -65,9 +65,7 @@ pub(super) fn lock_files(common: &Path, git_dir: &Path, target: &str) -> Vec<Pat
 /// A prepared move of the ref.
 #[derive(Debug)]
 pub(super) struct OpenRefs {
-    target: RefTransaction,
-    /// A linked checkout's transaction can't name the fence, which is the main one's; so another one holds it.
-    fence: Option<RefTransaction>,
+    transaction: RefTransaction,
     /// The lock files.
     pub locks: Vec<LockNote>,
 }
@@ -75,19 +73,18 @@ pub(super) struct OpenRefs {
 impl OpenRefs {
     /// The process that holds the target.
     pub(super) fn process(&self) -> u32 {
-        self.target.process()
+        self.transaction.process()
     }
 
     /// Moves the target.
     fn commit(self) -> Result<(), GitError> {
-        let committed = self.target.commit();
-        drop(self.fence);
+        let committed = self.transaction.commit();
         committed.inspect_err(|_| self.locks.iter().for_each(LockNote::clear))
     }
 
     /// Changes nothing, and leaves no lock.
     pub(super) fn abort(self) {
-        drop((self.target, self.fence));
+        self.transaction.abort();
         self.locks.iter().for_each(LockNote::clear);
     }
 }
@@ -113,7 +110,7 @@ impl Trees<'_> {
                 return Err(LandError::refused("hook_refused", stderr.clone())
                     .hint("see what the repository's reference-transaction hook wants"));
             }
-            if !stderr.contains(".lock") {
+            if !error.says_locked() {
                 return Err(error.into());
             }
             if Instant::now() > deadline {
@@ -134,24 +131,21 @@ impl Trees<'_> {
         let common = self.place.repository().common_dir();
         let git_dir = checkout.map_or(common, |checkout| checkout.git_dir.as_path());
         let name = format!("refs/heads/{}", wanted.target);
-        let verify = RefStep::Verify {
-            name: FENCE,
-            holds: &wanted.fence,
-        };
         let message = format!("weald: land {}", wanted.landing);
-        let mut steps = Vec::new();
-        let fence = match git_dir == common {
-            true => {
-                steps.push(verify);
-                None
-            }
-            false => Some(RefTransaction::prepare(
-                common,
-                &[verify],
-                &message,
-                Hooks::Off,
-            )?),
-        };
+        // A linked checkout's transaction may not verify a ref of the main one, but move it to where it is. One transaction
+        // has both: refs in tables share one lock.
+        let fence_of_main = format!("{OF_MAIN}{FENCE}");
+        let mut steps = vec![match git_dir == common {
+            true => RefStep::Verify {
+                name: FENCE,
+                holds: &wanted.fence,
+            },
+            false => RefStep::Update {
+                name: &fence_of_main,
+                new: &wanted.fence,
+                old: Some(&wanted.fence),
+            },
+        }];
         steps.push(RefStep::Update {
             name: &name,
             new: &wanted.new,
@@ -168,11 +162,10 @@ impl Trees<'_> {
             "run" => Hooks::Run(self.host.home.as_deref()),
             _ => Hooks::Off,
         };
-        let target = RefTransaction::prepare(git_dir, &steps, &message, hooks)?;
+        let transaction = RefTransaction::prepare(git_dir, &steps, &message, hooks)?;
         let files = lock_files(common, git_dir, &wanted.target);
         Ok(OpenRefs {
-            target,
-            fence,
+            transaction,
             locks: files.iter().filter_map(|path| LockNote::of(path)).collect(),
         })
     }

@@ -7,7 +7,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
 
 use weald_core::tree::{Tree, TreeKind};
-use weald_git::{GitError, RefSurvey, Registrations, require_version, survey_refs};
+use weald_git::{GitError, RefSurvey, Registrations, require_version_for, survey_refs};
 
 use super::disk::check_room;
 use super::entries::tell_unowned;
@@ -40,7 +40,7 @@ impl GroundCheck<'_> {
     pub fn run(self) -> Vec<Finding> {
         let mut ledger = Ledger::new(self.fix);
         let known = self.trees.and_then(|trees| trees.records().ok());
-        check_git(&mut ledger);
+        check_git(&mut ledger, self.place);
         let mut paths = vec![self.place.repository().common_dir().to_owned()];
         let live = known.iter().flatten().filter(|tree| tree.is_live());
         paths.extend(
@@ -127,8 +127,8 @@ impl GroundCheck<'_> {
     }
 }
 
-fn check_git(ledger: &mut Ledger) {
-    let Err(error) = require_version() else {
+fn check_git(ledger: &mut Ledger, place: &Place) {
+    let Err(error) = require_version_for(place.repository()) else {
         return;
     };
     let code = match error {

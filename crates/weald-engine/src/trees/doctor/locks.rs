@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use weald_core::tree::TreeStatus;
-use weald_git::{LockFile, RefName, RefSurvey, locks_in};
+use weald_core::tree::{Tree, TreeStatus};
+use weald_git::{LockFile, RefName, RefSurvey, lock_at, locks_in};
 
 use super::finding::Ledger;
 use super::{Code, Round, Severity};
@@ -17,6 +17,9 @@ use crate::trees::{TreeError, at};
 
 /// No git needs a lock for so long.
 const STALE: Duration = Duration::from_secs(600);
+
+/// From when on the lock of refs in tables is taken for left over, where an operation was cut short.
+const TABLES_STALE: Duration = Duration::from_secs(60);
 
 /// What the lock of a landing begins with; the landing answers for it.
 const OF_LANDING: &str = "weald landing ";
@@ -35,26 +38,36 @@ impl Round<'_, '_> {
             let Some(branch) = RefName::branch(&tree.branch) else {
                 continue;
             };
-            let lock = branch.lock_in(common);
-            if !is_unfinished || !is_gone || lock.symlink_metadata().is_err() {
+            if !is_unfinished || !is_gone {
                 continue;
             }
-            if !openers(&lock).is_empty() {
-                continue;
+            // The lock of refs in tables is everybody's, so a young one is somebody else's.
+            let tables = common.join("reftable/tables.list.lock");
+            let is_old = |found: &LockFile| found.path != tables || found.age > TABLES_STALE;
+            let held = [branch.lock_in(common), tables.clone()];
+            let held = held.iter().filter_map(|path| lock_at(path));
+            for lock in held.filter(is_old).map(|found| found.path) {
+                self.clear_lock_of(&tree, &lock);
             }
-            let what = format!(
-                "{} is left from the unfinished operation on tree {}",
-                lock.display(),
-                tree.name
-            );
-            let gone = || fs::remove_file(&lock).map_err(at(&lock));
-            let finding =
-                self.ledger
-                    .found(Code::LockStale, Severity::Warn, what, "delete it", gone);
-            finding.of(&tree);
-            finding.at(&lock);
         }
         Ok(())
+    }
+
+    fn clear_lock_of(&mut self, tree: &Tree, lock: &Path) {
+        if !openers(lock).is_empty() {
+            return;
+        }
+        let what = format!(
+            "{} is left from the unfinished operation on tree {}",
+            lock.display(),
+            tree.name
+        );
+        let gone = || fs::remove_file(lock).map_err(at(lock));
+        let finding = self
+            .ledger
+            .found(Code::LockStale, Severity::Warn, what, "delete it", gone);
+        finding.of(tree);
+        finding.at(lock);
     }
 }
 
@@ -63,9 +76,11 @@ pub(super) fn check_locks(ledger: &mut Ledger, place: &Place, survey: &RefSurvey
     let common = place.repository().common_dir();
     let mut locks = locks_in(common);
     locks.extend(survey.locks.iter().cloned());
+    locks.extend(locks_in(&common.join("reftable")));
     let entries = fs::read_dir(common.join("worktrees")).into_iter().flatten();
     for entry in entries.flatten() {
         locks.extend(locks_in(&entry.path()));
+        locks.extend(locks_in(&entry.path().join("reftable")));
     }
     let fence = common.join(format!("{FENCE}.lock"));
     for lock in locks.into_iter().filter(is_stale) {

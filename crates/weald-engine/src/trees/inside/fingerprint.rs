@@ -17,10 +17,11 @@ use super::{InsideError, Reply, Request, Unless, say};
 const MANY: usize = 100_000;
 
 /// What in a repository tells that it changed.
-const REPOSITORY: [&str; 11] = [
+const REPOSITORY: [&str; 12] = [
     "HEAD",
     "index",
     "packed-refs",
+    "reftable/tables.list",
     "config",
     "info/exclude",
     "logs/HEAD",

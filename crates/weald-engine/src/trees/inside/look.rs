@@ -201,10 +201,31 @@ impl Request {
         })
     }
 
+    /// Whether HEAD and the logs are in tables, which git alone reads.
+    fn has_tables(&self) -> bool {
+        self.git_dir.join("reftable").exists()
+    }
+
+    /// What HEAD says, as its file would.
+    pub(super) fn head_text(&self) -> Result<Vec<u8>, InsideError> {
+        if !self.has_tables() {
+            return Ok(read_capped(&self.git_dir.join("HEAD"), HEAD_LIMIT).unwrap_or_default());
+        }
+        Ok(match self.branch()? {
+            Some(name) => format!("ref: {name}\n").into_bytes(),
+            None => {
+                self.git("rev-parse")
+                    .args(["-q", "--verify", "HEAD"])
+                    .output()?
+                    .stdout
+            }
+        })
+    }
+
     /// The ref that HEAD stands for; `None` if it holds a commit itself.
     fn branch(&self) -> Result<Option<String>, InsideError> {
         let text = read_capped(&self.git_dir.join("HEAD"), HEAD_LIMIT).unwrap_or_default();
-        let has_tables = self.git_dir.join("reftable").exists();
+        let has_tables = self.has_tables();
         match Reference::parse(String::from_utf8_lossy(&text).trim_end()).filter(|_| !has_tables) {
             Some(Reference::Symbolic(name)) => Ok(Some(name)),
             Some(Reference::Direct(_)) => Ok(None),
@@ -234,10 +255,10 @@ impl Request {
     /// Everything that holds commits.
     fn tips(&self, changes: &Changes) -> Result<Tips, InsideError> {
         let head = changes.head.as_deref();
-        let mut before = reflog(&self.git_dir.join("logs/HEAD"));
+        let mut before = self.logged("", "HEAD")?;
         before.truncate(REFLOG_ENTRIES);
         for name in self.worktrees()? {
-            let mut own = reflog(&self.git_dir.join(format!("worktrees/{name}/logs/HEAD")));
+            let mut own = self.logged(&format!("worktrees/{name}/"), "HEAD")?;
             own.truncate(REFLOG_ENTRIES / 10);
             before.extend(own);
         }
@@ -278,7 +299,20 @@ impl Request {
 
     /// Stash entries that are there, newest first.
     pub(super) fn stash(&self) -> Result<Vec<String>, InsideError> {
-        self.existing(reflog(&self.git_dir.join("logs/refs/stash")))
+        self.existing(self.logged("", "refs/stash")?)
+    }
+
+    /// The commits in the log of a ref, newest first; `of` names a worktree that has its own.
+    fn logged(&self, of: &str, name: &str) -> Result<Vec<String>, InsideError> {
+        if !self.has_tables() {
+            return Ok(reflog(&self.git_dir.join(format!("{of}logs/{name}"))));
+        }
+        let told = self
+            .git("reflog")
+            .args(["show", "--format=%H", &format!("{of}{name}"), "--"])
+            .output()?;
+        let text = String::from_utf8_lossy(&told.stdout);
+        Ok(text.lines().map(str::to_owned).collect())
     }
 
     /// The names of worktrees that were made inside.

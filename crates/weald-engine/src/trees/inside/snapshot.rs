@@ -59,7 +59,7 @@ impl Request {
         }
         let small = |file: &str| read_capped(&self.git_dir.join(file), INDEX_LIMIT);
         stream.inline("100644", b"index", &small("index").unwrap_or_default())?;
-        stream.inline("100644", b"head", &small("HEAD").unwrap_or_default())?;
+        stream.inline("100644", b"head", &self.head_text()?)?;
         stream.inline("100644", b"state", &changes.state())?;
         stream.text.extend_from_slice(b"done\n");
         let repository = self.own_repository(wish)?;

@@ -12,7 +12,13 @@ use super::{InsideError, Reply, Request, Tips, say};
 const PATHS: usize = 1_000;
 
 /// Files of a repository that change when somebody works by hand: a commit, a checkout, an `add`.
-const TRACES: [&str; 4] = ["index", "HEAD", "logs/HEAD", "COMMIT_EDITMSG"];
+const TRACES: [&str; 5] = [
+    "index",
+    "HEAD",
+    "logs/HEAD",
+    "reftable/tables.list",
+    "COMMIT_EDITMSG",
+];
 
 impl Request {
     pub(super) fn survey(&self) -> Result<(), InsideError> {

@@ -56,7 +56,7 @@ impl Trees<'_> {
         step("remove.branch_kept");
         let why = format!("weald: rm {}", tree.name);
         let (workshop, branch) = (self.workshop(), &tree.branch);
-        delete_branch(main.common_dir(), &workshop, branch, &tip, &why)?;
+        self.change_main(|| delete_branch(main.common_dir(), &workshop, branch, &tip, &why))?;
         Ok(BranchOutcome::Deleted)
     }
 

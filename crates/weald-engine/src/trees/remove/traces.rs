@@ -41,8 +41,15 @@ impl Trees<'_> {
         let Ok(door) = Door::open(&repository) else {
             return Ok(Traces::default());
         };
-        let head = door.read(&format!("{below}HEAD"), 4096).unwrap_or_default();
-        let head = Reference::parse(String::from_utf8_lossy(&head).trim_end());
+        let head = match tree.kind {
+            TreeKind::Sealed => {
+                let text = door.read(&format!("{below}HEAD"), 4096).unwrap_or_default();
+                Reference::parse(String::from_utf8_lossy(&text).trim_end())
+            }
+            TreeKind::Linked => self
+                .registered_head(tree)
+                .and_then(|text| Reference::parse(&text)),
+        };
         let mut files: Vec<_> = TRACES
             .iter()
             .map(|name| door.trace(&format!("{below}{name}")))

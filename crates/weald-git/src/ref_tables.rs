@@ -1,0 +1,393 @@
+//! Refs in tables (git's reftable format), read without git, because a process costs more than a whole command may.
+//!
+//! A stack is a folder with a list of tables, the newest last. A table is never changed once it is listed, so reading needs no
+//! lock; one that was compacted away meanwhile is looked for in the list again. Whatever is odd is `None`, and git is asked.
+//! Only refs are read, not their logs, and nothing is ever written.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Read};
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use crate::process::{Git, GitError};
+use crate::ref_name::is_readable;
+use crate::refs::{Commit, MainRef, Reference};
+use crate::repository::read_text;
+
+/// How often a list is read again because a table in it is gone.
+const ATTEMPTS: usize = 5;
+
+/// The largest table that is read without git.
+const TABLE_LIMIT: u64 = 64 << 20;
+
+/// Whether a git directory keeps its refs in tables.
+pub(crate) fn has_tables(git_dir: &Path) -> bool {
+    git_dir.join("reftable").is_dir()
+}
+
+/// Reads one ref of a git directory that keeps its refs in tables; a worktree's own refs (`HEAD`) are in its own.
+pub fn tabled_ref(git_dir: &Path, name: &str) -> Result<Option<Reference>, GitError> {
+    if !is_readable(name) {
+        return Ok(None);
+    }
+    match lookup(git_dir, name) {
+        Some(found) => Ok(found),
+        None => ask_git(git_dir, name),
+    }
+}
+
+/// Every ref below `prefixes`, sorted by name.
+pub(crate) fn list(git_dir: &Path, prefixes: &[&str]) -> Option<Vec<MainRef>> {
+    let mut found: BTreeMap<Vec<u8>, Value> = BTreeMap::new();
+    for bytes in stack(git_dir)? {
+        Table::open(&bytes)?.scan(|name, value| {
+            match value {
+                Value::Deleted => drop(found.remove(name)),
+                value => drop(found.insert(name.to_owned(), value)),
+            }
+            ControlFlow::Continue(())
+        })?;
+    }
+    let mut listed = Vec::new();
+    for (name, value) in &found {
+        let name = std::str::from_utf8(name).ok()?;
+        if !prefixes.iter().any(|prefix| name.starts_with(prefix)) {
+            continue;
+        }
+        let (held, symbolic) = match value {
+            Value::Symbolic(to) => (found.get(to.as_bytes())?, Some(to.clone())),
+            value => (value, None),
+        };
+        let Value::Direct(commit, peeled) = held else {
+            return None;
+        };
+        listed.push(MainRef {
+            name: name.to_owned(),
+            commit: commit.as_str().to_owned(),
+            peeled: match symbolic {
+                Some(_) => None,
+                None => peeled.as_ref().map(|peeled| peeled.as_str().to_owned()),
+            },
+            symbolic,
+        });
+    }
+    Some(listed)
+}
+
+/// One ref; `None` if the tables can't be read here, `Some(None)` if there is no such ref.
+fn lookup(git_dir: &Path, name: &str) -> Option<Option<Reference>> {
+    for bytes in stack(git_dir)?.iter().rev() {
+        let mut found = None;
+        Table::open(bytes)?.scan(|known, value| match known == name.as_bytes() {
+            true => {
+                found = Some(value);
+                ControlFlow::Break(())
+            }
+            false => ControlFlow::Continue(()),
+        })?;
+        match found {
+            Some(Value::Deleted) => return Some(None),
+            Some(Value::Direct(commit, _)) => return Some(Some(Reference::Direct(commit))),
+            Some(Value::Symbolic(to)) => return Some(Some(Reference::Symbolic(to))),
+            None => {}
+        }
+    }
+    Some(None)
+}
+
+fn ask_git(git_dir: &Path, name: &str) -> Result<Option<Reference>, GitError> {
+    let line = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().to_owned();
+    let symbolic = Git::new(git_dir, "symbolic-ref")
+        .args(["-q", name])
+        .output()?;
+    match symbolic.status.code() {
+        Some(0) => return Ok(Some(Reference::Symbolic(line(&symbolic.stdout)))),
+        Some(1) => {}
+        code => {
+            return Err(GitError::Failed {
+                command: "symbolic-ref".to_owned(),
+                code,
+                stderr: symbolic.stderr,
+            });
+        }
+    }
+    let direct = Git::new(git_dir, "rev-parse")
+        .args(["-q", "--verify", "--end-of-options", name])
+        .output()?;
+    Ok(Commit::parse(&line(&direct.stdout))
+        .filter(|_| direct.status.success())
+        .map(Reference::Direct))
+}
+
+/// The tables of a stack, the oldest first.
+fn stack(git_dir: &Path) -> Option<Vec<Vec<u8>>> {
+    let folder = git_dir.join("reftable");
+    for _ in 0..ATTEMPTS {
+        let list = read_text(folder.join("tables.list")).ok()?;
+        let read: io::Result<Vec<_>> = list.lines().map(|name| table(&folder, name)).collect();
+        match read {
+            Ok(tables) => return Some(tables),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(_) => return None,
+        }
+    }
+    None
+}
+
+fn table(folder: &Path, name: &str) -> io::Result<Vec<u8>> {
+    let path = folder.join(name);
+    let found = path.symlink_metadata()?;
+    if name.contains('/') || !found.is_file() || found.len() > TABLE_LIMIT {
+        return Err(io::Error::other("it is no table"));
+    }
+    let mut bytes = Vec::new();
+    fs::File::open(path)?
+        .take(TABLE_LIMIT)
+        .read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// What a table says of a ref.
+enum Value {
+    Deleted,
+    Direct(Commit, Option<Commit>),
+    Symbolic(String),
+}
+
+/// A table's bytes, and how they are laid out.
+struct Table<'t> {
+    bytes: &'t [u8],
+    /// Where its footer begins.
+    end: usize,
+    header: usize,
+    block_size: usize,
+    id_length: usize,
+}
+
+impl<'t> Table<'t> {
+    /// Reads the header, which stands again at the start of the footer.
+    fn open(bytes: &'t [u8]) -> Option<Self> {
+        let (header, footer) = match bytes.get(..5)? {
+            b"REFT\x01" => (24, 68),
+            b"REFT\x02" => (28, 72),
+            _ => return None,
+        };
+        let id_length = match (header, bytes.get(24..28)) {
+            (24, _) | (_, Some(b"sha1")) => 20,
+            (_, Some(b"s256")) => 32,
+            _ => return None,
+        };
+        let end = bytes.len().checked_sub(footer)?;
+        let is_whole = end >= header && bytes[..header] == bytes[end..end + header];
+        is_whole.then_some(Self {
+            bytes,
+            end,
+            header,
+            block_size: number(&bytes[5..8]),
+            id_length,
+        })
+    }
+
+    /// Passes every ref, by name, until `each` has enough.
+    fn scan(&self, mut each: impl FnMut(&[u8], Value) -> ControlFlow<()>) -> Option<()> {
+        let mut start = 0;
+        loop {
+            // The first block begins with the header.
+            let kind = start + if start == 0 { self.header } else { 0 };
+            if kind + 4 > self.end || self.bytes[kind] != b'r' {
+                return Some(());
+            }
+            let length = number(&self.bytes[kind + 1..kind + 4]);
+            let end = start.checked_add(length).filter(|end| *end <= self.end)?;
+            let restarts = number(self.bytes.get(end.checked_sub(2)?..end)?);
+            let mut records = Records {
+                bytes: self.bytes.get(..end.checked_sub(2 + 3 * restarts)?)?,
+                at: kind + 4,
+                id_length: self.id_length,
+                name: Vec::new(),
+            };
+            while records.at < records.bytes.len() {
+                let value = records.next()?;
+                if each(&records.name, value).is_break() {
+                    return Some(());
+                }
+            }
+            // A short block is padded with zeros, or the next one follows at once.
+            let is_padded = self.bytes.get(end) == Some(&0);
+            start = match length < self.block_size && is_padded {
+                true => start + self.block_size,
+                false => end,
+            };
+        }
+    }
+}
+
+/// The records of one block: each name is what it shares with the one before, and the rest.
+struct Records<'t> {
+    bytes: &'t [u8],
+    at: usize,
+    id_length: usize,
+    name: Vec<u8>,
+}
+
+impl Records<'_> {
+    fn next(&mut self) -> Option<Value> {
+        let shared = self.varint()?;
+        let (rest, kind) = self.varint().map(|both| (both >> 3, both & 7))?;
+        (shared <= self.name.len()).then_some(())?;
+        self.name.truncate(shared);
+        let rest = self.take(rest)?.to_owned();
+        self.name.extend_from_slice(&rest);
+        // When it was written.
+        self.varint()?;
+        match kind {
+            0 => Some(Value::Deleted),
+            1 => Some(Value::Direct(self.id()?, None)),
+            2 => Some(Value::Direct(self.id()?, Some(self.id()?))),
+            3 => {
+                let length = self.varint()?;
+                let to = self.take(length)?.to_owned();
+                String::from_utf8(to).ok().map(Value::Symbolic)
+            }
+            _ => None,
+        }
+    }
+
+    fn id(&mut self) -> Option<Commit> {
+        let bytes = self.take(self.id_length)?;
+        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        Commit::parse(&hex)
+    }
+
+    fn take(&mut self, length: usize) -> Option<&[u8]> {
+        let end = self.at.checked_add(length)?;
+        let taken = self.bytes.get(self.at..end)?;
+        self.at = end;
+        Some(taken)
+    }
+
+    fn varint(&mut self) -> Option<usize> {
+        let mut value = 0_usize;
+        for number in 0..5 {
+            let byte = usize::from(self.take(1)?[0]);
+            if number > 0 {
+                value += 1;
+            }
+            value = value << 7 | byte & 0x7f;
+            if byte & 0x80 == 0 {
+                return Some(value);
+            }
+        }
+        None
+    }
+}
+
+/// The number that bytes are, the largest first.
+fn number(bytes: &[u8]) -> usize {
+    bytes
+        .iter()
+        .fold(0, |sum, byte| sum << 8 | usize::from(*byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::refs::list_refs_by_git;
+
+    /// A repository whose git makes tables of `format`, with a commit.
+    fn repository(home: &Path, format: &str) -> (PathBuf, String) {
+        let format = format!("--object-format={format}");
+        Git::outside(home, "init")
+            .args(["-q", "--bare", "-b", "main", "--ref-format=reftable"])
+            .args([&format, "."])
+            .run()
+            .unwrap();
+        let tree = run(home, "mktree", &[]);
+        let commit = run(home, "commit-tree", &[&tree, "-m", "one"]);
+        (home.to_owned(), commit)
+    }
+
+    fn run(git_dir: &Path, name: &str, args: &[&str]) -> String {
+        let mut git = Git::new(git_dir, name).args(args);
+        for role in ["AUTHOR", "COMMITTER"] {
+            git = git.env(&format!("GIT_{role}_NAME"), "a");
+            git = git.env(&format!("GIT_{role}_EMAIL"), "a@b");
+        }
+        let said = git.run().unwrap();
+        String::from_utf8(said).unwrap().trim().to_owned()
+    }
+
+    fn write(git_dir: &Path, lines: impl Iterator<Item = String>) {
+        let text: String = lines.collect();
+        let update = Git::new(git_dir, "update-ref").args(["--stdin"]);
+        update.input(text).run().unwrap();
+    }
+
+    #[test]
+    fn y32_refs_in_tables_are_read_as_git_reads_them() {
+        for format in ["sha1", "sha256"] {
+            let home = tempfile::tempdir().unwrap();
+            let (path, commit) = repository(home.path(), format);
+            // Several blocks, several tables, long and short names, deletions, tags and symbolic refs.
+            let name =
+                |number: usize| format!("refs/heads/x{}/{number}", "long".repeat(number % 9));
+            write(
+                &path,
+                (1..700).map(|number| format!("create {} {commit}\n", name(number))),
+            );
+            run(&path, "tag", &["-a", "-m", "told", "v1", &commit]);
+            run(&path, "tag", &["plain", &commit]);
+            write(
+                &path,
+                (1..700)
+                    .step_by(3)
+                    .map(|number| format!("delete {}\n", name(number))),
+            );
+            let update = format!("update refs/remotes/origin/main {commit}\n");
+            write(&path, [update].into_iter());
+            let origin = "refs/remotes/origin/HEAD";
+            run(&path, "symbolic-ref", &[origin, "refs/remotes/origin/main"]);
+            let prefixes = ["refs/heads/", "refs/tags/", "refs/remotes/"];
+            let listed = list(&path, &prefixes).expect("the tables can be read");
+            assert!(listed.len() > 400);
+            assert_eq!(listed, list_refs_by_git(&path, &prefixes).unwrap());
+            for (name, expected) in [
+                ("HEAD", Some(Reference::Symbolic("refs/heads/main".into()))),
+                (&name(2), Commit::parse(&commit).map(Reference::Direct)),
+                (&name(4), None),
+                ("refs/heads/none", None),
+            ] {
+                assert_eq!(lookup(&path, name), Some(expected.clone()), "{name}");
+                assert_eq!(ask_git(&path, name).unwrap(), expected, "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn y32_a_table_that_was_cut_or_changed_is_left_to_git() {
+        let home = tempfile::tempdir().unwrap();
+        let (path, commit) = repository(home.path(), "sha256");
+        let lines = (0..40).map(|number| format!("create refs/heads/b{number} {commit}\n"));
+        write(&path, lines);
+        let bytes = stack(&path).unwrap().pop().unwrap();
+        for length in 0..bytes.len() {
+            assert!(Table::open(&bytes[..length]).is_none(), "{length} bytes");
+        }
+        // Nothing that a table may hold makes the reader fall.
+        for place in 0..bytes.len() {
+            for value in [0, 1, 0x7f, 0xff] {
+                let mut odd = bytes.clone();
+                odd[place] = value;
+                if let Some(table) = Table::open(&odd) {
+                    table.scan(|_, _| ControlFlow::Continue(()));
+                }
+            }
+        }
+        fs::write(path.join("reftable/tables.list"), "gone.ref\n").unwrap();
+        assert_eq!(lookup(&path, "HEAD"), None);
+        assert!(tabled_ref(&path, "HEAD").is_err());
+    }
+}
