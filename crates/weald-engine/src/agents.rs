@@ -34,6 +34,7 @@ pub use leaving::CheckoutState;
 pub use output::LOG_FILE;
 pub use racing::EntryView;
 pub use records::agent_folder;
+pub(crate) use records::agents_folder;
 pub use resuming::Resumption;
 pub use stages::{StageView, stages_in_words};
 pub use starting::AgentRequest;

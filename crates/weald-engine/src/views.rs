@@ -25,7 +25,7 @@ use weald_core::store::{Read, Store, StoreError, TaskFilter};
 use weald_core::task::Task;
 use weald_git::{Door, DoorError};
 
-use crate::agents::LOG_FILE;
+use crate::agents::{LOG_FILE, agents_folder};
 use crate::place::Place;
 use crate::{excludes, files, journal};
 use events::Fingerprint;
@@ -50,6 +50,8 @@ pub(crate) struct Views {
     root: PathBuf,
     private: PathBuf,
     common_dir: PathBuf,
+    /// Where the output of agents is.
+    agents: PathBuf,
 }
 
 /// Up to where the views are written.
@@ -129,6 +131,7 @@ impl Views {
             root,
             private: place.private().to_owned(),
             common_dir,
+            agents: agents_folder(place),
         })
     }
 
@@ -196,11 +199,7 @@ impl Views {
     /// Where the output of an agent is, as a link at `path` says it: relative where it can be, so that it holds when the
     /// repository is moved.
     fn log_of(&self, agent: AgentId, path: &str) -> PathBuf {
-        let log = self
-            .private
-            .join("agents")
-            .join(agent.to_string())
-            .join(LOG_FILE);
+        let log = self.agents.join(agent.to_string()).join(LOG_FILE);
         match log.strip_prefix(&self.root) {
             Ok(below) => {
                 let up = "../".repeat(path.matches('/').count());

@@ -109,5 +109,10 @@ pub(crate) fn newest_on(
 
 /// Where an agent's output and activity are.
 pub fn agent_folder(place: &Place, id: AgentId) -> PathBuf {
-    place.private().join("agents").join(id.to_string())
+    agents_folder(place).join(id.to_string())
+}
+
+/// The folder that those are in.
+pub(crate) fn agents_folder(place: &Place) -> PathBuf {
+    place.private().join("agents")
 }

@@ -290,7 +290,7 @@ fn y16_a_lead_removes_a_worktree_that_its_teammate_refers_to() {
 }
 
 #[test]
-fn y16_a_lead_pauses_restarts_rescues_and_races_agents() {
+fn y16_a_lead_pauses_restarts_and_rescues_agents() {
     let env = repository();
     let mut lead = server(&env, "lead", "lead");
     lead.call("task_create", json!({"subject": "one"}));
@@ -325,4 +325,28 @@ fn y16_a_lead_pauses_restarts_rescues_and_races_agents() {
     let waited = lead.call("wait_agents", json!({}));
     assert_eq!(waited["timed_out"], false, "{waited:#}");
     assert_eq!(show(&env, "f"), "half\n");
+}
+
+#[test]
+fn y16_a_lead_races_agents_gives_tasks_up_and_sees_what_a_clean_up_would_take() {
+    let env = repository();
+    let mut lead = server(&env, "lead", "lead");
+    lead.call("task_create", json!({"subject": "one"}));
+    let command = "echo $WEALD_ROLE > raced";
+    let race = json!({"task_id": 1, "count": 2, "command": command});
+    let begun = lead.call("race", race)["race"]["entries"].clone();
+    assert_eq!(begun.as_array().unwrap().len(), 2, "{begun:#}");
+    lead.call("wait_agents", json!({}));
+    let shown = lead.call("race_show", json!({"task_id": 1}))["race"]["entries"].clone();
+    assert_eq!(shown[1]["state"], "done", "{shown:#}");
+    let picked = lead.call("race_pick", json!({"task_id": 1, "entry": "b"}));
+    assert_eq!(picked["task"]["status"], "completed", "{picked:#}");
+    assert_eq!(show(&env, "raced"), "race:b\n");
+    lead.call("task_create", json!({"subject": "two"}));
+    let tree = lead.call("task_claim", json!({}))["tree"]["name"].clone();
+    let failed = lead.call("task_fail", json!({"reason": "no way"}));
+    assert_eq!(failed["task"]["status"], "failed", "{failed:#}");
+    let clean = lead.call("clean_preview", json!({"min_age": "0"}));
+    assert_eq!(clean["applied"], false, "{clean:#}");
+    assert_eq!(clean["skipped"][0]["tree"], tree, "{clean:#}");
 }
