@@ -4,6 +4,7 @@ pub mod agents;
 pub mod cleanup;
 pub mod control;
 pub mod hooks;
+pub mod inside;
 pub mod landing;
 mod mcp;
 pub mod naive;

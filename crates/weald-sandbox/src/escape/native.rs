@@ -69,12 +69,7 @@ const FILES: &[Entry] = &[
             .send_to(b"x", outside("datagram.sock"))
             .map(drop)
     }),
-    ("send-from-pair", || {
-        UnixDatagram::pair()?
-            .0
-            .send_to(b"x", outside("datagram.sock"))
-            .map(drop)
-    }),
+    ("send-from-pair", send_from_pair),
     ("connect-abstract", connect_abstract),
 ];
 
@@ -219,6 +214,17 @@ fn connect_through_link() -> io::Result<()> {
     let link = variable("TREE").join("link.sock");
     std::os::unix::fs::symlink(outside("stream.sock"), &link)?;
     UnixStream::connect(link).map(drop)
+}
+
+/// What the other end of the pair gets has not gone out.
+fn send_from_pair() -> io::Result<()> {
+    let (one, two) = UnixDatagram::pair()?;
+    one.send_to(b"x", outside("datagram.sock"))?;
+    two.set_nonblocking(true)?;
+    match two.recv(&mut [0; 1]) {
+        Ok(_) => Err(io::ErrorKind::PermissionDenied.into()),
+        Err(_) => Ok(()),
+    }
 }
 
 fn connect_abstract() -> io::Result<()> {
