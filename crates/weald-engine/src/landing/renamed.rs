@@ -67,7 +67,7 @@ impl Trees<'_> {
     }
 
     /// The same where logs are in tables, which git alone reads.
-    fn renamed_in_tables(&self, old: &str) -> Result<Option<String>, LandError> {
+    fn renamed_in_tables(&self, old: &str) -> Result<Option<String>, TreeError> {
         let common_dir = self.place.repository().common_dir();
         let told = Git::new(common_dir, "log")
             .args(["--walk-reflogs", "--branches", "--format=%gD %gs", "--"])
