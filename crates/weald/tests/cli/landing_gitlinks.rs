@@ -76,8 +76,12 @@ fn m26_a_commit_that_landed_in_a_submodule_keeps_no_tree() {
         let env = with_submodule();
         let (tree, _) = bumped(&env);
         if removal == "land" {
-            let done = env.ok(&["land", "a"])["landings"][0].clone();
+            let landed = env.weald(&["land", "a", "--json"]);
+            let done = landed.json()["landings"][0].clone();
             assert_eq!(done["cleanup"]["directory"], "trashed", "{done}");
+            // The checkout of the submodule is where it was, and how to move it is said.
+            let hint = "git submodule update -- libs/one";
+            assert!(landed.stderr.contains(hint), "{landed:#?}");
         } else {
             assert_eq!(land(&env, &[]).0, 0);
         }

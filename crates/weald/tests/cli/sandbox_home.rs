@@ -276,6 +276,14 @@ fn x30_variables_that_look_like_secrets_stay_out_and_the_user_reveals_by_name() 
     let [_, stderr] = run(&shown);
     assert!(!stderr.contains("can't see"), "said once: {stderr}");
     let explained = env.ok(&["sandbox", "explain", "a"]);
+    let told = env.weald(&["sandbox", "explain", "a"]).stdout;
+    let unseen = told.lines().skip_while(|line| *line != "does not see");
+    let unseen: Vec<_> = unseen
+        .skip(1)
+        .take_while(|line| line.starts_with(' '))
+        .collect();
+    let once: std::collections::BTreeSet<_> = unseen.iter().collect();
+    assert_eq!(unseen.len(), once.len(), "each is named once: {told}");
     assert_eq!(
         explained["sandbox"]["hidden_secrets"][0], "aws",
         "{explained}"

@@ -277,6 +277,21 @@ fn n7_odd_ids_and_subjects_are_refused_before_anything_is_made() {
 }
 
 #[test]
+fn ignored_files_that_go_to_the_trash_with_a_worktree_are_mentioned() {
+    let env = repository();
+    let script = "echo 1 > one; echo 2 > build.log";
+    let worked = env.weald(&["work", "Fix it", "--", "sh", "-c", script]);
+    let told = "ignored files in it: 1, in the trash (weald trash restore ";
+    assert!(worked.stdout.contains(told), "{worked:#?}");
+    env.ok(&["new", "b"]);
+    let script = format!("{script}; git add one; git commit -qm one --allow-empty");
+    env.weald(&["run", "b", "--", "sh", "-c", &script.replace("1 >", "3 >")]);
+    let landed = env.weald(&["land", "b"]);
+    let told = "directory trashed with 1 ignored file,";
+    assert!(landed.stdout.contains(told), "{landed:#?}");
+}
+
+#[test]
 fn p15_the_story_names_tree_branch_and_what_happens_next() {
     let env = repository();
     env.ok(&["init", "--profile", "jean-claude"]);
