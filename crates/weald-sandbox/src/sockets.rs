@@ -40,6 +40,9 @@ struct Broker {
     peers: Peers,
     listed: Vec<PathBuf>,
     writable: Vec<PathBuf>,
+    /// The home, and where what is written to it is kept. Sockets of the host's that are seen through the layer are other
+    /// files to the kernel, so nobody listens at them.
+    home: Option<(PathBuf, PathBuf)>,
     /// Where connections to abstract sockets are made: see [`crate::connector`].
     connector: OwnedFd,
     /// The run is in the launcher's network, so that a socket of the launcher's tells it nothing new.
@@ -60,6 +63,7 @@ pub fn serve(
         connector,
         listed: policy.sockets.clone(),
         writable: own_directories(policy),
+        home: policy.home.clone().zip(policy.home_layer.clone()),
         online: policy.network == Network::On,
     });
     let serving = move || {
@@ -278,6 +282,19 @@ impl Broker {
         Ok(self.listed.iter().any(same))
     }
 
+    /// Whether a mount at this place is the private layer over the home, and no mount of the host's.
+    fn is_layer(&self, place: &Path, line: &str) -> bool {
+        let Some((home, layer)) = &self.home else {
+            return false;
+        };
+        let options = line.split_once(" - overlay ").map_or("", |(_, rest)| rest);
+        let upper = options
+            .split([' ', ','])
+            .find_map(|option| option.strip_prefix("upperdir="));
+        let upper = upper.map(|path| path.replace("\\040", " "));
+        place == home && upper.is_some_and(|path| Path::new(&path).starts_with(layer))
+    }
+
     /// The mounts in the asker's view that hold its writable directories.
     fn own_mounts(&self, pid: u32) -> io::Result<BTreeSet<u64>> {
         let table = fs::read_to_string(format!("/proc/{pid}/mountinfo"))?;
@@ -285,10 +302,9 @@ impl Broker {
             let mut fields = line.split(' ');
             let id = fields.next()?.parse().ok()?;
             let place = fields.nth(3)?.replace("\\040", " ");
-            self.writable
-                .iter()
-                .any(|path| path == Path::new(&place))
-                .then_some(id)
+            let place = Path::new(&place);
+            let is_own = self.writable.iter().any(|path| path == place);
+            (is_own || self.is_layer(place, line)).then_some(id)
         });
         Ok(own.collect())
     }

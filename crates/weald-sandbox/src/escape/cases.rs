@@ -326,6 +326,11 @@ pub const PROCESSES: &[Case] = &[
     case("set its processors", Native("setaffinity"), Success),
     case("connect to a socket", Native("connect-stream"), Success),
     case(
+        "connect to a socket in the home",
+        Native("connect-home"),
+        Success,
+    ),
+    case(
         "connect through a link",
         Native("connect-through-link"),
         Success,

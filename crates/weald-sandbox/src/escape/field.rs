@@ -34,7 +34,8 @@ pub struct Field {
     root: PathBuf,
     victim: Child,
     shared: SystemV,
-    _sockets: (UnixListener, UnixDatagram, UnixListener),
+    _sockets: [UnixListener; 3],
+    _datagrams: UnixDatagram,
 }
 
 /// A segment and queues of the host's.
@@ -122,11 +123,12 @@ impl Field {
         ] {
             fs::write(root.join(file), text)?;
         }
-        let sockets = (
+        let sockets = [
             UnixListener::bind(root.join("out/stream.sock"))?,
-            UnixDatagram::bind(root.join("out/datagram.sock"))?,
+            UnixListener::bind(root.join("home/stream.sock"))?,
             abstract_listener(&root)?,
-        );
+        ];
+        let datagrams = UnixDatagram::bind(root.join("out/datagram.sock"))?;
         let victim = command("sleep")
             .arg("600")
             .current_dir(root.join("out"))
@@ -138,6 +140,7 @@ impl Field {
             victim,
             shared: SystemV::make(),
             _sockets: sockets,
+            _datagrams: datagrams,
         })
     }
 

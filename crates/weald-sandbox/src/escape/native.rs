@@ -63,6 +63,9 @@ const FILES: &[Entry] = &[
     ("connect-stream", || {
         UnixStream::connect(outside("stream.sock")).map(drop)
     }),
+    ("connect-home", || {
+        UnixStream::connect(variable("HOME").join("stream.sock")).map(drop)
+    }),
     ("connect-through-link", connect_through_link),
     ("send-datagram", || {
         UnixDatagram::unbound()?

@@ -41,22 +41,26 @@ fn places(name: &str) -> Vec<Place> {
     for place in &all {
         fs::write(place.home.join("facilities.py"), FACILITIES).unwrap();
         fs::create_dir(place.home.join("tree")).unwrap();
-        if place.ordinary && is_root() {
-            let owner = Some(1000);
-            std::os::unix::fs::chown(place.home.join("tree"), owner, owner).unwrap();
-        }
+        place.own("tree");
     }
     all
 }
 
 impl Place {
+    /// Gives a file to the place's user.
+    fn own(&self, name: &str) {
+        if self.ordinary && is_root() {
+            let owner = Some(1000);
+            std::os::unix::fs::chown(self.home.join(name), owner, owner).unwrap();
+        }
+    }
+
     fn command(&self, level: Option<&str>) -> Command {
         let mut command = match level {
             None => Command::new(PYTHON),
             Some(level) => {
                 let mut weald = Command::new(self.home.join("weald"));
                 weald.args(["sandbox", "exec", "--level", level, "--write", "."]);
-                weald.args(["--show", self.home.to_str().unwrap()]);
                 weald.args(["--", PYTHON]);
                 weald
             }
@@ -96,6 +100,30 @@ impl Place {
                 assert_eq!(inside[name], "works", "{name}, root: {}", !self.ordinary);
             }
         }
+    }
+}
+
+#[test]
+fn i1_programs_find_their_own_sockets_in_the_home_and_not_those_of_the_host() {
+    for place in places("i1-sockets") {
+        let host = std::os::unix::net::UnixListener::bind(place.home.join("host.sock")).unwrap();
+        place.own("host.sock");
+        let script = "import os,socket\n\
+            home=os.path.expanduser('~')\n\
+            def connect(p):\n s=socket.socket(socket.AF_UNIX); s.connect(p)\n\
+            u=socket.socket(socket.AF_UNIX); u.bind(home+'/own.sock'); u.listen(); connect(home+'/own.sock'); print('own')\n\
+            for p in ('/host.sock','/moved.sock'):\n\
+            \u{20}try: connect(home+p); print('reached')\n\
+            \u{20}except OSError: print('refused')\n\
+            \u{20}if p=='/host.sock': os.rename(home+p,home+'/moved.sock')";
+        let output = place
+            .command(Some("full"))
+            .args(["-c", script])
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(said, "own\nrefused\nrefused\n", "{output:?}");
+        drop(host);
     }
 }
 

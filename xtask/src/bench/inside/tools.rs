@@ -44,7 +44,7 @@ pub const TOOLS: &[Tool] = &[
     tool(
         "py-spy",
         "py-spy",
-        "python3 -c 'import time; time.sleep(9)' & sleep 0.5; py-spy dump --pid $! | grep -q MainThread",
+        "python3 -c 'import time; time.sleep(9)' & sleep 0.5; py-spy dump --pid $! | grep -q module",
     ),
     tool(
         "address sanitizer with leaks",
@@ -110,7 +110,7 @@ pub const TOOLS: &[Tool] = &[
     tool(
         "yarn",
         "yarn",
-        "mkdir p; echo '{\"name\":\"loc\",\"version\":\"1.0.0\"}' > p/package.json; echo '{\"name\":\"x\",\"version\":\"1.0.0\"}' > package.json; yarn add --offline file:./p",
+        "mkdir p; echo '{\"name\":\"loc\",\"version\":\"1.0.0\"}' > p/package.json; echo '{\"name\":\"x\",\"version\":\"1.0.0\"}' > package.json; yarn add file:./p",
     ),
     tool(
         "bun",
@@ -137,7 +137,7 @@ pub const TOOLS: &[Tool] = &[
     tool(
         "huggingface",
         "hf",
-        "hf cache list || hf cache scan || python3 -c 'import pathlib; (pathlib.Path.home()/\".cache/huggingface/hub\").mkdir(parents=True)'",
+        "hf cache list || hf cache scan || python3 -c 'import pathlib; (pathlib.Path.home()/\".cache/huggingface/hub\").mkdir(parents=True, exist_ok=True)'",
     ),
     tool(
         "direnv",
