@@ -289,7 +289,10 @@ def chdir():
     os.chdir(folder); s = socket.socket(socket.AF_UNIX); s.connect('broker'); return 'reached'
 attempt('from its folder', chdir)
 seen['secret'] = code(ask('overview', secret_=known))
-seen['variables'] = [pid for pid in os.listdir('/proc') if pid.isdigit() and pid not in (str(os.getpid()), '1')]
+def shows(pid):
+    try: return bool(open(f'/proc/{{pid}}/environ', 'rb').read())
+    except OSError: return False
+seen['variables'] = [pid for pid in os.listdir('/proc') if pid.isdigit() and pid != str(os.getpid()) and shows(pid)]
 print(json.dumps(seen))
 "#
     );

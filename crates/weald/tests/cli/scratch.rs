@@ -84,6 +84,11 @@ fn y9_changes_in_a_sealed_parent_are_kept_and_refuse_what_would_overwrite_them()
     let refused = env.weald(&["land", "part", "--json"]);
     let landing = refused.json()["landings"][0].clone();
     assert_eq!(landing["reason"]["code"], "target_dirty", "{landing}");
+    assert_eq!(
+        landing["reason"]["paths"],
+        json!(["config.py"]),
+        "{landing}"
+    );
     assert_eq!(read(&parent.join("config.py")), "not committed\n");
     // The agent of the parent is handed the merge, and can do it.
     let told = env.ok(&["msg", "inbox", "--session", "alice"]);

@@ -70,18 +70,7 @@ impl Trees<'_> {
         match reply.outcome.as_deref() {
             Some("merged" | "up_to_date") => {}
             Some("moved") => return Err(LandError::Outrun(wanted.target.clone())),
-            _ => {
-                let why = reply.text.unwrap_or_default();
-                return Err(LandError::refused(
-                    "target_dirty",
-                    format!(
-                        "the landing touches what is changed in {name}; nothing was changed: {why}"
-                    ),
-                )
-                .hint(format!(
-                    "commit there: weald run {name} -- git commit -am MESSAGE; then land again"
-                )));
-            }
+            _ => return Err(overwritten(tree, &reply.text.unwrap_or_default())),
         }
         for path in reply.aside {
             self.engine.notice(format!(
@@ -166,4 +155,26 @@ impl Trees<'_> {
             None => false,
         })
     }
+}
+
+/// Changes in the worktree that its git does not overwrite; that names them one a line, behind a tab.
+fn overwritten(tree: &Tree, said: &str) -> LandError {
+    let name = &tree.name;
+    let paths: Vec<_> = said
+        .lines()
+        .filter_map(|line| line.strip_prefix('\t'))
+        .map(str::to_owned)
+        .collect();
+    let why = match (paths.is_empty(), said.lines().next()) {
+        (true, Some(first)) => format!(": {first}"),
+        _ => String::new(),
+    };
+    LandError::refused(
+        "target_dirty",
+        format!("the landing touches what is changed in {name}; nothing was changed{why}"),
+    )
+    .hint(format!(
+        "commit there: weald run {name} -- git commit -am MESSAGE; then land again"
+    ))
+    .paths(paths)
 }
