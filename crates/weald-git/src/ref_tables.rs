@@ -313,8 +313,8 @@ mod tests {
     fn run(git_dir: &Path, name: &str, args: &[&str]) -> String {
         let mut git = Git::new(git_dir, name).args(args);
         for role in ["AUTHOR", "COMMITTER"] {
-            git = git.env(&format!("GIT_{role}_NAME"), "a");
-            git = git.env(&format!("GIT_{role}_EMAIL"), "a@b");
+            git = git.env(format!("GIT_{role}_NAME"), "a");
+            git = git.env(format!("GIT_{role}_EMAIL"), "a@b");
         }
         let said = git.run().unwrap();
         String::from_utf8(said).unwrap().trim().to_owned()

@@ -131,7 +131,6 @@ impl User {
         command.arg(PATIENCE).args(argv).current_dir(&tree);
         command.env("HOME", home).stdin(Stdio::null());
         // Toolchains are where they are; what is installed goes to the home that is tried.
-        #[expect(clippy::disallowed_methods, reason = "the caller's own toolchains")]
         let toolchains = std::env::home_dir().map(|home| home.join(".rustup"));
         command.env_remove("CARGO_HOME");
         command.envs(toolchains.map(|path| ("RUSTUP_HOME", path)));
