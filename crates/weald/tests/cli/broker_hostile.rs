@@ -167,7 +167,8 @@ many = []
 for _ in range(200):
     try: many.append(connect())
     except OSError: break
-full = code(line(many[30]))
+# One of them may get the place of a silent one that is dropped just then.
+full = code(line(many[30])) or code(line(many[31]))
 for s in many + slow + silent: s.close()
 last = None
 for _ in range(20):
