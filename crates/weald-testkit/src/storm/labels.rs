@@ -338,15 +338,16 @@ impl Round<'_> {
     /// A lock whose task was closed long ago, marked by a first cycle, and an agent's login; answers where that is.
     fn make_stale(&self) -> PathBuf {
         let (env, task) = (self.world.env(), format!("closed-{}", self.name));
-        let line = format!(
-            r#"{{"id": "{task}", "subject": "{task}", "status": "completed", "closed_at": 1}}"#
-        );
-        env.weald_with_input(&["task", "import"], line.as_bytes());
-        let lock = ["--set", "tree.lock=create"];
+        let import = |more: &str| {
+            let line = format!(r#"{{"id": "{task}", "subject": "{task}"{more}}}"#);
+            env.weald_with_input(&["task", "import"], line.as_bytes())
+        };
+        import("");
+        let lock = ["--task", &task, "--set", "tree.lock=create"];
         self.ok(&[&["new", self.name, "--kind", self.kind], &lock[..]].concat());
         let place = self.world.place(self.name);
         self.world.fill(self.name, &place, ALL);
-        self.ok(&["task", "bind", &task, self.name]);
+        import(r#", "status": "completed", "closed_at": 1"#);
         self.ok(&["sweep", "--set", "sweep.cycle=1ms"]);
         let id = env.ok(&["show", self.name])["tree"]["id"].to_string();
         let home = env.own_folder().join("homes").join(id).join("claude");

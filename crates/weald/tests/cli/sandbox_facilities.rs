@@ -68,6 +68,8 @@ impl Place {
         command.current_dir(self.home.join("tree"));
         command.env("HOME", &self.home).stdin(Stdio::null());
         if self.ordinary {
+            // The suite's own may be closed to others.
+            command.env("TMPDIR", "/tmp");
             as_user(&mut command);
         }
         command

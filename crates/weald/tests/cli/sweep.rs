@@ -22,10 +22,12 @@ fn sweep(env: &TestEnv) -> Value {
 fn locked(env: &TestEnv, kind: &str, hours: u64) {
     let closed = SystemTime::now() - Duration::from_secs(hours * 3600);
     let seconds = closed.duration_since(SystemTime::UNIX_EPOCH).unwrap();
+    let open = json!({"id": "gh-1", "subject": "a"}).to_string();
+    env.weald_with_input(&["task", "import"], open.as_bytes());
+    let new = ["new", "a", "--task", "gh-1", "--kind", kind];
+    env.ok(&[&new[..], &["--set", "tree.lock=create"]].concat());
     let line = json!({"id": "gh-1", "subject": "a", "status": "completed", "closed_at": seconds.as_secs()});
     env.weald_with_input(&["task", "import"], line.to_string().as_bytes());
-    env.ok(&["new", "a", "--kind", kind, "--set", "tree.lock=create"]);
-    env.ok(&["task", "bind", "gh-1", "a"]);
 }
 
 pub fn is_locked(env: &TestEnv) -> bool {
@@ -98,8 +100,7 @@ fn l9_whoever_stands_in_it_keeps_its_lock() {
 fn l9_a_task_that_was_last_worked_on_in_it_keeps_its_lock() {
     let env = repository();
     let id = env.ok(&["task", "add", "more"])["task"]["id"].to_string();
-    env.ok(&["new", "a", "--set", "tree.lock=create"]);
-    env.ok(&["task", "bind", &id, "a"]);
+    env.ok(&["new", "a", "--task", &id, "--set", "tree.lock=create"]);
     env.ok(&["task", "start", &id]);
     env.ok(&["task", "unbind", &id]);
     let closed = SystemTime::now() - Duration::from_secs(25 * 3600);
