@@ -312,7 +312,7 @@ mod tests {
         assert_eq!(over(Outcome::Failed, Failed, true), Some("failed"));
         assert_eq!(over(Outcome::Failed, Failed, false), None);
         assert_eq!(over(Outcome::Failed, Completed, true), None);
-        assert_eq!(over(Outcome::Stopped, Pending, true), None);
+        assert_eq!(over(Outcome::Stopped, Pending, true), Some("failed"));
         assert_eq!(over(Outcome::Stopped, Failed, true), Some("failed"));
         assert_eq!(over(Outcome::Crashed, Pending, true), Some("failed"));
         assert_eq!(over(Outcome::Done, Completed, true), None);

@@ -12,6 +12,7 @@ pub mod landing;
 mod moves;
 mod place;
 mod sources;
+mod starts;
 mod sweep;
 mod trees;
 

@@ -486,11 +486,8 @@ impl Request {
 /// Reads a file up to a limit; nothing if it is not there.
 fn read_capped(path: &Path, limit: u64) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
-    fs::File::open(path)
-        .ok()?
-        .take(limit)
-        .read_to_end(&mut bytes)
-        .ok()?;
+    let file = fs::File::open(path).ok()?;
+    file.take(limit).read_to_end(&mut bytes).ok()?;
     Some(bytes)
 }
 

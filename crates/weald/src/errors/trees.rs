@@ -15,6 +15,7 @@ use weald_git::VaultError;
 use weald_sandbox::interrupted;
 
 use super::Failure;
+use super::starts::start;
 use crate::exit;
 
 /// What to do about a command that runs in a tree.
@@ -69,10 +70,8 @@ impl From<TreeError> for Failure {
             | TreeError::InOperation { .. }
             | TreeError::Standing { .. }
             | TreeError::Inhabited { .. }) => in_use(error, message),
-            TreeError::Exists { name, path } => refused("tree_exists")
-                .hint(format!("weald ensure {name}, or choose another name"))
-                .details(json!({"tree": name, "path": path})),
-            error @ (TreeError::Occupied { .. }
+            error @ (TreeError::Exists { .. }
+            | TreeError::Occupied { .. }
             | TreeError::BranchExists { .. }
             | TreeError::BranchInUse { .. }
             | TreeError::BranchClash { .. }
@@ -242,72 +241,6 @@ fn unknown(error: TreeError, message: String) -> Failure {
             .hint(format!("weald snapshot list {name}"))
             .details(json!({"tree": name, "snapshot": id})),
         _ => Failure::new("no_tree", exit::USAGE, message).hint("weald list"),
-    }
-}
-
-/// A worktree that another tool made can be taken over; anything else is in the way.
-fn foreign_hint(path: &std::path::Path, otherwise: &str) -> String {
-    match path.join(".git").is_file() {
-        true => format!("weald adopt {}", path.display()),
-        false => otherwise.to_owned(),
-    }
-}
-
-/// What a tree would have started from.
-fn start(error: TreeError, message: String) -> Failure {
-    let refused = |code| Failure::new(code, exit::REFUSED, message.clone());
-    match error {
-        TreeError::BranchExists {
-            branch,
-            name,
-            task,
-            commits,
-        } => {
-            let which = task.map_or(name.to_string(), |id| format!("--task {id}"));
-            refused("branch_exists")
-                .hint(format!(
-                    "with its commits: weald new {which} --on-branch-exists reuse; without: recreate"
-                ))
-                .details(json!({"branch": branch, "commits": commits}))
-        }
-        TreeError::BranchInUse { branch, path } => refused("branch_in_use")
-            .hint(foreign_hint(&path, "choose another name"))
-            .details(json!({"branch": branch, "path": path})),
-        TreeError::BranchClash { branch, existing } => refused("branch_clash")
-            .hint(format!(
-                "git branch -m {existing} OTHER, or set tree.branch"
-            ))
-            .details(json!({"branch": branch, "existing": existing})),
-        TreeError::Occupied { path } => refused("path_occupied")
-            .hint(foreign_hint(
-                &path,
-                &format!("move {} away, or choose another name", path.display()),
-            ))
-            .details(json!({"path": path})),
-        TreeError::NoTarget => {
-            refused("no_target").hint("git switch -c NAME, or: weald config set target BRANCH")
-        }
-        TreeError::TargetGone { name, target } => refused("no_target")
-            .hint(format!(
-                "weald config set target BRANCH, then try again; or git branch {target} COMMIT"
-            ))
-            .details(json!({"tree": name, "target": target})),
-        TreeError::NoCommit => refused("no_commit").hint("git commit --allow-empty -m first"),
-        TreeError::UnknownTarget { target } => {
-            Failure::new("unknown_target", exit::NOT_FOUND, message)
-                .hint("git branch --list")
-                .details(json!({"target": target}))
-        }
-        TreeError::UnknownBase { base } => {
-            Failure::new("unknown_base", exit::NOT_FOUND, message).details(json!({"base": base}))
-        }
-        TreeError::NotFetched { base, .. } => refused("not_fetched")
-            .hint("nothing was made; from what is known here: --set tree.fetch=try")
-            .details(json!({"base": base})),
-        TreeError::DirtyMain { count } => refused("main_dirty")
-            .hint("commit or stash them, or --set tree.dirty_main=warn")
-            .details(json!({"count": count})),
-        _ => refused("tree_error"),
     }
 }
 

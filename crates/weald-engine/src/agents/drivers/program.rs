@@ -17,7 +17,7 @@ pub(super) fn require(
         let folder = Path::new(folder);
         folder.is_relative() || is_program(&folder.join(program))
     };
-    if path.to_string_lossy().split(':').any(has_it) {
+    if !path.is_empty() && path.to_string_lossy().split(':').any(has_it) {
         return Ok(());
     }
     Err(DriverError::NotInstalled {

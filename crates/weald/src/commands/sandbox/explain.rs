@@ -101,10 +101,7 @@ impl Explain {
                 unseen.dedup();
                 let lists = [
                     ("can write", texts(&policy.write)),
-                    (
-                        "has for itself",
-                        private.iter().map(|path| (*path).to_owned()).collect(),
-                    ),
+                    ("has for itself", words(private)),
                     ("does not see", unseen),
                     (
                         "hides (to reveal one: weald config set sandbox.reveal NAME)",
@@ -113,17 +110,9 @@ impl Explain {
                     ("may connect to", texts(&policy.sockets)),
                     (
                         "refuses, with an error that programs can handle",
-                        policy
-                            .level
-                            .refuses()
-                            .iter()
-                            .map(|text| (*text).to_owned())
-                            .collect(),
+                        words(policy.level.refuses()),
                     ),
-                    (
-                        "does not cover",
-                        not_covered.iter().map(|text| (*text).to_owned()).collect(),
-                    ),
+                    ("does not cover", words(not_covered)),
                 ];
                 lists
                     .iter()
@@ -131,6 +120,10 @@ impl Explain {
             },
         )
     }
+}
+
+fn words(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|text| (*text).to_owned()).collect()
 }
 
 fn print_availability(out: &mut Out, missing: Option<&Failure>) -> io::Result<()> {
