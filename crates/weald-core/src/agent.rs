@@ -290,7 +290,7 @@ pub struct Agent {
     /// The part it plays: a phase, an entry of a race.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
-    /// What it is told about itself, beside its task: a role, standing instructions.
+    /// The role and standing instructions it gets in addition to its task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub brief: Option<String>,
     /// True for one that works in the main checkout, without a tree.

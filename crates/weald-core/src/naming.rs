@@ -138,7 +138,7 @@ pub fn without_task(template: &str) -> String {
     }
 }
 
-/// Whether a template tells worktrees of one task apart by itself.
+/// Whether a template gives each worktree of a task a different name.
 pub fn tells_apart(template: &str) -> bool {
     ["{name}", "{slug}", "{id}", "{hash8}"]
         .iter()

@@ -20,9 +20,9 @@ pub struct Briefing<'a> {
     pub target: &'a str,
     /// What becomes of the work at the end.
     pub fate: Fate,
-    /// What is committed for whoever leaves it.
+    /// Which uncommitted changes weald commits on the agent's behalf.
     pub leftovers: Leftovers,
-    /// The name it works under, and what it was told about itself.
+    /// The agent's name, role and standing instructions.
     pub standing: Option<(&'a str, &'a str)>,
     /// What this run is about, if it is one of several on the task.
     pub part: Option<&'a str>,
@@ -42,7 +42,7 @@ pub enum Fate {
         /// What has to agree before.
         gate: Gate,
     },
-    /// It stays on its branch, and somebody decides.
+    /// It stays on its branch until somebody decides what to do with it.
     Stays,
     /// It is one of several, of which one is picked.
     Raced,

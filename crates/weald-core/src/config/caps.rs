@@ -1,4 +1,5 @@
-//! How far a repository may set waits, sizes and counts: what it says costs the time and the room of whoever clones it.
+//! Upper limits for the waits, sizes and counts that a repository may set: whoever clones it pays for them in time and disk
+//! space.
 
 use super::kinds::{Key, Kind};
 use super::values::{Value, parse_duration, parse_size};

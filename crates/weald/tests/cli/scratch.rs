@@ -4,21 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
+use weald_core::config::PROFILES;
 use weald_testkit::TestEnv;
 
 use crate::hooks_claude::hook;
 use crate::trees_create::{branches, git_in, listed, path_of, weald_in};
 use crate::trees_remove::{KINDS, commit, repository};
-
-const PROFILES: [&str; 7] = [
-    "default",
-    "classroom",
-    "two-plane",
-    "refact",
-    "jkz",
-    "jean-claude",
-    "claude-code",
-];
 
 /// A parent and a scratch worktree of it.
 struct Pair {
@@ -43,7 +34,7 @@ fn read(path: &Path) -> String {
 
 #[test]
 fn y9_a_scratch_worktree_lands_on_its_parent_in_every_profile() {
-    for profile in PROFILES {
+    for &profile in PROFILES {
         for kind in KINDS {
             let env = repository();
             env.ok(&["init", "--profile", profile]);
