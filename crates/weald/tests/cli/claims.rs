@@ -116,8 +116,9 @@ fn signal(worker: &Child, signal: Signal) {
     kill_process_group(Pid::from_child(worker), signal).unwrap();
 }
 
-/// Stops a worker that holds a task and is not in the middle of a change, which would hold up all others.
-fn catch(env: &TestEnv, workers: &[Child], number: usize) {
+/// Stops a worker that holds a task and is not in the middle of a change, which would hold up all others. There is work
+/// for it for as long as that takes: `tasks` grows where the others left none.
+fn catch(env: &TestEnv, workers: &[Child], number: usize, tasks: &mut usize) {
     let log = env.root().join(format!("worker-{number}.log"));
     let deadline = Instant::now() + Duration::from_secs(60);
     let holds = || {
@@ -143,12 +144,16 @@ fn catch(env: &TestEnv, workers: &[Child], number: usize) {
         }
         signal(&workers[number], Signal::CONT);
         assert!(Instant::now() < deadline, "worker {number} never holds one");
+        if counted(env, "pending") == 0 {
+            add_tasks(env, workers.len());
+            *tasks += workers.len();
+        }
         thread::sleep(Duration::from_millis(3));
     }
 }
 
-fn completed(env: &TestEnv) -> u64 {
-    env.ok(&["task", "list", "--status", "completed", "--limit", "1"])["total"]
+fn counted(env: &TestEnv, status: &str) -> u64 {
+    env.ok(&["task", "list", "--status", status, "--limit", "1"])["total"]
         .as_u64()
         .unwrap()
 }
@@ -156,7 +161,7 @@ fn completed(env: &TestEnv) -> u64 {
 #[test]
 fn t7_killed_and_stopped_workers_complete_nothing_with_an_old_token() {
     let env = env();
-    let (tasks, count) = if full_scale() { (1_000, 64) } else { (150, 20) };
+    let (mut tasks, count) = if full_scale() { (1_000, 64) } else { (150, 20) };
     add_tasks(&env, tasks);
     let mut workers: Vec<_> = (0..count)
         .map(|number| start_worker(&env, number))
@@ -165,22 +170,22 @@ fn t7_killed_and_stopped_workers_complete_nothing_with_an_old_token() {
     // Spread over the run: one is killed, one is stopped, again and again.
     for victim in 0..fifth {
         thread::sleep(Duration::from_millis(60));
-        catch(&env, &workers, victim);
+        catch(&env, &workers, victim, &mut tasks);
         signal(&workers[victim], Signal::CONT);
         thread::sleep(Duration::from_millis(victim as u64));
         signal(&workers[victim], Signal::KILL);
-        catch(&env, &workers, fifth + victim);
+        catch(&env, &workers, fifth + victim, &mut tasks);
     }
     thread::sleep(Duration::from_millis(1_500));
     for stopped in &workers[fifth..2 * fifth] {
         signal(stopped, Signal::CONT);
     }
     let deadline = Instant::now() + Duration::from_secs(240);
-    while completed(&env) < tasks as u64 {
+    while counted(&env, "completed") < tasks as u64 {
         assert!(
             Instant::now() < deadline,
             "work stands still at {}",
-            completed(&env)
+            counted(&env, "completed")
         );
         thread::sleep(Duration::from_millis(200));
     }
