@@ -279,22 +279,10 @@ pub const HOME: &[Case] = &[
 
 /// Other processes.
 pub const PROCESSES: &[Case] = &[
-    case(
-        "kill -TERM",
-        Script("kill -TERM $VICTIM; sleep 0.2"),
-        Victim,
-    ),
-    case(
-        "kill -KILL",
-        Script("kill -KILL $VICTIM; sleep 0.2"),
-        Victim,
-    ),
-    case(
-        "kill its group",
-        Script("kill -KILL -$VICTIM; sleep 0.2"),
-        Victim,
-    ),
-    case("stop it", Script("kill -STOP $VICTIM; sleep 0.2"), Victim),
+    case("kill -TERM", Script("kill -TERM $VICTIM"), Victim),
+    case("kill -KILL", Script("kill -KILL $VICTIM"), Victim),
+    case("kill its group", Script("kill -KILL -$VICTIM"), Victim),
+    case("stop it", Script("kill -STOP $VICTIM"), Victim),
     case("signal by pidfd", Native("pidfd-signal"), Victim),
     case("signal with a value", Native("sigqueue"), Victim),
     case("signal a thread", Native("tgkill"), Victim),

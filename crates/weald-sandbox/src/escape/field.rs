@@ -13,7 +13,7 @@ use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::native::ATTEMPT_ARGUMENT;
 use super::pattern::Pattern;
@@ -267,15 +267,8 @@ impl Field {
 
     /// Alive, not stopped, at its old priority.
     fn victim_is_well(&mut self) -> bool {
+        let fields = self.settled();
         let alive = matches!(self.victim.try_wait(), Ok(None));
-        let stat =
-            fs::read_to_string(format!("/proc/{}/stat", self.victim.id())).unwrap_or_default();
-        let fields: Vec<_> = stat
-            .rsplit(')')
-            .next()
-            .unwrap_or_default()
-            .split_ascii_whitespace()
-            .collect();
         let oom = fs::read_to_string(format!("/proc/{}/oom_score_adj", self.victim.id()))
             .unwrap_or_default();
         let limits =
@@ -284,10 +277,27 @@ impl Field {
             .lines()
             .any(|line| line.starts_with("Max core file size") && line.contains(" 4096 "));
         alive
-            && fields.first() == Some(&"S")
-            && fields.get(16) == Some(&"0")
+            && fields.first().is_some_and(|state| state == "S")
+            && fields.get(16).is_some_and(|nice| nice == "0")
             && oom.trim() == "0"
             && !limited
+    }
+
+    /// What the kernel says of the victim once it sleeps, is stopped or has ended: a busy machine may not have let it run
+    /// yet, and then a signal it was sent has not had its effect either.
+    fn settled(&self) -> Vec<String> {
+        let file = format!("/proc/{}/stat", self.victim.id());
+        let deadline = Instant::now() + TIME;
+        loop {
+            let stat = fs::read_to_string(&file).unwrap_or_default();
+            let fields = stat.rsplit(')').next().unwrap_or_default();
+            let fields: Vec<_> = fields.split_ascii_whitespace().map(str::to_owned).collect();
+            let runs = matches!(fields.first().map(String::as_str), Some("R" | "D"));
+            if !runs || Instant::now() > deadline {
+                return fields;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 }
 

@@ -30,7 +30,6 @@ pub const CALLS: &[Entry] = &[
             0,
             0,
         ))
-        .and_then(|()| settle())
     }),
     ("prlimit", prlimit),
     ("ptrace-attach", || {
@@ -133,12 +132,6 @@ pub const CALLS: &[Entry] = &[
     ("syslog", || check(call(libc::SYS_syslog, 10, 0, 0, 0, 0))),
 ];
 
-/// A signal takes a moment to do its work.
-fn settle() -> io::Result<()> {
-    std::thread::sleep(std::time::Duration::from_millis(200));
-    Ok(())
-}
-
 fn pidfd_signal() -> io::Result<()> {
     let process = opened(call(libc::SYS_pidfd_open, victim().into(), 0, 0, 0, 0))?;
     check(call(
@@ -148,14 +141,12 @@ fn pidfd_signal() -> io::Result<()> {
         0,
         0,
         0,
-    ))?;
-    settle()
+    ))
 }
 
 fn sigqueue() -> io::Result<()> {
     // SAFETY: takes a value, no pointer.
-    check(unsafe { libc::sigqueue(victim(), libc::SIGTERM, zeroed()) })?;
-    settle()
+    check(unsafe { libc::sigqueue(victim(), libc::SIGTERM, zeroed()) })
 }
 
 fn prlimit() -> io::Result<()> {
