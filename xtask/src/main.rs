@@ -37,6 +37,8 @@ enum Bench {
     Sandbox,
     /// What programs find inside: facilities of the system and developer tools, outside and at both levels
     Inside(xtask::bench::inside::Options),
+    /// Test suites of real projects, outside and inside: what passes, and in what time
+    Real(xtask::bench::real::Options),
     /// Trees: creating, listing, looking and removing them, against git and worktrunk
     Trees(xtask::bench::trees::Options),
     /// Landing: merging, importing, snapshots, and conflicts, against git
@@ -59,6 +61,7 @@ fn main() -> ExitCode {
         Command::Bench(Bench::Agents) => xtask::bench::agents::run(),
         Command::Bench(Bench::Sandbox) => xtask::bench::sandbox::run(),
         Command::Bench(Bench::Inside(options)) => xtask::bench::inside::run(&options),
+        Command::Bench(Bench::Real(options)) => xtask::bench::real::run(&options),
         Command::Bench(Bench::Trees(options)) => xtask::bench::trees::run(&options),
         Command::Bench(Bench::Landing(options)) => xtask::bench::landing::run_all(&options),
         Command::Bench(Bench::Cleanup(options)) => xtask::bench::cleanup::run_all(&options),

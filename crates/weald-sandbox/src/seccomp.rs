@@ -408,14 +408,10 @@ fn refused_ioctls() -> Vec<Instruction> {
     checks
 }
 
-/// A lease on a file of the host's makes whoever writes it wait; a notification tells of its folder.
+/// A lease on a file of the host's makes whoever writes it wait.
 fn refused_fcntls() -> Vec<Instruction> {
-    const NOTIFY: u32 = 1026;
-    let mut checks = vec![load(argument(1))];
-    for command in [libc::F_SETLEASE as u32, NOTIFY] {
-        checks.extend([jump_equal(command, 0, 1), answer(EPERM)]);
-    }
-    checks
+    let is_lease = jump_equal(libc::F_SETLEASE as u32, 0, 1);
+    vec![load(argument(1)), is_lease, answer(EPERM)]
 }
 
 /// Runs `checks` for one system call; what they don't answer goes on, with the number loaded again.

@@ -241,13 +241,13 @@ fn manifest(home: &Path) -> io::Result<BTreeMap<PathBuf, (u32, Vec<u8>)>> {
 }
 
 /// Rows of words, and how many of each column say that it works.
-struct Table {
+pub(super) struct Table {
     head: Vec<String>,
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    fn new(first: &str, columns: &[&str]) -> Self {
+    pub(super) fn new(first: &str, columns: &[&str]) -> Self {
         let head = [&[first], columns].concat();
         Self {
             head: head.into_iter().map(str::to_owned).collect(),
@@ -255,11 +255,11 @@ impl Table {
         }
     }
 
-    fn add(&mut self, name: &str, said: Vec<String>) {
+    pub(super) fn add(&mut self, name: &str, said: Vec<String>) {
         self.rows.push([vec![name.to_owned()], said].concat());
     }
 
-    fn print(&self) {
+    pub(super) fn print(&self) {
         if self.rows.is_empty() {
             return;
         }
@@ -285,7 +285,7 @@ impl Table {
     }
 }
 
-fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
+pub(super) fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
     #[expect(clippy::disallowed_methods, reason = "programs are what is tried")]
     Command::new(program)
 }

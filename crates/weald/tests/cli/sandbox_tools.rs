@@ -1,5 +1,6 @@
 //! Work in the sandbox: git, package managers, servers, limits.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixListener;
@@ -9,7 +10,7 @@ use std::process::Command;
 use weald_testkit::TestEnv;
 
 use crate::env;
-use crate::sandbox::{confined, say, tree};
+use crate::sandbox::{confined, is_root, say, tree};
 
 fn has(program: &str) -> bool {
     let found = Command::new(program)
@@ -340,4 +341,49 @@ fn x10_a_run_can_not_slow_its_own_end_or_borrow_the_launchers_rights() {
             "{level}: {answer:?}"
         );
     }
+}
+
+/// Parts of CPython's own suite that ask much of the system and take seconds.
+const SUITE: &str =
+    "test.test_posix test.test_os test.test_fcntl test.test_mmap test.test_resource test.test_pty";
+
+/// `xtask bench real` does the same with larger projects.
+#[test]
+fn i5_a_real_suite_passes_inside_as_it_does_outside() {
+    let look = ["-c", "import sys, test.test_os; print(sys.executable)"];
+    let python = Command::new("python3").args(look).output().unwrap();
+    if !python.status.success() {
+        say("SKIPPED: the tests of Python are not installed");
+        return;
+    }
+    let env = env();
+    let tree = tree(&env);
+    let python = String::from_utf8(python.stdout).unwrap();
+    let script = format!("{} -m unittest -v {SUITE} 2>&1 >/dev/null", python.trim());
+    // A run has no capabilities, also when root starts it.
+    let bare = match is_root() {
+        true => "exec setpriv --bounding-set=-all --inh-caps=-all ",
+        false => "exec ",
+    };
+    let outside = Command::new("sh")
+        .args(["-c", &format!("{bare}sh -c '{script}'")])
+        .current_dir(&tree)
+        .output()
+        .unwrap();
+    let outside = passes(&String::from_utf8_lossy(&outside.stdout));
+    let inside = passes(&confined(&env, &tree, &[], &script).stdout);
+    assert!(outside.len() > 300, "{outside:?}");
+    let lost: Vec<_> = outside.difference(&inside).collect();
+    let gained: Vec<_> = inside.difference(&outside).collect();
+    assert!(
+        lost.is_empty() && gained.is_empty(),
+        "lost: {lost:#?}, gained: {gained:#?}"
+    );
+}
+
+fn passes(report: &str) -> BTreeSet<String> {
+    let passed = report
+        .lines()
+        .filter_map(|line| line.strip_suffix(" ... ok"));
+    passed.map(str::to_owned).collect()
 }
