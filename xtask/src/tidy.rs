@@ -1,4 +1,4 @@
-//! House rules that a reader of the sources can check: arrows between crates, sizes, names, module heads.
+//! House rules that a reader of the sources can check: arrows between crates, names, module heads.
 
 use std::fs;
 use std::io;
@@ -56,12 +56,7 @@ const EMPTY_NAMES: [&str; 7] = [
     "util", "utils", "common", "helper", "helpers", "manager", "service",
 ];
 
-const FILE_LIMIT: usize = 500;
-const FUNCTION_LIMIT: usize = 80;
 const HEAD_LIMIT: usize = 15;
-
-/// Files and functions that may be longer, each with its reason. The list only shrinks.
-const LONGER: &[(&str, &str)] = &[];
 
 /// Prints all findings.
 pub fn report() -> io::Result<()> {
@@ -162,14 +157,6 @@ pub fn sources(root: &Path) -> io::Result<Vec<PathBuf>> {
 
 /// Checks one source's text.
 pub fn check_source(file: &str, text: &str, findings: &mut Vec<String>) {
-    let lines: Vec<_> = text.lines().collect();
-    let allowed = |name: &str| LONGER.iter().any(|(known, _)| *known == name);
-    if lines.len() > FILE_LIMIT && !allowed(file) {
-        findings.push(format!(
-            "{file}: {} lines, {FILE_LIMIT} at most",
-            lines.len()
-        ));
-    }
     let stem = Path::new(file)
         .file_stem()
         .and_then(|stem| stem.to_str())
@@ -177,8 +164,8 @@ pub fn check_source(file: &str, text: &str, findings: &mut Vec<String>) {
     if stem.split('_').any(|word| EMPTY_NAMES.contains(&word)) {
         findings.push(format!("{file}: the name says nothing"));
     }
-    let head = lines
-        .iter()
+    let head = text
+        .lines()
         .take_while(|line| line.starts_with("//!"))
         .count();
     if head == 0 || head > HEAD_LIMIT {
@@ -186,40 +173,4 @@ pub fn check_source(file: &str, text: &str, findings: &mut Vec<String>) {
             "{file}: opens with {head} lines of `//!`, 1 to {HEAD_LIMIT} are wanted"
         ));
     }
-    for (name, first, length) in functions(&lines) {
-        if length > FUNCTION_LIMIT && !allowed(&format!("{file}:{name}")) {
-            findings.push(format!(
-                "{file}:{first}: fn {name} has {length} lines, {FUNCTION_LIMIT} at most"
-            ));
-        }
-    }
-}
-
-/// Functions as rustfmt lays them out: the closing brace stands under the line that begins with `fn`.
-fn functions<'a>(lines: &[&'a str]) -> Vec<(&'a str, usize, usize)> {
-    let mut found = Vec::new();
-    for (first, line) in lines.iter().enumerate() {
-        let body = line.trim_start();
-        let indent = &line[..line.len() - body.len()];
-        let words = [
-            "pub ",
-            "pub(crate) ",
-            "pub(super) ",
-            "const ",
-            "unsafe ",
-            "async ",
-        ];
-        let bare = words
-            .iter()
-            .fold(body, |rest, word| rest.strip_prefix(word).unwrap_or(rest));
-        let Some(rest) = bare.strip_prefix("fn ") else {
-            continue;
-        };
-        let name = rest.split(['(', '<']).next().unwrap_or_default();
-        let end = lines[first..]
-            .iter()
-            .position(|line| *line == format!("{indent}}}"));
-        found.extend(end.map(|length| (name, first + 1, length + 1)));
-    }
-    found
 }

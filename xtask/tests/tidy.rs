@@ -24,14 +24,9 @@ fn a_wrong_arrow_is_found() {
 }
 
 #[test]
-fn long_files_long_functions_and_empty_names_are_found() {
-    let long = format!(
-        "//! Head.\npub fn big() {{\n{}}}\n",
-        "    x();\n".repeat(500)
-    );
+fn empty_names_and_missing_heads_are_found() {
     let mut found = Vec::new();
-    check_source("crates/a/src/utils.rs", &long, &mut found);
-    assert_eq!(found.len(), 3, "{found:?}");
+    check_source("crates/a/src/utils.rs", "//! Head.\n", &mut found);
     check_source("crates/a/src/good.rs", "fn small() {\n}\n", &mut found);
-    assert_eq!(found.len(), 4, "a module without a head: {found:?}");
+    assert_eq!(found.len(), 2, "{found:?}");
 }

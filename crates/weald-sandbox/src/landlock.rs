@@ -111,6 +111,9 @@ pub fn confine(policy: &Policy, extra_writable: &[&Path]) -> io::Result<()> {
     for device in devices(policy.level) {
         allow(&ruleset, Path::new(device), READ | WRITE_FILE | IOCTL_DEV)?;
     }
+    for device in &policy.devices {
+        allow(&ruleset, device, READ | WRITE_FILE | IOCTL_DEV)?;
+    }
     for path in &policy.write {
         allow(&ruleset, path, if policy.read_only { READ } else { WRITE })?;
     }

@@ -353,6 +353,7 @@ fn resolved(policy: &Policy) -> Result<Policy, SandboxError> {
         .iter()
         .map(resolve)
         .collect::<Result<_, _>>()?;
+    policy.devices = crate::devices::usable(&policy.devices)?;
     resolve_revealed(&mut policy)?;
     for (given, path) in given.iter().zip(&policy.write) {
         let elsewhere = |other: &&PathBuf| *other != path && given.starts_with(other);
@@ -382,7 +383,7 @@ fn resolved(policy: &Policy) -> Result<Policy, SandboxError> {
     Ok(policy)
 }
 
-fn refused<T>(path: &Path, why: &str) -> Result<T, SandboxError> {
+pub(crate) fn refused<T>(path: &Path, why: &str) -> Result<T, SandboxError> {
     Err(SandboxError::Directory {
         path: path.to_owned(),
         source: io::Error::other(why.to_owned()),

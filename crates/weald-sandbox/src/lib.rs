@@ -13,6 +13,7 @@ mod availability;
 mod cgroup;
 mod connector;
 mod deletion;
+mod devices;
 mod ending;
 mod error;
 pub mod escape;

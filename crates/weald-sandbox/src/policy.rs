@@ -31,7 +31,7 @@ impl Level {
                 "nested namespaces, so bwrap, unshare and the sandboxes of Chromium and Bazel (EPERM): start these without their own sandbox",
                 "32-bit programs (ENOSYS)",
                 "io_uring, userfaultfd, perf, bpf, kernel keys, fanotify (EPERM)",
-                "FUSE, KVM and other devices (ENOENT)",
+                "FUSE, KVM and other devices (ENOENT): sandbox.devices names those that runs may use",
                 "raw sockets (EPERM)",
                 "unix datagram sockets with a name (EACCES)",
                 "tracing and limiting the first process of the run; priorities of groups and users (EPERM)",
@@ -41,7 +41,7 @@ impl Level {
                 "nested namespaces, so bwrap, unshare and the sandboxes of Chromium and Bazel (EPERM): start these without their own sandbox",
                 "32-bit programs (ENOSYS)",
                 "io_uring, userfaultfd, perf, bpf, kernel keys, fanotify (EPERM)",
-                "FUSE, KVM and other devices (EACCES)",
+                "FUSE, KVM and other devices (EACCES): sandbox.devices names those that runs may use",
                 "raw sockets (EPERM)",
                 "debuggers, and priorities, processors and limits of other processes (EPERM)",
                 "unix sockets other than stream pairs (EACCES); System V objects and POSIX queues (EPERM)",
@@ -140,6 +140,8 @@ pub struct Policy {
     pub reveal: Vec<Revealed>,
     /// Unix sockets of the host that may be connected to.
     pub sockets: Vec<PathBuf>,
+    /// Character devices of the host that may be used.
+    pub devices: Vec<PathBuf>,
     /// Whether it reaches the network.
     pub network: Network,
     /// The user's home, if it is known.
@@ -172,6 +174,7 @@ impl Policy {
             mask: Vec::new(),
             reveal: Vec::new(),
             sockets: Vec::new(),
+            devices: Vec::new(),
             network: Network::On,
             home: None,
             hidden: Vec::new(),

@@ -169,8 +169,8 @@ fn mount_proc() -> io::Result<()> {
 
 fn mount_devices(policy: &Policy) -> io::Result<()> {
     let mut devices = Vec::new();
-    for name in DEVICES {
-        let path = Path::new("/dev").join(name);
+    let usual = DEVICES.iter().map(|name| Path::new("/dev").join(name));
+    for path in usual.chain(policy.devices.iter().cloned()) {
         devices.push((sys::clone_mount(&path)?, path));
     }
     sys::mount(
@@ -181,6 +181,7 @@ fn mount_devices(policy: &Policy) -> io::Result<()> {
         "mode=755,size=64k",
     )?;
     for (device, path) in &devices {
+        fs::create_dir_all(path.parent().unwrap_or(path))?;
         fs::write(path, "")?;
         sys::attach_mount(device, path)?;
     }

@@ -169,7 +169,7 @@ fn facilities(user: &User, options: &Options) -> io::Result<()> {
         });
         table.add(&name, said.collect());
     }
-    table.print();
+    table.print_counted();
     Ok(())
 }
 
@@ -200,7 +200,7 @@ fn tools(user: &User, options: &Options) -> io::Result<()> {
         ];
         table.add(tool.name, said);
     }
-    table.print();
+    table.print_counted();
     Ok(())
 }
 
@@ -240,7 +240,7 @@ fn manifest(home: &Path) -> io::Result<BTreeMap<PathBuf, (u32, Vec<u8>)>> {
     Ok(found)
 }
 
-/// Rows of words, and how many of each column say that it works.
+/// Rows of words.
 pub(super) struct Table {
     head: Vec<String>,
     rows: Vec<Vec<String>>,
@@ -259,21 +259,20 @@ impl Table {
         self.rows.push([vec![name.to_owned()], said].concat());
     }
 
-    pub(super) fn print(&self) {
-        if self.rows.is_empty() {
-            return;
-        }
+    /// Prints it, with the number of cells in each column that say `works`.
+    fn print_counted(mut self) {
         let works = (1..self.head.len()).map(|column| {
             let works = self.rows.iter().filter(|row| row[column] == "works");
             works.count().to_string()
         });
-        let mut counts = vec![format!("{} tried, of them work", self.rows.len())];
-        counts.extend(works);
-        let all: Vec<_> = [&self.head]
-            .into_iter()
-            .chain(&self.rows)
-            .chain([&counts])
-            .collect();
+        let tried = format!("{} tried, of them work", self.rows.len());
+        let counts = works.collect();
+        self.add(&tried, counts);
+        self.print();
+    }
+
+    pub(super) fn print(&self) {
+        let all: Vec<_> = [&self.head].into_iter().chain(&self.rows).collect();
         let width = |column: usize| all.iter().map(|row| row[column].chars().count()).max();
         for row in &all {
             let cells = row.iter().enumerate().map(|(column, text)| {

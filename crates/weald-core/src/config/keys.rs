@@ -352,6 +352,12 @@ const LANDING: &[Key] = &[
         "unix sockets that runs may connect to",
     ),
     key(
+        "sandbox.devices",
+        Kind::OwnList,
+        "",
+        "devices of the host that runs may use, such as /dev/kvm",
+    ),
+    key(
         "sandbox.memory",
         Kind::Size,
         "none",

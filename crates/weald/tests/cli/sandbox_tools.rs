@@ -343,6 +343,40 @@ fn x10_a_run_can_not_slow_its_own_end_or_borrow_the_launchers_rights() {
     }
 }
 
+#[test]
+fn i4_a_device_that_the_user_lists_can_be_used_and_no_terminal() {
+    let env = env();
+    let tree = tree(&env);
+    let can_open = |path: &&&str| {
+        fs::File::options()
+            .read(true)
+            .write(true)
+            .open(path)
+            .is_ok()
+    };
+    let known = ["/dev/fuse", "/dev/kvm", "/dev/net/tun"];
+    let Some(device) = known.iter().find(can_open) else {
+        say("SKIPPED: this user can't open any of /dev/fuse, /dev/kvm and /dev/net/tun");
+        return;
+    };
+    let script = format!("exec 3<>{device}");
+    for level in ["full", "landlock"] {
+        let run = || confined(&env, &tree, &["--level", level], &script);
+        assert_ne!(run().code, 0, "{level}");
+        env.ok(&[
+            "config",
+            "set",
+            "sandbox.devices",
+            &format!("{device},/dev/nosuch"),
+        ]);
+        assert_eq!(run().code, 0, "{level}: {:?}", run());
+        env.ok(&["config", "set", "sandbox.devices", "/dev/tty"]);
+        let refused = run();
+        assert!(refused.stderr.contains("never get"), "{refused:?}");
+        env.ok(&["config", "unset", "sandbox.devices"]);
+    }
+}
+
 /// Parts of CPython's own suite that ask much of the system and take seconds.
 const SUITE: &str =
     "test.test_posix test.test_os test.test_fcntl test.test_mmap test.test_resource test.test_pty";

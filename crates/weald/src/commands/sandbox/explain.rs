@@ -79,6 +79,7 @@ impl Explain {
             "private": private,
             "masked": texts(masked),
             "sockets": texts(&policy.sockets),
+            "devices": texts(&policy.devices),
             "network": policy.network,
             "home": layer.map(|_| "copy_on_write"),
             "home_note": read_only,
@@ -108,6 +109,7 @@ impl Explain {
                         secrets.clone(),
                     ),
                     ("may connect to", texts(&policy.sockets)),
+                    ("may use", texts(&policy.devices)),
                     (
                         "refuses, with an error that programs can handle",
                         words(policy.level.refuses()),
