@@ -73,10 +73,12 @@ pub fn missing(
         let is_done = task.status == TaskStatus::Completed
             || newest.is_some_and(|(_, report)| report.success)
             || is_word(said);
-        let spoken = newest.map(|(_, report)| report.report.as_str());
-        let is_told = [spoken, task.report.as_deref(), said]
-            .into_iter()
-            .any(is_word);
+        // Why something failed is no report of what was done.
+        let spoken = newest.filter(|(_, report)| report.success);
+        let spoken = spoken.map(|(_, report)| report.report.as_str());
+        let written = task.report.as_deref();
+        let written = written.filter(|_| !task.status.tells_why());
+        let is_told = [spoken, written, said].into_iter().any(is_word);
         missing.extend((!is_done).then_some(Missing::Done));
         missing.extend((!is_told).then_some(Missing::Report));
     }
@@ -168,7 +170,13 @@ mod tests {
                 report,
                 open(),
                 vec![agent(1, Some((false, "no", Unsaid)))],
-                "Done",
+                "Done Report",
+            ),
+            (
+                report,
+                task(TaskStatus::Failed, Some("it can't be done")),
+                vec![agent(1, Some((true, "", Unsaid)))],
+                "Report",
             ),
             (
                 report,

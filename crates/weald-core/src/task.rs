@@ -65,6 +65,11 @@ impl TaskStatus {
     pub fn is_closed(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
     }
+
+    /// True for the states whose report is a reason, and not what was done.
+    pub fn tells_why(self) -> bool {
+        matches!(self, Self::Failed | Self::Blocked | Self::Cancelled)
+    }
 }
 
 impl fmt::Display for TaskStatus {

@@ -190,6 +190,8 @@ pub fn decide(
         TaskInput::Reopen => {
             move_to(&mut next, TaskStatus::Pending, now)?;
             next.owner = None;
+            // Why it ended says nothing about what is done next; the log keeps it.
+            next.report = next.report.filter(|_| !task.status.tells_why());
             EventKind::TASK_REOPENED
         }
         TaskInput::Edit(edit) => apply_edit(&mut next, *edit)?,

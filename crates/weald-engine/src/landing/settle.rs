@@ -198,7 +198,7 @@ impl Trees<'_> {
         Ok(())
     }
 
-    /// What the newest agent in a landing's tree that said something said.
+    /// What the newest agent in a landing's tree that said what it did said.
     fn reported(&self, landing: &Landing, task: &TaskId) -> Result<Option<String>, LandError> {
         let agents = self.engine.look(|tx| {
             tx.agents(&AgentFilter {
@@ -211,7 +211,7 @@ impl Trees<'_> {
             .rev()
             .filter(|agent| agent.tree_id == Some(landing.tree_id));
         let mut words = here.filter_map(|agent| agent.report.as_ref());
-        let words = words.find(|report| !report.report.trim().is_empty());
+        let words = words.find(|report| report.success && !report.report.trim().is_empty());
         Ok(words.map(|report| report.report.trim().to_owned()))
     }
 

@@ -107,6 +107,45 @@ fn m15_a_report_can_be_required() {
 }
 
 #[test]
+fn m15_why_something_failed_is_no_report_of_what_was_done() {
+    let env = repository();
+    env.ok(&["init", "--profile", "refact"]);
+    let tree = |id: &str| env.ok(&["task", "show", id])["task"]["worktree"].clone();
+    let run = |args: &[&str], script: &str| {
+        let args = [args, &["--json", "--", "sh", "-c", script]].concat();
+        env.weald(&args).code
+    };
+    for (id, script) in [
+        ("1", "echo h > h; exit 1"),
+        (
+            "2",
+            "echo i > i; weald task fail --report \"it can't be done\"",
+        ),
+    ] {
+        env.ok(&["task", "add", "Fix it"]);
+        assert_eq!(run(&["work", id], script), 1);
+        let why = env.ok(&["task", "show", id])["task"]["report"].clone();
+        assert!(why.is_string(), "{why}");
+        assert_eq!(run(&["resume", id], &format!("echo more > more{id}")), 0);
+        let task = env.ok(&["task", "show", id])["task"].clone();
+        assert_eq!(
+            (&task["status"], &task["report"]),
+            (&json!("completed"), &json!(null))
+        );
+        let tree = tree(id);
+        let (code, landings) = land(&env, &[tree.as_str().unwrap()]);
+        let reason = landings[0]["reason"]["message"].to_string();
+        assert_eq!(code, 1, "{landings:?}");
+        assert!(reason.contains("no report"), "{reason}");
+        assert_eq!(
+            land(&env, &[tree.as_str().unwrap(), "--report", "did it"]).0,
+            0
+        );
+        assert_eq!(env.ok(&["task", "show", id])["task"]["report"], "did it");
+    }
+}
+
+#[test]
 fn m15_work_that_has_no_report_is_kept() {
     let env = repository();
     set(&env, "landing.requires", "report");
