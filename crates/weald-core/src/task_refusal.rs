@@ -23,7 +23,7 @@ pub enum TaskRefusal {
         legal: Vec<TaskStatus>,
     },
     /// Another claim came later, or this one was given back.
-    #[error("token {given} of task {task} does not count: {}", newer(*.given, *.current))]
+    #[error("token {given} is not valid for task {task}: {}", newer(*.given, *.current))]
     StaleToken {
         /// Which task.
         task: TaskId,
@@ -100,12 +100,12 @@ pub enum TaskRefusal {
     BadLabel,
 }
 
-/// Why a token does not count any more, or never did.
+/// Why a token is not valid any more, or never was.
 pub fn newer(given: Token, current: Token) -> String {
     use std::cmp::Ordering::{Equal, Greater, Less};
     match given.cmp(&current) {
         Equal => "the task was given back or closed".to_owned(),
-        Less => "another claim came later".to_owned(),
-        Greater => "there was no such claim".to_owned(),
+        Less if given != Token(0) => "another claim came later".to_owned(),
+        Less | Greater => "there was no such claim".to_owned(),
     }
 }

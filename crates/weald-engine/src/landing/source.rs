@@ -121,8 +121,8 @@ impl Trees<'_> {
         Err(LandError::refused(
             "ambiguous_name",
             format!(
-                "{} is worktree {}{whose}, and task {task}, whose worktree is {other}; nothing was done",
-                tree.name, tree.name
+                "{} is the name of a worktree{whose}, and the id of a task with another worktree, {other}; nothing was done",
+                tree.name
             ),
         )
         .hint(format!("the task: weald land '#{task}'; the worktree: {of_task}")))
@@ -266,7 +266,7 @@ impl Trees<'_> {
             Some(newest) if newest != token => Err(LandError::refused(
                 "stale_token",
                 format!(
-                    "token {token} of task {id} does not count: {}",
+                    "token {token} is not valid for task {id}: {}",
                     newer(token, newest)
                 ),
             )
@@ -283,6 +283,7 @@ impl Trees<'_> {
     ) -> Result<(Tree, String), LandError> {
         let site = self.site(tree)?;
         let (tree, look) = self.import_and_follow(tree, &site)?;
+        self.remember_changed(&tree, &look);
         let name = &tree.name;
         if let Some(operation) = &look.operation {
             return Err(LandError::refused(

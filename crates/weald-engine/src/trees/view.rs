@@ -188,16 +188,26 @@ impl Trees<'_> {
         Ok(self.known(tree))
     }
 
+    /// What a look for something else found, if the last one found something else.
+    pub(crate) fn remember_changed(&self, tree: &Tree, look: &Look) {
+        if self.seen(tree).is_some_and(|seen| seen.look != *look) {
+            // It is only shown.
+            let _ = self.remember(tree.clone(), look.clone());
+        }
+    }
+
+    fn seen(&self, tree: &Tree) -> Option<Seen> {
+        let text = files::read_small(&self.seen_file(tree), PEEK).ok()??;
+        serde_json::from_str(&text).ok()
+    }
+
     fn seen_file(&self, tree: &Tree) -> PathBuf {
         self.place.private().join("seen").join(tree.id.to_string())
     }
 
     /// The record with what the last look found.
     pub(crate) fn known(&self, tree: Tree) -> TreeView {
-        let text = files::read_small(&self.seen_file(&tree), PEEK)
-            .ok()
-            .flatten();
-        let seen: Option<Seen> = text.and_then(|text| serde_json::from_str(&text).ok());
+        let seen = self.seen(&tree);
         let opened = self.opened(&tree);
         let exists = matches!(opened, Ok(_) | Err(TreeError::Damaged { .. }));
         let problem = match &opened {
