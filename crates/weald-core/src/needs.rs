@@ -70,6 +70,11 @@ pub fn of_unlanded(task: &TaskId, tree: &Tree) -> Need {
     }
 }
 
+/// What a task waits for whose work is done after a landing of it failed: only another landing brings it to the target.
+pub fn to_land_again(target: &str) -> String {
+    format!("its last landing failed, and {target} does not have its work yet")
+}
+
 /// A task that depends on one that does not exist, so that nothing ever starts it.
 pub fn of_missing(task: &TaskId, missing: &TaskId) -> Need {
     Need {
@@ -140,7 +145,12 @@ fn of_task(stuck: &Stuck<'_>) -> Option<Need> {
         }
         (TaskStatus::InProgress, _) => {
             let parked = task.parked.as_deref()?;
-            ("parked", first_line(parked).to_owned(), resume)
+            let is_done = landing.is_some_and(|landing| parked == to_land_again(&landing.target));
+            let command = match tree.filter(|_| is_done) {
+                Some(tree) => format!("weald land {tree}"),
+                None => resume,
+            };
+            ("parked", first_line(parked).to_owned(), command)
         }
         (TaskStatus::Failed, _) => ("failed", format!("failed: {report}"), resume),
         (TaskStatus::Blocked, _) => ("blocked", format!("blocked: {report}"), resume),

@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use weald_core::agent::Agent;
 use weald_core::id::TreeId;
 use weald_core::landing::{Landing, LandingStatus};
 use weald_core::name::TreeName;
@@ -50,14 +51,21 @@ impl Trees<'_> {
         })
     }
 
-    /// Whether a landing had nothing to land because no commit was made, and nothing landed from its tree before.
+    /// Whether a landing had nothing to land because no commit was made, or only such that cancel out, and nothing landed
+    /// from its tree before.
     pub fn brought_nothing(&self, landing: &Landing) -> Result<bool, LandError> {
         if self.has_landed(&landing.tree, landing.tree_id)? {
             return Ok(false);
         }
         let tip = self.landing_tip(&landing.target)?;
         self.vault().require(&self.main_refs()?, &[&tip])?;
-        Ok(self.contains(&tip, &landing.head)?)
+        if self.contains(&tip, &landing.head)? {
+            return Ok(true);
+        }
+        match self.engine.look(|tx| tx.tree_by_id(landing.tree_id))? {
+            Some(tree) => Ok(self.cancels_out(&tree, &landing.head)?),
+            None => Ok(false),
+        }
     }
 
     /// Whether a tree has neither commits that its target lacks nor changes, and nothing landed from it.
@@ -75,16 +83,40 @@ impl Trees<'_> {
             .any(|one| one.tree_id == id && one.status == LandingStatus::Landed))
     }
 
-    /// Puts an unchanged tree into the trash. What it holds beside its branch, if anything, is the answer, and it stays:
-    /// commits on other branches, stashes, files that nobody committed.
-    pub fn leave_unchanged(&self, name: &TreeName) -> Option<String> {
-        let error = self
-            .remove(Some(name.as_str()), &RemoveRequest::default())
-            .err()?;
+    /// The landing that failed since work of an agent's tree last landed, if the target does not have that work yet: its
+    /// task is not done before it has.
+    pub fn failed_landing(&self, agent: &Agent) -> Result<Option<Landing>, LandError> {
+        use LandingStatus::{Conflict, Landed, NothingToLand, Red};
+        let name = agent.tree.as_ref().map(TreeName::as_str);
+        let Some(tree) = name.and_then(|name| self.named(Some(name)).ok()) else {
+            return Ok(None);
+        };
+        let mut all = self.engine.look(|tx| tx.landings_of(&tree.name))?;
+        all.retain(|one| {
+            let counts = matches!(one.status, Conflict | Landed | NothingToLand | Red);
+            counts && one.tree_id == tree.id && !one.interim && one.reverts.is_none()
+        });
+        let failed = all.pop();
+        let Some(landing) = failed.filter(|one| matches!(one.status, Conflict | Red)) else {
+            return Ok(None);
+        };
+        let head = tree.head.as_deref().unwrap_or(&tree.base.commit);
+        let is_there = self.landed(&tree, head)?.is_some() || self.cancels_out(&tree, head)?;
+        Ok((!is_there).then_some(landing))
+    }
+
+    /// Puts an unchanged tree into the trash; commits up to `head` that cancel out are none. What it holds beside them, if
+    /// anything, is the answer, and it stays: commits on other branches, stashes, files that nobody committed.
+    pub fn leave_unchanged(&self, name: &TreeName, head: Option<&str>) -> Option<String> {
+        let request = RemoveRequest {
+            empty_head: head.map(str::to_owned),
+            ..RemoveRequest::default()
+        };
+        let error = self.remove(Some(name.as_str()), &request).err()?;
         if let TreeError::Removal { objections, .. } = &error
             && objections.iter().any(is_about_work)
         {
-            return Some(format!("nothing of it is on its branch, but {error}"));
+            return Some(format!("there was nothing to land, but {error}"));
         }
         self.engine.notice(format!("{name} stays: {error}"));
         None

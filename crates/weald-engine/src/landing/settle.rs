@@ -80,11 +80,12 @@ impl Trees<'_> {
             }
             _ => tree,
         };
-        let is_unused =
-            landing.status == LandingStatus::NothingToLand && landing.head == tree.base.commit;
+        let has_nothing = landing.status == LandingStatus::NothingToLand;
+        let is_unused = has_nothing
+            && (landing.head == tree.base.commit || self.cancels_out(&tree, &landing.head)?);
         if is_unused && landing.by_agent && task != "completed" {
             // Its agent did nothing yet, and somebody may go on in it.
-            return Ok(kept(Some("nothing was committed in it".to_owned())));
+            return Ok(kept(Some("its commits change nothing".to_owned())));
         }
         let tree = match is_unused || task == "completed" {
             true => self.open_task_lock(tree)?,
@@ -94,12 +95,16 @@ impl Trees<'_> {
         if landing.keep || tree.adopted || (stays && !is_unused) {
             return Ok(kept(None));
         }
-        if landing.status == LandingStatus::NothingToLand && !self.is_in_target(landing)? {
+        if has_nothing && !is_unused && !self.is_in_target(landing)? {
             let target = &landing.target;
             let why = format!("it landed before, and {target} has other content by now");
             return Ok(kept(Some(why)));
         }
-        match self.remove(Some(tree.name.as_str()), &RemoveRequest::default()) {
+        let request = RemoveRequest {
+            empty_head: is_unused.then(|| landing.head.clone()),
+            ..RemoveRequest::default()
+        };
+        match self.remove(Some(tree.name.as_str()), &request) {
             Ok(removed) => Ok(Cleanup {
                 directory: removed.outcome.to_owned(),
                 branch: branch_word(removed.branch).to_owned(),
@@ -344,7 +349,7 @@ impl Trees<'_> {
 
 /// Moves a task in one step, so that a kill leaves it as it was or as it should be; one that nobody started is started
 /// first.
-fn move_started(
+pub(super) fn move_started(
     tx: &mut dyn Write,
     actor: Option<&SessionName>,
     mut task: Task,

@@ -57,6 +57,8 @@ pub struct RemoveRequest {
     pub operation: Option<Seq>,
     /// Changed files that don't count as changes: paths, or patterns as in `.gitignore`. They go to the trash, too.
     pub ignore_dirty: Vec<String>,
+    /// A head that goes though nobody else has its commits, if they cancel out: somebody was asked to land them.
+    pub empty_head: Option<String>,
     /// Remove only what was judged before: nothing that changed since.
     pub as_judged: Option<AsJudged>,
 }
@@ -147,7 +149,7 @@ impl Trees<'_> {
     ) -> Result<Removed, TreeError> {
         let mut verdict = Verdict::of(tree);
         let contents = self
-            .contents(&mut verdict, &request.ignore_dirty)
+            .contents(&mut verdict, request)
             .map_err(|error| self.raced(name, error))?;
         self.remove_seen(verdict, contents, request)
     }

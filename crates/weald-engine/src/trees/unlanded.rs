@@ -20,7 +20,7 @@ use weald_core::tree::{Tree, TreeKind};
 use super::{TreeError, Trees};
 use comparing::Comparing;
 pub(crate) use many::{AgainstTarget, Asked};
-use ways::{count, lacking, number, present, way};
+use ways::{adds_nothing, count, lacking, number, present, way};
 
 /// What the commits of a tree are compared with.
 struct Ground {
@@ -140,6 +140,16 @@ impl Trees<'_> {
     /// How it is known that all of `tip` is on the target; `None` if it is not.
     pub(crate) fn landed(&self, tree: &Tree, tip: &str) -> Result<Option<Landed>, TreeError> {
         self.ground(tree)?.landed(tip)
+    }
+
+    /// Whether the commits of `tip` cancel out: none of them is on the target, and merging all of them would leave it as it
+    /// is. What was taken back there is no such thing.
+    pub(crate) fn cancels_out(&self, tree: &Tree, tip: &str) -> Result<bool, TreeError> {
+        let ground = self.ground(tree)?;
+        if ground.landed(tip)?.is_some() || !ground.taken_back_of(tip)?.is_empty() {
+            return Ok(false);
+        }
+        adds_nothing(&ground.place, &ground.targets[0], None, tip)
     }
 
     fn ground(&self, tree: &Tree) -> Result<Ground, TreeError> {

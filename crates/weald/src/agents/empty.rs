@@ -58,7 +58,7 @@ pub fn is_empty(
     match (&agent.tree, before) {
         (Some(tree), _) => {
             let name = tree.as_str();
-            Ok(trees.holds_nothing(name)? && trees.leave_unchanged(tree).is_none())
+            Ok(trees.holds_nothing(name)? && trees.leave_unchanged(tree, None).is_none())
         }
         (None, Some(before)) => Ok(trees.checkout_state()? == before),
         (None, None) => Ok(false),

@@ -6,6 +6,7 @@ use std::thread;
 use weald_core::agent::{Agent, AgentId, AgentStatus, End, Goal, Outcome, Stage};
 use weald_core::agent_rules::AgentInput;
 use weald_core::landing::{Landing, LandingStatus};
+use weald_core::needs::to_land_again;
 use weald_core::task_rules::TaskInput;
 use weald_engine::agents::drivers::driver_for;
 use weald_engine::{CheckoutState, CommitScope, LandRequest, Watched};
@@ -225,7 +226,10 @@ fn succeeded(
             if empty::is_empty(context, ground, agent, before)? {
                 return ended_empty(context, ground, agent);
             }
-            complete(ground, agent)?;
+            match ground.trees(context)?.failed_landing(agent)? {
+                Some(landing) => park(context, ground, agent, &to_land_again(&landing.target)),
+                None => complete(ground, agent)?,
+            }
             ended_as(ground, Outcome::Done, String::new())
         }
         Goal::Land => land(context, ground, agent),
@@ -341,11 +345,13 @@ fn judged(
         LandingStatus::Landed => Ok((Outcome::Done, String::new())),
         LandingStatus::NothingToLand => {
             let trees = ground.trees(context)?;
+            let brought_nothing = trees.brought_nothing(landing)?;
             let tree = agent.tree.as_ref();
-            if let Some(held) = tree.and_then(|tree| trees.leave_unchanged(tree)) {
+            let leave = |tree| trees.leave_unchanged(tree, Some(&landing.head));
+            if let Some(held) = tree.and_then(leave) {
                 return park(held);
             }
-            if empty::counts(ground, agent)? && trees.brought_nothing(landing)? {
+            if empty::counts(ground, agent)? && brought_nothing {
                 let reason = empty::reason(context, ground, agent)?;
                 park(reason.clone())?;
                 return Ok((Outcome::Empty, reason));

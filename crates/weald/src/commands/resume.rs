@@ -242,6 +242,8 @@ fn tell(context: &Context<'_>, found: &Resumption) {
         (Diagnosis::Fresh, Some(agent)) => {
             format!("task {task} is open again; {} worked on it last", agent.id)
         }
+        // It names the agent, and says that it changed nothing.
+        (Diagnosis::Empty, Some(Agent { end: Some(end), .. })) => end.why.clone(),
         (diagnosis, Some(agent)) => {
             let why = agent.end.as_ref().map_or("", |end| end.why.as_str());
             let word = diagnosis.as_str().replace('_', " ");

@@ -31,7 +31,14 @@ pub fn tell(
             "✓ Agent finished; there was nothing to land, task {id} is {}",
             task.status
         )?,
-        (Outcome::Done, None) => writeln!(out, "✓ Agent finished; task {id} is {}", task.status)?,
+        (Outcome::Done, None) => match &task.parked {
+            Some(why) => writeln!(
+                out,
+                "✓ Agent finished; task {id} waits: {}",
+                clean_line(why)
+            )?,
+            None => writeln!(out, "✓ Agent finished; task {id} is {}", task.status)?,
+        },
         (Outcome::Empty, _) => writeln!(
             out,
             "✗ Agent finished, but changed nothing; task {id} is parked until you decide"
@@ -46,7 +53,7 @@ pub fn tell(
         }
         (outcome, _) => {
             let how = outcome.as_str().replace('_', " ");
-            let told = format!("✗ Agent {} is over ({how})", agent.id);
+            let told = format!("✗ Agent {} ended ({how})", agent.id);
             writeln!(out, "{}", because(told, &why))?;
         }
     }
@@ -154,7 +161,7 @@ fn land_again(out: &mut Out, task: &Task, landing: Option<&Landing>, tree: &str)
             writeln!(out, "  its tests: weald queue log {}", landing.id)?;
             writeln!(
                 out,
-                "  go on: weald resume {id}; or mend it in the tree, then: weald land {tree}"
+                "  go on: weald resume {id}; or fix it in the worktree, then: weald land {tree}"
             )
         }
         (_, Some(LandingStatus::Refused)) if reason.is_some_and(|reason| reason.hint.is_some()) => {

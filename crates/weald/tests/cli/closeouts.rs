@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use weald_testkit::TestEnv;
 
 use crate::trees_create::{listed, weald_in};
-use crate::trees_remove::{commit, grow, has_event, repository};
+use crate::trees_remove::{KINDS, commit, grow, has_event, repository};
 use crate::work::{status, work};
 
 const PROFILES: [&str; 4] = ["default", "classroom", "refact", "claude-code"];
@@ -35,6 +35,74 @@ fn y20_a_landing_with_nothing_to_land_removes_the_worktree_and_blocks_nobody() {
         assert_eq!(next.code, 0, "{profile} {next:#?}");
         env.weald(&["agent", "wait", "a1"]);
     }
+}
+
+const CANCELLED_OUT: &str = "echo q > qq; git add qq; git commit -qm qq; git revert --no-edit HEAD";
+
+#[test]
+fn y20_commits_that_cancel_out_are_removed_like_no_commits() {
+    for kind in KINDS {
+        let env = repository();
+        env.ok(&["task", "add", "Fix it"]);
+        env.ok(&["new", "one", "--task", "1", "--kind", kind]);
+        let work = ["work", "1", "--no-land", "--", "sh", "-c", CANCELLED_OUT];
+        assert_eq!(env.weald(&work).code, 0);
+        let spawn = ["agent", "spawn", "Next one", "--json", "--", "true"];
+        assert_eq!(env.weald(&spawn).error_code(), "abandoned_trees");
+        // Nobody asked for it to land: it stays.
+        env.refused(&["rm", "one"], 1, "tree_unlanded");
+        if kind == "sealed" {
+            // Nor does main's news change that.
+            commit(&env, &env.repo(), "news", "1\n");
+            env.ok(&["sync", "one"]);
+        }
+        let landed = env.ok(&["land", "one"])["landings"][0].clone();
+        assert_eq!(landed["outcome"], "nothing_to_land", "{landed}");
+        assert_eq!(landed["cleanup"]["directory"], "trashed", "{landed}");
+        assert_eq!(landed["cleanup"]["branch"], "deleted", "{landed}");
+        assert!(listed(&env).is_empty());
+        let next = env.weald(&spawn);
+        assert_eq!(next.code, 0, "{next:#?}");
+        env.weald(&["agent", "wait", "a2"]);
+        let restore = landed["cleanup"]["restore"].as_str().unwrap();
+        let words: Vec<_> = restore.split(' ').skip(1).collect();
+        env.ok(&words);
+        let log = env.git(&["log", "--format=%s", "wt/one"]);
+        assert!(log.contains("Revert \"qq\""), "nothing is lost: {log}");
+    }
+}
+
+#[test]
+fn y20_a_commit_beside_those_that_cancel_out_stays() {
+    let env = repository();
+    env.ok(&["task", "add", "Fix it"]);
+    let script = format!("{CANCELLED_OUT}; git branch idea HEAD~1");
+    let args = ["work", "1", "--no-land", "--", "sh", "-c", &script];
+    assert_eq!(env.weald(&args).code, 0);
+    let landed = env.ok(&["land", "fix-it"])["landings"][0].clone();
+    assert_eq!(landed["cleanup"]["directory"], "kept", "{landed}");
+    let why = landed["cleanup"]["why"].as_str().unwrap();
+    assert!(why.contains("1 commit that main does not have"), "{why}");
+    assert_eq!(listed(&env), ["fix-it"]);
+}
+
+#[test]
+fn y20_list_knows_what_weald_committed() {
+    let env = repository();
+    env.ok(&["config", "set", "policy.gate", "human"]);
+    env.ok(&["task", "add", "Fix it"]);
+    assert_eq!(work(&env, "1", "echo u > u").code, 1);
+    let dirty = || env.ok(&["list"])["trees"][0]["dirty"].clone();
+    assert_eq!(dirty(), json!(false), "it waits for an approval");
+    env.ok(&["approve", "fix-it", "--yes"]);
+    env.ok(&["land", "fix-it", "--keep"]);
+    assert_eq!(dirty(), json!(false));
+    let path = env.root().join("app.weald/fix-it");
+    std::fs::write(path.join("u"), "changed\n").unwrap();
+    env.ok(&["status", "fix-it"]);
+    assert_eq!(dirty(), json!(true));
+    env.weald(&["land", "fix-it", "--keep", "--commit"]);
+    assert_eq!(dirty(), json!(false), "a commit of a person's, too");
 }
 
 #[test]

@@ -103,6 +103,73 @@ fn y10_a_red_gate_parks_a_completed_task_until_it_lands() {
     assert_eq!(needs(&env), []);
 }
 
+#[test]
+fn y10_an_agent_that_goes_on_does_not_complete_what_did_not_land() {
+    for cause in ["conflict", "red"] {
+        let env = repository();
+        env.ok(&["init", "--profile", "refact"]);
+        env.ok(&["config", "set", "gate.retries", "0"]);
+        let tree = finished(&env);
+        match cause {
+            "red" => drop(env.ok(&["config", "set", "gate.command", "false"])),
+            _ => sh(&env, &env.repo(), "echo ours > f; git commit -q -a -m ours"),
+        }
+        assert_ne!(env.weald(&["land", &tree, "--report", "done"]).code, 0);
+        for script in ["true", "echo more > more"] {
+            let again = env.weald(&["resume", "1", "--", "sh", "-c", script]);
+            assert_eq!(again.code, 0, "{cause}: {again:#?}");
+            assert!(
+                again.stdout.contains("main does not have its work yet"),
+                "{again:#?}"
+            );
+            assert_eq!(status(&env, "1"), "in_progress", "{cause}");
+            assert_eq!(ready(&env), [json!(null); 0], "{cause}");
+            let land = format!("weald land {tree}");
+            assert_eq!(needs(&env), [("parked".to_owned(), land)], "{cause}");
+        }
+        match cause {
+            "red" => drop(env.ok(&["config", "set", "gate.command", "true"])),
+            _ => {
+                assert_eq!(env.weald(&["sync", &tree]).code, 3);
+                let merge = [
+                    "resume",
+                    "1",
+                    "--",
+                    "sh",
+                    "-c",
+                    "echo both > f; git commit -qam both",
+                ];
+                assert_eq!(env.weald(&merge).code, 0);
+                assert_eq!(ready(&env), [json!(null); 0]);
+            }
+        }
+        env.ok(&["land", &tree, "--report", "done"]);
+        assert_eq!(
+            (status(&env, "1"), ready(&env)),
+            (json!("completed"), vec![json!(2)])
+        );
+        assert_eq!(
+            (needs(&env).len(), env.git(&["show", "main:more"])),
+            (0, "more\n".to_owned())
+        );
+    }
+    // Whoever takes main's side has nothing left to land: main has all of it.
+    let env = repository();
+    env.ok(&["config", "set", "work.land", "false"]);
+    let tree = finished(&env);
+    sh(&env, &env.repo(), "echo ours > f; git commit -q -a -m ours");
+    assert_eq!(env.weald(&["land", &tree]).code, 3);
+    assert_eq!(env.weald(&["sync", &tree]).code, 3);
+    let theirs = "git checkout -q main -- f; git commit -qam theirs";
+    let again = env.weald(&["resume", "1", "--", "sh", "-c", theirs]);
+    assert_eq!(
+        (again.code, status(&env, "1")),
+        (0, json!("completed")),
+        "{again:#?}"
+    );
+    assert_eq!(ready(&env), [json!(2)]);
+}
+
 const GH: &str =
     r#"case "$*" in "issue view"*) echo '{"number":13,"title":"Theirs","state":"OPEN"}';; esac"#;
 

@@ -64,6 +64,23 @@ fn y3_an_agent_that_changed_nothing_is_parked_with_its_last_words() {
 }
 
 #[test]
+fn y3_commits_that_cancel_out_are_no_change() {
+    let env = repository();
+    env.ok(&["task", "add", "Do it"]);
+    let script = "echo q > qq; git add qq; git commit -qm qq; git revert --no-edit HEAD";
+    assert_parked(&env, "1", &work(&env, "1", script));
+    // The next one begins anew.
+    let script = "git log --oneline wt/do-it | wc -l; echo x > x";
+    let again = env.weald(&["resume", "1", "--json", "--", "sh", "-c", script]);
+    assert_eq!(
+        (again.code, show(&env, "x")),
+        (0, "x\n".to_owned()),
+        "{again:#?}"
+    );
+    assert_eq!(status(&env, "1"), "completed");
+}
+
+#[test]
 fn y3_a_report_of_its_own_or_the_setting_completes_without_changes() {
     let env = repository();
     let script = "weald task done --report 'it was right already'";

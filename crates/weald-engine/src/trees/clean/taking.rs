@@ -94,7 +94,11 @@ impl<'t> Taking<'t> {
         let looking = &recent.looking;
         let ignored = self.trees.config.list("clean.ignore_dirty");
         let mut verdict = Verdict::of(tree.clone());
-        let contents = match looking.contents(&mut verdict, ignored)? {
+        let request = RemoveRequest {
+            ignore_dirty: ignored.to_vec(),
+            ..RemoveRequest::default()
+        };
+        let contents = match looking.contents(&mut verdict, &request)? {
             Contents::Unknown(why) => return Ok(Seen::unreadable(why)),
             contents => contents,
         };

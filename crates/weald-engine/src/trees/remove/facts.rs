@@ -9,7 +9,7 @@ use weald_core::store::AgentFilter;
 use weald_core::tree::{Tree, TreeKind};
 use weald_git::list_tips;
 
-use super::Verdict;
+use super::{RemoveRequest, Verdict};
 use crate::sessions::SessionView;
 use crate::trees::building::locked_text;
 use crate::trees::clean::is_benign;
@@ -21,8 +21,9 @@ impl Trees<'_> {
     pub(in crate::trees) fn contents(
         &self,
         verdict: &mut Verdict,
-        ignore_dirty: &[String],
+        request: &RemoveRequest,
     ) -> Result<Contents, TreeError> {
+        let ignore_dirty = &request.ignore_dirty;
         verdict.traces = self.traces(&verdict.tree, &verdict.tree.path)?;
         let site = match self.site(&verdict.tree) {
             Ok(site) => site,
@@ -62,7 +63,13 @@ impl Trees<'_> {
             Err(_) if verdict.is_dirty => 0,
             Err(error) => return Ok(Contents::Unknown(error.to_string())),
         };
-        let tips = self.tips(&verdict.tree, &look.head)?;
+        let mut tips = self.tips(&verdict.tree, &look.head)?;
+        if let Some(empty) = &request.empty_head
+            && tips.contains(empty)
+            && self.cancels_out(&verdict.tree, empty)?
+        {
+            tips.retain(|tip| tip != empty);
+        }
         verdict.unlanded = self.unlanded(&verdict.tree, &tips)?.saturating_add(below);
         Ok(Contents::Known {
             staged: look.staged,
@@ -74,7 +81,7 @@ impl Trees<'_> {
 
     /// The same for whoever wants to know nothing else.
     pub(crate) fn contents_of(&self, tree: &Tree) -> Result<Contents, TreeError> {
-        self.contents(&mut Verdict::of(tree.clone()), &[])
+        self.contents(&mut Verdict::of(tree.clone()), &RemoveRequest::default())
     }
 
     /// Everything in a tree that may hold work: HEAD, its branches, its stash, HEADs of worktrees in it.
