@@ -13,6 +13,7 @@ use super::approval::Submodules;
 use super::beginning::Ahead;
 use super::candidate::{Candidate, Made, tree_of};
 use super::gate::Verdict;
+use super::settle::move_started;
 use crate::tasks::{TaskError, move_in};
 use crate::trees::Trees;
 
@@ -49,12 +50,25 @@ impl Trees<'_> {
             .hint("weald queue status --all"));
         }
         if let Some(by) = landed.reverted_by {
-            return Err(LandError::refused(
-                "reverted_already",
-                format!("landing {id} was undone by landing {by}"),
-            ));
+            return Err(self.reverted_already(id, by)?);
         }
         Ok(landed)
+    }
+
+    /// What became of a landing that was undone: the undoing may have been undone, too.
+    fn reverted_already(&self, id: LandingId, by: LandingId) -> Result<LandError, LandError> {
+        let (mut told, mut last) = (format!("landing {id} was undone by landing {by}"), by);
+        let mut is_undone = true;
+        while let Some(next) = self.landing(last)?.reverted_by {
+            told.push_str(&format!(", and that by landing {next}"));
+            (last, is_undone) = (next, !is_undone);
+        }
+        let then = match is_undone {
+            true => "brings it back",
+            false => "undoes it again",
+        };
+        let hint = format!("weald revert {last} {then}");
+        Ok(LandError::refused("reverted_already", told).hint(hint))
     }
 
     fn queue_undoing(
@@ -184,7 +198,7 @@ impl Trees<'_> {
         }))
     }
 
-    /// The landing that was undone says so, and its task is open again.
+    /// The landing that was undone says so, and its task is open again; or completed again, where that landing undid another.
     pub(super) fn settle_revert(&self, landing: &Landing, of: LandingId) -> Result<(), LandError> {
         let reverted = LandingInput::Reverted { by: landing.id };
         self.engine.change(self.actor(), Durability::Power, |tx| {
@@ -193,7 +207,10 @@ impl Trees<'_> {
                 directory: "absent".to_owned(),
                 branch: "absent".to_owned(),
                 record: "kept".to_owned(),
-                task: self.reopen_task(tx, landing)?.to_owned(),
+                task: match self.brings_back(tx, of)? {
+                    true => self.complete_again(tx, landing)?.to_owned(),
+                    false => self.reopen_task(tx, landing)?.to_owned(),
+                },
                 why: None,
                 ignored: 0,
                 restore: None,
@@ -201,6 +218,45 @@ impl Trees<'_> {
             self.step_landing(tx, landing.id, settled)
         })?;
         Ok(())
+    }
+
+    /// Whether undoing a landing brings work back: it undid another one.
+    fn brings_back(&self, tx: &dyn Write, of: LandingId) -> Result<bool, LandError> {
+        let mut undone = tx.landing(of)?.and_then(|landing| landing.reverts);
+        let mut brings_back = false;
+        while let Some(id) = undone {
+            brings_back = !brings_back;
+            undone = tx.landing(id)?.and_then(|landing| landing.reverts);
+        }
+        Ok(brings_back)
+    }
+
+    /// Completes the task whose work is there again, unless somebody began on it since; says what became of it.
+    fn complete_again(
+        &self,
+        tx: &mut dyn Write,
+        landing: &Landing,
+    ) -> Result<&'static str, LandError> {
+        let task = match &landing.task {
+            Some(id) => tx.task(id)?,
+            None => None,
+        };
+        let complete = TaskInput::Complete {
+            token: None,
+            report: None,
+        };
+        match task {
+            None => Ok("none"),
+            Some(task) if task.status == TaskStatus::Completed => Ok("completed"),
+            Some(task) if task.status == TaskStatus::Pending => {
+                match move_started(tx, self.actor(), task, None, complete) {
+                    Ok(()) => Ok("completed"),
+                    Err(TaskError::Store(error)) => Err(error.into()),
+                    Err(_) => Ok("kept"),
+                }
+            }
+            Some(_) => Ok("kept"),
+        }
     }
 
     /// Opens the task of what was undone; says what became of it.

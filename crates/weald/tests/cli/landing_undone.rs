@@ -109,6 +109,51 @@ fn m20_what_follows_a_landing_is_caught_up_with_by_whoever_comes() {
 }
 
 #[test]
+fn m19_undoing_a_revert_completes_its_task_again() {
+    let env = repository();
+    env.ok(&["task", "add", "Fix it"]);
+    let task = || env.ok(&["task", "show", "1"])["task"].clone();
+    let args = [
+        "work",
+        "1",
+        "--json",
+        "--",
+        "sh",
+        "-c",
+        "echo x > x; weald task done --report did",
+    ];
+    assert_eq!(env.weald(&args).code, 0);
+    let told = env.weald(&["revert", "1"]);
+    assert!(told.stdout.contains("task 1 is open again"), "{told:#?}");
+    assert_eq!(
+        (task()["status"].clone(), has(&env, "x")),
+        (json!("pending"), false)
+    );
+    let told = env.weald(&["revert", "2"]);
+    assert!(told.stdout.contains("task 1 is completed"), "{told:#?}");
+    let done = task();
+    assert_eq!(
+        (&done["status"], &done["report"]),
+        (&json!("completed"), &json!("did"))
+    );
+    assert!(has(&env, "x"));
+    let error = env.refused(&["revert", "1"], 1, "reverted_already");
+    assert_eq!(error["error"]["hint"], "weald revert 3 undoes it again");
+    assert_eq!(env.weald(&["revert", "3"]).code, 0);
+    assert_eq!(
+        (task()["status"].clone(), has(&env, "x")),
+        (json!("pending"), false)
+    );
+    // What somebody began on meanwhile is theirs.
+    env.ok(&["task", "claim", "1", "--session", "me"]);
+    assert_eq!(env.weald(&["revert", "4"]).code, 0);
+    assert_eq!(
+        (task()["status"].clone(), has(&env, "x")),
+        (json!("in_progress"), true)
+    );
+}
+
+#[test]
 fn m20_an_undoing_that_was_cut_short_is_known_as_one() {
     let env = repository();
     let tree = grow(&env, "a", "sealed");

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 use weald_core::id::LandingId;
-use weald_core::landing::{Landing, LandingStatus};
+use weald_core::landing::{Cleanup, Landing, LandingStatus};
 use weald_core::signature::Signature;
 use weald_engine::LeftConflict;
 
@@ -174,7 +174,10 @@ fn told(out: &mut Out, landing: &Landing) -> io::Result<()> {
             told_cleanup(out, landing)
         }
         LandingStatus::NothingToLand => {
-            writeln!(out, "{tree}: {target} has all of it already")?;
+            writeln!(
+                out,
+                "{tree}: nothing to land; {target} already has its work"
+            )?;
             told_cleanup(out, landing)
         }
         LandingStatus::Conflict => told_conflict(out, landing),
@@ -260,6 +263,9 @@ fn told_cleanup(out: &mut Out, landing: &Landing) -> io::Result<()> {
     let Some(cleanup) = &landing.cleanup else {
         return Ok(());
     };
+    if cleanup.directory == "absent" {
+        return told_task(out, landing, cleanup);
+    }
     let task = match &landing.task {
         Some(id) => format!(", task {id} {}", cleanup.task),
         None => String::new(),
@@ -280,6 +286,18 @@ fn told_cleanup(out: &mut Out, landing: &Landing) -> io::Result<()> {
     match &cleanup.restore {
         Some(restore) => writeln!(out, "  bring it back: {restore}"),
         None => Ok(()),
+    }
+}
+
+/// What became of the task where there was no worktree to clean up.
+fn told_task(out: &mut Out, landing: &Landing, cleanup: &Cleanup) -> io::Result<()> {
+    let Some(id) = &landing.task else {
+        return Ok(());
+    };
+    match cleanup.task.as_str() {
+        "reopened" => writeln!(out, "  task {id} is open again"),
+        "completed" => writeln!(out, "  task {id} is completed"),
+        _ => writeln!(out, "  the status of task {id} did not change"),
     }
 }
 
