@@ -8,10 +8,10 @@ use weald_core::agent_rules::AgentInput;
 use weald_core::binding::BindRefusal;
 use weald_core::id::{TaskId, Token};
 use weald_core::name::TreeName;
-use weald_core::races;
+use weald_core::races::{self, RaceRefusal};
 use weald_core::task::{Task, TaskStatus};
 use weald_core::task_rules::TaskInput;
-use weald_engine::{AgentRequest, Created, NewTree, TreeError, holder};
+use weald_engine::{AgentError, AgentRequest, Created, NewTree, TreeError, holder};
 use weald_sandbox::{catch_interrupts, interrupted};
 
 use super::work;
@@ -375,15 +375,26 @@ fn drop_race(context: &Context<'_>, ground: &Ground, id: &TaskId) -> Result<u8, 
     let trees = ground.trees(context)?;
     let (task, entries) = trees.race(id)?;
     let token = ground.engine.agent(entries[0].agent)?.token;
-    stop(ground, &open_entries(ground, id)?, "its race was dropped")?;
     let left = entries.iter().filter(|entry| !entry.picked);
     let left = left.filter_map(|entry| entry.tree.clone());
     let live = left.filter(|name| trees.named(Some(name.as_str())).is_ok());
+    let live: Vec<_> = live.collect();
+    let picked = entries.iter().find(|entry| entry.picked);
+    let picked = picked.and_then(|entry| entry.tree.clone());
+    if let Some(tree) = picked.clone().filter(|_| live.is_empty()) {
+        let refused = RaceRefusal::Picked {
+            landed: task.status == TaskStatus::Completed,
+            task: task.id,
+            tree,
+        };
+        return Err(AgentError::from(refused).into());
+    }
+    stop(ground, &open_entries(ground, id)?, "its race was dropped")?;
     let removed = trees.take_away(live);
     let current = ground.engine.task(id)?.task;
     if current.worktree.is_none() {
         give_back(ground, id, token)?;
     }
     context.tell(&ground.engine);
-    told::dropped(context, &task.id, &removed)
+    told::dropped(context, &task.id, picked.as_ref(), &removed)
 }

@@ -238,5 +238,7 @@ fn y19_an_entry_without_a_report_is_picked_with_one_and_the_race_ends() {
         assert_eq!(task["report"], "made who", "{profile}");
         assert!(!listed(&env).contains(&name(&entries[1])), "{profile}");
         env.refused(&["race", "pick", "1", "b"], 1, "picked_already");
+        env.refused(&["race", "drop", "1"], 1, "picked_already");
+        assert_eq!(show(&env, "who"), "race:a\n");
     }
 }

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use serde_json::json;
 use weald_core::id::TaskId;
+use weald_core::name::TreeName;
 use weald_core::task::Task;
 use weald_engine::{EntryView, Removed};
 
@@ -80,7 +81,12 @@ pub fn tell_removed(context: &Context<'_>, removed: &[Removed]) {
 }
 
 /// The answer of `race drop`.
-pub fn dropped(context: &Context<'_>, id: &TaskId, removed: &[Removed]) -> Result<u8, Failure> {
+pub fn dropped(
+    context: &Context<'_>,
+    id: &TaskId,
+    picked: Option<&TreeName>,
+    removed: &[Removed],
+) -> Result<u8, Failure> {
     context.ui.answer(
         || {
             let race = json!({"task": id, "dropped": removed});
@@ -91,7 +97,10 @@ pub fn dropped(context: &Context<'_>, id: &TaskId, removed: &[Removed]) -> Resul
                 let restore = one.restore.clone().unwrap_or_default();
                 writeln!(out, "{} is in the trash: {restore}", one.tree.name)?;
             }
-            writeln!(out, "the race of task {id} is over, nothing landed")
+            match picked {
+                Some(tree) => writeln!(out, "the race of task {id} is over; {tree} was picked"),
+                None => writeln!(out, "the race of task {id} is over; nothing landed"),
+            }
         },
     )
 }
