@@ -317,7 +317,7 @@ pub fn consume(message: &Message, now: Timestamp) -> Option<(Message, Change)> {
 
 /// What to say of an inbox that nobody may look into. What is sent there waits all the same.
 pub fn why_unread(to: &SessionName, reader: Option<&Session>, works: bool) -> Option<String> {
-    let waits = "what is sent there waits for whoever takes the name (weald session list shows who is here)";
+    let waits = "the message waits until a session takes that name";
     match reader {
         Some(session) if session.ended_at.is_none() => None,
         // Who never registered is known by what it works on.

@@ -61,7 +61,7 @@ pub enum TaskRefusal {
         holder: SessionName,
     },
     /// Somebody works on it without a lease.
-    #[error("task {task} is being worked on by {owner}, without a lease")]
+    #[error("{owner} is working on task {task}")]
     Owned {
         /// Which task.
         task: TaskId,
@@ -92,7 +92,7 @@ pub enum TaskRefusal {
     },
     /// A subject that is empty, too long, more than a line, or reads as another one.
     #[error(
-        "a subject is one line of 1 to {MAX_SUBJECT} characters, none of them hidden or turning what is read"
+        "a task needs a one-line subject of 1 to {MAX_SUBJECT} characters, without control or bidi characters"
     )]
     BadSubject,
     /// A label that is empty or holds what can't be seen.
@@ -103,6 +103,9 @@ pub enum TaskRefusal {
 /// Why a token is not valid any more, or never was.
 pub fn newer(given: Token, current: Token) -> String {
     use std::cmp::Ordering::{Equal, Greater, Less};
+    if given == Token(0) {
+        return "there was no such claim".to_owned();
+    }
     match given.cmp(&current) {
         Equal => "the task was given back or closed".to_owned(),
         Less if given != Token(0) => "another claim came later".to_owned(),

@@ -148,6 +148,7 @@ pub fn decide(
         TaskInput::Start { owner } => {
             // What a binding started is nobody's yet.
             if owner.is_none() || !task.is_nobodys() {
+                leave_to_its_worker(task, owner.as_ref())?;
                 move_to(&mut next, TaskStatus::InProgress, now)?;
             }
             next.owner = owner;
@@ -267,6 +268,27 @@ fn claim(
         EventKind::TASK_TAKEN_OVER
     } else {
         EventKind::TASK_CLAIMED
+    })
+}
+
+/// Who works on a task keeps it until they give it back: it is not handed to somebody else behind their back.
+fn leave_to_its_worker(task: &Task, wanted: Option<&SessionName>) -> Result<(), TaskRefusal> {
+    let (Some(owner), Some(wanted)) = (&task.owner, wanted) else {
+        return Ok(());
+    };
+    if task.status != TaskStatus::InProgress || owner == wanted {
+        return Ok(());
+    }
+    Err(match &task.lease {
+        Some(lease) => TaskRefusal::Held {
+            task: task.id.clone(),
+            holder: lease.session.clone(),
+            until: lease.expires_at,
+        },
+        None => TaskRefusal::Owned {
+            task: task.id.clone(),
+            owner: owner.clone(),
+        },
     })
 }
 

@@ -121,6 +121,33 @@ fn t6_somebody_who_works_without_a_lease_is_an_owner_too() {
 }
 
 #[test]
+fn t6_nobody_takes_a_task_from_whoever_works_on_it() {
+    let carol = || TaskInput::Start {
+        owner: Some("carol".parse().unwrap()),
+    };
+    let refusal = decide(&claimed(), carol(), at(1)).unwrap_err();
+    assert!(matches!(refusal, TaskRefusal::Held { .. }), "{refusal}");
+    let start = TaskInput::Start {
+        owner: Some("alice".parse().unwrap()),
+    };
+    let started = decide(&task(TaskStatus::Pending), start, at(0)).unwrap().0;
+    let refusal = decide(&started, carol(), at(1)).unwrap_err();
+    assert!(matches!(refusal, TaskRefusal::Owned { .. }), "{refusal}");
+    let given_back = decide(&started, TaskInput::Release { token: None }, at(2));
+    assert!(decide(&given_back.unwrap().0, carol(), at(3)).is_ok());
+}
+
+#[test]
+fn a_token_that_never_was_is_not_an_old_one() {
+    let renew = TaskInput::Renew {
+        token: token(0),
+        ttl: SignedDuration::from_secs(60),
+    };
+    let refusal = decide(&claimed(), renew, at(1)).unwrap_err().to_string();
+    assert!(refusal.ends_with("there was no such claim"), "{refusal}");
+}
+
+#[test]
 fn an_old_token_is_refused_everywhere_and_an_expired_one_is_not() {
     let ttl = SignedDuration::from_secs(60);
     let inputs = |token: Option<Token>| {

@@ -289,7 +289,7 @@ impl From<TaskRefusal> for Failure {
                 holder,
                 until,
             } => Self::new("task_held", exit::BUSY, message.clone())
-                .hint("weald task ready")
+                .hint(moves::held(&task, &holder))
                 .details(json!({"task": task, "holder": holder, "until": until})),
             TaskRefusal::Owned { task, owner } => {
                 Self::new("task_held", exit::BUSY, message.clone())
@@ -337,7 +337,7 @@ impl From<SessionError> for Failure {
                 .details(json!({"session": name})),
             SessionError::Taken(SessionTaken { name, pid }) => {
                 Self::new("session_taken", exit::BUSY, message)
-                    .hint("register under another name")
+                    .hint("choose another name")
                     .details(json!({"session": name, "pid": pid}))
             }
             SessionError::Name(_) => Self::new("name_reserved", exit::USAGE, message)

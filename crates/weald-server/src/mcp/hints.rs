@@ -9,7 +9,7 @@ mod calls;
 use rmcp::model::JsonObject;
 use serde_json::Value;
 
-use super::tool::Entry;
+use super::tool::{Audience, Entry};
 use crate::broker::Fault;
 
 /// Before a command that no tool does.
@@ -30,11 +30,38 @@ pub fn for_tools(mut fault: Fault, tools: &[Entry], called: Option<&Entry>) -> F
         );
         fault.hint = Some(hint);
     }
+    if fault.code == "plan_not_approved" && tools.iter().any(|tool| tool.audience == Audience::Lead)
+    {
+        let hint = "whoever works on it sends the plan (message_send with type plan); it comes to message_inbox, and reply with approve judges it";
+        fault.hint = Some(hint.to_owned());
+    }
+    // The command line's own mistakes are mistakes in arguments here.
+    if ["usage", "invalid_value"].contains(&fault.code.as_str())
+        && fault.hint.as_deref() == Some("weald --help")
+    {
+        fault.message = without_flags(&fault.message);
+        fault.hint = Some("see the tool's input schema".to_owned());
+    }
     // What only the person may do stays a command.
     if fault.code != "no_mandate" {
         fault.hint = fault.hint.map(|hint| in_tools(&hint, tools, called));
     }
     fault
+}
+
+/// A message of the command line's about `'--type <TYPE>'`, with the name of the argument instead.
+fn without_flags(message: &str) -> String {
+    let mut told = String::new();
+    let mut rest = message;
+    while let Some((before, flag)) = rest.split_once("'--") {
+        let Some((flag, after)) = flag.split_once('\'') else {
+            break;
+        };
+        let name = flag.split([' ', '=']).next().unwrap_or(flag);
+        told.push_str(&format!("{before}'{}'", name.replace('-', "_")));
+        rest = after;
+    }
+    told + rest
 }
 
 /// An answer whose hints name tools, wherever they are in it.
@@ -47,7 +74,13 @@ fn fields(object: &mut JsonObject, tools: &[Entry]) {
     for (name, value) in object.iter_mut() {
         match (name.as_str(), value) {
             ("hint" | "restore", Value::String(text)) => *text = in_tools(text, tools, None),
-            ("choices", Value::Array(items)) => items.iter_mut().for_each(|item| line(item, tools)),
+            // What a run's own command printed stays as it is: its notes are those of weald.
+            ("choices" | "notes" | "notices" | "warnings", Value::Array(items)) => {
+                items.iter_mut().for_each(|item| match item {
+                    Value::Object(object) => fields(object, tools),
+                    item => line(item, tools),
+                });
+            }
             ("alerts", Value::Array(items)) => {
                 let alerts = items.iter_mut().filter_map(Value::as_object_mut);
                 for command in alerts.filter_map(|alert| alert.get_mut("command")) {
@@ -156,6 +189,7 @@ fn argument(flag: &str, called: Option<&Entry>) -> String {
     // There the word stands for another flag.
     let is_known = |tool: &&Entry| tool.described.name != "worktree_remove" && tool.has(&name);
     match called.filter(is_known) {
+        Some(tool) if tool.takes_switch(&name) => format!("\"{name}\":true{after}"),
         Some(_) => format!("{name}{after}"),
         None if name == "session" => format!("a server started with --{flag}"),
         None => format!("(in a terminal) --{flag}"),

@@ -1,5 +1,7 @@
 //! The names of arguments: a tool's own, those that other systems have for them, and none else.
 
+use std::collections::BTreeMap;
+
 use rmcp::model::JsonObject;
 use serde_json::Value;
 
@@ -13,10 +15,12 @@ pub fn own(
     arguments: JsonObject,
 ) -> Result<JsonObject, Fault> {
     let mut named = JsonObject::new();
+    let mut under = BTreeMap::new();
     for (given, value) in arguments {
         let name = own_name(schema, also, &given).ok_or_else(|| unknown(schema, also, &given))?;
-        if named.insert(name.clone(), value).is_some() {
-            let message = format!("{given} is another name of {name}, which is given, too");
+        named.insert(name.clone(), value);
+        if let Some(other) = under.insert(name, given.clone()) {
+            let message = format!("{other} and {given} are two names of the same argument");
             return Err(Fault::new("bad_arguments", 2, message).hint("give one of them"));
         }
     }
@@ -108,6 +112,12 @@ mod tests {
         assert_eq!(
             told(json!({"discard_changes": true, "name": "a", "blockedBy": [1]})),
             Ok(kept)
+        );
+        let both = json!({"discard_changes": true, "force": false});
+        let refused = own(schema, &also, both.as_object().unwrap().clone()).unwrap_err();
+        assert_eq!(
+            refused.message,
+            "discard_changes and force are two names of the same argument"
         );
         for (given, hint) in [
             (json!({"forced": true}), "did you mean force? "),

@@ -133,6 +133,12 @@ impl Entry {
         names::property(&self.described.input_schema, name)
     }
 
+    /// Whether it takes an argument of this name that is true or false.
+    pub fn takes_switch(&self, name: &str) -> bool {
+        self.property(name)
+            .is_some_and(|property| property["type"].to_string().contains("boolean"))
+    }
+
     /// Whether it takes an argument of this name.
     pub fn has(&self, name: &str) -> bool {
         self.property(name).is_some()
@@ -166,7 +172,7 @@ async fn perform<T: Tool>(arguments: JsonObject, call: &Call<'_>) -> Result<Json
     let arguments = names::own(&schema, T::ALSO, arguments).map_err(of_tool)?;
     let arguments = bounds::within(&schema, arguments).map_err(refused)?;
     let input = serde_json::from_value(arguments.into())
-        .map_err(|error: serde_json::Error| refused(error.to_string()))?;
+        .map_err(|error: serde_json::Error| refused(in_words(&error.to_string())))?;
     let call = Call {
         lasts: T::lasts(&input),
         ..call.clone()
@@ -174,6 +180,18 @@ async fn perform<T: Tool>(arguments: JsonObject, call: &Call<'_>) -> Result<Json
     let _turn = call.turn().await?;
     call.introduce().await;
     T::call(input, &call).await
+}
+
+/// What is wrong with an argument, without the words of the parser.
+fn in_words(text: &str) -> String {
+    let unknown = text.strip_prefix("unknown variant ");
+    match unknown.and_then(|text| text.split_once(", expected ")) {
+        Some((given, known)) => {
+            let known = known.trim_start_matches("one of ").replace('`', "");
+            format!("{given} is not one of: {known}")
+        }
+        None => text.to_owned(),
+    }
 }
 
 fn schema<T: JsonSchema>() -> Arc<JsonObject> {

@@ -131,7 +131,9 @@ fn notice_unread(
 ) -> Result<Option<String>, Failure> {
     let notice = engine.why_unread(to)?;
     if let Some(notice) = &notice {
-        context.ui.warn(notice);
+        context
+            .ui
+            .warn(&format!("{notice} (who is here: weald session list)"));
     }
     Ok(notice)
 }

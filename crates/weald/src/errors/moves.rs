@@ -1,6 +1,7 @@
 //! What to do about a task whose status does not allow what was asked.
 
 use weald_core::id::TaskId;
+use weald_core::name::SessionName;
 use weald_core::task::TaskStatus;
 
 /// The command that goes on from there.
@@ -24,6 +25,11 @@ pub fn hint(task: &TaskId, from: TaskStatus, to: TaskStatus) -> String {
         }
         _ => format!("weald task show {task}"),
     }
+}
+
+/// What to do about a task that somebody else holds.
+pub fn held(task: &TaskId, holder: &SessionName) -> String {
+    format!("weald task ready; or ask {holder}: weald msg send {holder} \"give task {task} back\"")
 }
 
 #[cfg(test)]

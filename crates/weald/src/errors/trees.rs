@@ -19,8 +19,11 @@ use super::starts::start;
 use crate::exit;
 
 /// What to do about a command that runs in a tree.
-const END_IT: &str =
-    "wait for it, or end it: weald agent stop ID (weald agent list), or kill the process";
+fn end_it(name: &TreeName) -> String {
+    format!(
+        "wait for it, or end it: an agent with weald agent stop {name}, another process with kill"
+    )
+}
 
 impl From<TreeError> for Failure {
     fn from(error: TreeError) -> Self {
@@ -133,7 +136,7 @@ fn not_yours(whose: &NotYourTree, message: String) -> Failure {
 fn in_use(error: TreeError, message: String) -> Failure {
     match error {
         TreeError::Busy { name, running } => Failure::new("tree_running", exit::BUSY, message)
-            .hint(END_IT)
+            .hint(end_it(&name))
             .details(json!({"tree": name, "running": running})),
         TreeError::Stirred { name } => Failure::new("tree_running", exit::BUSY, message)
             .hint("look at it, then try again")
@@ -248,7 +251,7 @@ fn unknown(error: TreeError, message: String) -> Failure {
 fn removal(tree: &Tree, objections: &[Objection], message: String) -> Failure {
     let name = &tree.name;
     let (code, hint) = match &objections[0] {
-        Objection::Running(_) => ("tree_running", END_IT.to_owned()),
+        Objection::Running(_) => ("tree_running", end_it(name)),
         Objection::Locked(_) => (
             "tree_locked",
             format!("weald unlock {name}, or weald rm {name} --force --force"),

@@ -225,3 +225,56 @@ fn p13_a_refusal_names_tools_and_no_claim_of_others() {
     assert!(held["hint"].as_str().unwrap().contains("alice"), "{held}");
     assert!(!held.to_string().contains("token\":"), "{held}");
 }
+
+#[test]
+fn y17_what_a_refusal_over_mcp_names_works_there() {
+    let env = repository();
+    grow(&env, "a", "sealed");
+    grow(&env, "b", "sealed");
+    let mut client = McpClient::open(&env);
+    for subject in ["first", "second"] {
+        client.call("task_create", json!({"subject": subject}));
+    }
+    // A binding is moved, or undone.
+    let bind = |name: &str| json!({"task_id": 1, "name": name});
+    client.call("task_bind_worktree", bind("a"));
+    let refused = client.refused("task_bind_worktree", bind("b"), "task_bound");
+    let hint = r#"task_bind_worktree {"task_id":1,"name":"b","rebind":true}"#;
+    assert!(
+        refused["hint"].as_str().unwrap().ends_with(hint),
+        "{refused}"
+    );
+    let rebind = json!({"task_id": 1, "name": "b", "rebind": true});
+    let bound = client.call("task_bind_worktree", rebind);
+    assert_eq!(bound["task"]["worktree"], "b", "{bound}");
+    let unbind = json!({"task_id": 1, "unbind": true});
+    let free = client.call("task_bind_worktree", unbind);
+    assert!(free["task"]["worktree"].is_null(), "{free}");
+    let neither = json!({"task_id": 1});
+    client.refused("task_bind_worktree", neither, "bad_arguments");
+    // What is kept can be let go.
+    let kept = client.call("worktree_keep", json!({"name": "a"}));
+    assert_eq!(kept["outcome"], "kept", "{kept}");
+    let undone = client.call("worktree_keep", json!({"name": "a", "undo": true}));
+    assert_eq!(undone["outcome"], "not_kept", "{undone}");
+    let planned = client.call("task_update", json!({"task_id": 2, "plan": "epic"}));
+    assert_eq!(planned["task"]["plan"], "epic", "{planned}");
+    // A mistake in an argument is not one in a flag.
+    let odd = json!({"to": "bob", "text": "x", "type": "weird"});
+    let refused = client.refused("message_send", odd, "invalid_value");
+    let message = refused["message"].as_str().unwrap();
+    assert!(
+        message.contains("'type'") && !message.contains("--"),
+        "{refused}"
+    );
+    assert_eq!(refused["hint"], "see the tool's input schema", "{refused}");
+    let both = json!({"name": "a", "discard_changes": true, "force": false});
+    let refused = client.refused("worktree_remove", both, "bad_arguments");
+    let message = refused["message"].as_str().unwrap();
+    assert!(
+        message.ends_with("discard_changes and force are two names of the same argument"),
+        "{refused}"
+    );
+    let sent = client.call("message_send", json!({"to": "nobody-yet", "text": "x"}));
+    assert!(!sent.to_string().contains("weald session"), "{sent}");
+}

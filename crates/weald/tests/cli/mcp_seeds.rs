@@ -339,8 +339,16 @@ fn y16_a_lead_races_agents_gives_tasks_up_and_sees_what_a_clean_up_would_take() 
     lead.call("wait_agents", json!({}));
     let shown = lead.call("race_show", json!({"task_id": 1}))["race"]["entries"].clone();
     assert_eq!(shown[1]["state"], "done", "{shown:#}");
-    let picked = lead.call("race_pick", json!({"task_id": 1, "entry": "b"}));
+    // What the refusal names is a call, and that lands it.
+    env.ok(&["config", "set", "landing.requires", "report"]);
+    let pick = json!({"task_id": 1, "entry": "b"});
+    let refused = lead.refused("race_pick", pick, "not_ready_to_land");
+    let hint = r#"race_pick {"task_id":1,"entry":"b","report":"TEXT"}"#;
+    assert_eq!(refused["hint"], hint, "{refused:#}");
+    let report = json!({"task_id": 1, "entry": "b", "report": "ran it"});
+    let picked = lead.call("race_pick", report);
     assert_eq!(picked["task"]["status"], "completed", "{picked:#}");
+    assert_eq!(picked["task"]["report"], "ran it", "{picked:#}");
     assert_eq!(show(&env, "raced"), "race:b\n");
     lead.call("task_create", json!({"subject": "two"}));
     let tree = lead.call("task_claim", json!({}))["tree"]["name"].clone();
@@ -349,4 +357,28 @@ fn y16_a_lead_races_agents_gives_tasks_up_and_sees_what_a_clean_up_would_take() 
     let clean = lead.call("clean_preview", json!({"min_age": "0"}));
     assert_eq!(clean["applied"], false, "{clean:#}");
     assert_eq!(clean["skipped"][0]["tree"], tree, "{clean:#}");
+}
+
+#[test]
+fn y15_a_task_that_somebody_works_on_is_handed_over_when_it_was_given_back() {
+    let env = repository();
+    let mut lead = server(&env, "lead", "lead");
+    let mut alice = server(&env, "teammate", "alice");
+    lead.call("task_create", json!({"subject": "hers"}));
+    lead.call("task_create", json!({"subject": "his"}));
+    alice.call("task_claim", json!({"task_id": 1}));
+    let carol = |task: u64| json!({"task_id": task, "owner": "carol"});
+    let refused = lead.refused("task_update", carol(1), "task_held");
+    let ask = r#"message_send {"to":"alice","text":"give task 1 back"}"#;
+    assert!(
+        refused["hint"].as_str().unwrap().ends_with(ask),
+        "{refused:#}"
+    );
+    env.ok(&["task", "start", "2", "--owner", "bob"]);
+    let refused = lead.refused("task_update", carol(2), "task_held");
+    let hint = r#"if bob is gone: task_update {"task_id":2,"action":"release"}"#;
+    assert_eq!(refused["hint"], hint, "{refused:#}");
+    lead.call("task_update", json!({"task_id": 2, "action": "release"}));
+    let given = lead.call("task_update", carol(2));
+    assert_eq!(given["task"]["owner"], "carol", "{given:#}");
 }

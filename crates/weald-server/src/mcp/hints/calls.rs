@@ -50,6 +50,14 @@ const RULES: &[Rule] = &[
     rule(&["task", "claim"], "task_claim", &["task_id"]),
     rule(&["task", "release"], "task_update", &["task_id"]).fixed(&[("action", "release")]),
     rule(&["task", "reopen"], "task_update", &["task_id"]).fixed(&[("action", "reopen")]),
+    rule(&["task", "start"], "task_update", &["task_id"])
+        .fixed(&[("action", "start")])
+        .flags(&[("--owner", "owner", "")]),
+    rule(&["task", "cancel"], "task_update", &["task_id"])
+        .fixed(&[("action", "cancel")])
+        .flags(&[("--reason", "reason", "")]),
+    rule(&["task", "edit"], "task_update", &["task_id"]).flags(&[("--plan", "plan", "")]),
+    rule(&["task", "unbind"], "task_bind_worktree", &["task_id"]).fixed(&[("unbind", "true")]),
     rule(&["task", "done"], "task_complete", &["task_id"]).flags(&[("--report", "report", "")]),
     rule(&["task", "fail"], "task_fail", &["task_id"]).flags(&[("--report", "reason", "")]),
     rule(
@@ -68,15 +76,18 @@ const RULES: &[Rule] = &[
     rule(&["status"], "worktree_status", &["name"]),
     rule(&["run"], "worktree_run", &["name"]),
     rule(&["diff"], "worktree_diff", &["name"]),
-    rule(&["keep"], "worktree_keep", &["name"]),
+    rule(&["keep"], "worktree_keep", &["name"]).flags(&[("--undo", "undo", "")]),
     rule(&["rm"], "worktree_remove", &["name"])
         .flags(&[("--discard", "force", ""), ("--force", "referenced", "")]),
     rule(&["trash", "list"], "trash_list", &[]),
     rule(&["trash", "restore"], "worktree_restore", &["name"]),
     rule(&["clean"], "clean_preview", &[]),
     rule(&["events"], "worktree_events", &[]).flags(&[("--tree", "name", "")]),
-    rule(&["land"], "land", &["name"])
-        .flags(&[("--strategy", "strategy", ""), ("--keep", "keep", "")]),
+    rule(&["land"], "land", &["name"]).flags(&[
+        ("--report", "report", ""),
+        ("--strategy", "strategy", ""),
+        ("--keep", "keep", ""),
+    ]),
     rule(&["queue", "status"], "land_status", &[]).flags(&[("--all", "all", "")]),
     rule(&["queue"], "land_status", &[]),
     rule(&["conflicts"], "conflicts", &[]),
@@ -98,7 +109,8 @@ const RULES: &[Rule] = &[
         ("--trash", "choice", "trash"),
     ]),
     rule(&["race", "show"], "race_show", &["task_id"]),
-    rule(&["race", "pick"], "race_pick", &["task_id", "entry"]),
+    rule(&["race", "pick"], "race_pick", &["task_id", "entry"])
+        .flags(&[("--report", "report", "")]),
     rule(&["race", "drop"], "race_drop", &["task_id"]),
     rule(&["race"], "race", &["task_id"]).flags(&[("-n", "count", "")]),
     rule(&["msg", "inbox"], "message_inbox", &[])

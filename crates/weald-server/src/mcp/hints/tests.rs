@@ -51,6 +51,26 @@ const TOLD: &[(&str, &str)] = &[
         "weald msg send LEAD \"the plan\" --type plan --task 3",
         r#"message_send {"to":"LEAD","text":"the plan","type":"plan","task_id":3}"#,
     ),
+    (
+        "weald race pick 1 a --report TEXT",
+        r#"race_pick {"task_id":1,"entry":"a","report":"TEXT"}"#,
+    ),
+    (
+        "weald resume 2, or weald land a --report \"it works\"",
+        r#"rescue {"task_id":2,"choice":"continue"}, or land {"name":"a","report":"it works"}"#,
+    ),
+    (
+        "weald task unbind 2",
+        r#"task_bind_worktree {"task_id":2,"unbind":true}"#,
+    ),
+    (
+        "weald task bind 1 a --rebind, which takes it from task 2",
+        r#"task_bind_worktree {"task_id":1,"name":"a","rebind":true}, which takes it from task 2"#,
+    ),
+    (
+        "weald keep a --undo",
+        r#"worktree_keep {"name":"a","undo":true}"#,
+    ),
     ("weald msg inbox --all", r#"message_inbox {"all":true}"#),
     ("weald task ready", r#"task_list {"status":["ready"]}"#),
     (
@@ -92,8 +112,8 @@ fn y17_a_hint_over_mcp_is_a_whole_call_or_a_command_for_a_terminal() {
             "take another name, or end that one",
         ),
         (
-            "decide on each: weald land a, weald keep a, or weald rm a; or go on with --force",
-            r#"decide on each: land {"name":"a"}, worktree_keep {"name":"a"}, or worktree_remove {"name":"a"}; or go on with force"#,
+            "decide on each: weald land a, weald keep a, or weald rm a; or call it again with --force",
+            r#"decide on each: land {"name":"a"}, worktree_keep {"name":"a"}, or worktree_remove {"name":"a"}; or call it again with "force":true"#,
         ),
     ] {
         assert_eq!(in_tools(hint, &tools, spawn), told);

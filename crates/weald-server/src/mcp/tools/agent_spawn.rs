@@ -18,7 +18,7 @@ pub struct Input {
     name: Option<String>,
     /// What part it plays; told with the task.
     role: Option<String>,
-    /// What it has to keep in mind; told with the task.
+    /// Extra instructions, given to the agent with the task.
     prompt: Option<String>,
     /// Which model it uses.
     model: Option<String>,

@@ -14,6 +14,8 @@ pub struct Input {
     task_id: TaskRef,
     /// Which entry: its letter, its worktree or its agent.
     entry: String,
+    /// What was done and how it was checked, where the entry's agent reported nothing.
+    report: Option<String>,
 }
 
 impl Tool for RacePick {
@@ -30,7 +32,7 @@ impl Tool for RacePick {
     }
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
-        let words = Words::of(&["race", "pick"]);
+        let words = Words::of(&["race", "pick"]).flag("report", input.report);
         call.run(words.rest([input.task_id.to_string(), input.entry]))
             .await
     }

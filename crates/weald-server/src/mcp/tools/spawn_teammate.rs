@@ -15,7 +15,7 @@ pub struct Input {
     name: String,
     /// What part it plays, such as backend developer; told with every task.
     role: Option<String>,
-    /// What it has to keep in mind; told with every task.
+    /// Extra instructions, given to the agent with every task.
     prompt: Option<String>,
     /// The one task it works on. Without it the teammate claims tasks by itself, one after the other, as long as there are
     /// some.

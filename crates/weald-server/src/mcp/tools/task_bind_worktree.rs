@@ -12,12 +12,14 @@ pub struct TaskBindWorktree;
 pub struct Input {
     /// Which task.
     task_id: TaskRef,
-    /// Which worktree.
-    name: String,
+    /// Which worktree; not with unbind.
+    name: Option<String>,
     /// Start the task for this session.
     owner: Option<String>,
     /// Let older bindings of both go.
     rebind: Option<bool>,
+    /// Undo the binding instead. The worktree stays.
+    unbind: Option<bool>,
 }
 
 impl Tool for TaskBindWorktree {
@@ -32,10 +34,20 @@ impl Tool for TaskBindWorktree {
     type Output = answers::OneTask;
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
-        let words = Words::of(&["task", "bind"])
-            .flag("owner", input.owner)
-            .switch("rebind", input.rebind)
-            .rest([input.task_id.to_string(), input.name]);
+        let task = input.task_id.to_string();
+        let words = match (input.name, input.unbind) {
+            (None, Some(true)) => Words::of(&["task", "unbind"]).rest([task]),
+            (Some(name), None | Some(false)) => Words::of(&["task", "bind"])
+                .flag("owner", input.owner)
+                .switch("rebind", input.rebind)
+                .rest([task, name]),
+            _ => {
+                let message = "a task is bound to a worktree, or unbound";
+                return Err(
+                    Fault::new("bad_arguments", 2, message).hint("give either name or unbind")
+                );
+            }
+        };
         call.run(words).await
     }
 }

@@ -20,6 +20,8 @@ pub struct Input {
     acceptance: Option<String>,
     /// New priority, P0 to P3.
     priority: Option<String>,
+    /// What it belongs to: a board, an epic. The empty text takes it away.
+    plan: Option<String>,
     /// Labels to add.
     #[serde(default)]
     add_labels: Vec<String>,
@@ -139,6 +141,7 @@ impl Input {
             &self.description,
             &self.acceptance,
             &self.priority,
+            &self.plan,
         ];
         let is_some = texts.iter().any(|text| text.is_some())
             || !(self.add_labels.is_empty() && self.remove_labels.is_empty());
@@ -148,6 +151,7 @@ impl Input {
                 .flag("description", self.description.as_ref())
                 .flag("acceptance", self.acceptance.as_ref())
                 .flag("priority", self.priority.as_ref())
+                .flag("plan", self.plan.as_ref())
                 .flags("label", &self.add_labels)
                 .flags("unlabel", &self.remove_labels)
         })

@@ -12,12 +12,15 @@ pub struct WorktreeKeep;
 pub struct Input {
     /// Which worktree; your own unless given.
     name: Option<String>,
+    /// Let clean-up take it again.
+    undo: Option<bool>,
 }
 
 impl Tool for WorktreeKeep {
     const NAME: &'static str = "worktree_keep";
     const TITLE: &'static str = "Keep a worktree";
-    const DESCRIPTION: &'static str = "Set a worktree aside: no clean-up takes it.";
+    const DESCRIPTION: &'static str =
+        "Set a worktree aside: no clean-up takes it, until the same with undo.";
     const EFFECT: Effect = Effect::Settles;
     const AUDIENCE: Audience = Audience::Teammate;
     type Input = Input;
@@ -25,6 +28,7 @@ impl Tool for WorktreeKeep {
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
         let tree = call.tree(input.name).await?;
-        call.run(Words::of(&["keep"]).rest(tree)).await
+        let words = Words::of(&["keep"]).switch("undo", input.undo);
+        call.run(words.rest(tree)).await
     }
 }

@@ -98,7 +98,7 @@ fn refuse_abandoned(ground: &Ground) -> Result<(), Failure> {
         ),
     )
     .hint(format!(
-        "decide on each: weald land {0}, weald keep {0}, or weald rm {0}; or go on with --force",
+        "decide on each: weald land {0}, weald keep {0}, or weald rm {0}; or call it again with --force",
         tree.name
     ))
     .details(serde_json::json!({"trees": names})))

@@ -55,10 +55,12 @@ impl Bind {
         let bound = ground.trees(context)?.bind(&self.id, &self.tree, how);
         let task = bound.map_err(|error| {
             let failure = Failure::from(error);
-            let is_bound = ["task_bound", "tree_bound"].contains(&failure.code.as_ref());
-            match failure.hint.clone().filter(|_| is_bound) {
-                Some(hint) => failure.hint(format!("{hint}, or --rebind")),
-                None => failure,
+            match failure.code.as_ref() {
+                "task_bound" | "tree_bound" => failure.hint(format!(
+                    "to let the older binding go: weald task bind {} {} --rebind",
+                    self.id, self.tree
+                )),
+                _ => failure,
             }
         })?;
         context.tell(&ground.engine);
