@@ -146,11 +146,21 @@ fn of_task(stuck: &Stuck<'_>) -> Option<Need> {
         (TaskStatus::InProgress, _) => {
             let parked = task.parked.as_deref()?;
             let is_done = landing.is_some_and(|landing| parked == to_land_again(&landing.target));
-            let command = match tree.filter(|_| is_done) {
-                Some(tree) => format!("weald land {tree}"),
-                None => resume,
-            };
-            ("parked", first_line(parked).to_owned(), command)
+            // A race is not resumed but picked from.
+            match (
+                parked.split_once("; see it and pick: "),
+                tree.filter(|_| is_done),
+            ) {
+                (Some((what, command)), _) => {
+                    ("parked", first_line(what).to_owned(), command.to_owned())
+                }
+                (None, Some(tree)) => (
+                    "parked",
+                    first_line(parked).to_owned(),
+                    format!("weald land {tree}"),
+                ),
+                (None, None) => ("parked", first_line(parked).to_owned(), resume),
+            }
         }
         (TaskStatus::Failed, _) => ("failed", format!("failed: {report}"), resume),
         (TaskStatus::Blocked, _) => ("blocked", format!("blocked: {report}"), resume),
@@ -188,7 +198,7 @@ mod tests {
         let failed = task(1, TaskStatus::Failed);
         let merge = task(2, TaskStatus::NeedsMerge);
         let parked = Task {
-            parked: Some("the gate is red".to_owned()),
+            parked: Some("its tests failed".to_owned()),
             ..task(3, TaskStatus::InProgress)
         };
         let at_work = task(4, TaskStatus::InProgress);

@@ -109,6 +109,16 @@ fn show_untold(context: &Context<'_>, ground: &Ground) {
     }
 }
 
+/// The task that an id stands for: of weald, or of the tracker, whose issues have numbers of their own.
+pub fn known(context: &Context<'_>, ground: &Ground, id: &TaskId) -> TaskId {
+    if ground.engine.task(id).is_ok() {
+        return id.clone();
+    }
+    let issue = configured(context, ground).map(|source| source.tracker.task_of(id));
+    let issue = issue.filter(|issue| ground.engine.task(issue).is_ok());
+    issue.unwrap_or_else(|| id.clone())
+}
+
 /// Takes in a task that nobody here knows, with what it waits for. `None` without a tracker.
 pub fn fetch(
     context: &Context<'_>,

@@ -147,6 +147,10 @@ fn not_committed(name: &str, limit: &str, reply: &Reply) -> LandError {
         (false, true) => format!("{what}:\n{said}"),
     };
     LandError::refused("not_committed", message).hint(match is_hook_name(hook) {
+        // These want the file with the message.
+        true if hook.ends_with("commit-msg") => {
+            format!("weald run {name} -- sh -c 'git add -A && git commit -m MESSAGE'")
+        }
         true => format!("weald run {name} -- git hook run {hook}"),
         false => format!("weald run {name} -- git status"),
     })

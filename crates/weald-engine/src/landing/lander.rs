@@ -33,7 +33,7 @@ pub enum Progress {
 impl Trees<'_> {
     /// Puts everything that is asked for into the queue.
     pub fn queue_landings(&self, request: &LandRequest) -> Result<Vec<Landing>, LandError> {
-        let trees = self.landing_trees(&request.names)?;
+        let trees = self.landing_trees(request)?;
         trees.iter().try_for_each(|tree| self.require_own(tree))?;
         let mut queued: Vec<Landing> = Vec::new();
         for tree in &trees {

@@ -24,7 +24,7 @@ impl Trees<'_> {
     }
 
     /// An entry of a race is picked, not landed: otherwise the race would go on without it.
-    pub(super) fn refuse_entry(&self, tree: &Tree) -> Result<(), LandError> {
+    pub(super) fn refuse_entry(&self, tree: &Tree, report: Option<&str>) -> Result<(), LandError> {
         if tree.task.is_some() || tree.scratch_for.is_some() {
             return Ok(());
         }
@@ -47,13 +47,17 @@ impl Trees<'_> {
             true => Err(LandError::refused(
                 "race_undecided",
                 format!(
-                    "{} is entry {letter} of the race for task {id}, which nobody decided yet; nothing was landed",
+                    "{} is entry {letter} of the race for task {id}, which is still open; nothing was landed",
                     tree.name
                 ),
             )
-            .hint(format!("weald race pick {id} {letter}"))),
+            .hint(format!(
+                "weald race pick {id} {letter}{}",
+                report.map_or(String::new(), with_report)
+            ))),
         }
     }
+
     /// What speaks against landing a tree, by its task and the reports of its agents; nothing for a tree without a task.
     /// Only persons are told that it can be forced.
     pub(super) fn unready(
@@ -106,5 +110,14 @@ impl Trees<'_> {
             }),
             paths: Vec::new(),
         }))
+    }
+}
+
+/// The same report for another command: as it is where that can be typed, or where to put it.
+fn with_report(report: &str) -> String {
+    let needs_care = |c: char| c.is_control() || "\"\\$`!".contains(c);
+    match report.len() > 200 || report.contains(needs_care) {
+        true => " --report TEXT".to_owned(),
+        false => format!(" --report \"{report}\""),
     }
 }

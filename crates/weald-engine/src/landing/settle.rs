@@ -284,7 +284,7 @@ impl Trees<'_> {
             }
             LandingStatus::Red if is_completed => TaskInput::Park {
                 token: None,
-                reason: format!("the gate is red (landing {})", landing.id),
+                reason: format!("its tests failed (landing {})", landing.id),
             },
             _ => return Ok(()),
         };
@@ -395,7 +395,7 @@ fn red_text(landing: &Landing) -> String {
         .nth(LOG_TAIL)
         .map_or(0, |(at, _)| at);
     format!(
-        "the gate is red for {} on {} (landing {}; all of it: weald queue log {}):\n{}",
+        "the tests failed for {} on {} (landing {}; all of the output: weald queue log {}):\n{}",
         landing.tree,
         landing.target,
         landing.id,

@@ -81,17 +81,27 @@ impl Trees<'_> {
                 let onto = candidate.onto.clone();
                 Ok((Candidate { onto, commit }, Some(signature)))
             }
-            Err(error) if self.signature_is_required() => Err(LandError::refused(
-                "not_signed",
-                format!(
-                    "{} could not be signed, and landing.sign = require; nothing was landed, all is kept: {error}",
-                    landing.tree
-                ),
-            )
-            .hint(format!(
-                "make your key usable (git commit -S has to work), then: weald land {}",
-                landing.tree
-            ))),
+            Err(error) if self.signature_is_required() => {
+                let (what, again) = match landing.reverts {
+                    Some(of) => (
+                        format!("the commit that undoes landing {of}"),
+                        format!("weald revert {of}"),
+                    ),
+                    None => (
+                        landing.tree.to_string(),
+                        format!("weald land {}", landing.tree),
+                    ),
+                };
+                Err(LandError::refused(
+                    "not_signed",
+                    format!(
+                        "{what} could not be signed, and landing.sign = require; nothing was landed, all is kept: {error}"
+                    ),
+                )
+                .hint(format!(
+                    "make your key usable (git commit -S has to work), then: {again}"
+                )))
+            }
             Err(error) => Ok(unsigned(error.to_string())),
         }
     }

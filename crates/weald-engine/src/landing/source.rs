@@ -59,19 +59,19 @@ pub struct LandRequest {
 
 impl Trees<'_> {
     /// The trees that are meant, those that others depend on first. Fails before anything is queued.
-    pub(crate) fn landing_trees(&self, names: &[String]) -> Result<Vec<Tree>, LandError> {
+    pub(crate) fn landing_trees(&self, request: &LandRequest) -> Result<Vec<Tree>, LandError> {
         let mut found: Vec<Tree> = Vec::new();
-        if names.is_empty() {
+        if request.names.is_empty() {
             found.push(self.named(None)?);
         }
-        for name in names {
+        for name in &request.names {
             let tree = self.tree_or_task(name)?;
             if found.iter().all(|known| known.id != tree.id) {
                 found.push(tree);
             }
         }
         for tree in &found {
-            self.refuse_entry(tree)?;
+            self.refuse_entry(tree, request.report.as_deref())?;
         }
         self.warn_of_dependencies(&found)?;
         self.in_order(found)
@@ -121,8 +121,8 @@ impl Trees<'_> {
         Err(LandError::refused(
             "ambiguous_name",
             format!(
-                "{} is the name of a worktree{whose}, and the id of a task with another worktree, {other}; nothing was done",
-                tree.name
+                "{} can mean worktree {}{whose} or task {task}, which has worktree {other}; nothing was done",
+                tree.name, tree.name
             ),
         )
         .hint(format!("the task: weald land '#{task}'; the worktree: {of_task}")))
@@ -359,7 +359,7 @@ impl Trees<'_> {
         let mut found = Vec::new();
         let mut ahead: Vec<Ahead> = Vec::new();
         let mut tips: BTreeMap<String, String> = BTreeMap::new();
-        for tree in self.landing_trees(&request.names)? {
+        for tree in self.landing_trees(request)? {
             let now = self.now()?;
             let tip = tips.get(&tree.target).cloned();
             let mut landing = Landing {

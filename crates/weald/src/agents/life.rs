@@ -363,7 +363,7 @@ fn judged(
             let paths = landing.conflicts.join(", ");
             Ok((Outcome::NotLanded, format!("it conflicts in {paths}")))
         }
-        LandingStatus::Red => park(format!("the gate is red (landing {})", landing.id)),
+        LandingStatus::Red => park(format!("its tests failed (landing {})", landing.id)),
         _ => {
             let reason = landing.reason.as_ref().map(|reason| reason.message.clone());
             park(reason.unwrap_or_else(|| {

@@ -65,7 +65,11 @@ fn print(out: &mut Out, board: &Board, now: Timestamp) -> io::Result<()> {
         .iter()
         .map(|(status, count)| format!("{count} {}", paint(status_style(*status), status)))
         .collect();
-    writeln!(out, "{} {}", paint(HEADING, "tasks:"), counts.join(", "))?;
+    let counts = match counts.is_empty() {
+        true => "none".to_owned(),
+        false => counts.join(", "),
+    };
+    writeln!(out, "{} {counts}", paint(HEADING, "tasks:"))?;
     print_agents(out, board)?;
     print_in_progress(out, board, now)?;
     print_ready(out, board)?;
@@ -248,10 +252,15 @@ fn print_conflicts(out: &mut Out, board: &Board) -> io::Result<()> {
 
 fn print_sessions(out: &mut Out, board: &Board, now: Timestamp) -> io::Result<()> {
     let is_agent = |name: &SessionName| board.agents.iter().any(|view| view.agent.session == *name);
+    // What a race waits for is a pick, not its session.
+    let waits_for_pick = |name: &SessionName| {
+        let mut held = board.in_progress.iter();
+        held.any(|task| task.owner.as_ref() == Some(name) && task.parked.is_some())
+    };
     let mut others = board
         .sessions
         .iter()
-        .filter(|view| !is_agent(&view.session.name))
+        .filter(|view| !is_agent(&view.session.name) && !waits_for_pick(&view.session.name))
         .peekable();
     if others.peek().is_some() {
         writeln!(out, "\n{}", paint(HEADING, "sessions"))?;

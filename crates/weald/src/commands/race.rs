@@ -21,6 +21,7 @@ use crate::completion;
 use crate::context::{Context, Ground};
 use crate::errors::Failure;
 use crate::exit;
+use crate::tracker::known;
 
 /// How often the entries are looked at.
 const POLL: std::time::Duration = std::time::Duration::from_millis(100);
@@ -36,7 +37,7 @@ pub struct Race {
     command: Option<RaceCommand>,
     /// Which task
     #[arg(value_name = "TASK", required = true, add = completion::tasks())]
-    task: Option<TaskId>,
+    task: Option<String>,
     /// How many agents
     #[arg(short = 'n', long, value_name = "K", value_parser = clap::value_parser!(u8).range(2..=26))]
     count: Option<u8>,
@@ -93,12 +94,20 @@ impl Race {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.landing_ground()?;
         match (&self.command, &self.task) {
-            (Some(RaceCommand::Show { task }), _) => told::show(context, &ground, task),
-            (Some(RaceCommand::Pick { task, name, report }), _) => {
-                pick(context, &ground, task, name, report.as_ref())
+            (Some(RaceCommand::Show { task }), _) => {
+                told::show(context, &ground, &known(context, &ground, task))
             }
-            (Some(RaceCommand::Drop { task }), _) => drop_race(context, &ground, task),
-            (None, Some(task)) => self.start(context, &ground, task),
+            (Some(RaceCommand::Pick { task, name, report }), _) => {
+                let task = known(context, &ground, task);
+                pick(context, &ground, &task, name, report.as_ref())
+            }
+            (Some(RaceCommand::Drop { task }), _) => {
+                drop_race(context, &ground, &known(context, &ground, task))
+            }
+            (None, Some(task)) => {
+                let task = known(context, &ground, &work::id_of(task)?);
+                self.start(context, &ground, &task)
+            }
             (None, None) => Err(Failure::bug()),
         }
     }
@@ -245,7 +254,7 @@ fn watch(context: &Context<'_>, ground: &Ground, agents: &[Agent]) -> Result<(),
             context
                 .ui
                 .note("asking the entries to stop; what they wrote is kept");
-            ask_to_stop(ground, &open, "its terminal asked");
+            ask_to_stop(ground, &open, "stopped from its terminal");
         }
         std::thread::sleep(POLL);
     }

@@ -74,7 +74,7 @@ pub struct How {
     /// What part it plays, such as "backend developer"; told with every task
     #[arg(long, value_name = "TEXT")]
     pub role: Option<String>,
-    /// What it has to keep in mind; told with every task
+    /// Extra instructions, given to the agent with every task
     #[arg(long, value_name = "TEXT")]
     pub prompt: Option<String>,
     /// The command, or further arguments of the driver
@@ -398,14 +398,22 @@ pub fn find_or_add(
 
 /// The task with this id.
 pub fn find(ground: &Ground, text: &str) -> Result<TaskId, Failure> {
-    let id: TaskId = text.parse().map_err(|error: weald_core::id::TaskIdError| {
-        Failure::new("bad_id", exit::USAGE, error.to_string())
-            .hint("weald task list; the subject of a new task has a space in it")
-    })?;
+    let id = id_of(text)?;
     match ground.engine.task(&id) {
         Ok(_) => Ok(id),
         Err(error) => Err(Failure::from(error).hint("weald task list")),
     }
+}
+
+/// The id that somebody wrote, whether or not there is such a task.
+pub fn id_of(text: &str) -> Result<TaskId, Failure> {
+    text.parse().map_err(|error: weald_core::id::TaskIdError| {
+        Failure::new("bad_id", exit::USAGE, error.to_string())
+            .hint(match text.contains(char::is_whitespace) {
+                true => "it takes the id of a task: weald task list; to make one: weald task add SUBJECT",
+                false => "weald task list; the subject of a new task has a space in it",
+            })
+    })
 }
 
 /// What of a shell or a path is in words that should be a subject: somebody may have meant something else by it.

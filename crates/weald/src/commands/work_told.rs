@@ -161,23 +161,28 @@ fn land_again(out: &mut Out, task: &Task, landing: Option<&Landing>, tree: &str)
             writeln!(out, "  its tests: weald queue log {}", landing.id)?;
             writeln!(
                 out,
-                "  go on: weald resume {id}; or fix it in the worktree, then: weald land {tree}"
+                "  continue: weald resume {id}; or fix it in the worktree, then: weald land {tree}"
             )
         }
         (_, Some(LandingStatus::Refused)) if reason.is_some_and(|reason| reason.hint.is_some()) => {
             let hint = reason.and_then(|reason| reason.hint.as_deref());
-            writeln!(out, "  first: {}", clean_line(hint.unwrap_or_default()))?;
+            let hint = clean_line(hint.unwrap_or_default());
+            // A hint that lands it leaves nothing to be done after it.
+            if hint.contains(&format!("weald land {tree}")) {
+                return writeln!(out, "  continue: {hint}");
+            }
+            writeln!(out, "  first: {hint}")?;
             writeln!(out, "  then:  weald resume {id}, or weald land {tree}")
         }
         (_, Some(LandingStatus::Queued | LandingStatus::Testing | LandingStatus::Moving)) => {
             writeln!(
                 out,
-                "  it waits: weald queue says for what; go on: weald land {tree}"
+                "  it waits in the queue (see: weald queue); continue: weald land {tree}"
             )
         }
         _ => writeln!(
             out,
-            "  go on: weald resume {id}; or by hand: weald sync {tree}, weald land {tree}"
+            "  continue: weald resume {id}; or by hand: weald sync {tree}, weald land {tree}"
         ),
     }
 }

@@ -221,7 +221,33 @@ fn y6_require_refuses_what_it_can_not_sign_and_loses_nothing() {
     // With the key it lands, though nothing says commit.gpgsign.
     with_ssh_key(&env);
     env.git(&["config", "--global", "commit.gpgsign", "false"]);
-    lands_signed(&env, &["a", "--strategy", "rebase"], "ssh");
+    let landed = lands_signed(&env, &["a", "--strategy", "rebase"], "ssh");
+    // Taking it back is signed, too, and what to do then is to take it back.
+    env.git(&["config", "--global", "user.signingkey", "~/.ssh/none.pub"]);
+    let id = landed["id"].to_string();
+    let told = env.weald(&["revert", &id]);
+    let again = format!("then: weald revert {id}\n");
+    assert!(
+        told.stdout.contains("was not undone") && told.stdout.contains(&again),
+        "{told:#?}"
+    );
+    // A fast-forward can't be signed; the one command that the refusal names lands it.
+    let told = env.weald(&[
+        "--set",
+        "landing.strategy=ff",
+        "work",
+        "by ff",
+        "--",
+        "sh",
+        "-c",
+        "echo y > y; git add y; git commit -qm y",
+    ]);
+    assert!(
+        told.stdout
+            .contains("  continue: weald land by-ff --strategy rebase\n"),
+        "{told:#?}"
+    );
+    assert!(!told.stdout.contains("then:"), "{told:#?}");
 }
 
 /// A program that leaves a mark.

@@ -218,6 +218,10 @@ fn y19_an_entry_without_a_report_is_picked_with_one_and_the_race_ends() {
         env.ok(&["task", "add", "Fix it"]);
         let raced = race(&env, "echo $WEALD_ROLE > who");
         let entries = raced["race"]["entries"].as_array().unwrap().clone();
+        let board = env.weald(&[]).stdout;
+        assert!(!board.contains("race-1 dead"), "{board}");
+        let needs = "task 1 its race is over\n    weald race show 1\n";
+        assert!(board.contains(needs), "{board}");
         let tree = entries[0]["tree"].as_str().unwrap();
         let name = |entry: &Value| entry["tree"].as_str().unwrap().to_owned();
         if profile == "refact" {
@@ -229,7 +233,9 @@ fn y19_an_entry_without_a_report_is_picked_with_one_and_the_race_ends() {
         }
         // Neither another agent nor a plain landing goes around the pick.
         env.refused(&["resume", "1"], 1, "race_undecided");
-        env.refused(&["land", tree, "--report", "x"], 1, "race_undecided");
+        let refused = env.refused(&["land", tree, "--report", "it runs"], 1, "race_undecided");
+        let hint = "weald race pick 1 a --report \"it runs\"";
+        assert_eq!(refused["error"]["hint"], hint, "{refused}");
         let picked = env.ok(&["race", "pick", "1", "a", "--report", "made who"]);
         assert_eq!(picked["landing"]["status"], "landed", "{profile} {picked}");
         assert_eq!(show(&env, "who"), "race:a\n");
@@ -241,4 +247,17 @@ fn y19_an_entry_without_a_report_is_picked_with_one_and_the_race_ends() {
         env.refused(&["race", "drop", "1"], 1, "picked_already");
         assert_eq!(show(&env, "who"), "race:a\n");
     }
+}
+
+#[test]
+fn y19_a_race_is_called_by_the_number_of_its_issue() {
+    let env = repository();
+    env.ok(&["config", "set", "source.from", "gh"]);
+    env.ok(&["task", "add", "Race me", "--id", "gh-13"]);
+    let args = ["race", "13", "-n", "2", "--", "sh", "-c", "echo x > x"];
+    assert_eq!(env.weald(&args).code, 0);
+    let shown = env.ok(&["race", "show", "13"]);
+    assert_eq!(shown["race"]["entries"].as_array().unwrap().len(), 2);
+    let picked = env.ok(&["race", "pick", "13", "a", "--report", "x"]);
+    assert_eq!(picked["landing"]["status"], "landed", "{picked}");
 }

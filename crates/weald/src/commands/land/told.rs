@@ -184,17 +184,15 @@ fn told(out: &mut Out, landing: &Landing) -> io::Result<()> {
         LandingStatus::Red => {
             let why = landing.reason.as_ref();
             let why = why.map_or(String::new(), |why| format!(" ({})", clean(&why.message)));
-            writeln!(
-                out,
-                "{tree} did not land: the gate is red{why}; nothing was changed"
-            )?;
+            let what = did_not_land(landing);
+            writeln!(out, "{what}: the tests failed{why}; nothing was changed")?;
             writeln!(out, "  its output:      weald queue log {id}")?;
-            writeln!(out, "  land it again:   weald land {}", landing.tree)
+            writeln!(out, "  try it again:    {}", again(landing))
         }
         LandingStatus::Refused => {
             let reason = landing.reason.as_ref();
             let why = reason.map_or("", |reason| reason.message.as_str());
-            writeln!(out, "{tree} did not land: {}", indented(why, 4))?;
+            writeln!(out, "{}: {}", did_not_land(landing), indented(why, 4))?;
             for path in reason.iter().flat_map(|reason| &reason.paths) {
                 writeln!(out, "  {}", clean_line(path))?;
             }
@@ -205,11 +203,7 @@ fn told(out: &mut Out, landing: &Landing) -> io::Result<()> {
         }
         LandingStatus::Testing if id == DRY_RUN => writeln!(out, "{tree} would land on {target}"),
         LandingStatus::Dropped => {
-            let again = match landing.reverts {
-                Some(of) => format!("weald revert {of}"),
-                None => format!("weald land {}", landing.tree),
-            };
-            let again = paint(DIM, format!("(again: {again})"));
+            let again = paint(DIM, format!("(again: {})", again(landing)));
             writeln!(
                 out,
                 "{tree} was taken out of the queue; the tree is kept {again}"
@@ -219,6 +213,22 @@ fn told(out: &mut Out, landing: &Landing) -> io::Result<()> {
             out,
             "{tree} is in the queue as landing {id} (see: weald queue)"
         ),
+    }
+}
+
+fn did_not_land(landing: &Landing) -> String {
+    let tree = paint(ACCENT, &landing.tree);
+    match landing.reverts {
+        Some(of) => format!("landing {of} of {tree} was not undone"),
+        None => format!("{tree} did not land"),
+    }
+}
+
+/// The command that asks for the same again.
+fn again(landing: &Landing) -> String {
+    match landing.reverts {
+        Some(of) => format!("weald revert {of}"),
+        None => format!("weald land {}", landing.tree),
     }
 }
 
@@ -266,20 +276,21 @@ fn told_cleanup(out: &mut Out, landing: &Landing) -> io::Result<()> {
     if cleanup.directory == "absent" {
         return told_task(out, landing, cleanup);
     }
-    let task = match &landing.task {
-        Some(id) => format!(", task {id} {}", cleanup.task),
-        None => String::new(),
-    };
     let ignored = match cleanup.ignored {
         0 => String::new(),
         1 => " with 1 ignored file".to_owned(),
         count => format!(" with {count} ignored files"),
     };
-    writeln!(
-        out,
-        "  directory {}{ignored}, branch {}{task}",
-        cleanup.directory, cleanup.branch
-    )?;
+    let mut parts = vec![format!("directory {}{ignored}", cleanup.directory)];
+    if cleanup.branch != "absent" {
+        parts.push(format!("branch {}", cleanup.branch));
+    }
+    match (&landing.task, cleanup.task.as_str()) {
+        (Some(id), "kept") => parts.push(format!("task {id} unchanged")),
+        (Some(id), task) => parts.push(format!("task {id} {task}")),
+        (None, _) => {}
+    }
+    writeln!(out, "  {}", parts.join(", "))?;
     if let Some(why) = &cleanup.why {
         writeln!(out, "  kept: {}", indented(why, 4))?;
     }
