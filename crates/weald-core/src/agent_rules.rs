@@ -79,7 +79,7 @@ pub enum AgentInput {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AgentRefusal {
     /// Its run is over.
-    #[error("agent {agent} is over ({status})")]
+    #[error("agent {agent} has ended ({status})")]
     Over {
         /// Which.
         agent: AgentId,

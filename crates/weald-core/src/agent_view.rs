@@ -175,9 +175,13 @@ pub fn alert_for(seen: &Seen<'_>) -> Option<Alert> {
             let why = end
                 .and_then(|end| end.why.lines().next())
                 .unwrap_or_default();
-            let text = match why {
-                "" => how.replace('_', " "),
-                why => format!("{}: {why}", how.replace('_', " ")),
+            let how = how.replace('_', " ");
+            let own = format!("{id} ");
+            let text = match why.strip_prefix(&own).unwrap_or(why) {
+                "" => how,
+                // It says the same at greater length.
+                why if why.starts_with(&how) => why.to_owned(),
+                _ => format!("{how}: {why}"),
             };
             ("failed", text, format!("weald resume {}", agent.task))
         }

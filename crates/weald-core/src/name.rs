@@ -70,7 +70,7 @@ pub enum NameError {
         name: String,
     },
     /// A name that weald gives.
-    #[error("`{name}` can't be chosen as a name: {why}")]
+    #[error("the name `{name}` is reserved: {why}")]
     Given {
         /// The name as given.
         name: String,
@@ -246,11 +246,11 @@ impl SessionName {
         let is_number =
             |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         let why = match () {
-            () if text == WEALD => "weald itself speaks under it",
-            () if is_number(&text) => "tasks are called so",
-            () if text.strip_prefix('a').is_some_and(is_number) => "agents are called so",
+            () if text == WEALD => "it stands for weald itself",
+            () if is_number(&text) => "it is the id of a task",
+            () if text.strip_prefix('a').is_some_and(is_number) => "it is the id of an agent",
             () if GIVEN.iter().any(|prefix| text.starts_with(prefix)) => {
-                "weald's own sessions begin so"
+                "weald's own sessions have such names"
             }
             () => return Ok(()),
         };

@@ -483,7 +483,10 @@ impl Ground {
                 .canonicalize()
                 .unwrap_or_else(|_| directory.clone()),
             actor: context.actor(&self.engine, None)?,
-            narration: || Box::new(Screen::new(std::io::stderr(), Form::Text)),
+            narration: || {
+                let stderr = anstream::AutoStream::auto(std::io::stderr());
+                Box::new(Screen::new(stderr, Form::Text))
+            },
         };
         Ok(Trees::new(
             &self.engine,

@@ -53,6 +53,8 @@ impl Ui {
             ColorChoice::Always => anstream::ColorChoice::Always,
             ColorChoice::Never => anstream::ColorChoice::Never,
         };
+        // What others say is printed by streams that nobody hands a printer to.
+        color.write_global();
         Self { format, color }
     }
 
@@ -204,9 +206,11 @@ pub fn clean_line(text: &str) -> String {
 
 /// Words, and why, if that is known.
 pub fn because(words: String, why: &str) -> String {
-    match why.trim().is_empty() {
-        true => words,
-        false => format!("{words}: {why}"),
+    match why.trim() {
+        "" => words,
+        // It says the same at greater length.
+        why if why.starts_with(&words) => why.to_owned(),
+        _ => format!("{words}: {why}"),
     }
 }
 
@@ -214,6 +218,14 @@ pub fn because(words: String, why: &str) -> String {
 pub fn fitting(text: &str, used: usize) -> String {
     let room = width().unwrap_or(80).min(80).saturating_sub(used);
     table::cut(text, room.max(10))
+}
+
+/// As much of a text as fits into the rest of a line of which `used` columns are taken; all of it for programs.
+pub fn within(text: &str, used: usize) -> String {
+    match width() {
+        Some(width) => table::cut(text, width.saturating_sub(used).max(10)),
+        None => text.to_owned(),
+    }
 }
 
 /// How wide a line may be: the terminal's width; programs get all of it.

@@ -182,8 +182,11 @@ impl<'o> Output<'o> {
 }
 
 fn one_line(text: &str) -> String {
-    let plain = text.chars().map(|c| if c.is_control() { ' ' } else { c });
-    plain.take(SHORT).collect::<String>().trim().to_owned()
+    // What a terminal would obey is replaced where it is shown.
+    let line = text
+        .chars()
+        .map(|c| if c.is_whitespace() { ' ' } else { c });
+    line.take(SHORT).collect::<String>().trim().to_owned()
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ impl Trees<'_> {
         let mut created = self.ensure(&new)?;
         if goes_on && created.outcome == Outcome::Created {
             self.engine.notice(format!(
-                "{} goes on with branch {}, which the tree before left; what was not committed there: weald trash list",
+                "{} continues on branch {}, which its last worktree left; uncommitted changes of that one: weald trash list",
                 created.tree.name, created.tree.branch
             ));
         }

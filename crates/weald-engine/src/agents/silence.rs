@@ -148,7 +148,7 @@ impl Watch<'_, '_> {
                 self.agent.task
             ),
             false => format!(
-                "It goes on. Stop it: weald agent stop {id}; start it anew: weald agent restart {id} --force"
+                "It continues. Stop it: weald agent stop {id}; start it again: weald agent restart {id} --force"
             ),
         };
         self.write_to_owner(format!("{found}\n{next}"));

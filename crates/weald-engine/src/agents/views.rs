@@ -332,6 +332,6 @@ fn last_line(path: &Path) -> String {
     let text = String::from_utf8_lossy(&bytes);
     let mut lines = text.lines().rev().map(str::trim);
     let line = lines.find(|line| !line.is_empty()).unwrap_or_default();
-    let plain = line.chars().map(|c| if c.is_control() { ' ' } else { c });
-    plain.take(SHORT).collect()
+    // What a terminal would obey is replaced where it is shown.
+    line.chars().take(SHORT).collect()
 }

@@ -215,7 +215,7 @@ pub enum TreeError {
         target: String,
     },
     /// The base is no commit.
-    #[error("{base} is no commit of this repository")]
+    #[error("{base} is not a branch, tag or commit of this repository")]
     UnknownBase {
         /// As given.
         base: String,

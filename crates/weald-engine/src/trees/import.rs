@@ -185,6 +185,7 @@ impl Trees<'_> {
     ) -> Result<(Tree, Reply, Look), TreeError> {
         let reply = self.import_with(tree, site, None)?;
         let look = reply.look.clone().ok_or_else(|| self.no_answer(tree))?;
+        self.renew_seen(tree, &look);
         step("import.kept");
         let Some(head) = look.head.clone() else {
             return Ok((tree.clone(), reply, look));

@@ -16,6 +16,7 @@ use crate::confinement::{
     SandboxRequest, hidden_names, home_layer_at, home_layer_of, home_layer_of_tree, sandbox_policy,
     variable_of, without_secrets,
 };
+use crate::hook_memory::is_news;
 
 /// How the reason of a lock ends that only a run holds.
 pub(crate) const RUNS: &str = " runs in it";
@@ -228,10 +229,10 @@ impl Trees<'_> {
         }
         let below = mount_below_home(policy);
         let below = below.map(|point| read_only_home(&point));
-        self.hidden_note(tree).into_iter().chain(below).collect()
+        self.hidden_note().into_iter().chain(below).collect()
     }
 
-    fn hidden_note(&self, tree: &Tree) -> Option<String> {
+    fn hidden_note(&self) -> Option<String> {
         let home = self.host.home.as_deref();
         let mut names = hidden_names(self.config, home, &self.host.environment);
         // An agent gets its own login, and nobody expects another's.
@@ -239,12 +240,13 @@ impl Trees<'_> {
         // The setting is replaced as a whole, so what it has comes along.
         let mut revealed = self.config.list("sandbox.reveal").to_vec();
         revealed.push(names.first()?.clone());
-        Some(format!(
-            "commands in {} can't see: {} (to show one: weald config set sandbox.reveal {})",
-            tree.name,
+        let note = format!(
+            "sandboxed commands can't see: {} (to show one: weald config set sandbox.reveal {})",
             names.join(", "),
             revealed.join(",")
-        ))
+        );
+        // One repository hides the same in all of its worktrees.
+        is_news(self.place, &note).then_some(note)
     }
 
     /// What a command in a tree sees: no variable of git's leads it elsewhere, and git looks no further up.

@@ -196,6 +196,22 @@ impl Trees<'_> {
         }
     }
 
+    /// What a list shows of a tree's files is never older than what weald has seen of them since, such as after a commit of
+    /// its own. How far it is ahead stays as it was: that costs more.
+    pub(super) fn renew_seen(&self, tree: &Tree, look: &Look) {
+        let Some(seen) = self.seen(tree).filter(|seen| seen.look != *look) else {
+            return;
+        };
+        let seen = Seen {
+            dirty: Dirty::Known(look.is_changed()),
+            look: look.clone(),
+            ..seen
+        };
+        // A cache that can't be written costs time, nothing else.
+        let text = serde_json::to_string(&seen).unwrap_or_default();
+        let _ = files::replace(&self.seen_file(tree), &text);
+    }
+
     fn seen(&self, tree: &Tree) -> Option<Seen> {
         let text = files::read_small(&self.seen_file(tree), PEEK).ok()??;
         serde_json::from_str(&text).ok()

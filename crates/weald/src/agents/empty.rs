@@ -77,7 +77,7 @@ pub fn reason(context: &Context<'_>, ground: &Ground, agent: &Agent) -> Result<S
     let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
     let short: String = words.chars().take(WORDS).collect();
     Ok(match (short.is_empty(), short.len() < words.len()) {
-        (true, _) => format!("{} changed nothing and said nothing", agent.id),
+        (true, _) => format!("{} changed nothing and printed nothing", agent.id),
         (false, false) => format!("{} changed nothing; its last words: {short}", agent.id),
         (false, true) => format!("{} changed nothing; its last words: {short}…", agent.id),
     })

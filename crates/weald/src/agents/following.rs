@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
+use anstream::AutoStream;
 use weald_core::agent::{Agent, AgentId, AgentStatus, Goal, Wanted};
 use weald_core::agent_rules::AgentInput;
 use weald_engine::agents::drivers::{Driver, Observed, driver_for};
@@ -57,7 +58,7 @@ pub fn follow(
         if let Some(signal) = interrupted().filter(|_| !is_asked) {
             is_asked = true;
             let stop = Wanted::Stop {
-                why: format!("its terminal asked, by signal {signal}"),
+                why: format!("stopped from its terminal (signal {signal})"),
                 release: true,
             };
             // What is said is what it answers: it may have come to its end since it was looked at.
@@ -156,8 +157,8 @@ impl Tail {
             // The answer of `--json` is one object, so what an agent says goes beside it.
             screen: Screen::new(
                 match context.ui.is_json() {
-                    true => Box::new(io::stderr()),
-                    false => Box::new(io::stdout()),
+                    true => Box::new(AutoStream::auto(io::stderr())),
+                    false => Box::new(AutoStream::auto(io::stdout())),
                 },
                 Form::Text,
             ),

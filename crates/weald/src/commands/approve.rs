@@ -41,9 +41,14 @@ impl Approve {
             return Err(Failure::new(
                 "needs_terminal",
                 exit::REFUSED,
-                "an approval is a person's word, and here is no terminal; nothing was approved",
+                "an approval is a person's word, and this is not a terminal; nothing was approved",
             )
-            .hint("in a terminal: weald approve NAME; in a script of your own: --yes"));
+            .hint(format!(
+                "in a terminal: weald approve{0}; in a script of your own: weald approve{0} --yes",
+                self.name
+                    .as_ref()
+                    .map_or(String::new(), |name| format!(" {name}"))
+            )));
         }
         let trees = ground.trees(context)?;
         let review = trees.review_landing(self.name.as_deref(), self.head.as_deref())?;

@@ -20,7 +20,7 @@ use crate::completion;
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::exit;
-use crate::ui::{ACCENT, DIM, Out, clean_line, joined, paint};
+use crate::ui::{ACCENT, DIM, Out, clean_line, joined, paint, within};
 
 /// The most that one call prints.
 const MOST: u64 = 200;
@@ -243,26 +243,29 @@ impl Printer<'_> {
             paint(DIM, time),
             paint(ACCENT, format!("{kind:<18}"))
         )?;
+        let mut rest = String::new();
         if let Some(subject) = &event.subject {
-            write!(out, " {subject}")?;
+            rest.push_str(&format!(" {subject}"));
         }
         let tree = event.data.tree.as_ref().map(ToString::to_string);
         if let Some(tree) = tree.filter(|tree| !is_named(event.subject.as_deref(), tree)) {
-            write!(out, " in {tree}")?;
+            rest.push_str(&format!(" in {tree}"));
         }
         if let Some(actor) = &event.data.actor {
-            write!(out, " by {actor}")?;
+            rest.push_str(&format!(" by {actor}"));
         }
         if let Some(token) = event.data.token {
-            write!(out, " token {token}")?;
+            rest.push_str(&format!(" token {token}"));
         }
         if let Some(note) = &event.data.note {
-            write!(out, ": {}", joined(note))?;
+            rest.push_str(&format!(": {}", joined(note)));
         }
         if let Some(error) = &event.data.error {
-            write!(out, ": {}", joined(error))?;
+            rest.push_str(&format!(": {}", joined(error)));
         }
-        writeln!(out)
+        // The number, the time and the kind, each with a space behind it.
+        let used = 7 + 20 + kind.chars().count().max(18);
+        writeln!(out, "{}", within(&rest, used))
     }
 }
 

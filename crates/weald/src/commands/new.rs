@@ -105,7 +105,12 @@ impl New {
         let trees = ground.trees(context)?;
         catch_interrupts();
         let progress = context.ui.progress("making the tree");
-        let created = trees.create(&self.options.request(self.name, self.parent))?;
+        // A task stands for its worktree.
+        let parent = match &self.parent {
+            Some(parent) => Some(trees.tree_or_task(parent)?.name.to_string()),
+            None => None,
+        };
+        let created = trees.create(&self.options.request(self.name, parent))?;
         drop(progress);
         context.tell(&ground.engine);
         let code = print(context, &trees, &created)?;

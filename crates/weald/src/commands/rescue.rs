@@ -378,7 +378,7 @@ fn print(out: &mut Out, evidence: &Evidence) -> io::Result<()> {
             let code = agent
                 .code
                 .map_or(String::new(), |code| format!(", exit code {code}"));
-            let told = format!("task {task}: agent {} is over ({how}){code}", agent.id);
+            let told = format!("task {task}: agent {} ended ({how}){code}", agent.id);
             writeln!(out, "{}", because(told, &why))?;
         }
     }

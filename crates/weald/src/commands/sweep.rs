@@ -11,7 +11,7 @@ use crate::errors::Failure;
 use crate::exit;
 use crate::ui::{DIM, Fields, Out, clean, paint};
 
-/// Open stale locks, give back what the dead hold, clear leftovers
+/// Release stale locks and leases and remove leftovers
 ///
 /// One cycle a call, for cron or a supervisor. A lock goes only if the tree's task has been closed for 24 hours, an earlier
 /// cycle saw the same, and nobody who may be at work there lives or may live. No tree is removed.
@@ -77,7 +77,7 @@ fn told(out: &mut Out, report: &SweepReport) -> io::Result<()> {
     }
     for swept in &report.sessions {
         let became = match swept.became {
-            "ended" => done("ended, for it is dead", "would be ended, for it is dead"),
+            "ended" => done("ended: it was dead", "would be ended: it is dead"),
             _ => done(
                 "told as stale: nobody has heard of it",
                 "would be told as stale: nobody has heard of it",

@@ -186,7 +186,7 @@ fn warn_of_missing(context: &Context<'_>, engine: &Engine, task: &Record) -> Res
     let id = &task.id;
     for missing in engine.task(id)?.waiting_for.missing {
         context.ui.warn(&format!(
-            "task {id} waits for {missing}, which is not here (not wanted: weald task dep {id} --remove {missing})"
+            "task {id} depends on task {missing}, which does not exist (to drop it: weald task dep {id} --remove {missing})"
         ));
     }
     Ok(())

@@ -27,9 +27,13 @@ impl From<DriverError> for Failure {
                 exit::NOT_FOUND,
                 message,
             )
-            .hint(format!(
-                "install `{program}`, or choose another one: weald config set agent.driver NAME"
-            ))
+            .hint(match driver.as_str() {
+                // It was written behind `--`, or is agent.command.
+                "command" => format!("install `{program}`, or give another command"),
+                _ => format!(
+                    "install `{program}`, or choose another driver: weald config show agent.drivers lists them"
+                ),
+            })
             .details(json!({"driver": driver, "program": program})),
             DriverError::BadPrompt { driver, .. } => {
                 Self::new("prompt_invalid", exit::REFUSED, message)

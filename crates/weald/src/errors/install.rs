@@ -16,7 +16,7 @@ impl From<InstallError> for Failure {
         match error {
             InstallError::Edit { path, source } => {
                 let (code, hint) = match source {
-                    EditError::Syntax(_) => ("file_invalid", "mend it first, then call this again"),
+                    EditError::Syntax(_) => ("file_invalid", "fix it first, then run this again"),
                     EditError::Taken(entry) if entry == MARKETPLACE => (
                         "name_taken",
                         "the plugin is there from another place (`claude plugin marketplace add`): leave it so, or run `claude plugin marketplace remove weald` and call this again",

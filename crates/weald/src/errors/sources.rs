@@ -28,7 +28,7 @@ impl Failure {
     /// Lines that can't be taken, where all or nothing was asked for.
     pub(super) fn bad_lines(message: String, errors: &[LineError]) -> Self {
         Self::new("bad_lines", exit::REFUSED, message)
-            .hint("mend them, or import the others without --strict")
+            .hint("fix them, or import the others without --strict")
             .details(json!({"errors": errors}))
     }
 }

@@ -27,7 +27,13 @@ pub(super) fn start(error: TreeError, message: String) -> Failure {
                 .details(json!({"branch": branch, "commits": commits}))
         }
         TreeError::BranchInUse { branch, path } => refused("branch_in_use")
-            .hint(foreign_hint(&path, "choose another name"))
+            .hint(foreign_hint(
+                &path,
+                &format!(
+                    "leave it there first: git -C {} switch --detach",
+                    path.display()
+                ),
+            ))
             .details(json!({"branch": branch, "path": path})),
         TreeError::BranchClash { branch, existing } => refused("branch_clash")
             .hint(format!(
@@ -54,9 +60,9 @@ pub(super) fn start(error: TreeError, message: String) -> Failure {
                 .hint("git branch --list")
                 .details(json!({"target": target}))
         }
-        TreeError::UnknownBase { base } => {
-            Failure::new("unknown_base", exit::NOT_FOUND, message).details(json!({"base": base}))
-        }
+        TreeError::UnknownBase { base } => Failure::new("unknown_base", exit::NOT_FOUND, message)
+            .hint("git branch --all, or git fetch first")
+            .details(json!({"base": base})),
         TreeError::NotFetched { base, .. } => refused("not_fetched")
             .hint("nothing was made; from what is known here: --set tree.fetch=try")
             .details(json!({"base": base})),

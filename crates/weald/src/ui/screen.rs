@@ -96,6 +96,7 @@ impl<W: Write> Drop for Screen<W> {
     fn drop(&mut self) {
         // Nobody is left to be told.
         let _ = self.put(true);
+        let _ = self.end_style();
     }
 }
 
@@ -317,7 +318,10 @@ mod tests {
             screen.write_all(text.as_bytes()).unwrap();
             screen.end_style().unwrap();
         }
+        // The end of a stream is one of what was said, too.
+        screen.write_all(b"\x1b[31mred").unwrap();
         drop(screen);
-        assert_eq!(out, b"\x1b[31mred\x1b[0m\x1b[31mred\x1b[0m");
+        let red = "\x1b[31mred\x1b[0m".repeat(3);
+        assert_eq!(String::from_utf8(out).unwrap(), red);
     }
 }

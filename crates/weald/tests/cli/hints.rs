@@ -54,3 +54,57 @@ fn a_second_sync_says_how_to_finish_the_first() {
     assert_eq!(hint, "finish it: weald run a -- git status");
     assert_eq!(env.weald(&["run", "a", "--", "git", "status"]).code, 0);
 }
+
+#[test]
+fn y17_a_refusal_says_what_to_do_in_words_of_the_command_that_was_given() {
+    let env = repository();
+    grow(&env, "a", "sealed");
+    let missing = ["--json", "work", "do it", "--", "no-such-program"];
+    let refused = env.weald(&missing);
+    assert_eq!(
+        hint(&refused),
+        "install `no-such-program`, or give another command"
+    );
+    for command in ["phase", "race"] {
+        let refused = env.weald(&["--json", command, "no such task"]);
+        assert_eq!(refused.error_code(), "bad_id", "{refused:?}");
+        assert!(
+            hint(&refused).starts_with("it takes the id of a task: weald task list"),
+            "{refused:?}"
+        );
+    }
+    let refused = env.weald(&["--json", "new", "b", "--base", "nope"]);
+    assert!(
+        hint(&refused).starts_with("git branch --all"),
+        "{refused:?}"
+    );
+    let refused = env.weald(&["--json", "approve", "a"]);
+    assert!(
+        hint(&refused).starts_with("in a terminal: weald approve a;"),
+        "{refused:?}"
+    );
+    env.git(&["switch", "-q", "-c", "wt/taken"]);
+    let refused = env.weald(&["--json", "new", "taken", "--target", "main"]);
+    let leaving = hint(&refused);
+    let words = leaving.strip_prefix("leave it there first: git ").unwrap();
+    let words: Vec<_> = words.split(' ').collect();
+    env.git(&words);
+    env.ok(&[
+        "new",
+        "taken",
+        "--target",
+        "main",
+        "--on-branch-exists",
+        "reuse",
+    ]);
+}
+
+#[test]
+fn y31_what_is_empty_says_so() {
+    let env = repository();
+    grow(&env, "a", "sealed");
+    let board = env.weald(&[]).stdout;
+    assert!(board.contains("tasks: none\n"), "{board}");
+    let told = env.weald(&["sandbox", "explain", "a"]).stdout;
+    assert!(told.contains("may connect to\n  "), "{told}");
+}

@@ -242,7 +242,11 @@ fn x30_variables_that_look_like_secrets_stay_out_and_the_user_reveals_by_name() 
     write(&env.home().join(".aws/credentials"), SECRET);
     let run = |command: &[&str]| {
         let args = [&["run", "a", "--"], command].concat();
-        let mut command = env.weald_command(&args);
+        let args = match command {
+            ["run", ..] => command,
+            _ => &args,
+        };
+        let mut command = env.weald_command(args);
         for name in [
             "GITHUB_TOKEN",
             "AWS_ACCESS_KEY_ID",
@@ -275,6 +279,12 @@ fn x30_variables_that_look_like_secrets_stay_out_and_the_user_reveals_by_name() 
     }
     let [_, stderr] = run(&shown);
     assert!(!stderr.contains("can't see"), "said once: {stderr}");
+    grow(&env, "b", "sealed");
+    let [_, stderr] = run(&["run", "b", "--", "true"]);
+    assert!(
+        !stderr.contains("can't see"),
+        "nor for each worktree: {stderr}"
+    );
     let explained = env.ok(&["sandbox", "explain", "a"]);
     let told = env.weald(&["sandbox", "explain", "a"]).stdout;
     let unseen = told.lines().skip_while(|line| *line != "does not see");

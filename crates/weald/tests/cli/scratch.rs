@@ -197,3 +197,14 @@ fn y9_the_losers_of_a_race_in_jkz_go_to_the_trash() {
         "the loser went, the winner stays as in jkz"
     );
 }
+
+#[test]
+fn y9_a_scratch_worktree_belongs_to_the_worktree_of_a_task() {
+    let env = repository();
+    env.ok(&["task", "add", "Fix it", "--id", "gh-12"]);
+    let parent = env.ok(&["new", "lane", "--task", "gh-12"]);
+    let scratch = env.ok(&["new", "part", "--scratch", "--for", "gh-12"]);
+    assert_eq!(scratch["tree"]["scratch_for"], "lane", "{scratch}");
+    assert_eq!(scratch["tree"]["target"], parent["tree"]["branch"]);
+    env.refused(&["new", "--scratch", "--for", "gh-13"], 4, "tree_not_found");
+}

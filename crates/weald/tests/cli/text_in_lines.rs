@@ -64,3 +64,20 @@ fn y31_several_lines_of_a_hook_are_shown_as_lines_everywhere() {
     let log = env.weald(&["queue", "log", &id]).stdout;
     assert!(log.contains("one\ntwo\n"), "{log}");
 }
+
+#[test]
+fn y31_a_colour_ends_with_the_output_that_set_it_and_pipes_get_none() {
+    let env = repository();
+    set(&env, "setup.commands", "printf 'set up\\033[31m\\n' >&2");
+    let script = "printf 'said \\033[2J\\033[31mred\\n'; echo x > config.py";
+    let worked = env.weald(&["work", "Fix it", "--", "sh", "-c", script]);
+    assert!(worked.stderr.contains("\nset up\n"), "{worked:#?}");
+    for text in [&worked.stdout, &worked.stderr] {
+        assert!(!text.contains('\u{1b}'), "{text:?}");
+    }
+    let pulse = env.weald(&["agent", "pulse", "a1"]).stdout;
+    assert!(pulse.contains("said \u{fffd}[2Jred"), "{pulse:?}");
+    // Where colours are wanted they stay, and end.
+    let made = env.weald(&["--color=always", "new", "b"]).stderr;
+    assert!(made.contains("\nset up\u{1b}[31m\n\u{1b}[0m"), "{made:?}");
+}

@@ -131,3 +131,15 @@ fn p10_list_shows_every_tree_in_a_table_and_as_json() {
         assert!(table.lines().next().unwrap().contains(name), "{table}");
     }
 }
+
+#[test]
+fn a_list_after_work_knows_what_weald_itself_committed() {
+    let env = repository();
+    env.ok(&["config", "set", "policy.gate", "human"]);
+    let script = "echo u > u";
+    env.weald(&["work", "left over", "--", "sh", "-c", script]);
+    let listed = env.ok(&["list"]);
+    let tree = &listed["trees"][0];
+    assert_eq!(tree["name"], "left-over", "{listed:#}");
+    assert_eq!(tree["dirty"], false, "{listed:#}");
+}

@@ -88,7 +88,7 @@ fn unwritten(code: &'static str, said: &str) -> LandError {
         code,
         format!("git can't write the files of the landing; nothing was changed: {said}"),
     )
-    .hint("mend the filter that git's configuration names, then land again")
+    .hint("fix the filter that git's configuration names, then land again")
 }
 
 /// The new index, if everything about it is plain.

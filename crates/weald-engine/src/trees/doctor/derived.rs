@@ -43,7 +43,7 @@ impl Round<'_, '_> {
         }
         if rest > 0 {
             let what = format!("{rest} more files of views are not as they should be");
-            let would = "write them anew".to_owned();
+            let would = "write them again".to_owned();
             self.told(Code::ViewEdited, Severity::Info, what, would);
         }
         Ok(())
@@ -120,7 +120,7 @@ fn told(wrong: Wrong) -> (Code, &'static str, &'static str) {
         Wrong::Edited => (
             Code::ViewEdited,
             "was edited by hand; edits of views are not read back",
-            "write it anew",
+            "write it again",
         ),
         Wrong::Blocked => (
             Code::ViewBlocked,

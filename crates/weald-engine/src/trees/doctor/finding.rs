@@ -130,7 +130,7 @@ impl Ledger {
     pub(super) fn note_failure(&mut self, part: &str, done: Result<(), impl std::fmt::Display>) {
         if let Err(error) = done {
             let what = format!("{part} could not be looked at: {error}");
-            let would = "mend what it says, then run weald doctor again".to_owned();
+            let would = "fix what it says, then run weald doctor again".to_owned();
             self.told(Code::CheckFailed, Severity::Error, what, would);
         }
     }

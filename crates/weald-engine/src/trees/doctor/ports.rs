@@ -15,9 +15,13 @@ impl Round<'_, '_> {
                 lease.tree,
                 lease.repository.display()
             );
-            self.found(Code::PortsStale, Severity::Info, what, "free them", || {
-                trees.clear_lease(cell)
-            });
+            self.found(
+                Code::PortsStale,
+                Severity::Info,
+                what,
+                "free the ports",
+                || trees.clear_lease(cell),
+            );
         }
         for tree in trees.records()? {
             if tree.is_live() && !tree.removing && trees.site(&tree).is_ok() {

@@ -57,7 +57,9 @@ impl Tool for SpawnTeammate {
 /// Refuses a name that nobody can have.
 fn check(name: &str) -> Result<(), Fault> {
     let parsed = name.parse::<SessionName>();
-    let refused = |code, error: NameError| Err(Fault::new(code, 2, error.to_string()));
+    let refused = |code, error: NameError| {
+        Err(Fault::new(code, 2, error.to_string()).hint("choose another name, such as alice"))
+    };
     match parsed.map(|name| name.require_free()) {
         Err(error) => refused("invalid_name", error),
         Ok(Err(error)) => refused("name_reserved", error),

@@ -7,7 +7,7 @@ pub fn meaning(blocker: Blocker) -> &'static str {
     match blocker {
         Blocker::MissingPath => "its directory is gone",
         Blocker::NotGitWorktree => "something else is where it was",
-        Blocker::UnsafePath => "it is not where trees are here",
+        Blocker::UnsafePath => "it is outside the folder of worktrees",
         Blocker::Conflicted => "a conflict, a merge or a rebase is not over",
         Blocker::BaseUnknown => "its first commit or its target is not there",
         Blocker::DiffError => "it could not be inspected",

@@ -43,7 +43,7 @@ impl Patient {
         let loaded = match load_config(&place, &context.sources()) {
             Ok(loaded) => {
                 findings.extend(loaded.unreadable.as_ref().map(|why| {
-                    let would = "mend it, and land that".to_owned();
+                    let would = "fix it, and land that".to_owned();
                     Finding::new(Code::ConfigSharedBroken, Severity::Warn, why.clone(), would)
                 }));
                 Some(loaded)
@@ -144,7 +144,7 @@ fn config_finding(error: &ConfigFileError) -> Finding {
         _ => Code::ConfigBroken,
     };
     let what = format!("the configuration can't be read: {error}");
-    let would = "mend what it says; until then trees are looked at, and not repaired".to_owned();
+    let would = "fix what it says; until then trees are looked at, and not repaired".to_owned();
     Finding::new(code, Severity::Error, what, would)
 }
 

@@ -31,7 +31,7 @@ fn told_one(out: &mut Out, finding: &Finding) -> io::Result<()> {
     let line = match (finding.code, finding.fixed, finding.fixable) {
         // A list, which would hide the rest.
         (Code::SandboxLevel, ..) => "what that does not cover: weald sandbox explain".to_owned(),
-        (_, true, _) => format!("what was done: {would}"),
+        (_, true, _) => format!("done: {would}"),
         (_, false, true) => format!("weald doctor --fix: {would}"),
         (_, false, false) => would,
     };
@@ -53,7 +53,7 @@ fn ending(out: &mut Out, findings: &[Finding], fix: bool) -> io::Result<()> {
         };
     }
     if !by_hand.is_empty() {
-        writeln!(out, "only you can mend: {}", by_hand.join(", "))?;
+        writeln!(out, "only you can fix: {}", by_hand.join(", "))?;
     }
     match (fixable, fix) {
         (0, _) => Ok(()),

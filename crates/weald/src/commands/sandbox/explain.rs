@@ -145,6 +145,9 @@ fn print_availability(out: &mut Out, missing: Option<&Failure>) -> io::Result<()
 
 fn print_list(out: &mut Out, name: &str, lines: &[String]) -> io::Result<()> {
     writeln!(out, "{}", paint(HEADING, name))?;
+    if lines.is_empty() {
+        return writeln!(out, "  nothing");
+    }
     lines.iter().try_for_each(|line| writeln!(out, "  {line}"))
 }
 
