@@ -102,6 +102,7 @@ pub struct Git {
     limit: Duration,
     settings: usize,
     bounds: Option<(u64, Duration)>,
+    answer_limit: u64,
     is_aloud: bool,
 }
 
@@ -164,6 +165,7 @@ impl Git {
             limit: TIME_LIMIT,
             settings: 0,
             bounds: None,
+            answer_limit: u64::MAX,
             is_aloud: false,
         }
     }
@@ -277,6 +279,12 @@ impl Git {
         self
     }
 
+    /// Reads no more of its answer than this; a git that says more fails.
+    pub(crate) fn answer_limit(mut self, bytes: u64) -> Self {
+        self.answer_limit = bytes;
+        self
+    }
+
     /// Changes the time limit.
     pub fn limit(mut self, limit: Duration) -> Self {
         self.limit = limit;
@@ -363,7 +371,7 @@ impl Git {
 
     fn readers(&mut self, child: &mut Child) -> Readers {
         let input = std::mem::replace(&mut self.input, Input::Nothing);
-        Readers::start(child, input, self.is_aloud)
+        Readers::start(child, input, (self.is_aloud, self.answer_limit))
     }
 
     fn finish(self, mut child: Child, readers: Readers) -> Result<Output, GitError> {
@@ -393,7 +401,7 @@ impl Git {
 struct Readers(mpsc::Receiver<(Vec<u8>, String)>);
 
 impl Readers {
-    fn start(child: &mut Child, input: Input, is_aloud: bool) -> Self {
+    fn start(child: &mut Child, input: Input, (is_aloud, limit): (bool, u64)) -> Self {
         let mut stdin = child.stdin.take().expect("piped");
         let stderr = child.stderr.take().expect("piped");
         // A git that ends early closes the pipe; its exit code says more than the broken pipe.
@@ -412,8 +420,8 @@ impl Readers {
         let (sender, receiver) = mpsc::channel();
         thread::spawn(move || {
             let mut answer = Vec::new();
-            if let Some(mut stdout) = stdout {
-                let _ = stdout.read_to_end(&mut answer);
+            if let Some(stdout) = stdout {
+                let _ = stdout.take(limit).read_to_end(&mut answer);
             }
             let _ = sender.send((answer, errors.join().unwrap_or_default()));
         });

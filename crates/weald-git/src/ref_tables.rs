@@ -13,13 +13,20 @@ use std::path::Path;
 use crate::process::{Git, GitError};
 use crate::ref_name::is_readable;
 use crate::refs::{Commit, MainRef, Reference};
-use crate::repository::read_text;
+use crate::repository::read_small;
 
 /// How often a list is read again because a table in it is gone.
 const ATTEMPTS: usize = 5;
 
 /// The largest table that is read without git.
 const TABLE_LIMIT: u64 = 64 << 20;
+
+/// The most that the tables of a stack may be together, and the names in them: what a name shares with the one before is
+/// not written out, so a small table can hold long ones without number.
+const STACK_LIMIT: u64 = 2 * TABLE_LIMIT;
+
+/// The longest name of a ref that is read without git.
+const NAME_LIMIT: usize = 4096;
 
 /// Whether a git directory keeps its refs in tables.
 pub(crate) fn has_tables(git_dir: &Path) -> bool {
@@ -40,18 +47,24 @@ pub fn tabled_ref(git_dir: &Path, name: &str) -> Result<Option<Reference>, GitEr
 /// Every ref below `prefixes`, sorted by name.
 pub(crate) fn list(git_dir: &Path, prefixes: &[&str]) -> Option<Vec<MainRef>> {
     let mut found: BTreeMap<Vec<u8>, Value> = BTreeMap::new();
+    let mut length = 0;
     for bytes in stack(git_dir)? {
         Table::open(&bytes)?.scan(|name, value| {
+            length += name.len() as u64;
             match value {
+                _ if length > STACK_LIMIT => return ControlFlow::Break(()),
                 Value::Deleted => drop(found.remove(name)),
                 value => drop(found.insert(name.to_owned(), value)),
             }
             ControlFlow::Continue(())
         })?;
     }
+    (length <= STACK_LIMIT).then_some(())?;
     let mut listed = Vec::new();
     for (name, value) in &found {
-        let name = std::str::from_utf8(name).ok()?;
+        let name = std::str::from_utf8(name)
+            .ok()
+            .filter(|name| is_readable(name))?;
         if !prefixes.iter().any(|prefix| name.starts_with(prefix)) {
             continue;
         }
@@ -124,8 +137,10 @@ fn ask_git(git_dir: &Path, name: &str) -> Result<Option<Reference>, GitError> {
 fn stack(git_dir: &Path) -> Option<Vec<Vec<u8>>> {
     let folder = git_dir.join("reftable");
     for _ in 0..ATTEMPTS {
-        let list = read_text(folder.join("tables.list")).ok()?;
-        let read: io::Result<Vec<_>> = list.lines().map(|name| table(&folder, name)).collect();
+        let list = String::from_utf8(read_small(&folder.join("tables.list")).ok()?).ok()?;
+        let mut left = STACK_LIMIT;
+        let tables = list.lines().map(|name| table(&folder, name, &mut left));
+        let read: io::Result<Vec<_>> = tables.collect();
         match read {
             Ok(tables) => return Some(tables),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -135,7 +150,8 @@ fn stack(git_dir: &Path) -> Option<Vec<Vec<u8>>> {
     None
 }
 
-fn table(folder: &Path, name: &str) -> io::Result<Vec<u8>> {
+/// One table; `left` is what may still be read of its stack.
+fn table(folder: &Path, name: &str, left: &mut u64) -> io::Result<Vec<u8>> {
     let path = folder.join(name);
     let found = path.symlink_metadata()?;
     if name.contains('/') || !found.is_file() || found.len() > TABLE_LIMIT {
@@ -145,6 +161,9 @@ fn table(folder: &Path, name: &str) -> io::Result<Vec<u8>> {
     fs::File::open(path)?
         .take(TABLE_LIMIT)
         .read_to_end(&mut bytes)?;
+    *left = left
+        .checked_sub(bytes.len() as u64)
+        .ok_or_else(|| io::Error::other("the tables are too large"))?;
     Ok(bytes)
 }
 
@@ -199,7 +218,9 @@ impl<'t> Table<'t> {
                 return Some(());
             }
             let length = number(&self.bytes[kind + 1..kind + 4]);
-            let end = start.checked_add(length).filter(|end| *end <= self.end)?;
+            // A block has its own start and the number of its restarts at least, so the next one is further on.
+            let ends = kind + 6..=self.end;
+            let end = start.checked_add(length).filter(|end| ends.contains(end))?;
             let restarts = number(self.bytes.get(end.checked_sub(2)?..end)?);
             let mut records = Records {
                 bytes: self.bytes.get(..end.checked_sub(2 + 3 * restarts)?)?,
@@ -235,7 +256,7 @@ impl Records<'_> {
     fn next(&mut self) -> Option<Value> {
         let shared = self.varint()?;
         let (rest, kind) = self.varint().map(|both| (both >> 3, both & 7))?;
-        (shared <= self.name.len()).then_some(())?;
+        (shared <= self.name.len() && shared.checked_add(rest)? <= NAME_LIMIT).then_some(())?;
         self.name.truncate(shared);
         let rest = self.take(rest)?.to_owned();
         self.name.extend_from_slice(&rest);
@@ -366,6 +387,52 @@ mod tests {
         }
     }
 
+    /// A deleted ref that shares `shared` bytes with the one before.
+    fn record(shared: u8, rest: &str) -> Vec<u8> {
+        let (high, low) = (rest.len() >> 4, (rest.len() & 15) << 3);
+        let mut length = vec![low as u8];
+        let mut high = high;
+        while high > 0 {
+            high -= 1;
+            length.insert(0, 0x80 | (high & 0x7f) as u8);
+            high >>= 7;
+        }
+        [&[shared][..], &length, rest.as_bytes(), &[0]].concat()
+    }
+
+    /// Records that are short as they are written, and long names together.
+    fn long_names() -> Vec<u8> {
+        let mut records = record(0, &format!("refs/heads/{}", "a".repeat(4000)));
+        for number in 0..40_000 {
+            // 4000 of the bytes before, as two bytes say it.
+            records.extend([0x9e, 0x20]);
+            records.extend(&record(0, &format!("{number:06}"))[1..]);
+        }
+        records
+    }
+
+    /// A table of unaligned blocks.
+    fn table_of(blocks: &[Vec<u8>]) -> Vec<u8> {
+        let header = [&b"REFT\x01"[..], &[0; 19]].concat();
+        let mut bytes = header.clone();
+        for (number, records) in blocks.iter().enumerate() {
+            let before = if number == 0 { 24 } else { 0 };
+            let length = (before + 4 + records.len() + 2) as u32;
+            bytes.push(b'r');
+            bytes.extend(&length.to_be_bytes()[1..]);
+            bytes.extend(records);
+            bytes.extend([0, 0]);
+        }
+        [&bytes[..], &header, &[0; 44]].concat()
+    }
+
+    /// Whether a stack of one table can be listed without git.
+    fn list_of(git_dir: &Path, table: &[u8]) -> bool {
+        fs::write(git_dir.join("reftable/odd.ref"), table).unwrap();
+        fs::write(git_dir.join("reftable/tables.list"), "odd.ref\n").unwrap();
+        list(git_dir, &["refs/"]).is_some()
+    }
+
     #[test]
     fn y32_a_table_that_was_cut_or_changed_is_left_to_git() {
         let home = tempfile::tempdir().unwrap();
@@ -386,6 +453,30 @@ mod tests {
                 }
             }
         }
+        for (blocks, is_read) in [
+            (vec![record(0, "refs/heads/a")], true),
+            (vec![record(0, "refs/heads/a"), Vec::new()], true),
+            (
+                vec![record(0, &format!("refs/heads/{}", "a".repeat(5000)))],
+                false,
+            ),
+            (vec![long_names()], false),
+        ] {
+            assert_eq!(list_of(&path, &table_of(&blocks)), is_read);
+        }
+        // A block that says that it ends where it begins, or before its records.
+        for length in 0..6 {
+            let mut odd = table_of(&[record(0, "refs/heads/a"), Vec::new()]);
+            // The second block ends with its length and that it has no restarts.
+            let place = odd.len() - 68 - 3;
+            assert_eq!(odd[place - 3..=place], [b'r', 0, 0, 6]);
+            odd[place] = length;
+            assert!(!list_of(&path, &odd), "length {length}");
+        }
+        // The same table again and again.
+        fs::write(path.join("reftable/tables.list"), "x.ref\n".repeat(9000)).unwrap();
+        fs::write(path.join("reftable/x.ref"), vec![0; 1 << 20]).unwrap();
+        assert!(stack(&path).is_none());
         fs::write(path.join("reftable/tables.list"), "gone.ref\n").unwrap();
         assert_eq!(lookup(&path, "HEAD"), None);
         assert!(tabled_ref(&path, "HEAD").is_err());

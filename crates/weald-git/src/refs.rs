@@ -64,6 +64,9 @@ impl Reference {
 /// How deep symbolic refs may lead; git's own limit.
 const DEPTH: usize = 5;
 
+/// The longest list of refs that is taken from git: tables can hold many long names in little space.
+const LIST_LIMIT: u64 = 256 << 20;
+
 /// How long a change waits for the lock of refs in tables.
 const TABLES_WAIT: Duration = Duration::from_secs(10);
 
@@ -253,6 +256,7 @@ pub(crate) fn list_refs_by_git(
     let answer = Git::new(git_dir, "for-each-ref")
         .args(["--format=%(objectname) %(*objectname) %(symref) %(refname)"])
         .args(prefixes)
+        .answer_limit(LIST_LIMIT)
         .run()?;
     let text = String::from_utf8_lossy(&answer);
     let parse = |line: &str| {
