@@ -3,10 +3,12 @@
 use weald_core::agent::{Agent, Goal};
 use weald_core::id::TaskId;
 use weald_core::resuming::{self, Diagnosis};
-use weald_core::task::Task;
+use weald_core::task::{Task, TaskStatus};
+use weald_core::task_rules::{self, TaskInput};
 
 use super::records::newest_on;
 use super::{AgentError, AgentRequest};
+use crate::tasks::TaskError;
 use crate::trees::Trees;
 
 /// What became of a task.
@@ -32,12 +34,25 @@ impl Trees<'_> {
         })
     }
 
+    /// Errors for a task that was cancelled: nobody wants it until somebody says so by opening it again.
+    pub fn require_wanted(&self, task: &Task) -> Result<(), AgentError> {
+        if task.status != TaskStatus::Cancelled {
+            return Ok(());
+        }
+        let start = TaskInput::Start { owner: None };
+        match task_rules::decide(task, start, self.now()?) {
+            Ok(_) => Ok(()),
+            Err(refusal) => Err(TaskError::Refused(refusal).into()),
+        }
+    }
+
     /// The agent that goes on with a task: as the last one, in its own conversation, where `request` says nothing else.
     pub fn continuing(
         &self,
         found: &Resumption,
         request: AgentRequest,
     ) -> Result<AgentRequest, AgentError> {
+        self.require_wanted(&found.task)?;
         let Some(last) = &found.newest else {
             return Ok(AgentRequest {
                 reopen: true,

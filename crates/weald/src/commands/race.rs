@@ -323,6 +323,7 @@ fn pick(
     report: Option<&String>,
 ) -> Result<u8, Failure> {
     let trees = ground.trees(context)?;
+    trees.require_wanted(&ground.engine.task(id)?.task)?;
     let winner = trees.bind_pick(id, name)?;
     let undone = |failure: Failure| {
         // Nothing was landed, so nothing was picked.

@@ -169,6 +169,7 @@ impl Rescue {
             ..request
         };
         // Nothing goes before it is sure that somebody can begin anew.
+        ground.trees(context)?.require_wanted(&found.task)?;
         ground.trees(context)?.require_driver(&request)?;
         if let Some(tree) = tree {
             to_trash(context, ground, tree)?;

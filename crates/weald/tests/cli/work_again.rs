@@ -114,6 +114,39 @@ fn y12_spawn_on_a_failed_task_goes_on_in_its_worktree() {
     assert_eq!(status(&env, "1"), "completed");
 }
 
+#[test]
+fn y12_a_cancelled_task_is_opened_again_by_a_person_alone() {
+    let env = repository();
+    env.ok(&["task", "add", "Fix it"]);
+    assert_eq!(work(&env, "1", "echo one > part; exit 1").code, 1);
+    env.ok(&["task", "cancel", "1"]);
+    let restart = ["rescue", "1", "--restart", "--json", "--", "true"];
+    assert_eq!(env.weald(&restart).code, 1);
+    assert_eq!(listed(&env), ["fix-it"], "nothing is thrown away for it");
+    for command in ["resume", "work"] {
+        let answer = env.weald(&[command, "1", "--json", "--", "sh", "-c", "echo c > c"]);
+        assert_eq!(answer.code, 1, "{answer:#?}");
+        let error = answer.json()["error"].clone();
+        assert!(
+            error["message"].to_string().contains("cancelled"),
+            "{error}"
+        );
+        assert_eq!(error["hint"], "weald task reopen 1", "{error}");
+        assert_eq!(status(&env, "1"), "cancelled");
+    }
+    assert_eq!(
+        env.ok(&["agent", "list", "--all"])["agents"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
+    env.ok(&["task", "reopen", "1"]);
+    let answer = env.weald(&["resume", "1", "--json", "--", "sh", "-c", "echo c > c"]);
+    assert_eq!(answer.code, 0, "{answer:#?}");
+    assert_eq!(show(&env, "part"), "one\n");
+}
+
 /// A worktree as another tool makes it.
 fn foreign(env: &TestEnv, below: &str, branch: &str) -> std::path::PathBuf {
     let path = env.root().join(below);
