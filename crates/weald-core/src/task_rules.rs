@@ -188,13 +188,7 @@ pub fn decide(
         TaskInput::Reopen if task.status == TaskStatus::InProgress => {
             return Err(illegal(task, TaskStatus::Pending));
         }
-        TaskInput::Reopen => {
-            move_to(&mut next, TaskStatus::Pending, now)?;
-            next.owner = None;
-            // Why it ended says nothing about what is done next; the log keeps it.
-            next.report = next.report.filter(|_| !task.status.tells_why());
-            EventKind::TASK_REOPENED
-        }
+        TaskInput::Reopen => reopen(&mut next, now)?,
         TaskInput::Edit(edit) => apply_edit(&mut next, *edit)?,
         TaskInput::Plan { state, message } => {
             next.plan_approval = Some(state);
@@ -318,6 +312,15 @@ fn release(task: &mut Task, token: Option<Token>) -> Result<EventKind, TaskRefus
     task.status = TaskStatus::Pending;
     (task.owner, task.parked) = (None, None);
     Ok(EventKind::TASK_RELEASED)
+}
+
+fn reopen(task: &mut Task, now: Timestamp) -> Result<EventKind, TaskRefusal> {
+    let ended_as = task.status;
+    move_to(task, TaskStatus::Pending, now)?;
+    task.owner = None;
+    // Why it ended says nothing about what is done next; the log keeps it.
+    task.report = task.report.take().filter(|_| !ended_as.tells_why());
+    Ok(EventKind::TASK_REOPENED)
 }
 
 fn complete(

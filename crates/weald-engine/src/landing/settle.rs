@@ -6,6 +6,7 @@ use weald_core::id::{TaskId, Token};
 use weald_core::landing::{Cleanup, Landing, LandingInput, LandingStatus};
 use weald_core::message::{Draft, MessageType, Urgency};
 use weald_core::name::SessionName;
+use weald_core::needs::to_land_again;
 use weald_core::store::{AgentFilter, Durability, Write};
 use weald_core::task::{Task, TaskStatus};
 use weald_core::task_rules::{TaskEdit, TaskInput};
@@ -168,7 +169,11 @@ impl Trees<'_> {
             self.report_late(&task, landing)?;
             return Ok("completed".to_owned());
         }
-        if landing.interim || landing.status == LandingStatus::NothingToLand {
+        // Work that was done and only had to land is on its target by now.
+        let parked = task.parked.as_deref();
+        let waited = parked == Some(to_land_again(&landing.target).as_str());
+        let has_nothing = landing.status == LandingStatus::NothingToLand;
+        if landing.interim || (has_nothing && !waited) {
             return Ok("kept".to_owned());
         }
         let report = match &landing.report {

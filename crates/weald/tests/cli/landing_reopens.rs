@@ -153,6 +153,24 @@ fn y10_an_agent_that_goes_on_does_not_complete_what_did_not_land() {
             (0, "more\n".to_owned())
         );
     }
+}
+
+#[test]
+fn y10_what_waits_to_land_again_is_completed_once_main_has_it() {
+    // Somebody merges it by hand, and the landing that it waits for finds nothing to do.
+    let env = repository();
+    env.ok(&["config", "set", "gate.retries", "0"]);
+    env.ok(&["config", "set", "gate.command", "false"]);
+    let tree = finished(&env);
+    assert_eq!(env.weald(&["land", &tree]).code, 1);
+    let again = ["resume", "1", "--no-land", "--", "true"];
+    assert_eq!((env.weald(&again).code, ready(&env)), (0, vec![]));
+    env.git(&["merge", "-q", &format!("wt/{tree}")]);
+    env.ok(&["land", &tree]);
+    assert_eq!(
+        (status(&env, "1"), ready(&env)),
+        (json!("completed"), vec![json!(2)])
+    );
     // Whoever takes main's side has nothing left to land: main has all of it.
     let env = repository();
     env.ok(&["config", "set", "work.land", "false"]);
