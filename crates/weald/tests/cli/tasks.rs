@@ -64,7 +64,7 @@ fn t6_claims_follow_the_rules() {
     assert_eq!(told.code, 0, "{told:#?}");
     let told = told.stderr;
     assert!(
-        told.contains("waits for gh-9") && !told.contains("waits for 1"),
+        told.contains("depends on task gh-9,") && !told.contains("task 1,"),
         "{told}"
     );
     let refused = env.refused(
