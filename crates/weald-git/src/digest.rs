@@ -1,5 +1,8 @@
 //! Fingerprints of several texts, and seals that only the holder of a secret can make.
 
+use std::io::{self, Read};
+
+use sha1::Sha1;
 use sha2::{Digest as _, Sha256};
 
 /// Texts, one after the other; the same texts in the same order give the same fingerprint.
@@ -18,6 +21,30 @@ impl Digest {
         let bytes = self.0.finalize();
         bytes.iter().map(|byte| format!("{byte:02x}")).collect()
     }
+}
+
+/// The id that git gives to a file that holds exactly these bytes, `length` of them.
+pub fn blob_id(content: impl Read, length: u64, is_sha256: bool) -> io::Result<String> {
+    match is_sha256 {
+        true => blob_id_by::<Sha256>(content, length),
+        false => blob_id_by::<Sha1>(content, length),
+    }
+}
+
+fn blob_id_by<D: sha2::Digest>(mut content: impl Read, length: u64) -> io::Result<String> {
+    let mut digest = D::new();
+    digest.update(format!("blob {length}\0"));
+    let mut part = vec![0; 64 * 1024];
+    loop {
+        match content.read(&mut part) {
+            Ok(0) => break,
+            Ok(count) => digest.update(&part[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let bytes = digest.finalize();
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// The bytes that SHA-256 works on at once.
@@ -49,6 +76,14 @@ pub fn is_same_seal(one: &str, other: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_have_the_ids_that_git_gives_them() {
+        let id = |is_sha256| blob_id(&b"hello\n"[..], 6, is_sha256).unwrap();
+        assert_eq!(id(false), "ce013625030ba8dba906f756967f9e9ca394464a");
+        let long = "2cf8d83d9ee29543b34a87727421fdecb7e3f3a183d337639025de576db9ebb4";
+        assert_eq!(id(true), long);
+    }
 
     #[test]
     fn m18_seals_are_those_of_rfc_4231() {

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use weald_git::{Git, GitError};
 
 mod aside;
+mod attributes;
 mod changes;
 mod commit;
 mod diff;

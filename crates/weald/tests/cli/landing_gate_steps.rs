@@ -133,6 +133,45 @@ fn x28_the_index_of_a_submodule_hides_nothing_from_the_gate() {
 }
 
 /// What the layer of the home of a directory is called.
+/// Attributes of an earlier step's own, seen by git or not, would make other bytes look like those that land.
+#[test]
+fn x28_attributes_that_no_commit_has_hide_nothing_from_the_gate() {
+    let env = repository();
+    let repo = env.repo();
+    fs::create_dir(repo.join("d")).unwrap();
+    for file in ["check.sh", "d/check.sh"] {
+        fs::write(repo.join(file), "false || exit 7\ntrue\n").unwrap();
+    }
+    fs::write(repo.join("d/.gitattributes"), "*.bin binary\n").unwrap();
+    commit_all(&env);
+    let lie = |into: &str, folder: &str| {
+        format!(
+            "echo '*.sh text working-tree-encoding=UTF-7' {into} {folder}/.gitattributes; \
+             printf 'false || +AGU-xit 7\\ntrue\\n' > {folder}/check.sh"
+        )
+    };
+    let own = "echo .gitattributes >> .git/info/exclude; ";
+    for (setup, check) in [
+        (lie(">", "."), "check.sh"),
+        (own.to_owned() + &lie(">", "."), "check.sh"),
+        (lie(">", "d"), "d/check.sh"),
+        (lie(">>", "d"), "d/check.sh"),
+    ] {
+        let landing = lands(&env, &setup, &format!("sh {check}"));
+        assert_eq!(landing["outcome"], "red", "{setup}: {landing:#}");
+        let log = log_of(&landing);
+        assert!(log.contains("exit code 7"), "{setup}: {log}");
+        assert!(log.contains("they were restored"), "{setup}: {log}");
+    }
+    // The gate's own command hides nothing by them either; that it leaves some is no change.
+    let hidden = lie(">", ".");
+    let landing = lands(&env, "", &hidden);
+    assert_eq!(landing["outcome"], "red", "{landing:#}");
+    assert!(log_of(&landing).contains("changed tracked files"));
+    let landing = lands(&env, "", "echo '*.x text' > .gitattributes");
+    assert_eq!(landing["outcome"], "landed", "{landing:#}");
+}
+
 fn layer_name(path: &Path) -> String {
     let bytes = path.as_os_str().as_bytes().iter();
     let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {

@@ -145,6 +145,9 @@ impl Own {
             head: changes.head.clone(),
             ..changes.look.clone()
         };
+        let foreign = self.request.foreign_attributes()?;
+        look.untracked += foreign.files.len() as u64;
+        look.unstaged += foreign.reached;
         for (path, commit) in self.gitlinks()? {
             match self.place(&path, &commit)? {
                 Place::Empty => {}
@@ -173,6 +176,7 @@ impl Own {
             self.borrow_objects()?;
         }
         self.request.bring_large_files(commit)?;
+        self.request.drop_foreign_attributes()?;
         // Files that are as they should be are not written again.
         let refresh = self.request.git("update-index").args(["-q", "--refresh"]);
         let _ = refresh.run();
@@ -264,7 +268,7 @@ impl Own {
 }
 
 /// Whether a path below `root` is a directory, and no part of it a link.
-fn is_folder(root: &Path, full: &Path) -> bool {
+pub(super) fn is_folder(root: &Path, full: &Path) -> bool {
     let parts = full.ancestors().take_while(|path| *path != root);
     let mut found = parts.map(Path::symlink_metadata);
     found.all(|found| found.is_ok_and(|found| found.is_dir()))
