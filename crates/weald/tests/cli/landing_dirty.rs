@@ -295,3 +295,44 @@ fn m7_what_was_stashed_comes_back_byte_by_byte() {
     assert_eq!(found.ino(), same.ino(), "the same file as before");
     assert_eq!(env.git(&["stash", "list"]), "");
 }
+
+/// A run in a linked worktree can write the index of main: what that says of times is not believed.
+#[test]
+fn m7_an_index_that_calls_an_edited_file_clean_is_not_believed() {
+    for bit in ["", "--assume-unchanged", "--skip-worktree"] {
+        let env = repository();
+        sh(&env, &env.repo(), BASE);
+        let tree = grow(&env, "t", "sealed");
+        sh(&env, &tree, "echo 2 >a; git commit -q -a -m change");
+        let bytes = |id: String| -> Vec<u8> {
+            let digits = id.trim().as_bytes().chunks(2);
+            let byte = |two: &[u8]| u8::from_str_radix(std::str::from_utf8(two).unwrap(), 16);
+            digits.map(|two| byte(two).unwrap()).collect()
+        };
+        let old = bytes(env.git(&["rev-parse", "HEAD:a"]));
+        sh(&env, &env.repo(), "echo mine >a; git add a");
+        let new = bytes(env.git(&["rev-parse", ":a"]));
+        if !bit.is_empty() {
+            env.git(&["update-index", bit, "a"]);
+        }
+        // The entry keeps the times of the edited file, and gets the id of the old one.
+        let path = env.repo().join(".git/index");
+        let mut index = fs::read(&path).unwrap();
+        let place = index.windows(new.len()).position(|part| part == new);
+        index[place.unwrap()..][..old.len()].copy_from_slice(&old);
+        let end = index.len() - old.len();
+        index[end..].fill(0);
+        fs::write(&path, index).unwrap();
+        let later = std::time::SystemTime::now() + std::time::Duration::from_secs(5);
+        let file = fs::File::options().write(true).open(&path).unwrap();
+        file.set_modified(later).unwrap();
+        assert_eq!(env.git(&["status", "--porcelain"]), "", "git believes it");
+        let (code, ended) = land(&env, &["t"]);
+        assert_eq!(code, 1, "{bit}: {ended:#?}");
+        assert_eq!(ended[0]["reason"]["code"], "target_dirty", "{bit}");
+        assert_eq!(ended[0]["reason"]["paths"], json!(["a"]), "{bit}");
+        let found = fs::read_to_string(env.repo().join("a")).unwrap();
+        assert_eq!(found, "mine\n", "{bit}");
+        nothing_left(&env);
+    }
+}

@@ -4,6 +4,8 @@
 //! the user's own filters, and what it finds is refused by name.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::Path;
 
 use weald_git::{CheckoutIndex, Git};
 
@@ -51,13 +53,20 @@ impl Trees<'_> {
         let folder = Folder::open(&checkout.path).map_err(at(&checkout.path))?;
         // Before the comparison: what is written after this is seen as another file by the swap.
         let seen = touched::stamps(&folder, &touched).map_err(at(&checkout.path))?;
-        let known =
-            KnownIndex::read(&stage.index, wanted.old.len() == 64).map_err(at(&stage.index))?;
-        let clean = known.filter(|known| known.is_clean(&touched, &seen));
-        let clean = clean.map(KnownIndex::into_entries);
+        let is_sha256 = wanted.old.len() == 64;
+        let known = KnownIndex::read(&stage.index, is_sha256).map_err(at(&stage.index))?;
+        let known = known.filter(|known| known.is_clean(&touched, &seen));
+        let clean = match known {
+            Some(known)
+                if holds_old(&folder, &touched, is_sha256).map_err(at(&checkout.path))? =>
+            {
+                Some(known.into_entries())
+            }
+            _ => None,
+        };
         let mut found = match clean {
             Some(_) => Vec::new(),
-            None => self.changed_of(wanted, checkout, stage, &touched)?,
+            None => self.changed_of(wanted, checkout, stage, (&touched, &seen))?,
         };
         found.extend(touched::in_the_way(&folder, &touched).map_err(at(&checkout.path))?);
         found.sort();
@@ -78,7 +87,7 @@ impl Trees<'_> {
         wanted: &Move,
         checkout: &Checkout,
         stage: &Stage,
-        touched: &[Touched],
+        (touched, seen): (&[Touched], &BTreeMap<Vec<u8>, Stamp>),
     ) -> Result<Vec<Vec<u8>>, LandError> {
         let answer = Git::new(&checkout.git_dir, "diff-index")
             .index_file(&stage.new_index())
@@ -91,7 +100,8 @@ impl Trees<'_> {
         }
         let paths: BTreeSet<&[u8]> = touched.iter().map(|one| one.path.as_slice()).collect();
         let hidden = self.forget_assumptions(checkout, stage, |path| paths.contains(path))?;
-        let answer = self.unstaged(checkout, stage)?;
+        forget_times(checkout, stage, touched, seen)?;
+        let answer = self.unstaged(checkout, stage, &stage.new_index())?;
         set_bit(checkout, stage, "--skip-worktree", &hidden.skipped)?;
         Ok(touched::overlap(touched, &paths_of(checkout, &answer)?))
     }
@@ -106,7 +116,10 @@ impl Trees<'_> {
         if hidden.assumed.is_empty() && hidden.skipped.is_empty() {
             return Ok(Vec::new());
         }
-        let changed = paths_of(checkout, &self.unstaged(checkout, stage)?)?;
+        let changed = paths_of(
+            checkout,
+            &self.unstaged(checkout, stage, &stage.new_index())?,
+        )?;
         let skipped = hidden.skipped.iter().map(|path| (path, "skip-worktree"));
         let assumed = hidden.assumed.iter().map(|path| (path, "assume-unchanged"));
         let all = skipped.chain(assumed);
@@ -114,13 +127,18 @@ impl Trees<'_> {
         Ok(all.map(|(path, bit)| (path.clone(), bit)).collect())
     }
 
-    /// What differs between the index and the files, by the user's own filters.
-    fn unstaged(&self, checkout: &Checkout, stage: &Stage) -> Result<Vec<u8>, LandError> {
-        self.refresh(checkout, stage)?;
+    /// What differs between an index in the stage and the files, by the user's own filters.
+    pub(super) fn unstaged(
+        &self,
+        checkout: &Checkout,
+        stage: &Stage,
+        index: &Path,
+    ) -> Result<Vec<u8>, LandError> {
+        self.refresh(checkout, stage, index)?;
         let answer = self.users_git(&UsersGit {
             checkout,
             work_tree: &checkout.path,
-            index: Some(&stage.new_index()),
+            index: Some(index),
             write: vec![stage.path.clone()],
             args: &[
                 "diff-files",
@@ -137,12 +155,17 @@ impl Trees<'_> {
         }
     }
 
-    /// Brings the stat data of the new index up to date. That files differ is no failure.
-    pub(super) fn refresh(&self, checkout: &Checkout, stage: &Stage) -> Result<(), LandError> {
+    /// Brings the stat data of an index in the stage up to date. That files differ is no failure.
+    pub(super) fn refresh(
+        &self,
+        checkout: &Checkout,
+        stage: &Stage,
+        index: &Path,
+    ) -> Result<(), LandError> {
         let answer = self.users_git(&UsersGit {
             checkout,
             work_tree: &checkout.path,
-            index: Some(&stage.new_index()),
+            index: Some(index),
             write: vec![stage.path.clone()],
             args: &["update-index", "-q", "--refresh"],
         })?;
@@ -197,6 +220,47 @@ impl Trees<'_> {
 struct Hidden {
     assumed: Vec<Vec<u8>>,
     skipped: Vec<Vec<u8>>,
+}
+
+/// Whether the files that the landing touches hold what it starts from, byte for byte. An index can say so of files that do
+/// not: whoever works in a linked worktree can write it.
+fn holds_old(folder: &Folder, touched: &[Touched], is_sha256: bool) -> io::Result<bool> {
+    for one in touched {
+        let Some(side) = one.old.as_ref().filter(|side| !side.is_gitlink()) else {
+            continue;
+        };
+        if folder.blob_id(&one.path, is_sha256)?.as_ref() != Some(&side.id) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Makes git read the files that the landing touches, whatever the index says of their times. Their entries hold what the
+/// landing starts from.
+fn forget_times(
+    checkout: &Checkout,
+    stage: &Stage,
+    touched: &[Touched],
+    seen: &BTreeMap<Vec<u8>, Stamp>,
+) -> Result<(), LandError> {
+    let mut lines = Vec::new();
+    for one in touched.iter().filter(|one| seen.contains_key(&one.path)) {
+        if let Some(side) = one.old.as_ref().filter(|side| !side.is_gitlink()) {
+            lines.extend(format!("{} {}\t", side.mode, side.id).bytes());
+            lines.extend_from_slice(&one.path);
+            lines.push(0);
+        }
+    }
+    if !lines.is_empty() {
+        Git::new(&checkout.git_dir, "update-index")
+            .index_file(&stage.new_index())
+            .work_tree(&checkout.path)
+            .args(["-z", "--index-info"])
+            .input(lines)
+            .run()?;
+    }
+    Ok(())
 }
 
 /// Sets or clears a bit of entries in the index in the making.

@@ -10,11 +10,11 @@ use std::path::Path;
 
 use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, ResolveFlags, Stat, chmodat, mkdirat,
-    openat, openat2, renameat_with, statat, unlinkat,
+    openat, openat2, readlinkat, renameat_with, statat, unlinkat,
 };
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
-use weald_git::FileStat;
+use weald_git::{FileStat, blob_id};
 
 /// What a file was when it was looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -126,6 +126,30 @@ impl Folder {
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// The id that git would give to what is at a path, as it is there; `None` if that is nothing that can be read.
+    pub(super) fn blob_id(&self, path: &[u8], is_sha256: bool) -> io::Result<Option<String>> {
+        let Some(stamp) = self.stamp(path)? else {
+            return Ok(None);
+        };
+        let id = match FileType::from_raw_mode(stamp.mode) {
+            FileType::Symlink => {
+                let (folder, name) = self.parent(path)?;
+                let target = readlinkat(&folder, name, Vec::new())?.into_bytes();
+                blob_id(target.as_slice(), target.len() as u64, is_sha256)?
+            }
+            FileType::RegularFile => {
+                let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+                let file = match openat2(&self.0, path, flags, Mode::empty(), STRICT) {
+                    Err(Errno::ACCESS | Errno::LOOP | Errno::NOENT) => return Ok(None),
+                    opened => File::from(opened?),
+                };
+                blob_id(file, stamp.size as u64, is_sha256)?
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some(id))
     }
 
     /// The names in a directory.

@@ -262,7 +262,7 @@ impl Trees<'_> {
         let noted = known_index::note_swapped(&index, is_sha256, &site.swap.checkout, site.plan);
         match noted.map_err(at(&index))? {
             true => Ok(()),
-            false => self.refresh(site.checkout, site.stage),
+            false => self.refresh(site.checkout, site.stage, &index),
         }
     }
 

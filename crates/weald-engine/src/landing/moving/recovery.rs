@@ -212,7 +212,7 @@ impl Trees<'_> {
         if verdict == Recovered::Landed && is_untouched && stage.new_index().exists() {
             let ended = swap.forward(plan, || {});
             if ended.is_ok() {
-                self.refresh(checkout, stage)?;
+                self.refresh(checkout, stage, &stage.new_index())?;
                 stage
                     .replace_index(&stage.new_index())
                     .map_err(at(&stage.index))?;
