@@ -107,5 +107,8 @@ pub const STEPS: &[&str] = &[
     "land.unlocked",
     "land.moved",
     "land.recorded",
+    "stash.pushed",
+    "stash.popped",
+    "stash.restoring",
     "gate.made",
 ];

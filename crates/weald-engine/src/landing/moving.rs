@@ -18,6 +18,7 @@ mod lanes;
 mod leave;
 mod leftovers;
 mod originals;
+mod originals_back;
 mod perform;
 mod plan;
 mod precheck;

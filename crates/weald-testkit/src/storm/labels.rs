@@ -41,6 +41,7 @@ pub fn kill_at(world: &World, label: &str, kind: &str, name: &str) {
         "rebuild" => round.rebuild(),
         "undo" => round.undo(),
         "land" | "gate" => round.land(),
+        "stash" => round.stash(),
         _ => world.fail(&format!("nobody knows how to come to {label}")),
     }
 }
@@ -48,7 +49,7 @@ pub fn kill_at(world: &World, label: &str, kind: &str, name: &str) {
 /// The kinds of trees in which an operation comes to a step.
 pub fn kinds_of(label: &str) -> &'static [&'static str] {
     match label.split('.').next().unwrap_or_default() {
-        "vault" | "pool" | "agent" | "gate" | "import" | "sweep" => &["sealed"],
+        "vault" | "pool" | "agent" | "gate" | "import" | "sweep" | "stash" => &["sealed"],
         "adopt" => &["linked"],
         _ if label == "remove.head_kept" => &["linked"],
         _ if label == "restore.transferred" => &["sealed"],
@@ -430,5 +431,27 @@ impl Round<'_> {
         let held = env.git(&["show", &landed]);
         assert_eq!(held.trim(), self.name, "{}", self.label);
         self.world.check("a landing");
+    }
+    /// A landing of what is changed in main's checkout, too; one more file there has a mode that a stash does not keep.
+    fn stash(&self) {
+        let main = self.world.env().repo();
+        self.grow("landing");
+        let change = "echo \"$1\" > target; chmod 600 file";
+        self.world.shell(&main, change, &[self.name]);
+        let autostash = [("WEALD_LANDING_AUTOSTASH", "true")];
+        self.world.cut(self.label, &["land", self.name], &autostash);
+        // What was stashed is named, and comes back by the command that is.
+        self.ok(&["doctor", "--fix"]);
+        let back = "test -z \"$(git stash list)\" || git stash pop -q --index
+                    git checkout -q HEAD -- target; chmod 644 file";
+        self.world.shell(&main, back, &[]);
+        self.heal();
+        if self.is_at_its_place() {
+            self.ok(&["land", self.name]);
+        }
+        let landed = format!("main:landed-{}", self.name);
+        let held = self.world.env().git(&["show", &landed]);
+        assert_eq!(held.trim(), self.name, "{}", self.label);
+        self.world.check("a landing over a stash");
     }
 }

@@ -1,12 +1,16 @@
 //! Changes of the user's that a landing took out of the checkout: they come back, or every face says where they are.
 
 use std::fs;
+use std::io::Write;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::PathBuf;
 use std::process::Stdio;
 
 use serde_json::Value;
 use weald_testkit::{Answer, TestEnv};
 
-use crate::landing_moving::sh;
+use crate::landing_moving::{nothing_left, sh};
+use crate::landing_races::Stopped;
 use crate::trees_crash::settle;
 use crate::trees_remove::repository;
 
@@ -252,4 +256,194 @@ fn y2_a_repository_does_not_switch_stashing_on() {
     );
     their_commit(&env, "");
     refusal(&env, "n");
+}
+
+/// A change in the way, and files beside it that a stash does not bring back as they are: their modes are odd.
+fn with_odd_files() -> TestEnv {
+    let env = edited();
+    sh(
+        &env,
+        &env.repo(),
+        "for f in o p q; do echo 1 >$f; done; git add o p q; git commit -q -m odd -- o p q
+         for f in o p q; do echo mine >$f; chmod 600 $f; done",
+    );
+    their_commit(&env, "");
+    env
+}
+
+fn read(env: &TestEnv, file: &str) -> String {
+    fs::read_to_string(env.repo().join(file)).unwrap_or_default()
+}
+
+fn inode(env: &TestEnv, file: &str) -> u64 {
+    fs::metadata(env.repo().join(file)).unwrap().ino()
+}
+
+/// What is kept of the user's files, sorted.
+fn rescued(env: &TestEnv) -> Vec<(PathBuf, String)> {
+    let folder = env.private().join("rescued/landing-1");
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let text = |path: PathBuf| {
+        let text = fs::read_to_string(&path).unwrap();
+        (path, text)
+    };
+    let mut all: Vec<_> = entries.map(|entry| text(entry.path())).collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn y2_what_is_saved_while_changes_come_back_stays() {
+    for step in ["stash.popped", "stash.restoring"] {
+        let env = with_odd_files();
+        let own = inode(&env, "p");
+        let stopped = Stopped::at(&env, step);
+        sh(&env, &env.repo(), "echo newer >o; echo newer >q~; mv q~ q");
+        let (code, landing, told) = stopped.go_on();
+        assert_eq!(code, 0, "{step}: {told}");
+        assert_eq!(read(&env, "n"), "MINE\n2\n3\n4\nTHEIRS\n", "{step}");
+        for file in ["o", "q"] {
+            assert_eq!(read(&env, file), "newer\n", "{step}: {file}");
+        }
+        // Nobody saved this one: it is the same file again.
+        assert_eq!(inode(&env, "p"), own, "{step}");
+        // What the others were before is kept, and the landing says where.
+        let kept = rescued(&env);
+        assert_eq!(kept.len(), 2, "{step}: {kept:?}");
+        for (path, text) in kept {
+            assert_eq!(text, "mine\n", "{step}");
+            let name = path.to_str().unwrap();
+            assert!(landing["kept_changes"].to_string().contains(name));
+            let mode = fs::metadata(&path).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600, "{step}");
+        }
+        nothing_left(&env);
+    }
+}
+
+#[test]
+fn y2_a_program_that_writes_on_into_stashed_files_loses_nothing() {
+    // In the first case all of it comes back; in the second the stash does not fit and stays.
+    for more in ["", "echo theirs >taken;"] {
+        let env = edited();
+        their_commit(&env, more);
+        sh(
+            &env,
+            &env.repo(),
+            "echo 1 >o; git add o; git commit -q -m o -- o; echo mine >o; echo mine >taken",
+        );
+        let open = |file: &str| {
+            let options = fs::OpenOptions::new()
+                .append(true)
+                .open(env.repo().join(file));
+            options.unwrap()
+        };
+        let files = ["n", "o", "taken"];
+        let mut handles = files.map(open);
+        let stopped = Stopped::at(&env, "stash.pushed");
+        for handle in &mut handles {
+            handle.write_all(b"late\n").unwrap();
+        }
+        let (code, landing, told) = stopped.go_on();
+        assert_eq!(code, 0, "{more}: {told}");
+        let kept = landing["kept_changes"].to_string();
+        let all: Vec<_> = rescued(&env);
+        for file in files {
+            let is_here = read(&env, file).ends_with("late\n");
+            let found = all.iter().find(|(path, text)| {
+                let name = path.to_string_lossy().into_owned();
+                name.ends_with(&format!("-{file}")) && text.ends_with("late\n")
+            });
+            let is_kept = found.is_some_and(|(path, _)| kept.contains(path.to_str().unwrap()));
+            assert!(is_here || is_kept, "{more} {file}: {told} {all:?}");
+        }
+        nothing_left(&env);
+    }
+}
+
+#[test]
+fn y2_killed_anywhere_between_stash_and_return_nothing_is_lost() {
+    for step in ["stash.pushed", "stash.popped", "stash.restoring"] {
+        let env = with_odd_files();
+        let mut open = fs::OpenOptions::new()
+            .append(true)
+            .open(env.repo().join("n"))
+            .unwrap();
+        let mut command = env.weald_command(&["land", "t"]);
+        command.env("WEALD_STEP", format!("kill:{step}"));
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        assert!(!command.status().unwrap().success(), "{step}");
+        settle(&env);
+        open.write_all(b"late\n").unwrap();
+        let answer = env.weald(&["land", "t"]);
+        let is_there = answer.code == 0 || !env.root().join("app.weald/t").exists();
+        assert!(is_there, "{step}: {answer:#?}");
+        assert!(env.git(&["show", "main:n"]).ends_with("THEIRS\n"), "{step}");
+        if step == "stash.pushed" {
+            assert!(answer.stderr.contains("stash pop stash@{0}"), "{answer:#?}");
+            sh(&env, &env.repo(), "git stash pop -q");
+        } else {
+            // What was put back is as it was, modes and all.
+            for file in ["o", "p", "q"] {
+                let found = fs::metadata(env.repo().join(file)).unwrap();
+                assert_eq!(found.permissions().mode() & 0o777, 0o600, "{step}");
+            }
+        }
+        assert_eq!(env.git(&["stash", "list"]), "", "{step}");
+        assert_eq!(read(&env, "n"), "MINE\n2\n3\n4\nTHEIRS\n", "{step}");
+        for file in ["o", "p", "q"] {
+            assert_eq!(read(&env, file), "mine\n", "{step}: {file}");
+        }
+        let kept = rescued(&env);
+        assert_eq!(kept.len(), 1, "{step}: {kept:?}");
+        assert_eq!(kept[0].1, "MINE\n2\n3\n4\n5\nlate\n", "{step}");
+        nothing_left(&env);
+    }
+}
+
+#[test]
+fn y2_what_no_stash_takes_refuses_before_anything_is_stashed() {
+    let ignored = "echo '*.dat' >>.git/info/exclude; echo mine >taken.dat";
+    let other = "git init -q taken.dat; echo mine >taken.dat/in";
+    let out = "echo mine >taken.dat; git rm -q --cached config.py; echo later >config.py";
+    for (mine, path) in [
+        (ignored, "taken.dat"),
+        (other, "taken.dat/"),
+        (out, "config.py"),
+    ] {
+        let env = edited();
+        their_commit(&env, "echo theirs >taken.dat;");
+        sh(&env, &env.repo(), mine);
+        let state = || crate::landing_moving::state(&env, &env.repo());
+        let before = state();
+        let (code, landings) = crate::landing::land(&env, &["t"]);
+        let reason = &landings[0]["reason"];
+        assert_eq!(
+            (code, &reason["code"]),
+            (1, &"target_dirty".into()),
+            "{reason}"
+        );
+        let named = reason["paths"][0].as_str().unwrap();
+        assert!(named.starts_with(path), "{mine}: {reason}");
+        assert_eq!(state(), before, "{mine}");
+        assert_eq!(landings[0].get("kept_changes"), None, "{mine}");
+        nothing_left(&env);
+    }
+}
+
+/// Somebody saves into the checkout after it was stashed: the refusal does not say that nothing was changed.
+#[test]
+fn y2_a_refusal_after_a_stash_says_where_the_changes_are() {
+    let env = edited();
+    their_commit(&env, "");
+    let stopped = Stopped::at(&env, "stash.pushed");
+    sh(&env, &env.repo(), "sed -i 3s/.*/AGAIN/ n");
+    let (code, landing, told) = stopped.go_on();
+    assert_eq!(code, 1, "{told}");
+    let message = landing["reason"]["message"].as_str().unwrap();
+    assert!(message.contains("are kept in stash@{0}"), "{message}");
+    assert!(!message.contains("nothing was changed"), "{message}");
+    assert_eq!(read(&env, "n"), "1\n2\nAGAIN\n4\n5\n");
+    assert_eq!(env.git(&["show", "stash@{0}:n"]), "MINE\n2\n3\n4\n5\n");
+    nothing_left(&env);
 }

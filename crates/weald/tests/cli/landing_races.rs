@@ -14,10 +14,10 @@ use crate::landing_moving::{nothing_left, sh};
 use crate::trees_remove::{grow, repository};
 
 /// A landing that stands still at a step until it is told to go on.
-struct Stopped(Child);
+pub struct Stopped(Child);
 
 impl Stopped {
-    fn at(env: &TestEnv, step: &str) -> Self {
+    pub fn at(env: &TestEnv, step: &str) -> Self {
         let mut command = env.weald_command(&["land", "t", "--json"]);
         let child = command
             .env("WEALD_STEP", format!("stop:{step}"))
@@ -32,7 +32,7 @@ impl Stopped {
     }
 
     /// Lets it go on; answers its exit code, its first landing, and what it told.
-    fn go_on(self) -> (i32, Value, String) {
+    pub fn go_on(self) -> (i32, Value, String) {
         let pid = Pid::from_child(&self.0);
         let ended = thread::spawn(|| self.0.wait_with_output());
         // One that begins again comes by the same step, and stops again.

@@ -83,7 +83,7 @@ fn z1_an_undo_killed_at_any_step() {
 
 #[test]
 fn z1_a_landing_killed_at_any_step() {
-    every_step_of(&["land", "gate"]);
+    every_step_of(&["land", "stash", "gate"]);
 }
 
 #[test]

@@ -2,20 +2,82 @@
 //!
 //! A stash holds content as git keeps it: line ends may be others afterwards, modes are, links to the same file are gone.
 //! So each file that is stashed gets a second name first, and comes back as it was wherever the landing did not touch it.
+//! None of these names goes while there is something behind it that is nowhere else: a program may have gone on writing.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use weald_core::id::LandingId;
 
 use super::super::LandError;
-use super::Move;
 use super::checkout::Checkout;
+use super::folder::{Folder, Stamp};
+use super::plan::{RawPath, is_inside};
 use super::stage::Stage;
 use super::stash_limits::unstashable;
+use super::swap::{Left, Side};
 use crate::trees::{Trees, at};
+
+/// What is known of the files that got a second name.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Originals {
+    /// The stash's commit, once there is one.
+    pub stash: Option<String>,
+    /// The files.
+    pub files: Vec<Original>,
+}
+
+/// One of them.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Original {
+    /// Its second name.
+    pub number: usize,
+    /// Where it belongs.
+    pub path: RawPath,
+    /// What it was when it got that name.
+    pub linked: Stamp,
+    /// What git put in its place, if both are to change places.
+    pub popped: Option<Stamp>,
+}
+
+impl Original {
+    pub(super) fn name(&self) -> Vec<u8> {
+        self.number.to_string().into_bytes()
+    }
+
+    /// The same as something that could not go back.
+    pub(super) fn left(&self) -> Left {
+        Left {
+            path: self.path.0.clone(),
+            kept: Some((Side::Originals, self.name())),
+        }
+    }
+
+    /// Whether what has its second name now is also elsewhere: in the stash, or where it was put back.
+    fn is_kept_elsewhere(&self, now: &Stamp) -> bool {
+        match now.inode == self.linked.inode {
+            true => now.is_same_file(&self.linked),
+            false => self.popped.is_some_and(|popped| now.is_same_file(&popped)),
+        }
+    }
+}
+
+impl Originals {
+    /// What was written down; paths that lead out of a checkout are left out.
+    pub(super) fn read(stage: &Stage) -> io::Result<Option<Self>> {
+        let Some(bytes) = crate::files::read_bytes(&stage.originals_note())? else {
+            return Ok(None);
+        };
+        let mut known: Self = serde_json::from_slice(&bytes)?;
+        known.files.retain(|one| is_inside(&one.path.0));
+        Ok(Some(known))
+    }
+}
 
 impl Trees<'_> {
     /// Gives every changed file, and every untracked one if the stash takes those, a second name in the stage. One that can't
@@ -25,14 +87,18 @@ impl Trees<'_> {
         checkout: &Checkout,
         stage: &Stage,
         untracked: bool,
-    ) -> Result<(), LandError> {
-        let folder = originals(stage);
+    ) -> Result<Originals, LandError> {
+        let folder = stage.originals();
         fs::create_dir_all(&folder).map_err(at(&folder))?;
+        let own = Folder::open(&folder).map_err(at(&folder))?;
         let which = if untracked { "-uall" } else { "-uno" };
         let args = ["status", "--porcelain", "-z", "--no-renames", which];
-        for (number, line) in self.paths_in_checkout(checkout, &args)?.iter().enumerate() {
-            let path = Path::new(OsStr::from_bytes(line.get(3..).unwrap_or_default()));
-            let place = checkout.path.join(path);
+        let mut known = Originals::default();
+        let listed = self.paths_in_checkout(checkout, &args)?;
+        let paths: BTreeSet<_> = listed.iter().filter_map(|line| line.get(3..)).collect();
+        for (number, path) in paths.into_iter().enumerate() {
+            let file = Path::new(OsStr::from_bytes(path));
+            let place = checkout.path.join(file);
             // A deleted file has nothing that a stash would lose; a folder is a repository of its own, which git leaves alone.
             if place
                 .symlink_metadata()
@@ -40,69 +106,81 @@ impl Trees<'_> {
             {
                 continue;
             }
-            if let Err(error) = fs::hard_link(&place, folder.join(number.to_string())) {
-                let why = format!("{} can't be kept as it is: {error}", path.display());
-                let paths = vec![path.as_os_str().as_bytes().to_vec()];
-                return Err(unstashable(checkout, &why, "status", paths));
+            let name = number.to_string();
+            if let Err(error) = fs::hard_link(&place, folder.join(&name)) {
+                let why = format!("{} can't be kept as it is: {error}", file.display());
+                return Err(unstashable(checkout, &why, "status", vec![path.to_vec()]));
             }
-            let name = folder.join(format!("{number}.path"));
-            fs::write(&name, path.as_os_str().as_bytes()).map_err(at(&name))?;
+            if let Some(linked) = own.stamp(name.as_bytes()).map_err(at(&folder))? {
+                known.files.push(Original {
+                    number,
+                    path: RawPath(path.to_vec()),
+                    linked,
+                    popped: None,
+                });
+            }
         }
-        Ok(())
+        stage.write_originals(&known).map_err(at(&stage.path))?;
+        Ok(known)
     }
 
-    /// Puts files back as they were, after a stash was put back, where a landing that `moved` did not touch them.
-    pub(super) fn restore_originals(
+    /// Takes a stage away after a move, but for what is nowhere else.
+    pub(super) fn clear_stage(
         &self,
-        moved: Option<&Move>,
+        landing: LandingId,
         checkout: &Checkout,
         stage: &Stage,
-    ) -> Result<(), LandError> {
-        let touched = match moved {
-            Some(wanted) => self.touched_by(wanted)?,
-            None => Vec::new(),
-        };
-        let touched: BTreeSet<&[u8]> = touched.iter().map(|one| one.path.as_slice()).collect();
-        let folder = originals(stage);
-        for entry in fs::read_dir(&folder).map_err(at(&folder))?.flatten() {
-            let name = entry.path();
-            if name.extension().is_none_or(|kind| kind != "path") {
-                continue;
+    ) -> io::Result<()> {
+        self.settle_originals(landing, checkout, stage)?;
+        stage.remove()
+    }
+
+    /// Rescues second names behind which something is that is nowhere else. If it can't, the stage stays, under a name that
+    /// no landing has.
+    pub(super) fn settle_originals(
+        &self,
+        landing: LandingId,
+        checkout: &Checkout,
+        stage: &Stage,
+    ) -> io::Result<()> {
+        let settled = Originals::read(stage).and_then(|known| match known {
+            Some(known) if stage.originals().is_dir() => {
+                let left = only_here(&known, checkout, stage)?;
+                self.rescue(landing, &checkout.path, stage, left)
             }
-            let bytes = fs::read(&name).map_err(at(&name))?;
-            if touched.contains(bytes.as_slice()) {
-                continue;
-            }
-            let (kept, path) = (
-                name.with_extension(""),
-                PathBuf::from(std::ffi::OsString::from_vec(bytes)),
-            );
-            let place = checkout.path.join(path);
-            if !is_same(&kept, &place) {
-                fs::rename(&kept, &place).map_err(at(&place))?;
-            }
+            _ => Ok(()),
+        });
+        if let Err(error) = settled {
+            let kept = stage.path.with_extension("kept");
+            fs::rename(&stage.path, &kept)?;
+            self.engine.notice(format!(
+                "files that landing {landing} took out of {} are kept in {} ({error})",
+                checkout.path.display(),
+                kept.display()
+            ));
         }
         Ok(())
     }
 }
 
-fn originals(stage: &Stage) -> PathBuf {
-    stage.path.join("originals")
-}
-
-/// Whether two names lead to the same file, or to files of which nothing differs.
-fn is_same(one: &Path, other: &Path) -> bool {
-    let (Ok(first), Ok(second)) = (one.symlink_metadata(), other.symlink_metadata()) else {
-        return false;
-    };
-    if (first.dev(), first.ino()) == (second.dev(), second.ino()) {
-        return true;
-    }
-    let alone = first.nlink() <= 2;
-    alone
-        && first.mode() == second.mode()
-        && match first.is_symlink() {
-            true => matches!((fs::read_link(one), fs::read_link(other)), (Ok(a), Ok(b)) if a == b),
-            false => matches!((fs::read(one), fs::read(other)), (Ok(a), Ok(b)) if a == b),
+/// What is behind a second name and nowhere else.
+fn only_here(known: &Originals, checkout: &Checkout, stage: &Stage) -> io::Result<Vec<Left>> {
+    let own = Folder::open(&stage.originals())?;
+    // Without the checkout nothing of it is elsewhere.
+    let folder = Folder::open(&checkout.path).ok();
+    let mut left = Vec::new();
+    for one in &known.files {
+        let Some(now) = own.stamp(&one.name())? else {
+            continue;
+        };
+        let here = match &folder {
+            Some(folder) => folder.stamp(&one.path.0)?,
+            None => None,
+        };
+        let is_there = here.is_some_and(|here| here.inode == now.inode);
+        if !is_there && !one.is_kept_elsewhere(&now) {
+            left.push(one.left());
         }
+    }
+    Ok(left)
 }

@@ -109,11 +109,7 @@ impl Trees<'_> {
             Err(LandError::Refused(reason))
                 if reason.code == "target_dirty" && self.config.switch("landing.autostash") =>
             {
-                self.stash(wanted, checkout, stage).and_then(|stashed| {
-                    let moved = self.move_checkout(wanted, checkout, stage, part);
-                    self.unstash(wanted, moved.is_ok(), checkout, stage, stashed);
-                    moved
-                })
+                self.move_over_stash(wanted, checkout, stage, part)
             }
             moved => moved,
         };
@@ -123,7 +119,7 @@ impl Trees<'_> {
                 checkout.path.display()
             )),
             _ => {
-                let removed = stage.remove();
+                let removed = self.clear_stage(wanted.landing, checkout, stage);
                 if let Err(error) = removed {
                     self.engine
                         .notice(format!("{}: {error}", stage.path.display()));
@@ -133,7 +129,7 @@ impl Trees<'_> {
         moved
     }
 
-    fn move_checkout(
+    pub(super) fn move_checkout(
         &self,
         wanted: &Move,
         checkout: &Checkout,

@@ -295,7 +295,7 @@ fn odd(what: String) -> io::Error {
 }
 
 /// Whether a path stays below the checkout and out of repositories.
-fn is_inside(path: &[u8]) -> bool {
+pub(super) fn is_inside(path: &[u8]) -> bool {
     path.split(|byte| *byte == b'/').all(|name| {
         let is_odd = name.is_empty() || name == b"." || name == b"..";
         !is_odd && !name.eq_ignore_ascii_case(b".git")

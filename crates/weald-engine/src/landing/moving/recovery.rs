@@ -132,9 +132,10 @@ impl Trees<'_> {
             }
             drop(lock);
         }
-        if let Ok(Some(stashed)) = read_small(&stage.stash_note(), 256) {
-            self.keep_left_stash(wanted.landing, checkout, stashed.trim())?;
-        }
+        let is_moved = recovered == Recovered::Landed;
+        self.recover_stash(wanted, is_moved, checkout, stage)?;
+        self.settle_originals(wanted.landing, checkout, stage)
+            .map_err(at(&stage.path))?;
         // Whoever asked for another landing is told, too.
         for kept in self
             .landing(wanted.landing)

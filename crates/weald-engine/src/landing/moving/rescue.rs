@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use weald_core::id::LandingId;
@@ -32,6 +33,7 @@ impl Trees<'_> {
             let from = match side {
                 Side::Files => stage.files().join(path_of(&name)),
                 Side::Old => stage.old().join(path_of(&name)),
+                Side::Originals => stage.originals().join(path_of(&name)),
             };
             let folder = self
                 .place
@@ -41,7 +43,10 @@ impl Trees<'_> {
             let last = path.rsplit('/').next().unwrap_or("file").to_owned();
             let to = free_name(folder.join(format!("{number}-{last}")));
             if fs::rename(&from, &to).is_err() {
-                fs::copy(&from, &to)?;
+                match from.is_symlink() {
+                    true => symlink(fs::read_link(&from)?, &to)?,
+                    false => fs::copy(&from, &to).map(drop)?,
+                }
             }
             let to = to.display().to_string();
             let kept = KeptChange::rescued(checkout.to_owned(), &path, &to);

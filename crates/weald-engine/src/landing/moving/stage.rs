@@ -14,6 +14,7 @@ use weald_core::id::LandingId;
 use weald_git::copy_index;
 
 use super::checkout::Checkout;
+use super::originals::Originals;
 use super::plan::Plan;
 
 /// What the stage of any landing is called, before its number; in a checkout with a dot before it.
@@ -94,9 +95,14 @@ impl Stage {
         self.plan.clone()
     }
 
-    /// Notes which stash entry holds what was in the way.
-    pub(super) fn stash_note(&self) -> PathBuf {
-        self.path.join("stash")
+    /// Where the user's own files are while git stashes what they hold.
+    pub(super) fn originals(&self) -> PathBuf {
+        self.path.join("originals")
+    }
+
+    /// What is known of those, in weald's own folder as the plan is.
+    pub(super) fn originals_note(&self) -> PathBuf {
+        self.plan.with_extension("originals")
     }
 
     /// Makes it anew, with the index as it was and the one in the making.
@@ -136,6 +142,15 @@ impl Stage {
 
     /// Writes the plan down, so that it survives.
     pub(super) fn write_plan(&self, plan: &Plan) -> io::Result<()> {
+        self.write_down(&self.plan(), &serde_json::to_vec(plan)?)
+    }
+
+    /// Writes down, in weald's own folder, what is known of the user's own files.
+    pub(super) fn write_originals(&self, known: &Originals) -> io::Result<()> {
+        self.write_down(&self.originals_note(), &serde_json::to_vec(known)?)
+    }
+
+    fn write_down(&self, place: &Path, bytes: &[u8]) -> io::Result<()> {
         let folder = self.plan.parent().unwrap_or(Path::new("/"));
         if !folder.is_dir() {
             DirBuilder::new().mode(0o700).create(folder)?;
@@ -143,9 +158,9 @@ impl Stage {
         }
         let building = self.plan.with_extension("new");
         let mut file = File::create(&building)?;
-        file.write_all(&serde_json::to_vec(plan)?)?;
+        file.write_all(bytes)?;
         file.sync_all()?;
-        fs::rename(&building, self.plan())?;
+        fs::rename(&building, place)?;
         File::open(folder)?.sync_all()
     }
 
@@ -179,7 +194,7 @@ impl Stage {
 
     /// Takes it away. The plan goes first: without one there is nothing to put back.
     pub(super) fn remove(&self) -> io::Result<()> {
-        for file in [self.plan(), self.pending.clone()] {
+        for file in [self.plan(), self.originals_note(), self.pending.clone()] {
             match fs::remove_file(file) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}

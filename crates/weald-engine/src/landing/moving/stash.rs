@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 
 use weald_core::id::LandingId;
-use weald_core::kept_change::KeptChange;
+use weald_core::kept_change::{KeptChange, quoted};
 use weald_core::landing::LandingInput;
 use weald_core::store::Durability;
 use weald_git::{Git, MergeRequest, Merged, merge_trees};
@@ -16,88 +16,109 @@ use super::super::stashes::{message, stash_entries};
 use super::Move;
 use super::checkout::Checkout;
 use super::folder::Folder;
+use super::originals::Originals;
+use super::perform::RefPart;
 use super::stage::Stage;
 use super::touched;
+use crate::steps::step;
 use crate::trees::{Trees, at};
 
 impl Trees<'_> {
+    /// Moves a checkout after what is in the way was stashed, and puts that back.
+    pub(super) fn move_over_stash(
+        &self,
+        wanted: &Move,
+        checkout: &Checkout,
+        stage: &Stage,
+        part: RefPart,
+    ) -> Result<(), LandError> {
+        let stashed = self.stash(wanted, checkout, stage)?;
+        step("stash.pushed");
+        let moved = self.move_checkout(wanted, checkout, stage, part);
+        let moved_to = moved.is_ok().then_some(wanted);
+        match self.unstash(wanted, moved_to, checkout, stage, stashed) {
+            None => moved,
+            Some(kept) => moved.map_err(|error| not_put_back(error, &kept)),
+        }
+    }
+
     /// Stashes the changes of the checkout, untracked files only if one is in the way; answers the stash's commit, `None` if
     /// there was nothing to stash.
-    pub(super) fn stash(
+    fn stash(
         &self,
         wanted: &Move,
         checkout: &Checkout,
         stage: &Stage,
     ) -> Result<Option<String>, LandError> {
-        let before = self.stash_tip()?;
-        let untracked = self.is_untracked_in_the_way(wanted, checkout)?;
-        self.refuse_unstashable(checkout, stage, untracked)?;
-        self.keep_originals(checkout, stage, untracked)?;
+        let before = self.stashes_of(wanted.landing)?;
+        let in_the_way = self.untracked_in_the_way(wanted, checkout)?;
+        let untracked = !in_the_way.is_empty();
+        self.refuse_unstashable(checkout, stage, &in_the_way)?;
+        let mut known = self.keep_originals(checkout, stage, untracked)?;
         let message = message(wanted.landing);
         let mut args = vec!["stash", "push", "--quiet", "-m", &message];
         args.extend(untracked.then_some("--include-untracked"));
         let answer = self.git_in_checkout(checkout, &args)?;
-        if answer.code != 0 {
-            return Err(LandError::refused(
-                "target_dirty",
-                format!(
-                    "what is changed can't be stashed; nothing was changed: {}",
-                    answer.stderr
-                ),
-            )
-            .hint(format!(
-                "git -C {} status, then land again",
-                checkout.path.display()
-            )));
+        let mut now = self.stashes_of(wanted.landing)?.into_iter();
+        let stashed = now.find(|entry| !before.contains(entry));
+        known.stash.clone_from(&stashed);
+        if let Err(error) = stage.write_originals(&known) {
+            // The entry is there, and has to be put back or named all the same.
+            let place = stage.originals_note();
+            self.engine.notice(format!("{}: {error}", place.display()));
         }
-        let stashed = self.stash_tip()?.filter(|tip| Some(tip) != before.as_ref());
-        if let Some(stashed) = &stashed {
-            fs::create_dir_all(&stage.path).map_err(at(&stage.path))?;
-            fs::write(stage.stash_note(), stashed).map_err(at(&stage.path))?;
+        if answer.code == 0 {
+            return Ok(stashed);
         }
-        Ok(stashed)
+        // git may have stopped after it made the entry.
+        let kept = self.unstash(wanted, None, checkout, stage, stashed);
+        let refused = LandError::refused(
+            "target_dirty",
+            format!(
+                "what is changed can't be stashed; nothing was changed: {}",
+                answer.stderr
+            ),
+        );
+        let hint = format!("git -C {} status, then land again", quoted(&checkout.path));
+        let refused = refused.hint(hint);
+        Err(match kept {
+            None => refused,
+            Some(kept) => not_put_back(refused, &kept),
+        })
     }
 
-    fn is_untracked_in_the_way(
+    fn untracked_in_the_way(
         &self,
         wanted: &Move,
         checkout: &Checkout,
-    ) -> Result<bool, LandError> {
+    ) -> Result<Vec<Vec<u8>>, LandError> {
         let touched = self.touched_by(wanted)?;
         let folder = Folder::open(&checkout.path).map_err(at(&checkout.path))?;
-        let found = touched::in_the_way(&folder, &touched).map_err(at(&checkout.path))?;
-        Ok(!found.is_empty())
+        Ok(touched::in_the_way(&folder, &touched).map_err(at(&checkout.path))?)
     }
 
-    /// Puts a stash back after a move that happened or not; one that does not fit any more stays, and the landing's
-    /// record says so.
-    pub(super) fn unstash(
+    /// Puts a stash back after a move that happened or not. One that does not fit any more stays, the landing's record says
+    /// so, and its name is answered.
+    fn unstash(
         &self,
         wanted: &Move,
-        is_moved: bool,
+        moved: Option<&Move>,
         checkout: &Checkout,
         stage: &Stage,
         stashed: Option<String>,
-    ) {
-        let Some(stashed) = stashed else {
-            return;
-        };
+    ) -> Option<String> {
+        let stashed = stashed?;
         let why = match self.pop(checkout, &stashed) {
             Ok(None) => {
-                let moved = is_moved.then_some(wanted);
-                if let Err(error) = self.restore_originals(moved, checkout, stage) {
-                    let place = checkout.path.display();
-                    self.engine.notice(format!(
-                        "your changes are back in {place}, but not all as they were: {error}"
-                    ));
-                }
-                return;
+                step("stash.popped");
+                self.restore_originals(wanted.landing, moved, checkout, stage);
+                return None;
             }
             Ok(Some(why)) => why,
             Err(error) => error.to_string(),
         };
         let entry = self.stash_entry(&stashed).ok().flatten();
-        self.keep_stash(wanted.landing, checkout, &stashed, entry, &why);
+        Some(self.keep_stash(wanted.landing, checkout, &stashed, entry, &why))
     }
 
     /// Puts a stash back, or answers why not. git would leave half of one that does not fit in the checkout, so that is
@@ -139,16 +160,35 @@ impl Trees<'_> {
         Ok(in_the_way.map(|path| String::from_utf8_lossy(path).into_owned()))
     }
 
-    /// Records that a landing that was cut short left a stash; one that is not listed any more was put back.
-    pub(super) fn keep_left_stash(
+    /// What a landing that was cut short left of a stash: an entry that is listed is recorded; where it was put back
+    /// already, files come back as they were.
+    pub(super) fn recover_stash(
         &self,
-        landing: LandingId,
+        wanted: &Move,
+        is_moved: bool,
         checkout: &Checkout,
-        stashed: &str,
+        stage: &Stage,
     ) -> Result<(), LandError> {
-        if let Some(entry) = self.stash_entry(stashed)? {
+        let Some(known) = Originals::read(stage).map_err(at(&stage.path))? else {
+            return Ok(());
+        };
+        let made = stash_entries(self.place.repository())?.into_iter();
+        let listed = made.clone().find(|entry| match &known.stash {
+            Some(commit) => entry.commit == *commit,
+            None => entry.landing == Some(wanted.landing),
+        });
+        if let Some(entry) = listed {
             let why = "the landing was cut short";
-            self.keep_stash(landing, checkout, stashed, Some(entry), why);
+            self.keep_stash(
+                wanted.landing,
+                checkout,
+                &entry.commit,
+                Some(entry.name),
+                why,
+            );
+        } else if known.stash.is_some() {
+            let moved = is_moved.then_some(wanted);
+            self.restore_originals(wanted.landing, moved, checkout, stage);
         }
         Ok(())
     }
@@ -160,10 +200,11 @@ impl Trees<'_> {
         stashed: &str,
         entry: Option<String>,
         why: &str,
-    ) {
+    ) -> String {
         let name = entry.unwrap_or_else(|| stashed.to_owned());
         let kept = KeptChange::stash(checkout.path.clone(), &name, stashed, why);
         self.keep_change(landing, kept);
+        name
     }
 
     /// Records a change of the user's that is not where it was, so that every answer about the landing names it.
@@ -177,9 +218,11 @@ impl Trees<'_> {
         }
     }
 
-    fn stash_tip(&self) -> Result<Option<String>, LandError> {
-        let tip = self.place.repository().resolve("refs/stash")?;
-        Ok(tip.map(|tip| tip.as_str().to_owned()))
+    /// The commits of entries that a landing made.
+    fn stashes_of(&self, landing: LandingId) -> Result<Vec<String>, LandError> {
+        let entries = stash_entries(self.place.repository())?.into_iter();
+        let own = entries.filter(|entry| entry.landing == Some(landing));
+        Ok(own.map(|entry| entry.commit).collect())
     }
 
     /// The name of a stash entry now: others may have been put on top.
@@ -188,4 +231,18 @@ impl Trees<'_> {
         let entry = entries.into_iter().find(|entry| entry.commit == commit);
         Ok(entry.map(|entry| entry.name))
     }
+}
+
+/// A refusal after which what was stashed is still in its entry: the target is as it was, the checkout is not.
+fn not_put_back(error: LandError, kept: &str) -> LandError {
+    let LandError::Refused(mut reason) = error else {
+        return error;
+    };
+    let was = "nothing was changed";
+    let is = format!("the target was not moved, and your changes are kept in {kept}");
+    reason.message = match reason.message.contains(was) {
+        true => reason.message.replace(was, &is),
+        false => format!("{}; {is}", reason.message),
+    };
+    LandError::Refused(reason)
 }

@@ -18,13 +18,13 @@ use super::users_git::ANSWER_LIMIT;
 use crate::trees::{Trees, at};
 
 impl Trees<'_> {
-    /// Refuses while the checkout holds something that a stash would lose; `untracked` says whether it takes untracked
-    /// files.
+    /// Refuses while the checkout holds something that a stash would lose, or would not take though it is in the way. It
+    /// takes untracked files if any are.
     pub(super) fn refuse_unstashable(
         &self,
         checkout: &Checkout,
         stage: &Stage,
-        untracked: bool,
+        in_the_way: &[Vec<u8>],
     ) -> Result<(), LandError> {
         stage.begin().map_err(at(&stage.path))?;
         let hidden = self.hidden_changes(checkout, stage)?;
@@ -44,10 +44,55 @@ impl Trees<'_> {
             let why = format!("{path} is in the place of a tracked file or folder");
             return Err(unstashable(checkout, &why, "status", killed));
         }
-        if untracked {
+        if !in_the_way.is_empty() {
+            self.refuse_not_taken(checkout, in_the_way)?;
             self.refuse_odd_files(checkout)?;
         }
         Ok(())
+    }
+
+    /// A stash leaves ignored files and other repositories where they are. And of a file that was taken out of the index
+    /// alone it keeps two copies, which are in each other's way when it is put back.
+    fn refuse_not_taken(
+        &self,
+        checkout: &Checkout,
+        in_the_way: &[Vec<u8>],
+    ) -> Result<(), LandError> {
+        let list = |args: &[&str]| self.paths_in_checkout(checkout, args);
+        let untracked = list(&["ls-files", "-o", "--exclude-standard", "-z"])?;
+        let untracked: BTreeSet<_> = untracked.into_iter().collect();
+        let tracked: BTreeSet<_> = list(&["ls-files", "-z"])?.into_iter().collect();
+        let left = in_the_way.iter();
+        let left = left.filter(|path| !untracked.contains(*path) && !tracked.contains(*path));
+        let left: Vec<_> = left.cloned().collect();
+        if let Some(first) = left.first() {
+            let first = String::from_utf8_lossy(first).into_owned();
+            return Err(LandError::refused(
+                "target_dirty",
+                format!("{first} is in the way, and no stash takes it (git ignores it, or it is in a repository of its own); nothing was changed"),
+            )
+            .hint("move those files away, then land again")
+            .paths(text_of(left)));
+        }
+        let args = [
+            "diff-index",
+            "--cached",
+            "--diff-filter=D",
+            "--name-only",
+            "-z",
+            "HEAD",
+        ];
+        let out = list(&args)?.into_iter();
+        let out: Vec<_> = out.filter(|path| untracked.contains(path)).collect();
+        match out.first() {
+            Some(path) => {
+                let file = Path::new(OsStr::from_bytes(path));
+                let why = format!("{} was taken out of the index and is there", file.display());
+                let command = format!("add -- {}", quoted(file));
+                Err(unstashable(checkout, &why, &command, out))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Git keeps neither empty folders nor anything but files and links, and takes both away with untracked files.

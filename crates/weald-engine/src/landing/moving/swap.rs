@@ -42,6 +42,8 @@ pub(super) enum Side {
     Files,
     /// Where deleted ones are.
     Old,
+    /// Where the user's own are while git stashes.
+    Originals,
 }
 
 fn name_of(place: usize) -> Vec<u8> {
@@ -220,7 +222,7 @@ impl Swap {
             };
             let found = match side {
                 Side::Old => self.old.stamp(&name)?,
-                Side::Files => self.files.stamp(&name)?,
+                _ => self.files.stamp(&name)?,
             };
             if found.is_some_and(|found| found.inode == old.inode && !found.is_same_file(old)) {
                 late.push(Left {
