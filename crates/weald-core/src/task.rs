@@ -235,6 +235,14 @@ pub struct Task {
 }
 
 impl Task {
+    /// Names the branch that its work starts from and lands on; the empty text takes it away.
+    pub fn set_base_branch(&mut self, branch: String) {
+        match branch.is_empty() {
+            true => self.extra.remove("base_branch"),
+            false => self.extra.insert("base_branch".to_owned(), branch.into()),
+        };
+    }
+
     /// A pending task without dependencies.
     pub fn new(id: TaskId, subject: impl Into<String>, now: Timestamp) -> Self {
         Self {

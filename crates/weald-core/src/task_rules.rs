@@ -103,6 +103,8 @@ pub struct TaskEdit {
     pub priority: Option<Priority>,
     /// New grouping; the empty text takes it away.
     pub plan: Option<String>,
+    /// The branch that its work starts from and lands on; the empty text takes it away.
+    pub base_branch: Option<String>,
     /// Labels to add.
     pub add_labels: Vec<String>,
     /// Labels to take away.
@@ -408,6 +410,9 @@ fn apply_edit(task: &mut Task, edit: TaskEdit) -> Result<EventKind, TaskRefusal>
         .retain(|label| !edit.remove_labels.contains(label));
     if let Some(plan) = edit.plan {
         task.plan = Some(plan).filter(|plan| !plan.is_empty());
+    }
+    if let Some(branch) = edit.base_branch {
+        task.set_base_branch(branch);
     }
     match edit.needs_plan {
         Some(true) => task.plan_approval = task.plan_approval.or(Some(PlanApproval::Required)),

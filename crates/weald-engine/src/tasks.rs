@@ -94,6 +94,8 @@ pub struct NewTask {
     pub labels: Vec<String>,
     /// The board or epic.
     pub plan: Option<String>,
+    /// The branch that its work starts from and lands on.
+    pub base_branch: Option<String>,
     /// Whether a plan has to be approved first.
     pub needs_plan: bool,
 }
@@ -141,7 +143,7 @@ impl Engine {
                 Some(id) => id,
                 None => next_free(tx, |_| false)?,
             };
-            let task = Task {
+            let mut task = Task {
                 description: new.description,
                 acceptance: new.acceptance,
                 priority: new.priority,
@@ -151,6 +153,7 @@ impl Engine {
                 plan_approval: new.needs_plan.then_some(PlanApproval::Required),
                 ..Task::new(id, new.subject, tx.now())
             };
+            task.set_base_branch(new.base_branch.unwrap_or_default());
             task_rules::check_new(&task)?;
             require_no_cycle(tx, std::slice::from_ref(&task))?;
             tx.record(actor, Change::task(EventKind::TASK_CREATED, task.clone()))?;
@@ -236,7 +239,7 @@ impl Engine {
 
     /// Gives back a claim whose holder is proven dead before its lease is over. One that only may be dead keeps it, and so
     /// does one whose tree something runs in.
-    fn give_back_of_dead(
+    pub(crate) fn give_back_of_dead(
         &self,
         tx: &mut dyn Write,
         me: &SessionName,

@@ -29,27 +29,38 @@ impl Trees<'_> {
             true => BindStart::Start(how.owner.clone()),
             false => BindStart::Keep,
         };
-        self.engine.change(self.actor(), Durability::Process, |tx| {
-            let mut task = self.own_task(tx, id)?;
-            if how.rebind {
-                if let Some(bound) = task.worktree.clone().filter(|bound| *bound != tree.name) {
-                    let old = called(tx, &bound)?;
-                    let (free, change) = binding::unbind(&task, old.as_ref(), tx.now())?;
-                    tx.record(self.actor(), change)?;
-                    task = free;
+        let mut robbed = None;
+        let bound = self
+            .engine
+            .change(self.actor(), Durability::Process, |tx| {
+                let mut task = self.own_task(tx, id)?;
+                if how.rebind {
+                    if let Some(bound) = task.worktree.clone().filter(|bound| *bound != tree.name) {
+                        let old = called(tx, &bound)?;
+                        let (free, change) = binding::unbind(&task, old.as_ref(), tx.now())?;
+                        tx.record(self.actor(), change)?;
+                        task = free;
+                    }
+                    let current = tx.tree_by_id(tree.id)?.unwrap_or_else(|| tree.clone());
+                    if let Some(other) = current.task.clone().filter(|other| other != id) {
+                        let other = self.own_task(tx, &other)?;
+                        let (_, change) = binding::unbind(&other, Some(&current), tx.now())?;
+                        tx.record(self.actor(), change)?;
+                        robbed = Some(other.id);
+                    }
                 }
                 let current = tx.tree_by_id(tree.id)?.unwrap_or_else(|| tree.clone());
-                if let Some(other) = current.task.clone().filter(|other| other != id) {
-                    let other = self.own_task(tx, &other)?;
-                    let (_, change) = binding::unbind(&other, Some(&current), tx.now())?;
-                    tx.record(self.actor(), change)?;
-                }
-            }
-            let current = tx.tree_by_id(tree.id)?.unwrap_or_else(|| tree.clone());
-            let (task, _, change) = binding::bind(&task, &current, start, tx.now())?;
-            tx.record(self.actor(), change)?;
-            Ok(task)
-        })
+                let (task, _, change) = binding::bind(&task, &current, start, tx.now())?;
+                tx.record(self.actor(), change)?;
+                Ok::<_, TreeError>(task)
+            })?;
+        if let Some(other) = robbed {
+            self.engine.notice(format!(
+                "worktree {} belonged to task {other}, which has no worktree now",
+                tree.name
+            ));
+        }
+        Ok(bound)
     }
 
     /// Lets a task's tree go.

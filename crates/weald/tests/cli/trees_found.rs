@@ -414,7 +414,9 @@ fn t4_one_task_has_one_tree_and_both_agree() {
             ("1", json!("a"), json!(null)),
             ("2", json!("b"), json!(null)),
         ]);
-        env.ok(&["task", "bind", "1", "b", "--rebind"]);
+        let bound = env.weald(&["task", "bind", "1", "b", "--rebind"]);
+        let said = "worktree b belonged to task 2, which has no worktree now";
+        assert!(bound.code == 0 && bound.stderr.contains(said), "{bound:#?}");
         agree([
             ("1", json!("b"), json!("a")),
             ("2", json!(null), json!("b")),

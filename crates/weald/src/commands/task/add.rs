@@ -37,6 +37,9 @@ pub struct Add {
     /// The board or epic it belongs to
     #[arg(long, value_name = "NAME")]
     plan: Option<String>,
+    /// Start from this branch and land on it
+    #[arg(long, value_name = "BRANCH")]
+    base_branch: Option<String>,
     /// Refuse completion until a plan was approved
     #[arg(long)]
     needs_plan: bool,
@@ -58,6 +61,7 @@ impl Add {
             blocked_by: self.after,
             labels: self.label,
             plan: self.plan,
+            base_branch: self.base_branch,
             needs_plan: self.needs_plan,
         };
         let task = engine.add_task(actor.as_ref(), new)?;

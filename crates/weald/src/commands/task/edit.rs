@@ -41,6 +41,9 @@ struct Changes {
     /// New board or epic; empty takes it away
     #[arg(long, value_name = "NAME")]
     plan: Option<String>,
+    /// New branch to start from and land on; empty removes it
+    #[arg(long, value_name = "BRANCH")]
+    base_branch: Option<String>,
     /// Add a label (may be repeated)
     #[arg(long, value_name = "WORD")]
     label: Vec<String>,
@@ -64,6 +67,7 @@ impl Edit {
             acceptance: changes.acceptance,
             priority: changes.priority,
             plan: changes.plan,
+            base_branch: changes.base_branch,
             add_labels: changes.label,
             remove_labels: changes.unlabel,
             needs_plan: changes.needs_plan,
