@@ -93,7 +93,7 @@ pub use clean::{
     Candidate, CleanReport, CleanRequest, NotTaken, Orphan, OrphanClass, Skipped, Stale, Taken,
 };
 pub use copied::AdoptedCopy;
-pub(crate) use create::task_lock;
+pub(crate) use create::has_task_lock;
 pub use create::{BranchExists, Created, NewTree, Outcome};
 pub use differences::{Against, Diff};
 pub use doctor::{Code, Finding, GroundCheck, Severity};

@@ -19,7 +19,7 @@ use super::LandError;
 use super::candidate::tree_of;
 use crate::steps::step;
 use crate::tasks::{TaskError, move_in, require_task};
-use crate::trees::{BranchOutcome, RemoveRequest, Trees, decided, task_lock};
+use crate::trees::{BranchOutcome, RemoveRequest, Trees, decided, has_task_lock};
 
 /// Who writes messages about landings.
 const SENDER: &str = weald_core::name::WEALD;
@@ -121,9 +121,7 @@ impl Trees<'_> {
 
     /// The lock that a profile puts on the worktree of a task is for the time of the work.
     fn open_task_lock(&self, tree: Tree) -> Result<Tree, LandError> {
-        let own = tree.task.as_ref().map(task_lock);
-        let lock = tree.locked.as_ref().map(|lock| &lock.reason);
-        if own.is_none() || lock != own.as_ref() {
+        if !has_task_lock(&tree) {
             return Ok(tree);
         }
         let tree = self

@@ -89,6 +89,13 @@ pub(crate) fn task_lock(task: &TaskId) -> String {
     format!("task {task}")
 }
 
+/// Whether a tree is locked for its task, and by nobody else.
+pub(crate) fn has_task_lock(tree: &Tree) -> bool {
+    let own = tree.task.as_ref().map(task_lock);
+    let lock = tree.locked.as_ref().map(|lock| &lock.reason);
+    own.is_some() && lock == own.as_ref()
+}
+
 /// Whether a creation that was cut short is the one that is asked for now.
 fn is_as_asked(new: &NewTree, tree: &Tree) -> bool {
     let is_base = |base: &String| *base == tree.base.reference;

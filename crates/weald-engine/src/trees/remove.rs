@@ -24,6 +24,7 @@ use weald_core::task::{Closeout, Task};
 use weald_core::tree::{Trash, Tree, TreeKind};
 use weald_core::tree_rules::TreeInput;
 
+use super::has_task_lock;
 use super::inside::Reply;
 use super::{TreeError, Trees, at, decided, require_task_record};
 use crate::steps::step;
@@ -202,7 +203,7 @@ impl Trees<'_> {
             foreign_lock: self.foreign_lock(&verdict.tree),
             contents,
         };
-        let found = objections(&verdict.tree, facts, consent(request));
+        let found = objections(&verdict.tree, facts, consent(&verdict.tree, request));
         if found.is_empty() {
             return Ok(verdict);
         }
@@ -221,7 +222,7 @@ impl Trees<'_> {
                 foreign_lock: None,
                 contents: Contents::Gone,
             };
-            let objections = objections(&current, facts, consent(request));
+            let objections = objections(&current, facts, consent(&current, request));
             if !objections.is_empty() {
                 return Err(TreeError::Removal {
                     tree: Box::new(current),
@@ -450,11 +451,12 @@ impl Trees<'_> {
     }
 }
 
-fn consent(request: &RemoveRequest) -> RemovalConsent {
+/// A clean-up takes a tree only when its work is done, and with that the lock that a profile put on it.
+fn consent(tree: &Tree, request: &RemoveRequest) -> RemovalConsent {
     RemovalConsent {
         discard: request.discard,
         referenced: request.force > 0,
-        locked: request.force > 1,
+        locked: request.force > 1 || (request.as_judged.is_some() && has_task_lock(tree)),
     }
 }
 

@@ -301,7 +301,6 @@ fn y22_the_old_clean_up_commands_take_what_is_merged_on_the_same_day() {
         }
         env.ok(&["task", "start", id]);
         env.ok(&["task", "done", id]);
-        env.weald(&["unlock", name]);
         let looked = run(&["--fetch", "--min-age", "0", "--orphans"]);
         assert_eq!(
             looked["candidates"][0]["tree"],
@@ -316,6 +315,11 @@ fn y22_the_old_clean_up_commands_take_what_is_merged_on_the_same_day() {
             "{profile} {taken}"
         );
         assert!(!path.exists(), "{profile}");
+        // A person's lock still counts.
+        env.ok(&["new", "mine"]);
+        env.ok(&["lock", "mine", "--reason", "still needed"]);
+        let kept = run(&["--min-age", "0"])["skipped"].clone();
+        assert!(kept.to_string().contains("\"locked\""), "{profile} {kept}");
         // An age that somebody asks for still counts.
         env.ok(&["new", "young"]);
         let young = weald_in(

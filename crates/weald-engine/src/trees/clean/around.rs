@@ -18,6 +18,7 @@ use crate::machine::Places;
 use crate::marker::TreeNote;
 use crate::sessions::SessionView;
 use crate::trees::building::locked_text;
+use crate::trees::has_task_lock;
 use crate::trees::keep::SEALED;
 use crate::trees::view::peek_head;
 use crate::trees::{TreeError, Trees, run};
@@ -136,7 +137,8 @@ impl Around {
 
     /// Why it is locked, by weald or by somebody with git.
     fn lock(&self, tree: &Tree) -> Option<String> {
-        if let Some(lock) = &tree.locked {
+        // The one of its profile is for the time of the work, and clean-ups ask whether that is done.
+        if let Some(lock) = tree.locked.as_ref().filter(|_| !has_task_lock(tree)) {
             return Some(format!("locked by {}: {}", lock.owner, lock.reason));
         }
         let reason = self.registration(tree)?.locked.clone()?;

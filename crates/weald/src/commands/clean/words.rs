@@ -7,7 +7,7 @@ pub fn meaning(blocker: Blocker) -> &'static str {
     match blocker {
         Blocker::MissingPath => "its directory is gone",
         Blocker::NotGitWorktree => "something else is where it was",
-        Blocker::UnsafePath => "it is outside the folder of worktrees",
+        Blocker::UnsafePath => "outside the directories of this repository's worktrees",
         Blocker::Conflicted => "a conflict, a merge or a rebase is not over",
         Blocker::BaseUnknown => "its first commit or its target is not there",
         Blocker::DiffError => "it could not be inspected",
@@ -22,7 +22,7 @@ pub fn meaning(blocker: Blocker) -> &'static str {
         Blocker::Active => "something is going on in it, or may be",
         Blocker::Kept => "a person keeps it",
         Blocker::Cwd => "you are in it",
-        Blocker::NotDone => "neither landed, nor is its task completed or cancelled",
+        Blocker::NotDone => "its work has not landed, or its task is still open",
     }
 }
 
