@@ -92,11 +92,11 @@ pub use trees::{
     AdoptError, AdoptedCopy, Adoption, Against, Binding, BranchExists, BranchOutcome, BroughtBack,
     Candidate, ChangedFile, CleanReport, CleanRequest, Code, CommandResult, Created, Diff,
     DiffStyle, Dirty, Edit, Evicted, Exited, Finding, ForeignTree, Freeing, Freshness, GroundCheck,
-    Host, KeptCommit, KeptWork, Look, NewTree, NotEvicted, NotTaken, Orphan, OrphanClass, Outcome,
-    Overview, OwnProgram, Patience, PoolStatus, Population, Proposed, PurgeRequest, Purged,
-    RemoveRequest, Removed, RoomMode, RunFolder, RunRequest, RunSandbox, ScopeError, SetupReport,
-    Severity, Skipped, SnapshotRestored, SnapshotView, Stale, Synced, Taken, TaskProgress,
-    TrashEntry, TreeError, TreeOverview, TreePorts, TreeUsage, TreeView, Trees, Trust, UsageReport,
-    Wanted, Wishes, bound_for, read_only_home, run_if_inside,
+    Holder, Host, KeptCommit, KeptWork, Look, NewTree, NotEvicted, NotTaken, Orphan, OrphanClass,
+    Outcome, Overview, OwnProgram, Patience, PoolStatus, Population, Proposed, PurgeRequest,
+    Purged, RemoveRequest, Removed, RoomMode, RunFolder, RunRequest, RunSandbox, ScopeError,
+    SetupReport, Severity, Skipped, SnapshotRestored, SnapshotView, Stale, Synced, Taken,
+    TaskProgress, TrashEntry, TreeError, TreeOverview, TreePorts, TreeUsage, TreeView, Trees,
+    Trust, UsageReport, Wanted, Wishes, bound_for, quoted, read_only_home, run_if_inside,
 };
 pub use undo::{RevertedBy, Undone};

@@ -51,6 +51,7 @@ mod run_folder;
 mod scope;
 mod setup;
 mod snapshots;
+mod startable;
 pub(crate) mod submodules;
 mod sync;
 mod timer;
@@ -86,7 +87,7 @@ use crate::place::Place;
 
 use chores::Chores;
 
-pub use adopt::{AdoptError, Adoption, ForeignTree};
+pub use adopt::{AdoptError, Adoption, ForeignTree, quoted};
 pub use binding::Binding;
 pub(crate) use building::identity_of;
 pub use clean::{
@@ -117,6 +118,7 @@ pub use scope::ScopeError;
 pub(crate) use setup::Step;
 pub use setup::{CommandResult, Proposed, SetupReport, Trust};
 pub use snapshots::{SnapshotRestored, SnapshotView};
+pub use startable::Holder;
 pub use sync::Synced;
 pub use usage::{Evicted, Freeing, NotEvicted, RoomMode, TreeUsage, UsageReport};
 pub use view::{Dirty, TreeView};

@@ -76,7 +76,7 @@ impl Trees<'_> {
             && !self.has_landed(&view.tree.name, view.tree.id)?)
     }
 
-    fn has_landed(&self, name: &TreeName, id: TreeId) -> Result<bool, LandError> {
+    pub(super) fn has_landed(&self, name: &TreeName, id: TreeId) -> Result<bool, LandError> {
         let all = self.engine.look(|tx| tx.landings_of(name))?;
         Ok(all
             .iter()

@@ -9,9 +9,10 @@ use std::time::SystemTime;
 use weald_core::Timestamp;
 use weald_core::agent::{Agent, Goal};
 use weald_core::agent_rules::AgentInput;
+use weald_core::binding::{self, BindRefusal};
 use weald_core::id::TaskId;
 use weald_core::store::{AgentFilter, Durability};
-use weald_core::task::Task;
+use weald_core::task::{Task, TaskStatus};
 use weald_core::tree::{Run, Tree, TreeKind, TreeStatus};
 use weald_core::tree_rules::TreeInput;
 use weald_git::{Door, RefName};
@@ -26,11 +27,12 @@ impl Trees<'_> {
     pub fn place_agent(&self, agent: &Agent, new: NewTree) -> Result<(Agent, Created), AgentError> {
         let task = self.engine.task(&agent.task)?.task;
         let new = self.tree_for(&task, new)?;
+        self.hand_over(&new)?;
         let goes_on = new.branch_exists == BranchExists::Reuse;
         let mut created = self.ensure(&new)?;
         if goes_on && created.outcome == Outcome::Created {
             self.engine.notice(format!(
-                "{} continues on branch {}, which its last worktree left; uncommitted changes of that one: weald trash list",
+                "{} continues on branch {}, which the previous worktree left; uncommitted files of it are in the trash: weald trash list",
                 created.tree.name, created.tree.branch
             ));
         }
@@ -56,7 +58,11 @@ impl Trees<'_> {
     /// Errors when the tree of a task can't be made because of its branch, before anything is claimed.
     pub fn require_tree_for(&self, task: &TaskId, new: &NewTree) -> Result<(), AgentError> {
         let task = self.engine.task(task)?.task;
+        if let Some(name) = &new.name {
+            self.require_unbound(&task, &self.name(name)?)?;
+        }
         let new = self.tree_for(&task, new.clone())?;
+        self.done_with(&new)?;
         Ok(self.require_branch(&new)?)
     }
 
@@ -68,7 +74,50 @@ impl Trees<'_> {
         new: &NewTree,
     ) -> Result<(), AgentError> {
         self.require_own_name(request)?;
+        self.done_with(new)?;
         Ok(self.require_plan(subject, new)?)
+    }
+
+    /// The task that is done with the tree where another one should be worked on; `None` if it is nobody's. Errors while
+    /// its task is open, or left commits there that have not landed.
+    fn done_with(&self, new: &NewTree) -> Result<Option<(Tree, Task)>, AgentError> {
+        let name = match &new.name {
+            Some(name) => self.name(name)?,
+            None => return Ok(None),
+        };
+        let Some(tree) = self.record(&name)?.filter(Tree::is_live) else {
+            return Ok(None);
+        };
+        let Some(bound) = tree.task.clone().filter(|id| Some(id) != new.task.as_ref()) else {
+            return Ok(None);
+        };
+        let task = self.engine.task(&bound)?.task;
+        let is_over = matches!(task.status, TaskStatus::Completed | TaskStatus::Cancelled);
+        let has_left = || -> Result<bool, AgentError> {
+            let is_landed = self.has_landed(&tree.name, tree.id)?;
+            Ok(!is_landed && self.look(Some(tree.name.as_str()))?.ahead != Some(0))
+        };
+        if !is_over || has_left()? {
+            let refusal = BindRefusal::TreeBound {
+                tree: tree.name,
+                task: bound,
+            };
+            return Err(TreeError::from(refusal).into());
+        }
+        Ok(Some((tree, task)))
+    }
+
+    /// Takes a tree from a task that is done with it.
+    fn hand_over(&self, new: &NewTree) -> Result<(), AgentError> {
+        let Some((tree, task)) = self.done_with(new)? else {
+            return Ok(());
+        };
+        self.engine.change(self.actor(), Durability::Process, |tx| {
+            let unbound = binding::unbind(&task, Some(&tree), tx.now());
+            let (_, change) = unbound.map_err(TreeError::from)?;
+            tx.record(self.actor(), change)?;
+            Ok::<_, AgentError>(())
+        })
     }
 
     /// The tree that a task has or gets. A branch that a removal of its own tree left is gone on with.

@@ -346,7 +346,7 @@ fn shown(known: &Registration) -> Option<ForeignTree> {
 }
 
 /// A path as a shell takes it for one word.
-fn quoted(path: &Path) -> String {
+pub fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@%".contains(c);
     match text.chars().all(is_plain) {

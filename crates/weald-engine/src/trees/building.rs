@@ -19,6 +19,7 @@ use super::planning::Plan;
 use super::pool::Population;
 use super::privacy::close_to_others;
 use super::setup::Setup;
+use super::startable::Holder;
 use super::visit::{leads_to, pointer_text};
 use super::{TreeError, Trees, at, delete};
 use crate::excludes;
@@ -105,7 +106,7 @@ impl Trees<'_> {
         renameat_with(CWD, &building, CWD, &tree.path, RenameFlags::NOREPLACE).map_err(
             |error| match error {
                 rustix::io::Errno::EXIST | rustix::io::Errno::NOTEMPTY => TreeError::Occupied {
-                    path: tree.path.clone(),
+                    by: Holder::unknown(tree.path.clone()),
                 },
                 error => at(&tree.path)(error.into()),
             },
@@ -260,7 +261,9 @@ impl Trees<'_> {
     pub(super) fn require_free_building(&self, tree: &Tree) -> Result<(), TreeError> {
         let path = building(tree);
         match path.symlink_metadata() {
-            Ok(_) => Err(TreeError::Occupied { path }),
+            Ok(_) => Err(TreeError::Occupied {
+                by: Holder::unknown(path),
+            }),
             Err(_) => Ok(()),
         }
     }
@@ -277,9 +280,9 @@ impl Trees<'_> {
             delete(&path).map_err(at(&path))?;
         }
         match fs::remove_dir(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(TreeError::Occupied { path })
-            }
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(TreeError::Occupied {
+                by: Holder::unknown(path),
+            }),
             _ => Ok(()),
         }
     }

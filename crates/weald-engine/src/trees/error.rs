@@ -16,6 +16,7 @@ use weald_core::tree_rules::TreeRefusal;
 use weald_git::{GitError, VaultError};
 use weald_sandbox::SandboxError;
 
+use super::startable::Holder;
 use super::{AdoptError, SetupReport};
 use crate::tasks::TaskError;
 
@@ -159,10 +160,10 @@ pub enum TreeError {
         path: PathBuf,
     },
     /// Something is where the tree would go.
-    #[error("{} is there already and is no tree of weald; it was left alone", .path.display())]
+    #[error("{} {}", .by.path.display(), in_the_way(.by))]
     Occupied {
-        /// Where.
-        path: PathBuf,
+        /// By what.
+        by: Box<Holder>,
     },
     /// The branch is taken.
     #[error("branch {branch} exists already{}", holding(*.commits))]
@@ -177,12 +178,12 @@ pub enum TreeError {
         commits: Option<u64>,
     },
     /// The branch is in use by another worktree.
-    #[error("branch {branch} is checked out in {}", .path.display())]
+    #[error("branch {branch} is checked out in {}", .by.path.display())]
     BranchInUse {
         /// Which.
         branch: String,
         /// By whom.
-        path: PathBuf,
+        by: Box<Holder>,
     },
     /// A branch with the name of a folder, or the other way round.
     #[error("branch {branch} can't be made while there is a branch {existing}")]
@@ -398,6 +399,14 @@ fn said(tree: &Tree, objection: &Objection) -> String {
             let word = if *commits == 1 { "commit" } else { "commits" };
             format!("holds {commits} {word} that {} does not have", tree.target)
         }
+    }
+}
+
+/// What a directory is that should not be there.
+fn in_the_way(by: &Holder) -> String {
+    match &by.tree {
+        Some(tree) => format!("is there already, as worktree {tree}"),
+        None => "is there already and is no tree of weald; it was left alone".to_owned(),
     }
 }
 

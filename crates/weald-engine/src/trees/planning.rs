@@ -7,11 +7,11 @@ use std::thread;
 use std::time::Duration;
 
 use weald_core::file_view::BESIDE_TREES;
-use weald_core::id::{TaskId, TreeId};
+use weald_core::id::TreeId;
 use weald_core::name::TreeName;
 use weald_core::store::{Counter, Durability, StoreError};
 use weald_core::task::Task;
-use weald_core::tree::{Base, Tree, TreeStatus};
+use weald_core::tree::{Base, Tree};
 use weald_git::{Commit, Git, GitError, MainRef, Reference, list_refs};
 
 use super::create::{BranchExists, NewTree};
@@ -163,7 +163,9 @@ impl Trees<'_> {
         let full = format!("refs/heads/{}", layout.branch);
         let reused = replaced.is_none() && self.place.repository().resolve(&full)?.is_some();
         if layout.path.symlink_metadata().is_ok() {
-            return Err(TreeError::Occupied { path: layout.path });
+            return Err(TreeError::Occupied {
+                by: self.holder(layout.path, new.task.as_ref())?,
+            });
         }
         let root = layout.path.parent().unwrap_or(&layout.path).to_owned();
         let dedicated = root.join(marker::MARKER).is_file() || holds_nothing(&root);
@@ -197,25 +199,10 @@ impl Trees<'_> {
     }
 
     /// The task that an entry of a race is called after.
-    fn raced_task(&self, new: &NewTree) -> Result<Option<Task>, TreeError> {
+    pub(super) fn raced_task(&self, new: &NewTree) -> Result<Option<Task>, TreeError> {
         let id = new.entry_of.as_ref();
         id.map(|id| self.engine.look(|tx| require_task_record(tx, id)))
             .transpose()
-    }
-
-    /// Errors when no tree could be made for a new task of these words. Nothing is recorded.
-    pub(crate) fn require_plan(&self, subject: &str, new: &NewTree) -> Result<(), TreeError> {
-        let task = Task::new(TaskId::Number(0), subject, self.now()?);
-        let name = match &new.name {
-            Some(name) => self.name(name)?,
-            None => self.free_name_for(&task)?,
-        };
-        // One that is there, or in the making, is taken as it is.
-        let is_known = |tree: Tree| tree.is_live() || tree.status == TreeStatus::Creating;
-        if self.record(&name)?.is_some_and(is_known) {
-            return Ok(());
-        }
-        self.plan(new, name, Some(&task)).map(drop)
     }
 
     /// Refs of main that a tree sees.
@@ -329,22 +316,6 @@ impl Trees<'_> {
             .is_ok_and(|found| found.len() < SMALL_INDEX)
     }
 
-    /// Errors when the branch of a tree that has to be made is in its way.
-    pub(crate) fn require_branch(&self, new: &NewTree) -> Result<(), TreeError> {
-        let (name, task) = self.wanted(new)?;
-        // What is left of a creation that was cut short goes when the tree is made.
-        let is_in_the_way = |tree: &Tree| !tree.is_live() && !self.is_cut_short(tree);
-        if self
-            .record(&name)?
-            .is_some_and(|tree| !is_in_the_way(&tree))
-        {
-            return Ok(());
-        }
-        let raced = self.raced_task(new)?;
-        let layout = self.layout(TreeId(0), &name, task.or(raced).as_ref())?;
-        self.existing_branch(new, &name, &layout).map(drop)
-    }
-
     /// What the branch will start with, and what it held if it is made anew.
     fn branch_start(
         &self,
@@ -362,7 +333,7 @@ impl Trees<'_> {
     }
 
     /// What a branch holds that may be reused or made anew; `None` if there is none.
-    fn existing_branch(
+    pub(super) fn existing_branch(
         &self,
         new: &NewTree,
         name: &TreeName,
@@ -378,7 +349,7 @@ impl Trees<'_> {
         {
             return Err(TreeError::BranchInUse {
                 branch: layout.branch.clone(),
-                path: user,
+                by: self.holder(user, new.task.as_ref())?,
             });
         }
         match (&existing, new.branch_exists) {

@@ -20,6 +20,7 @@ use super::building::identity_of;
 use super::privacy::close_to_others;
 use super::purging::{going, is_the_tree};
 use super::remove::{RemoveRequest, rename};
+use super::startable::Holder;
 use super::{TreeError, TreeView, Trees, at, decided, delete};
 use crate::files;
 use crate::marker::{self, TreeNote};
@@ -100,7 +101,9 @@ impl Trees<'_> {
             .ok_or_else(|| TreeError::NotInTrash { id: id.to_owned() })?;
         self.refuse_name_taken(&tree)?;
         if tree.path.symlink_metadata().is_ok() {
-            return Err(TreeError::Occupied { path: tree.path });
+            return Err(TreeError::Occupied {
+                by: Holder::unknown(tree.path),
+            });
         }
         if !is_the_tree(&tree, &trash.path) {
             let (name, path) = (tree.name, trash.path);

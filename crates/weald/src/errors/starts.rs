@@ -1,7 +1,7 @@
 //! Errors of what a tree would start from, or be made at.
 
 use serde_json::json;
-use weald_engine::TreeError;
+use weald_engine::{Holder, TreeError, quoted};
 
 use super::Failure;
 use crate::exit;
@@ -26,26 +26,23 @@ pub(super) fn start(error: TreeError, message: String) -> Failure {
                 ))
                 .details(json!({"branch": branch, "commits": commits}))
         }
-        TreeError::BranchInUse { branch, path } => refused("branch_in_use")
-            .hint(foreign_hint(
-                &path,
-                &format!(
-                    "leave it there first: git -C {} switch --detach",
-                    path.display()
-                ),
-            ))
-            .details(json!({"branch": branch, "path": path})),
+        TreeError::BranchInUse { branch, by } => {
+            let leave = format!("git -C {} switch --detach", quoted(&by.path));
+            refused("branch_in_use")
+                .hint(holder_hint(&by, &leave))
+                .details(json!({"branch": branch, "path": by.path}))
+        }
         TreeError::BranchClash { branch, existing } => refused("branch_clash")
             .hint(format!(
                 "git branch -m {existing} OTHER, or set tree.branch"
             ))
             .details(json!({"branch": branch, "existing": existing})),
-        TreeError::Occupied { path } => refused("path_occupied")
-            .hint(foreign_hint(
-                &path,
-                &format!("move {} away, or choose another name", path.display()),
-            ))
-            .details(json!({"path": path})),
+        TreeError::Occupied { by } => {
+            let away = format!("move {} away, or choose another name", by.path.display());
+            refused("path_occupied")
+                .hint(holder_hint(&by, &away))
+                .details(json!({"path": by.path}))
+        }
         TreeError::NoTarget => {
             refused("no_target").hint("git switch -c NAME, or: weald config set target BRANCH")
         }
@@ -73,10 +70,23 @@ pub(super) fn start(error: TreeError, message: String) -> Failure {
     }
 }
 
-/// A worktree that another tool made can be taken over; anything else is in the way.
-fn foreign_hint(path: &std::path::Path, otherwise: &str) -> String {
-    match path.join(".git").is_file() {
-        true => format!("weald adopt {}", path.display()),
-        false => otherwise.to_owned(),
+/// A worktree that another tool made can be taken over for the task, and one that was can be bound to it; anything else
+/// is in the way.
+fn holder_hint(by: &Holder, otherwise: &str) -> String {
+    match (&by.tree, &by.bound, &by.task) {
+        (Some(tree), None, Some(task)) => format!("weald task bind {task} {tree}"),
+        (Some(tree), Some(bound), _) => {
+            format!("weald show {tree}; it belongs to task {bound}")
+        }
+        (Some(tree), None, None) => format!("weald ensure {tree}"),
+        (None, _, task) if by.path.join(".git").is_file() => {
+            let task = task.as_ref().map(|task| format!(" --task {task}"));
+            format!(
+                "weald adopt {}{}",
+                quoted(&by.path),
+                task.unwrap_or_default()
+            )
+        }
+        _ => otherwise.to_owned(),
     }
 }
