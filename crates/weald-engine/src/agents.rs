@@ -32,6 +32,7 @@ pub use error::AgentError;
 pub use holding::holder;
 pub use leaving::CheckoutState;
 pub use output::LOG_FILE;
+pub use probing::is_temporary_inside;
 pub use racing::EntryView;
 pub use records::agent_folder;
 pub(crate) use records::agents_folder;

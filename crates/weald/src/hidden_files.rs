@@ -3,10 +3,8 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
+use weald_engine::agents::is_temporary_inside;
 use weald_sandbox::{Level, Policy};
-
-/// Folders that are private inside at level full.
-const PRIVATE: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 
 /// What to say when a command failed that names a file which is there on the host alone.
 pub fn told<'w>(
@@ -17,9 +15,7 @@ pub fn told<'w>(
     let is_hidden = |path: &&Path| {
         let seen = policy.show.iter().chain(&policy.write).chain(&policy.home);
         let mut seen = seen.map(|shown| path.starts_with(shown));
-        PRIVATE.iter().any(|private| path.starts_with(private))
-            && !seen.any(|is_seen| is_seen)
-            && path.is_file()
+        is_temporary_inside(path) && !seen.any(|is_seen| is_seen) && path.is_file()
     };
     let path = words.into_iter().map(Path::new).find(is_hidden)?;
     Some(format!(

@@ -109,6 +109,10 @@ pub trait Driver: Send + Sync {
         let _ = variable;
         Ok(())
     }
+    /// The program that it starts, where a path names it.
+    fn program(&self) -> Option<&Path> {
+        None
+    }
     /// Files of its private state that hold what its user logs in with. They go when a run ends, and come with the next.
     fn secrets(&self) -> &'static [&'static str] {
         &[]
@@ -150,6 +154,12 @@ pub enum DriverError {
         driver: String,
         /// Its program.
         program: String,
+    },
+    /// Its program is on the host, where a run does not see it.
+    #[error("{} is not visible to an agent: a sandboxed run has its own /tmp", .program.display())]
+    Hidden {
+        /// Which.
+        program: PathBuf,
     },
     /// The prompt can't be an argument.
     #[error("the prompt {why}, so it can't be an argument of `{driver}`")]

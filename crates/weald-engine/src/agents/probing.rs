@@ -1,29 +1,73 @@
-//! Whether a sandbox as configured can be had here, found out before anything is claimed or made for an agent.
+//! Whether a sandbox as configured can be had here, and whether it shows what an agent starts: found out before anything is
+//! claimed or made for an agent.
 
-use weald_sandbox::require_level;
+use std::path::{Path, PathBuf};
+
+use weald_sandbox::{Level, Policy, require_level};
 
 use super::AgentError;
+use super::drivers::DriverError;
 use crate::confinement::{SandboxRequest, sandbox_policy};
 use crate::trees::Trees;
+
+/// Folders for temporary files.
+const TEMPORARY: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
+
+/// Whether a path is among the host's temporary files: a run at level full has its own instead.
+pub fn is_temporary_inside(path: &Path) -> bool {
+    TEMPORARY.iter().any(|folder| path.starts_with(folder))
+}
 
 impl Trees<'_> {
     /// Errors when no run could be held as the configuration wants it.
     pub fn require_sandbox(&self) -> Result<(), AgentError> {
+        let configured = self.configured_policy();
+        Ok(require_level(
+            configured.level,
+            configured.network,
+            &self.host.helper,
+        )?)
+    }
+
+    fn configured_policy(&self) -> Policy {
         let directory = self.place.repository().common_dir().to_owned();
         let request = SandboxRequest {
             main: self.place.root(),
-            home: None,
+            home: self.host.home.clone(),
             variables: &[],
             write: vec![directory],
             masked: Vec::new(),
             state: None,
             home_layer: None,
         };
-        let configured = sandbox_policy(self.config, request);
-        Ok(require_level(
-            configured.level,
-            configured.network,
-            &self.host.helper,
-        )?)
+        sandbox_policy(self.config, request)
+    }
+
+    /// The same, and errors when a program is there on the host and in no run. What may be seen from one of the worktrees
+    /// is tried there.
+    pub(super) fn require_visible(&self, program: Option<&Path>) -> Result<(), AgentError> {
+        self.require_sandbox()?;
+        let is_there = |program: &&Path| is_temporary_inside(program) && program.is_file();
+        let Some(program) = program.filter(is_there) else {
+            return Ok(());
+        };
+        let policy = self.configured_policy();
+        if policy.level != Level::Full {
+            return Ok(());
+        }
+        let mut seen = policy.write;
+        seen.extend(policy.home);
+        seen.push(self.place.root());
+        seen.push(self.host.directory.clone());
+        seen.extend(self.tree_roots()?);
+        let trees = self.records()?.into_iter().filter(|tree| tree.is_live());
+        seen.extend(trees.map(|tree| tree.path));
+        match seen.iter().any(|shown| program.starts_with(shown)) {
+            true => Ok(()),
+            false => Err(DriverError::Hidden {
+                program: PathBuf::from(program),
+            }
+            .into()),
+        }
     }
 }

@@ -8,6 +8,7 @@ use weald_core::id::{TaskId, Token};
 use weald_core::store::{AgentFilter, Durability, Read, StoreError};
 
 use super::AgentError;
+use super::starting::leave;
 use crate::engine::Engine;
 use crate::place::Place;
 
@@ -48,7 +49,7 @@ impl Engine {
         })
     }
 
-    /// Decides one input on an agent, and records it.
+    /// Decides one input on an agent, and records it. Its session ends with it.
     pub fn decide_agent(&self, id: AgentId, input: AgentInput) -> Result<Agent, AgentError> {
         let durability = match input {
             AgentInput::End(_) | AgentInput::Report { .. } => Durability::Power,
@@ -58,6 +59,9 @@ impl Engine {
             let agent = require_agent(tx, id)?;
             let (next, change) = agent_rules::decide(&agent, input, tx.now())?;
             tx.record(Some(&next.session), change)?;
+            if next.status.is_over() {
+                leave(tx, &next)?;
+            }
             Ok(next)
         })
     }

@@ -2,12 +2,13 @@
 
 use std::ffi::OsString;
 
+use weald_core::SignedDuration;
 use weald_core::agent::{Agent, AgentId, FinalReport, Goal, Post, Stage, Verification};
 use weald_core::event::{Change, EventKind};
 use weald_core::id::{TaskId, Token};
 use weald_core::name::SessionName;
 use weald_core::resuming;
-use weald_core::session::{self, Liveness, Session};
+use weald_core::session::{self, Liveness};
 use weald_core::store::{AgentFilter, AgentReader, Counter, Durability, Write};
 use weald_core::task::{Lease, Task, TaskStatus};
 use weald_core::task_rules::{self, TaskInput};
@@ -16,9 +17,9 @@ use super::AgentError;
 use super::drivers::driver_for;
 use super::records::newest_on;
 use crate::engine::Engine;
-use crate::sessions::SessionError;
+use crate::sessions::{SessionError, held};
 use crate::steps::step;
-use crate::tasks::{move_in, nothing_ready, require_task};
+use crate::tasks::{Claimed, move_in, nothing_ready, require_task};
 use crate::trees::Trees;
 
 /// An agent to be started.
@@ -98,7 +99,7 @@ impl Trees<'_> {
         };
         driver.require(&variable)?;
         match request.begin_at {
-            Stage::Run => self.require_sandbox(),
+            Stage::Run => self.require_visible(driver.program()),
             // Nothing is started any more.
             Stage::Finish => Ok(()),
         }
@@ -224,7 +225,7 @@ fn under_claim(tx: &dyn Write, id: &TaskId, token: Token) -> Result<Task, AgentE
     let task = require_task(tx, id)?;
     let input = TaskInput::Renew {
         token: Some(token),
-        ttl: weald_core::SignedDuration::from_secs(1),
+        ttl: SignedDuration::from_secs(1),
     };
     task_rules::decide(&task, input, tx.now())?;
     Ok(task)
@@ -273,15 +274,24 @@ fn join(tx: &mut dyn Write, name: &SessionName) -> Result<(), AgentError> {
     Ok(())
 }
 
-/// Ends the session that began with an agent which is over or never began. One that was there before is somebody's.
+/// Ends the session that began with an agent of its name, once none of them is at work. One that somebody registered is
+/// theirs, and so is one that holds another task.
 pub(super) fn leave(tx: &mut dyn Write, agent: &Agent) -> Result<(), AgentError> {
     let known = tx.session(&agent.session)?;
-    let began = |session: &Session| {
-        session.ended_at.is_none()
-            && (agent.session.as_str() == agent.id.to_string()
-                || session.started_at == agent.started_at)
+    let Some(session) = known.filter(|session| session.ended_at.is_none()) else {
+        return Ok(());
     };
-    if let Some(session) = known.filter(began) {
+    let mut of_name = tx.agents(&AgentFilter::default())?;
+    of_name.retain(|one| one.session == session.name);
+    let began = |one: &Agent| {
+        one.session.as_str() == one.id.to_string() || one.started_at == session.started_at
+    };
+    let is_at_work = |one: &Agent| one.id != agent.id && !one.status.is_over();
+    let is_elsewhere = |task: &Task| task.id != agent.task && task.parked.is_none();
+    let is_its_own = of_name.iter().any(began)
+        && !of_name.iter().any(is_at_work)
+        && !held(tx, &session.name)?.iter().any(is_elsewhere);
+    if is_its_own {
         let (_, change) = session::ended(&session, tx.now());
         tx.record(Some(&agent.session), change)?;
     }
@@ -317,6 +327,41 @@ impl Engine {
         self.change(None, Durability::Process, |tx| leave(tx, agent))
     }
 
+    /// Claims a task that no other session says it works on, or the next such one.
+    pub fn claim_undeclared(
+        &self,
+        session: &SessionName,
+        id: Option<&TaskId>,
+        ttl: Option<SignedDuration>,
+    ) -> Result<Claimed, AgentError> {
+        let ttl = ttl.unwrap_or(self.settings.lease_ttl);
+        self.change(Some(session), Durability::Process, |tx| {
+            let next = self.next_free(tx, id, &[], &[session])?;
+            if let Some(id) = id {
+                self.refuse_declared(tx, id, &[session])?;
+                self.give_back_of_dead(tx, session, id)?;
+            }
+            Ok(self.claim_in(tx, session, id.or(next.as_ref()), ttl)?)
+        })
+    }
+
+    fn refuse_declared(
+        &self,
+        tx: &dyn Write,
+        id: &TaskId,
+        mine: &[&SessionName],
+    ) -> Result<(), AgentError> {
+        match self.declared_by_other(tx, id, mine)? {
+            None => Ok(()),
+            Some(other) => Err(AgentError::Working {
+                task: id.clone(),
+                owner: other.name,
+                since: other.last_seen,
+                agent: None,
+            }),
+        }
+    }
+
     /// Claims for an agent. A claim whose holder is proven dead is given back first.
     pub(super) fn claim_for_agent(
         &self,
@@ -329,14 +374,7 @@ impl Engine {
         if let Some(id) = id {
             let task = require_task(tx, id)?;
             let mine: Vec<_> = by.into_iter().chain([session]).collect();
-            if let Some(other) = self.declared_by_other(tx, id, &mine)? {
-                return Err(AgentError::Working {
-                    task: id.clone(),
-                    owner: other.name,
-                    since: other.last_seen,
-                    agent: None,
-                });
-            }
+            self.refuse_declared(tx, id, &mine)?;
             if self.is_left_behind(tx, &task, session, reopen)? {
                 let token = task.lease.as_ref().map(|lease| lease.token);
                 move_in(tx, Some(session), &task, TaskInput::Release { token })?;

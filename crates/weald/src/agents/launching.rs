@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use weald_core::agent::{Agent, End, Goal, Outcome};
+use weald_core::agent::{Agent, AgentId, AgentStatus, End, Goal, Outcome};
 use weald_core::agent_rules::AgentInput;
 use weald_core::id::TaskId;
 use weald_core::task::{Task, TaskStatus};
@@ -60,6 +60,22 @@ pub fn launch(
         begun.inspect_err(|failure| give_back(ground, &agent, before.as_ref(), &failure.message));
     tracker::start_telling(context, ground);
     begun
+}
+
+/// Waits until an agent's command runs or the agent has ended, and no longer than a supervisor has to answer.
+pub fn await_begin(ground: &Ground, id: AgentId) -> Result<Agent, Failure> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let agent = ground.engine.agent(id)?;
+        if agent.status != AgentStatus::Starting || Instant::now() >= deadline {
+            return Ok(agent);
+        }
+        if ground.engine.is_orphaned(&agent) {
+            ground.engine.reap_agents()?;
+            continue;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// Starts an agent in the main checkout.

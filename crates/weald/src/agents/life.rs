@@ -40,10 +40,6 @@ pub fn live(context: &Context<'_>, id: AgentId) -> Result<u8, Failure> {
         ground.engine.await_pick(&agent.task, agent.token)?;
     }
     context.tell(&ground.engine);
-    if agent.session.as_str() == agent.id.to_string() {
-        // It was this agent's own, and holds nothing any more.
-        let _ = ground.engine.end(&agent.session);
-    }
     Ok(0)
 }
 

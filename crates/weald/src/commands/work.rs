@@ -16,7 +16,7 @@ use super::ensure::{defers, is_foreign_tree};
 use super::resume::{self, Resume};
 use super::{land, work_in_main};
 use crate::agents::following::{Show, follow};
-use crate::agents::launching::launch;
+use crate::agents::launching::{await_begin, launch};
 use crate::completion;
 use crate::context::{Context, Ground};
 use crate::errors::Failure;
@@ -71,10 +71,10 @@ pub struct How {
     /// The name it works under (default: its id)
     #[arg(long, value_name = "NAME")]
     pub name: Option<SessionName>,
-    /// What part it plays, such as "backend developer"; told with every task
+    /// Its role, such as "backend developer"; part of every prompt
     #[arg(long, value_name = "TEXT")]
     pub role: Option<String>,
-    /// Extra instructions, given to the agent with every task
+    /// Standing instructions; part of every prompt
     #[arg(long, value_name = "TEXT")]
     pub prompt: Option<String>,
     /// The command, or further arguments of the driver
@@ -267,30 +267,38 @@ fn begin_in(
     if !detach {
         catch_interrupts();
     }
+    let is_own_tree = is_new && new.name.is_none();
     let told = |agent: &Agent, created: &Created| tell_placed(context, agent, created);
     let launched = launch(context, ground, Some(task), request, new, told)?;
     context.tell(&ground.engine);
     let id = launched.id;
-    if detach {
+    let agent = match detach {
+        true => await_begin(ground, id)?,
+        false => follow(context, ground, id, Show::Output)?,
+    };
+    if is_new {
+        require_begun(context, ground, &agent, is_own_tree)?;
+    }
+    if detach && !agent.status.is_over() {
         context.ui.note(&format!(
             "{id} works on it; follow it with: weald agent attach {id}"
         ));
-        return answer(context, ground, &ground.engine.agent(id)?);
-    }
-    let agent = follow(context, ground, id, Show::Output)?;
-    if is_new {
-        require_begun(context, ground, &agent)?;
     }
     answer(context, ground, &agent)
 }
 
-/// Errors when the first agent of a task never began; the tree that was made for it goes.
-fn require_begun(context: &Context<'_>, ground: &Ground, agent: &Agent) -> Result<(), Failure> {
+/// Errors when an agent never began; a tree that was made for it alone goes.
+pub fn require_begun(
+    context: &Context<'_>,
+    ground: &Ground,
+    agent: &Agent,
+    is_own_tree: bool,
+) -> Result<(), Failure> {
     let end = agent.end.as_ref();
     let Some(end) = end.filter(|end| end.outcome == Outcome::NotStarted) else {
         return Ok(());
     };
-    if let Some(tree) = &agent.tree {
+    if let Some(tree) = agent.tree.as_ref().filter(|_| is_own_tree) {
         let request = RemoveRequest {
             reason: Some("no agent could begin in it".to_owned()),
             ..RemoveRequest::default()
@@ -338,7 +346,7 @@ fn adopted(context: &Context<'_>, ground: &Ground) -> Result<NewTree, Failure> {
         ..Adoption::default()
     })?;
     context.ui.note(&format!(
-        "in this worktree of another tool, as {}; it stays after landing",
+        "works in this worktree, adopted as {}; it is kept after landing",
         tree.name
     ));
     Ok(NewTree {

@@ -35,6 +35,15 @@ impl From<DriverError> for Failure {
                 ),
             })
             .details(json!({"driver": driver, "program": program})),
+            DriverError::Hidden { program } => {
+                let name = program.file_name().unwrap_or_default().display();
+                Self::new("driver_not_visible", exit::NOT_FOUND, message)
+                    .hint(format!(
+                        "cp {} ~/{name}, then name ~/{name} instead",
+                        program.display()
+                    ))
+                    .details(json!({"program": program}))
+            }
             DriverError::BadPrompt { driver, .. } => {
                 Self::new("prompt_invalid", exit::REFUSED, message)
                     .hint("use {prompt_file} in the command, or weald config set agent.prompt file")

@@ -68,23 +68,77 @@ fn y29_a_refused_start_leaves_no_task_no_agent_and_no_session() {
 #[test]
 fn y29_an_agent_that_could_not_start_leaves_its_new_task_to_nobody() {
     let env = repository();
-    let program = env.root().join("program");
+    let program = env.home().join("program");
     fs::write(&program, "#!/nonexistent/sh\n").unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     let program = program.to_str().unwrap();
-    let answer = env.weald(&["work", "Fix it", "--json", "--", program]);
-    assert_eq!(answer.error_code(), "agent_not_started", "{answer:#?}");
-    assert_eq!(status(&env, "1"), "cancelled");
-    assert_eq!(env.ok(&["list"])["trees"], serde_json::json!([]));
+    let detached = ["work", "--detach", "--name", "finn"];
+    let starts = [&["work"][..], &detached, &["agent", "spawn"]];
+    for (start, id) in starts.into_iter().zip(["1", "2", "3"]) {
+        let words = [start, &["Fix it", "--json", "--", program]].concat();
+        let answer = env.weald(&words);
+        assert_eq!(answer.error_code(), "agent_not_started", "{answer:#?}");
+        assert_eq!(status(&env, id), "cancelled");
+        assert_eq!(env.ok(&["list"])["trees"], serde_json::json!([]));
+    }
     let board = env.ok(&[]);
     for section in ["ready", "in_progress", "needs", "sessions", "agents"] {
         assert_eq!(board[section], serde_json::json!([]), "{section}");
     }
     // A task that was there before waits as it did.
     env.ok(&["task", "add", "Mine"]);
-    env.weald(&["work", "2", "--", program]);
-    assert_eq!(status(&env, "2"), "pending");
+    env.weald(&["work", "4", "--", program]);
+    assert_eq!(status(&env, "4"), "pending");
     assert_eq!(env.ok(&[])["sessions"], serde_json::json!([]));
+}
+
+#[test]
+fn y29_a_program_that_no_run_sees_and_a_place_that_cannot_be_made_are_refused_before_anything_is() {
+    let env = repository();
+    let folder = tempfile::Builder::new().tempdir_in("/tmp").unwrap();
+    let script = folder.path().join("agent.sh");
+    fs::write(&script, "#!/bin/sh\n").unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    let script = script.to_str().unwrap();
+    for start in [&["work"][..], &["agent", "spawn", "--name", "finn"]] {
+        let answer = env.weald(&[&["--json"], start, &["Fix it", "--", script]].concat());
+        assert_eq!(answer.error_code(), "driver_not_visible", "{answer:#?}");
+        let hint = answer.json()["error"]["hint"].clone();
+        assert!(hint.as_str().unwrap().contains("cp /tmp/"), "{hint}");
+        nothing_is_left(&env, "a program in /tmp");
+        let set = ["--json", "--set", "tree.path=/proc/nope/{name}"];
+        let answer = env.weald(&[&set[..], start, &["Fix it", "--", "true"]].concat());
+        assert_ne!(answer.code, 0, "{answer:#?}");
+        nothing_is_left(&env, "a place in /proc");
+    }
+}
+
+#[test]
+fn y29_the_session_of_a_named_agent_ends_with_it() {
+    let env = repository();
+    for (name, command) in [
+        ("anna", "echo 1 > one"),
+        ("erna", "kill -9 $$"),
+        ("otto", "exit 3"),
+    ] {
+        env.weald(&[
+            "work", name, "--new", "--name", name, "--", "sh", "-c", command,
+        ]);
+        let sessions = env.weald(&["session", "list"]).stdout;
+        assert!(!sessions.contains("alive"), "{name}: {sessions}");
+    }
+    let agent = started(&env, &["Fix it", "--name", "rita"]);
+    let sessions = env.weald(&["session", "list"]).stdout;
+    assert!(sessions.contains("alive"), "{sessions}");
+    env.ok(&["agent", "stop", &agent.id.to_string()]);
+    env.ok(&["agent", "wait", &agent.id.to_string()]);
+    let sessions = env.weald(&["session", "list"]).stdout;
+    assert!(!sessions.contains("alive"), "{sessions}");
+    // Somebody who was there before stays.
+    env.ok(&["session", "register", "paul"]);
+    env.weald(&["work", "More", "--new", "--name", "paul", "--", "true"]);
+    let sessions = env.weald(&["session", "list"]).stdout;
+    assert!(sessions.contains("alive"), "{sessions}");
 }
 
 #[test]

@@ -152,6 +152,11 @@ impl Driver for Command {
         }
     }
 
+    fn program(&self) -> Option<&Path> {
+        let first = self.words.first().map(Path::new);
+        first.filter(|first| first.is_absolute())
+    }
+
     fn start(&self, brief: &Brief<'_>) -> Result<Start, DriverError> {
         let mut words = self.words.clone();
         let is_typed = self.prompt == Prompt::Variable;

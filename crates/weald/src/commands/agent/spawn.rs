@@ -5,9 +5,11 @@ use weald_core::agent::Stage;
 use weald_engine::AgentRequest;
 
 use super::answer;
-use crate::agents::launching::launch;
+use crate::agents::launching::{await_begin, launch};
 use crate::commands::resume;
-use crate::commands::work::{How, can_start, find_or_add, place_of, tell_placed, withdraw};
+use crate::commands::work::{
+    How, can_start, find_or_add, place_of, require_begun, tell_placed, withdraw,
+};
 use crate::completion;
 use crate::context::{Context, Ground};
 use crate::errors::Failure;
@@ -67,12 +69,18 @@ impl Spawn {
             new.clone(),
             |agent, created| tell_placed(context, agent, created),
         );
-        let launched = launched.inspect_err(|failure| {
+        let begun = launched.and_then(|launched| {
+            let agent = await_begin(&ground, launched.id)?;
+            let is_own_tree = is_new && new.name.is_none();
+            require_begun(context, &ground, &agent, is_own_tree)?;
+            Ok(agent)
+        });
+        let begun = begun.inspect_err(|failure| {
             if is_new {
                 withdraw(context, &ground, &task, failure);
             }
         })?;
-        let id = launched.id;
+        let id = begun.id;
         let told = format!("works on task {task}; follow it with: weald agent attach {id}");
         answer(context, &ground, id, &told)
     }
