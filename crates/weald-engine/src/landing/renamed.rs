@@ -14,12 +14,10 @@ const LOG_LIMIT: u64 = 16 << 20;
 
 /// Such a landing is refused, with what to do.
 pub(super) fn target_gone(error: TreeError) -> LandError {
-    let TreeError::TargetGone { name, target } = &error else {
+    let TreeError::TargetGone { name, target, base } = &error else {
         return error.into();
     };
-    let hint = format!(
-        "weald config set target BRANCH, then weald land {name}; or git branch {target} COMMIT"
-    );
+    let hint = format!("git branch {target} {base}, then weald land {name}");
     LandError::refused("no_target", error.to_string()).hint(hint)
 }
 
@@ -36,14 +34,39 @@ impl Trees<'_> {
             None => self.chosen_instead(&tree)?,
         };
         let Some(target) = chosen else {
-            let (name, target) = (tree.name, tree.target);
-            return Err(TreeError::TargetGone { name, target });
+            let (name, target, base) = (tree.name, tree.target, tree.base.commit);
+            return Err(TreeError::TargetGone { name, target, base });
         };
         self.engine.notice(format!(
             "{} is now called {target}; {} lands there",
             tree.target, tree.name
         ));
         self.decide(&tree, Durability::Process, TreeInput::Retargeted(target))
+    }
+
+    /// Makes a target here that only its remote has, as `git switch` would: landings move a branch of this repository.
+    pub(super) fn require_local_target(&self, target: &str) -> Result<(), TreeError> {
+        let repository = self.place.repository();
+        let is_here = repository.resolve(&format!("refs/heads/{target}"))?;
+        let remote = format!("refs/remotes/origin/{target}");
+        if is_here.is_some() || repository.resolve(&remote)?.is_none() {
+            return Ok(());
+        }
+        let made = Git::new(repository.common_dir(), "branch")
+            .args(["-q", "--track", "--end-of-options", target])
+            .args([format!("origin/{target}")])
+            .run();
+        match made {
+            Ok(_) => self.engine.notice(format!(
+                "branch {target} was created from origin/{target}, which it tracks"
+            )),
+            // Another landing may have made it meanwhile.
+            Err(error) => {
+                let is_here = repository.resolve(&format!("refs/heads/{target}"))?;
+                is_here.ok_or(error)?;
+            }
+        }
+        Ok(())
     }
 
     /// What a branch is called now, if exactly one has its log.

@@ -304,6 +304,7 @@ impl Trees<'_> {
             .hint(format!("weald sync {name}")));
         }
         let tree = self.with_target(tree).map_err(target_gone)?;
+        self.require_local_target(&tree.target)?;
         let name = &tree.name;
         let head = look
             .head

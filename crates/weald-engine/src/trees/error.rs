@@ -208,6 +208,8 @@ pub enum TreeError {
         name: TreeName,
         /// The branch.
         target: String,
+        /// The commit that the tree began with there.
+        base: String,
     },
     /// The target is no branch.
     #[error("there is no branch {target} to land on")]

@@ -46,10 +46,8 @@ pub(super) fn start(error: TreeError, message: String) -> Failure {
         TreeError::NoTarget => {
             refused("no_target").hint("git switch -c NAME, or: weald config set target BRANCH")
         }
-        TreeError::TargetGone { name, target } => refused("no_target")
-            .hint(format!(
-                "weald config set target BRANCH, then try again; or git branch {target} COMMIT"
-            ))
+        TreeError::TargetGone { name, target, base } => refused("no_target")
+            .hint(format!("git branch {target} {base}, then try again"))
             .details(json!({"tree": name, "target": target})),
         TreeError::NoCommit => refused("no_commit").hint("git commit --allow-empty -m first"),
         TreeError::UnknownTarget { target } => {

@@ -112,6 +112,28 @@ fn y27_a_task_with_a_base_branch_starts_there_and_lands_there() {
         };
         assert!(has("dev") && !has("main"), "{profile}");
     }
+    // One that only the remote has is made here, as `git switch` would.
+    let env = chosen("default");
+    let remote = env.root().join("remote.git");
+    let remote = remote.to_str().unwrap();
+    env.git(&["clone", "-q", "--bare", ".", remote]);
+    env.git(&["--git-dir", remote, "branch", "dev", "main"]);
+    env.git(&["remote", "add", "origin", remote]);
+    env.git(&["fetch", "-q"]);
+    env.ok(&["task", "add", "Fix it", "--base-branch", "nope"]);
+    env.ok(&["task", "edit", "1", "--base-branch", "dev"]);
+    let worked = env.weald(&["work", "1", "--json", "--", "touch", "work"]);
+    assert_eq!(worked.code, 0, "{worked:#?}");
+    assert!(
+        env.git(&["ls-tree", "--name-only", "dev"])
+            .contains("work\n")
+    );
+    assert!(
+        !env.git(&["ls-tree", "--name-only", "main"])
+            .contains("work\n")
+    );
+    let upstream = env.git(&["rev-parse", "--abbrev-ref", "dev@{upstream}"]);
+    assert_eq!(upstream.trim(), "origin/dev");
     // Somebody may still say otherwise, and a branch that is not there is refused.
     let env = chosen("default");
     for_dev(&env);
