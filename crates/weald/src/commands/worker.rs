@@ -1,5 +1,6 @@
 //! `weald worker`
 
+use std::borrow::Cow;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
@@ -29,16 +30,20 @@ use crate::ui::Fields;
 const EMPTY_ENDS: u32 = 2;
 
 /// Failures that the next task would meet, too.
-const FATAL: [&str; 9] = [
+const FATAL: [&str; 13] = [
     "interrupted",
     "sandbox_unavailable",
     "not_executable",
     "driver_not_found",
     "driver_not_installed",
+    "driver_not_visible",
     "no_command",
     "config_invalid",
     "session_taken",
     "agent_name_taken",
+    "main_dirty",
+    "no_commit",
+    "not_fetched",
 ];
 
 /// Do ready tasks, one after the other, until none is left
@@ -101,6 +106,7 @@ impl Worker {
             since,
             finished: 0,
             empty: 0,
+            refused: None,
         };
         let ended = shift.go_on().and_then(|()| shift.work(&self));
         // Its tasks are given back by their supervisors; what is left is the name.
@@ -133,6 +139,8 @@ struct Shift<'c> {
     finished: u64,
     /// How many agents changed nothing since one that did.
     empty: u32,
+    /// Why the task before this one could not be begun.
+    refused: Option<Cow<'static, str>>,
 }
 
 impl Shift<'_> {
@@ -247,11 +255,19 @@ impl Shift<'_> {
             },
         );
         let agent = match launched {
-            Ok(launched) => follow(context, ground, launched.id, Show::Nothing)?,
+            Ok(launched) => {
+                self.refused = None;
+                follow(context, ground, launched.id, Show::Nothing)?
+            }
             Err(failure) if failure.code == "nothing_ready" => return Ok(None),
             Err(failure) if FATAL.contains(&failure.code.as_ref()) => return Err(failure),
+            // What kept two in a row from beginning would go through the whole backlog.
+            Err(failure) if self.refused.as_ref() == Some(&failure.code) => return Err(failure),
             Err(failure) => match self.newest().filter(|agent| Some(agent) != before.as_ref()) {
-                Some(agent) => return self.put_aside(agent, &failure).map(Some),
+                Some(agent) => {
+                    self.refused = Some(failure.code.clone());
+                    return self.put_aside(agent, &failure).map(Some);
+                }
                 // No task was claimed, so there is none to put aside.
                 None => return Err(failure),
             },

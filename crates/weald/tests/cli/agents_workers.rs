@@ -218,6 +218,22 @@ fn s6_a_worker_without_its_driver_begins_nothing_and_blocks_nobodys_task() {
 }
 
 #[test]
+fn s6_a_worker_stops_at_a_dirty_main_and_leaves_every_task_ready() {
+    let env = repository();
+    env.ok(&["init", "--profile", "jean-claude"]);
+    for subject in ["one", "two", "three"] {
+        env.ok(&["task", "add", subject]);
+    }
+    fs::write(env.repo().join("config.py"), "dirty\n").unwrap();
+    let idle = ["--idle-timeout", "200ms", "--json", "--", "true"];
+    let answer = env.weald(&[&["worker", "--name", "w"][..], &idle].concat());
+    assert_eq!(answer.error_code(), "main_dirty", "{answer:#?}");
+    for task in ["1", "2", "3"] {
+        assert_eq!(status(&env, task), "pending");
+    }
+}
+
+#[test]
 fn s5_nobody_takes_a_name_that_weald_gives() {
     let env = repository();
     for name in ["weald", "a7", "12", "race-1", "phase-x", "anon-1"] {
