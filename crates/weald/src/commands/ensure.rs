@@ -2,7 +2,7 @@
 
 use clap::Args;
 use serde_json::Value;
-use weald_engine::{Created, Outcome};
+use weald_engine::{Created, Outcome, Trees};
 use weald_sandbox::{catch_interrupts, interrupted};
 
 use weald_core::id::TaskId;
@@ -49,8 +49,8 @@ impl Ensure {
                 return skipped(context);
             }
         }
-        if let Some(task) = &self.options.task {
-            refuse_contest(context, &ground, task)?;
+        if let Some(task) = self.task(&trees) {
+            refuse_contest(context, &ground, &task)?;
         }
         catch_interrupts();
         let progress = context.ui.progress("making the tree");
@@ -63,7 +63,18 @@ impl Ensure {
     }
 }
 
-/// Stops where somebody else who may live works on the task.
+impl Ensure {
+    /// The task that is meant, or that has the tree of this name.
+    fn task(&self, trees: &Trees<'_>) -> Option<TaskId> {
+        let of_name = || {
+            let name = self.name.as_deref()?;
+            trees.named(Some(name)).ok()?.task
+        };
+        self.options.task.clone().or_else(of_name)
+    }
+}
+
+/// Stops where another session that may live works on the task.
 fn refuse_contest(context: &Context<'_>, ground: &Ground, task: &TaskId) -> Result<(), Failure> {
     let me = context.quiet_session(&ground.engine)?;
     let contest = ground.engine.contest(&me, task)?;

@@ -4,13 +4,14 @@ use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 
 use clap::Args;
+use weald_core::id::TaskId;
 use weald_core::tree::Tree;
 use weald_engine::{Exited, RemoveRequest, TreeError, Trees};
 
 use super::session::told_lock;
 use super::shell_init::Moves;
 use crate::completion;
-use crate::context::Context;
+use crate::context::{Context, Ground};
 use crate::errors::Failure;
 use crate::ui::Fields;
 
@@ -61,6 +62,7 @@ impl Enter {
             _ => context.directory().clone(),
         };
         let view = trees.enter(Some(&self.name), back.clone())?;
+        warn_of_owner(context, &ground, view.tree.task.as_ref())?;
         context.tell(&ground.engine);
         let (tree, back) = (&view.tree, back.display().to_string());
         let task = tree
@@ -112,6 +114,23 @@ impl Enter {
             },
         )
     }
+}
+
+/// Warns whoever enters a tree in which another session works: nothing keeps the two apart there.
+fn warn_of_owner(
+    context: &Context<'_>,
+    ground: &Ground,
+    task: Option<&TaskId>,
+) -> Result<(), Failure> {
+    let Some(task) = task else { return Ok(()) };
+    let me = context.quiet_session(&ground.engine)?;
+    let contest = ground.engine.contest(&me, task)?;
+    if let (true, Some(owner)) = (contest.contested, contest.owner) {
+        context.ui.warn(&format!(
+            "{owner} works on task {task} here: weald session check --task {task}"
+        ));
+    }
+    Ok(())
 }
 
 impl Exit {

@@ -29,6 +29,8 @@ fn y11_a_live_session_that_says_what_it_works_on_stops_others() {
     env.refused(&check, 1, "task_contested");
     for args in [
         &["ensure", "--task", "1", "--json"][..],
+        &["ensure", "a", "--json"],
+        &["task", "claim", "1", "--with-tree", "--json"],
         &["work", "1", "--json", "--", "touch", "by-carol"],
         &["agent", "spawn", "1", "--json", "--", "touch", "by-carol"],
         &["race", "1", "-n", "2", "--json", "--", "touch", "by-carol"],
@@ -42,6 +44,11 @@ fn y11_a_live_session_that_says_what_it_works_on_stops_others() {
         let text = answer.stdout.clone() + &answer.stderr;
         assert!(args[0] == "race" || text.contains("bob"), "{args:?} {text}");
     }
+    let entered = as_session(&env, "carol", &["enter", "a"]);
+    assert!(
+        entered.stderr.contains("bob works on task 1"),
+        "{entered:#?}"
+    );
     // A worker takes what nobody speaks for.
     let idle = [
         "worker",
@@ -182,6 +189,30 @@ fn y24_work_inside_a_worktree_of_another_tool_happens_there() {
             "it stays where its tool put it"
         );
         assert_eq!(listed(&env).len(), 1, "nothing else was made");
+        // What landed is done with, so the next one works there, too.
+        let next = |words: &[&str]| {
+            let command = [
+                "--json",
+                "--",
+                "sh",
+                "-c",
+                "date +%N > again; test ! -e stop",
+            ];
+            weald_in(&env, &path, &[words, &command].concat())
+        };
+        let answer = next(&["work", "Second in the same"]);
+        assert_eq!(answer.code, 0, "{answer:#?}");
+        assert_eq!(answer.json()["landing"]["status"], "landed", "{answer:#?}");
+        assert_eq!(
+            env.ok(&["task", "show", "1"])["task"]["worktree"],
+            Value::Null
+        );
+        // One whose task is open is not, and nothing is recorded then.
+        fs::write(path.join("stop"), "").unwrap();
+        assert_eq!(next(&["work", "The third"]).code, 1);
+        let refused = next(&["work", "The fourth"]);
+        assert_eq!(refused.error_code(), "tree_bound", "{refused:#?}");
+        env.refused(&["task", "show", "4"], 4, "task_not_found");
     }
 }
 
@@ -191,7 +222,7 @@ fn y24_from_main_the_hint_is_to_adopt_the_worktree_of_another_tool() {
     env.ok(&["init", "--profile", "jkz"]);
     let path = foreign(&env, "jkz-worktree-7", "jkz/issue-7");
     env.ok(&["task", "add", "Issue", "--id", "gh-7"]);
-    let adopt = format!("weald adopt {}", path.display());
+    let adopt = format!("weald adopt {} --task gh-7", path.display());
     for args in [
         &["new", "--task", "gh-7", "--json"][..],
         &["work", "gh-7", "--json", "--", "true"],
@@ -206,8 +237,27 @@ fn y24_from_main_the_hint_is_to_adopt_the_worktree_of_another_tool() {
         (&error["code"], &error["hint"]),
         (&json!("path_occupied"), &json!(adopt))
     );
-    let words: Vec<_> = adopt.split(' ').skip(1).collect();
-    env.ok(&words);
+    let run = |command: &str| {
+        let words: Vec<_> = command.split(' ').skip(1).collect();
+        env.ok(&words);
+    };
+    run(&adopt);
+    let worked = env.weald(&["work", "gh-7", "--no-land", "--", "touch", "there"]);
+    assert_eq!(worked.code, 0, "{worked:#?}");
+    assert!(path.join("there").is_file());
+    // Adopted for nobody, it only has to be bound.
+    let path = foreign(&env, "jkz-worktree-8", "jkz/issue-8");
+    env.ok(&["task", "add", "Issue", "--id", "gh-8"]);
+    env.ok(&["adopt", path.to_str().unwrap()]);
+    let error = refusal(&env, &["work", "gh-8", "--json", "--", "true"]);
+    assert_eq!(
+        error["hint"], "weald task bind gh-8 jkz-worktree-8",
+        "{error}"
+    );
+    run(error["hint"].as_str().unwrap());
+    let worked = env.weald(&["work", "gh-8", "--no-land", "--", "touch", "there"]);
+    assert_eq!(worked.code, 0, "{worked:#?}");
+    assert!(path.join("there").is_file());
 }
 
 #[test]

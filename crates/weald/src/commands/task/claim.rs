@@ -79,7 +79,7 @@ impl Claim {
         let is_own = own.is_some();
         let claimed = match own {
             Some(own) => renewed(engine, &session, own, self.ttl)?,
-            None => engine.claim(&session, self.id.as_ref(), self.ttl)?,
+            None => engine.claim_undeclared(&session, self.id.as_ref(), self.ttl)?,
         };
         let (id, lease) = (&claimed.task.id, &claimed.lease);
         let trees = ground.trees(context)?;
