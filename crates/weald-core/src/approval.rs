@@ -3,6 +3,7 @@
 //! Pure: the engine finds out what changed, keeps the secret and makes seals with it.
 
 mod patterns;
+mod programs;
 mod ways;
 
 use jiff::Timestamp;
@@ -12,7 +13,8 @@ use crate::setup::SETTINGS_FILES;
 use crate::tree::Approval;
 
 pub use patterns::Patterns;
-pub use ways::Ways;
+pub use programs::{ConfigPlace, places_named};
+pub use ways::{Reach, Ways};
 
 /// The repository's own settings: what they say counts for everybody once they are on the target.
 pub const SETTINGS: &str = "weald.toml";
@@ -29,12 +31,13 @@ pub fn is_always_protected(path: &str) -> bool {
 
 /// Names that programs on the host act on without asking, at any depth: settings, hooks and servers of agents and editors,
 /// hooks of git, what CI and package managers run, and what weald copies. The default of `policy.protected`.
-pub const PROTECTED: &str = ".claude, .mcp.json, .codex, .gemini, opencode.json*, .opencode, .cursor, .zed, .envrc, \
-     .vscode, .idea, .exrc, .nvimrc, .nvim.lua, .dir-locals.el, .dir-locals-2.el, .husky, .huskyrc*, .githooks, \
-     lefthook*, .lefthook*, .pre-commit-config.yaml, .overcommit.yml, .devcontainer, .devcontainer.json, \
-     **/.github/workflows, **/.github/actions, **/.forgejo/workflows, **/.gitea/workflows, .gitlab-ci.yml, .circleci, \
-     .gitattributes, .gitmodules, .lfsconfig, .worktreeinclude, .npmrc, .pnpmfile.cjs, .yarnrc*, **/.yarn/releases, \
-     bunfig.toml, mise.toml, .mise.toml, **/.cargo/config*, weald.toml";
+pub const PROTECTED: &str = ".claude, .mcp.json, .codex, .gemini, opencode.json*, .opencode, .cursor, .windsurf, .kiro, .roo, .continue, \
+     .trae, .junie, .qwen, .aider.conf.yml, .zed, .envrc, .vscode, *.code-workspace, .idea, .exrc, .nvimrc, \
+     .nvim.lua, .dir-locals.el, .dir-locals-2.el, .husky, .huskyrc*, .githooks, lefthook*, .lefthook*, \
+     .pre-commit-config.yaml, .overcommit.yml, .devcontainer, .devcontainer.json, **/.github/workflows, \
+     **/.github/actions, **/.forgejo/workflows, **/.gitea/workflows, .gitlab-ci.yml, .circleci, .gitattributes, \
+     .gitmodules, .lfsconfig, .worktreeinclude, .npmrc, .pnpmfile.cjs, .yarnrc*, **/.yarn/releases, bunfig.toml, \
+     mise.toml, .mise.toml, **/.cargo/config*, .bazelrc, **/tools/bazel, weald.toml";
 
 /// What needs a person's word before it changes on the target.
 #[derive(Debug, Clone)]
@@ -205,6 +208,10 @@ mod tests {
             ("crates/a/.cargo/config.toml", "crates/a/.cargo/config.toml"),
             ("docs/weald.toml", "docs/weald.toml"),
             ("conductor.json", "conductor.json"),
+            ("a/.kiro/hooks/x", "a/.kiro"),
+            (".aider.conf.yml", ".aider.conf.yml"),
+            ("x/.bazelrc", "x/.bazelrc"),
+            ("all.code-workspace", "all.code-workspace"),
         ] {
             assert_eq!(protection.outermost(path), Some(outermost), "{path}");
         }

@@ -212,9 +212,12 @@ impl Repository {
 
     /// Asks where the user's own configuration wants hooks to be.
     pub fn git_with_user_hooks(&self, home: Option<&Path>) -> Git {
-        Git::with_own_config(&self.git_dir, "config")
-            .with_user_config(home)
-            .args(["--get", "core.hooksPath"])
+        self.config_as_user(home).args(["--get", "core.hooksPath"])
+    }
+
+    /// `git config` that reads all that the user's own git would, the system's configuration too.
+    pub fn config_as_user(&self, home: Option<&Path>) -> Git {
+        crate::signing::config_as_user(&self.git_dir, home)
     }
 
     /// A file in a commit. What is larger than `limit` is not read.

@@ -25,6 +25,17 @@ const PLACES: [&str; 6] = [
     "XDG_CONFIG_HOME",
 ];
 
+/// `git config` on a repository that reads all that the user's own git would there.
+pub(crate) fn config_as_user(git_dir: &Path, home: Option<&Path>) -> Git {
+    Git::with_own_config(git_dir, "config")
+        .with_user_config(home)
+        .env("GIT_CONFIG_NOSYSTEM", "0")
+        .own_variables(|name| {
+            let is_entry = ["GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_"];
+            PLACES.contains(&name) || is_entry.iter().any(|start| name.starts_with(start))
+        })
+}
+
 /// How a user signs, by their configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SigningConfig {
@@ -51,13 +62,7 @@ impl SigningConfig {
     /// Reads the configuration that holds in a repository.
     pub fn load(git_dir: &Path, home: Option<&Path>) -> Result<Self, GitError> {
         let keys = r"^(commit\.gpgsign|user\.signingkey|gpg\..*)$";
-        let asked = Git::with_own_config(git_dir, "config")
-            .with_user_config(home)
-            .env("GIT_CONFIG_NOSYSTEM", "0")
-            .own_variables(|name| {
-                let is_entry = ["GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_"];
-                PLACES.contains(&name) || is_entry.iter().any(|start| name.starts_with(start))
-            });
+        let asked = config_as_user(git_dir, home);
         // No entry is an exit code of its own.
         let answer = asked
             .args(["-z", "--show-scope", "--includes", "--get-regexp", keys])

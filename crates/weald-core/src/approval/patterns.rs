@@ -69,14 +69,15 @@ impl Patterns {
             true => &path.to_lowercase(),
             false => path,
         };
-        let parts: Vec<_> = path.split('/').filter(|part| !part.is_empty()).collect();
-        let meant = |depth: &usize| self.patterns.iter().any(|one| one.fits(&parts[..*depth]));
-        (1..=parts.len()).find(meant)
+        let parts = path.split('/').filter(|part| !part.is_empty());
+        let parts: Vec<Vec<char>> = parts.map(|part| part.chars().collect()).collect();
+        let depths = self.patterns.iter().filter_map(|one| one.depth(&parts));
+        depths.min()
     }
 
     /// Whether a file itself is meant, not only a directory that it lies in.
     pub fn names(&self, path: &str) -> bool {
-        let parts: Vec<_> = path.split('/').collect();
+        let parts: Vec<Vec<char>> = path.split('/').map(|part| part.chars().collect()).collect();
         let is_file = parts.iter().all(|part| !part.is_empty());
         is_file && self.patterns.iter().any(|pattern| pattern.fits(&parts))
     }
@@ -102,16 +103,40 @@ impl Pattern {
         Some(Self { parts, is_anchored })
     }
 
-    fn fits(&self, path: &[&str]) -> bool {
+    /// How many parts of a path it takes until it fits, in one pass: a path may have thousands.
+    fn depth(&self, path: &[Vec<char>]) -> Option<usize> {
+        if !self.is_anchored {
+            let fits = |name: &Vec<char>| self.parts.iter().all(|part| part.fits(name));
+            return path.iter().position(fits).map(|at| at + 1);
+        }
+        // Where in the pattern one may be after so many parts.
+        let end = self.parts.len();
+        let mut open = vec![false; end + 1];
+        open[0] = true;
+        for (at, name) in path.iter().enumerate() {
+            let mut next = vec![false; end + 1];
+            for (state, part) in self.parts.iter().enumerate() {
+                let is_any = matches!(part, Part::Any);
+                open[state + 1] |= open[state] && is_any;
+                if open[state] && part.fits(name) {
+                    next[if is_any { state } else { state + 1 }] = true;
+                }
+            }
+            if next[end] {
+                return Some(at + 1);
+            }
+            open = next;
+        }
+        None
+    }
+
+    fn fits(&self, path: &[Vec<char>]) -> bool {
         let from = if self.is_anchored { 0 } else { path.len() - 1 };
         wild(
             &self.parts,
             &path[from..],
             |part| matches!(part, Part::Any),
-            |part, name| match part {
-                Part::Any => true,
-                Part::Name(tokens) => name_fits(tokens, name),
-            },
+            |part, name| part.fits(name),
         )
     }
 }
@@ -123,13 +148,19 @@ impl Part {
             _ => Self::Name(tokens(text)),
         }
     }
+
+    fn fits(&self, name: &[char]) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Name(tokens) => name_fits(tokens, name),
+        }
+    }
 }
 
-fn name_fits(tokens: &[Token], name: &str) -> bool {
-    let chars: Vec<_> = name.chars().collect();
+fn name_fits(tokens: &[Token], name: &[char]) -> bool {
     wild(
         tokens,
-        &chars,
+        name,
         |token| matches!(token, Token::Many),
         |token, c| match token {
             Token::Many | Token::One => true,
@@ -284,6 +315,11 @@ mod tests {
         ] {
             let list = Patterns::new(patterns.iter().copied());
             assert_eq!(list.matches(path), expected, "{patterns:?} {path}");
+            // The shortest way that fits is found in one pass.
+            let whole: Vec<_> = path.split('/').collect();
+            let mut ways = (1..=whole.len()).map(|depth| whole[..depth].join("/"));
+            let first = ways.position(|way| list.names(&way)).map(|at| at + 1);
+            assert_eq!(list.depth(path), first, "{patterns:?} {path}");
         }
     }
 

@@ -4,6 +4,7 @@
 //! can't stop somebody with the same user id outside of a sandbox: `weald verify` finds what went around it.
 
 mod changes;
+mod host;
 mod secret;
 
 use serde::Serialize;

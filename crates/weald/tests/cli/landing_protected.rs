@@ -12,13 +12,15 @@ use crate::trees_remove::{KINDS, grow, repository};
 use crate::work::status;
 
 /// One path of each kind that is protected by default.
-const PATHS: [&str; 28] = [
+const PATHS: [&str; 30] = [
     ".claude/settings.local.json",
     ".mcp.json",
     ".codex/config.toml",
     ".gemini/settings.json",
     "opencode.jsonc",
     ".cursor/mcp.json",
+    ".kiro/hooks/x",
+    ".aider.conf.yml",
     ".zed/tasks.json",
     ".envrc",
     ".vscode/tasks.json",
@@ -286,5 +288,58 @@ fn y7_files_with_another_name_that_the_host_acts_on_need_an_approval() {
     let tree = grow(&env, "plain", "sealed");
     let script = "echo 1 >agents/other; git add -A; git commit -q --no-verify -m change";
     crate::landing_moving::sh(&env, &tree, script);
+    landed(&env, &["plain"]);
+}
+
+#[test]
+fn y7_what_the_host_runs_or_obeys_by_configuration_and_links_needs_an_approval() {
+    let env = repository();
+    // Hooks by links, folders with `..`, included files, drivers; links by way of others, submodules and the host.
+    let base = "git init -q ../lib && cd ../lib && ln -s ../tooling .claude && git add . && git commit -qm links && cd - && \
+        git -c protocol.file.allow=always submodule -q add ../lib sub && \
+        mkdir -p scripts tools hk sys tooling deep/er deep/z z cfg editor && \
+        touch scripts/pc scripts/fmt.sh scripts/plain tools/k hk/x sys/x tooling/a z/a deep/er/k deep/z/a cfg/a editor/a team.inc && \
+        ln -s deep/er aa && ln -s aa/../z .claude && ln -s ../alias cfg/out && ln -s ../alias/cfg .zed && ln -s $PWD ../alias && \
+        git add . && git commit -qm base && echo .vscode >>.git/info/exclude && ln -s editor .vscode && \
+        mkdir -p .git/hooks && ln -s ../../scripts/pc .git/hooks/pre-commit && ln -s ../../scripts/new .git/hooks/commit-msg && \
+        git config core.hooksPath tools/../hk && git config include.path ../team.inc && \
+        git config includeIf.onbranch:none.path ../later.inc && git config filter.fmt.clean scripts/fmt.sh";
+    crate::landing_moving::sh(&env, &env.repo(), base);
+    let change = |name: &str, path: &str, script: &str| {
+        let tree = grow(&env, name, "sealed");
+        let script = format!("{script}; git add -A; git commit -q --no-verify -m change");
+        crate::landing_moving::sh(&env, &tree, &script);
+        path.to_owned()
+    };
+    for (name, path) in [
+        ("hook", "scripts/pc"),
+        ("new-hook", "scripts/new"),
+        ("dotted", "hk/x"),
+        ("included", "team.inc"),
+        ("to-include", "later.inc"),
+        ("filter", "scripts/fmt.sh"),
+        ("sub-link", "tooling/a"),
+        ("through", "deep/z/a"),
+        ("returning", "cfg/a"),
+        ("untracked", "editor/a"),
+    ] {
+        change(name, path, &format!("echo '# evil' >>{path}"));
+        assert_eq!(refusal(&env, name)["paths"], serde_json::json!([path]));
+    }
+    // What is behind a submodule that goes is named, too.
+    let gone = change("gone", "sub/.claude", "rm -rf sub; git rm -rq --cached sub");
+    assert_eq!(refusal(&env, "gone")["paths"], serde_json::json!([gone]));
+    // The system's configuration counts like the user's.
+    change("system", "sys/x", "echo evil >sys/x");
+    let file = env.root().join("system.conf");
+    fs::write(&file, "[core]\n\thooksPath = sys\n").unwrap();
+    let mut command = env.weald_command(&["land", "system", "--json"]);
+    command.env_remove("GIT_CONFIG_NOSYSTEM");
+    let output = command.env("GIT_CONFIG_SYSTEM", &file).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(said.contains("needs_approval"), "{said}");
+    // Nothing else asks for a person.
+    let script = "echo 1 >scripts/plain; echo 1 >z/a; echo 1 >tools/x; echo 1 >scripts/pc2; echo 1 >deep/er/x";
+    change("plain", "", script);
     landed(&env, &["plain"]);
 }
