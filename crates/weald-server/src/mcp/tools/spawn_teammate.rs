@@ -13,9 +13,9 @@ pub struct SpawnTeammate;
 pub struct Input {
     /// The name it works under; messages go to it.
     name: String,
-    /// What part it plays, such as backend developer; told with every task.
+    /// Its role, such as "backend developer"; part of every prompt.
     role: Option<String>,
-    /// Extra instructions, given to the agent with every task.
+    /// Standing instructions; part of every prompt.
     prompt: Option<String>,
     /// The one task it works on. Without it the teammate claims tasks by itself, one after the other, as long as there are
     /// some.
