@@ -174,12 +174,6 @@ mod tests {
             ),
             (
                 report,
-                task(TaskStatus::Failed, Some("it can't be done")),
-                vec![agent(1, Some((true, "", Unsaid)))],
-                "Report",
-            ),
-            (
-                report,
                 done(),
                 vec![agent(1, Some((true, "x", Failed)))],
                 "Verification",
@@ -218,6 +212,18 @@ mod tests {
         let checked = [agent(1, Some((true, "x", Failed)))];
         let found = missing(report, &open(), TreeId(1), &checked, Some("did it"));
         assert_eq!(words(&found), "Verification");
+    }
+
+    #[test]
+    fn m15_why_a_task_failed_is_no_report() {
+        let task = Task {
+            status: TaskStatus::Failed,
+            report: Some("it can't be done".to_owned()),
+            ..Task::new(TaskId::Number(1), "x", Timestamp::UNIX_EPOCH)
+        };
+        let agents = [agent(1, Some((true, "", Verification::None)))];
+        let found = missing(Requirement::Report, &task, TreeId(1), &agents, None);
+        assert_eq!(words(&found), "Report");
     }
 
     #[test]
