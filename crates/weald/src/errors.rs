@@ -383,10 +383,7 @@ impl From<MessageRefusal> for Failure {
             MessageRefusal::NotYours { to, .. } => {
                 ("not_yours", format!("if you are {to}: --session {to}"))
             }
-            MessageRefusal::OwnRequest { .. } => (
-                "own_request",
-                "wait for the answer: weald msg inbox".to_owned(),
-            ),
+            MessageRefusal::OwnRequest { .. } => ("own_request", "weald msg inbox".to_owned()),
             MessageRefusal::TooLong { .. } => {
                 ("message_too_long", "send the path of a file".to_owned())
             }

@@ -242,11 +242,8 @@ fn x30_variables_that_look_like_secrets_stay_out_and_the_user_reveals_by_name() 
     write(&env.home().join(".aws/credentials"), SECRET);
     let run = |command: &[&str]| {
         let args = [&["run", "a", "--"], command].concat();
-        let args = match command {
-            ["run", ..] => command,
-            _ => &args,
-        };
-        let mut command = env.weald_command(args);
+        let is_whole = command[0] == "run";
+        let mut command = env.weald_command(if is_whole { command } else { &args });
         for name in [
             "GITHUB_TOKEN",
             "AWS_ACCESS_KEY_ID",
