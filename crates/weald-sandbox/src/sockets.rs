@@ -243,7 +243,9 @@ impl Broker {
         let path = Path::new(OsStr::from_bytes(&name[..end]));
         // An empty name is an abstract socket, or none.
         if path.as_os_str().is_empty() {
-            self.remember(question, socket)?;
+            let asker = self.asker(question);
+            self.check_waiting(question)?;
+            self.peers.remember(socket, asker)?;
             return connector::ask(&self.connector, socket, address);
         }
         if self.listed.iter().any(|listed| listed == path) {
@@ -254,20 +256,22 @@ impl Broker {
         let handle = sys::open_handle(&base.into(), path)?;
         let allowed = self.is_listed(&handle)?
             || self.own_mounts(question.pid)?.contains(&mount_of(&handle)?);
+        let asker = self.asker(question);
+        // Root, mounts and number are the asker's only if it is still there: another process may have got its number.
+        self.check_waiting(question)?;
         match allowed {
             true => {
                 let path = format!("/proc/self/fd/{}", handle.as_raw_fd());
-                self.remember(question, socket)?;
+                self.peers.remember(socket, asker)?;
                 sys::connect(socket, &unix_address(Path::new(&path))?)
             }
             false => Err(refused()),
         }
     }
 
-    /// Whoever owns the other socket may ask who this one was connected for.
-    fn remember(&self, question: &Question, socket: &OwnedFd) -> io::Result<()> {
-        let asker = number_inside(question.pid, "NStgid:").unwrap_or(0);
-        self.peers.remember(socket, asker)
+    /// The asker as it is called inside: whoever owns the other socket may ask who this one was connected for.
+    fn asker(&self, question: &Question) -> i32 {
+        number_inside(question.pid, "NStgid:").unwrap_or(0)
     }
 
     /// Whether it is a listed socket by another name: a path that is too long for an address is given from its folder.
