@@ -10,9 +10,10 @@ use std::path::Path;
 use std::process::Stdio;
 use std::sync::{Mutex, PoisonError};
 
+use crate::ending::Ended;
 use crate::error::SandboxError;
 use crate::init::Report;
-use crate::launcher::{self, Ended, Invocation, StartError};
+use crate::launcher::{self, Invocation, StartError};
 use crate::policy::{Level, Network, Policy, Simulated};
 
 /// What a probe found: the layer that is missing, if any.

@@ -12,6 +12,28 @@ use crate::cgroup::Group;
 use crate::orders::{Crowd, reach_descendants};
 use crate::sys;
 
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// By itself, with this code.
+    Code(i32),
+    /// By this signal.
+    Signal(i32),
+    /// It took too long and everything in it was ended.
+    TimedOut,
+}
+
+impl Ended {
+    /// As a shell would say it: the code, or 128 and the signal; `None` if the time was over.
+    pub fn code(self) -> Option<i32> {
+        match self {
+            Self::Code(code) => Some(code),
+            Self::Signal(signal) => Some(128 + signal),
+            Self::TimedOut => None,
+        }
+    }
+}
+
 /// How long it is tried before the run is reported as not ended.
 const LIMIT: Duration = Duration::from_secs(20);
 

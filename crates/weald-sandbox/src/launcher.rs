@@ -12,6 +12,7 @@ use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::cgroup::Group;
+use crate::ending::Ended;
 use crate::error::SandboxError;
 use crate::init::{self, INIT_ARGUMENT, Plan, Report};
 use crate::policy::{Level, Policy, Revealed};
@@ -41,28 +42,6 @@ pub(crate) const CLOSE_ON_EXEC: libc::c_uint = 4;
 /// The number that a passed descriptor has inside.
 pub const PASSED: RawFd = 3;
 
-/// How a run ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
-    /// By itself, with this code.
-    Code(i32),
-    /// By this signal.
-    Signal(i32),
-    /// It took too long and everything in it was ended.
-    TimedOut,
-}
-
-impl Ended {
-    /// As a shell would say it: the code, or 128 and the signal; `None` if the time was over.
-    pub fn code(self) -> Option<i32> {
-        match self {
-            Self::Code(code) => Some(code),
-            Self::Signal(signal) => Some(128 + signal),
-            Self::TimedOut => None,
-        }
-    }
-}
-
 /// How many milliseconds a run has to end by itself before its helper is killed.
 const GRACE: libc::c_int = 1_500;
 
@@ -80,7 +59,7 @@ pub struct Running {
     /// Its temporary files, where nothing private is in their place. They go when it has ended.
     _tmp: Option<Temporary>,
     /// What other users could reach of what it writes. Searched when it has ended.
-    _reachable: Option<Reachable>,
+    reachable: Option<Reachable>,
 }
 
 /// Starts a run. When this returns without an error the command has been executed, inside.
@@ -97,7 +76,7 @@ pub fn launch(policy: &Policy, invocation: Invocation) -> Result<Running, Sandbo
     let reachable = Reachable::of(&policy);
     let mut running = start_or_explain(Some(&policy), environment, invocation)?;
     running._tmp = tmp;
-    running._reachable = reachable;
+    running.reachable = reachable;
     Ok(running)
 }
 
@@ -187,7 +166,7 @@ pub(crate) fn start(
         level,
         was_signalled: false,
         _tmp: None,
-        _reachable: None,
+        reachable: None,
     };
     if let Some(policy) = policy.filter(|policy| policy.level == Level::Full)
         && let Ok(Some(questions)) = sys::receive_descriptor(&listener)
@@ -300,8 +279,15 @@ impl Running {
         self.is_over()
     }
 
-    /// Errors if somebody outlived the helper. A helper that was killed leaves that to this process.
+    /// Errors if somebody outlived the helper, or left something that others could run with this user's rights.
     fn is_over(&mut self) -> io::Result<()> {
+        let ended = self.nobody_is_left();
+        let stripped = self.reachable.take().map_or(Ok(()), Reachable::strip);
+        ended.and(stripped)
+    }
+
+    /// A helper that was killed leaves it to this process to end the rest.
+    fn nobody_is_left(&mut self) -> io::Result<()> {
         self.hear_last_words()?;
         let group = match self.level {
             Some(Level::Full) => None,

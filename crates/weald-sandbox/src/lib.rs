@@ -38,13 +38,12 @@ mod view;
 
 pub use availability::{require_level, strongest_level};
 pub use deletion::delete_folder;
+pub use ending::Ended;
 pub use error::SandboxError;
 pub use home::mount_below_home;
 pub use init::{INIT_ARGUMENT, run_if_init};
 pub use interrupts::{catch_interrupts, end_with_parent, interrupted};
-pub use launcher::{
-    Ended, Invocation, PASSED, Running, keep_descriptors, launch, launch_unconfined,
-};
+pub use launcher::{Invocation, PASSED, Running, keep_descriptors, launch, launch_unconfined};
 pub use orders::Order;
 pub use output::{Budget, pass_on};
 pub use policy::{Level, Limits, Network, Policy, Revealed, Simulated};

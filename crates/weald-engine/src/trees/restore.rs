@@ -122,7 +122,7 @@ impl Trees<'_> {
         }
         // What can't be closed comes back all the same: nobody could reach it in the trash either.
         let _ = close_to_others(&trash.path, tree.identity);
-        let _ = strip_set_id(&trash.path);
+        strip_set_id(&trash.path).map_err(at(&trash.path))?;
         rename(&trash.path, &tree.path)?;
         step("restore.renamed");
         let restored = self.reinstate(&tree, &trash).inspect_err(|_| {

@@ -18,7 +18,8 @@ use std::time::{Duration, Instant};
 use super::native::ATTEMPT_ARGUMENT;
 use super::pattern::Pattern;
 use super::{Attempt, Case, Effect};
-use crate::launcher::{Ended, Invocation, launch};
+use crate::ending::Ended;
+use crate::launcher::{Invocation, launch};
 use crate::policy::{Level, Policy, Revealed};
 use crate::sys;
 
@@ -59,6 +60,7 @@ impl SystemV {
         // SAFETY: the name outlives the call; the rest takes numbers only. A descriptor that is not there can be closed, too.
         unsafe {
             let posix = libc::mq_open(queue_name(key.into()).as_ptr(), creating, 0o600, none);
+            libc::mq_send(posix, c"secret".as_ptr(), 6, 0);
             libc::mq_close(posix);
             Self {
                 key,

@@ -126,3 +126,49 @@ fn x17_a_run_leaves_no_set_group_id_program_where_others_reach_it() {
         assert_eq!(mode(&planted), 0o755, "{name}: from a snapshot");
     }
 }
+
+#[test]
+fn x17_a_run_plants_no_set_group_id_program_by_opening_a_folder_or_hiding_it_in_a_closed_one() {
+    let env = repository();
+    let tree = grow(&env, "a", "sealed");
+    for folder in [env.root().to_owned(), env.home()] {
+        fs::set_permissions(folder, Permissions::from_mode(0o755)).unwrap();
+    }
+    let closed = env.root().join("closed");
+    fs::create_dir(&closed).unwrap();
+    fs::set_permissions(&closed, Permissions::from_mode(0o700)).unwrap();
+    env.ok(&["config", "set", "sandbox.write", closed.to_str().unwrap()]);
+    let plant = "plant() { mkdir -p $1 && cp /usr/bin/id $1/planted && chmod 2755 $1/planted; }; ";
+    let opened = format!(
+        "{plant} cd {}; for n in 1 2 3 4 5 6 7 8; do mkdir -p b$n/sub; chmod 400 b$n; done; \
+         plant z && plant d/e/f/g && plant . && chmod 400 d/e/f && chmod 755 .",
+        closed.display()
+    );
+    // Nobody forbids `chmod` outside at level landlock, so the way to the tools' own folders can be opened.
+    let cached = format!(
+        "{plant} plant $XDG_CACHE_HOME; at=$XDG_CACHE_HOME; \
+         while [ \"$at\" != \"$HOME\" ]; do chmod 755 $at; at=$(dirname $at); done; echo $XDG_CACHE_HOME > cache"
+    );
+    for (level, script) in [
+        ("full", &opened),
+        ("landlock", &opened),
+        ("landlock", &cached),
+    ] {
+        fs::set_permissions(&closed, Permissions::from_mode(0o700)).unwrap();
+        let answer = env.weald(&["run", "a", "--sandbox", level, "--", "sh", "-c", script]);
+        assert_eq!(answer.code, 0, "{level}: {answer:#?}");
+        let mut planted: Vec<_> = ["planted", "z/planted", "d/e/f/g/planted"]
+            .iter()
+            .map(|name| closed.join(name))
+            .collect();
+        let mut chmod = Command::new("chmod");
+        chmod.args(["-R", "u+rwX"]).arg(&closed).status().unwrap();
+        if script == &cached {
+            let cache = fs::read_to_string(tree.join("cache")).unwrap();
+            planted = vec![Path::new(cache.trim_end()).join("planted")];
+        }
+        for path in planted {
+            assert_eq!(mode(&path), 0o755, "{level}: {}", path.display());
+        }
+    }
+}

@@ -45,8 +45,7 @@ impl Request {
             .and_then(|()| self.put_all(commit, &parent));
         let aside = aside.put_back();
         done?;
-        // What can not be searched is out of reach, as the whole worktree is.
-        let _ = strip_set_id(&self.work_tree);
+        strip_set_id(&self.work_tree)?;
         Ok(say(&Reply {
             aside,
             ..Reply::default()
