@@ -12,11 +12,11 @@ use crate::sys::{self, Forked};
 /// The longest address of a socket.
 const LONGEST: usize = 128;
 
-/// Starts it; answers where orders go. The caller has one thread, and has confined itself as far as this process may be.
-pub(crate) fn start() -> io::Result<OwnedFd> {
+/// Starts it; answers where orders go, and its number. The caller has one thread, and has confined itself as far as this process may be.
+pub(crate) fn start() -> io::Result<(OwnedFd, libc::pid_t)> {
     let (orders, end) = sys::packet_pair(true)?;
     match sys::fork()? {
-        Forked::Parent(_) => Ok(orders),
+        Forked::Parent(number) => Ok((orders, number)),
         Forked::Child => {
             // The streams go, too: whoever reads what the command says must not wait for this process.
             let kept = sys::duplicate_to(end.as_raw_fd(), 0).and_then(|()| sys::close_from(1, 0));

@@ -11,6 +11,7 @@ mod field;
 mod native;
 mod native_calls;
 mod native_modes;
+mod native_shared;
 mod native_tracing;
 mod pattern;
 

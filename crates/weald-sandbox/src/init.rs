@@ -118,6 +118,7 @@ struct Helper {
     lifeline: OwnedFd,
     listener: OwnedFd,
     passed: Option<OwnedFd>,
+    cores: Cores,
 }
 
 impl Helper {
@@ -144,6 +145,7 @@ impl Helper {
             lifeline: sys::inherited(LIFELINE),
             listener: sys::inherited(LISTENER),
             passed: passes.then(|| sys::inherited(HANDED)),
+            cores: Cores::look(),
         }
     }
 
@@ -156,6 +158,10 @@ impl Helper {
         // A Ctrl-C is for the command; the helper ends when the command does.
         for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP] {
             sys::set_signal(signal, libc::SIG_IGN);
+        }
+        if self.policy.is_some() {
+            // Now: in a user namespace nobody raises a limit.
+            self.check("limits", limit_cores(self.cores));
         }
         match self.policy.clone() {
             Some(policy) if policy.level == Level::Full => self.full(&policy, &arguments),
@@ -197,8 +203,8 @@ impl Helper {
         let queries = self.check("the socket listener", sys::socket_queries());
         self.give_up(policy);
         self.check("Landlock", landlock::keep_abstract_sockets_inside(policy));
-        let connector = self.check("the connector", connector::start());
-        let listener = self.confine(policy, &writable, UnixSockets::Ask);
+        let (connector, number) = self.check("the connector", connector::start());
+        let listener = self.confine(policy, &writable, UnixSockets::Ask, &[number as u32]);
         for sent in listener.iter().chain([&queries, &connector]) {
             let sent = sys::send_descriptor(&self.listener, sent);
             self.check("the socket listener", sent);
@@ -272,7 +278,7 @@ impl Helper {
                         Network::Off => UnixSockets::DenyAll,
                     };
                     self.give_up(policy);
-                    self.confine(policy, &own, sockets);
+                    self.confine(policy, &own, sockets, &[]);
                 }
                 self.become_command(arguments)
             }
@@ -299,16 +305,22 @@ impl Helper {
         self.check("privacy", sys::prctl(libc::PR_SET_DUMPABLE, 0));
     }
 
-    /// Puts up the walls, for this process and all that come from it.
+    /// Puts up the walls, for this process and all that come from it. `own` are processes that these may not touch.
     fn confine(
         &self,
         policy: &Policy,
         writable: &[&Path],
         sockets: UnixSockets,
+        own: &[u32],
     ) -> Option<OwnedFd> {
         self.check("Landlock", landlock::confine(policy, writable));
-        let debugs = policy.debugs && policy.level == Level::Full;
-        let program = seccomp::program(sockets, debugs);
+        let rules = seccomp::Rules {
+            sockets,
+            debugs: policy.debugs && policy.level == Level::Full,
+            own,
+            keeps_core_limit: self.cores == Cores::Handled,
+        };
+        let program = seccomp::program(&rules);
         self.check(
             "seccomp",
             sys::install_filter(&program, sockets == UnixSockets::Ask),
@@ -350,14 +362,37 @@ fn fail(status: &OwnedFd, step: &str, error: &io::Error) -> ! {
     sys::exit_now(FAILED)
 }
 
-/// How large core files may be: as the caller has it, if the kernel makes them where a program crashes, which is inside.
-fn core_files() -> Option<u64> {
-    let pattern = fs::read("/proc/sys/kernel/core_pattern").unwrap_or_default();
-    match pattern.first() {
-        // A program of the host's gets them, or a socket, or another folder; or nobody knows. Not 0: at 1 the kernel does
-        // not even start that program.
-        Some(b'|' | b'@' | b'/') | None => Some(1),
-        Some(_) => None,
+/// What the kernel does with the core of a program that crashed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cores {
+    /// It makes a file where that program was, which is inside.
+    Inside,
+    /// It makes a file in another folder.
+    Elsewhere,
+    /// A program of the host's gets it, or a socket; or nobody knows.
+    Handled,
+}
+
+impl Cores {
+    /// Looks at the host's /proc: before anything is mounted.
+    fn look() -> Self {
+        let pattern = fs::read("/proc/sys/kernel/core_pattern").unwrap_or_default();
+        match pattern.first() {
+            Some(b'|' | b'@') | None => Self::Handled,
+            Some(b'/') => Self::Elsewhere,
+            Some(_) => Self::Inside,
+        }
+    }
+}
+
+/// No core leaves the run. Not by 0: at 1 the kernel does not even start the program that would get it. Where the caller may
+/// have no core at all the limit is 0 already, and only who may raise it can make it 1.
+fn limit_cores(cores: Cores) -> io::Result<()> {
+    match cores {
+        Cores::Inside => Ok(()),
+        Cores::Elsewhere | Cores::Handled => {
+            sys::limit_exactly(libc::RLIMIT_CORE, 1).or_else(|_| sys::limit(libc::RLIMIT_CORE, 1))
+        }
     }
 }
 
@@ -369,7 +404,6 @@ fn set_limits(limits: &Limits) -> io::Result<()> {
         (libc::RLIMIT_DATA, limits.data),
         (libc::RLIMIT_NPROC, limits.processes),
         (libc::RLIMIT_FSIZE, limits.file_size),
-        (libc::RLIMIT_CORE, core_files()),
     ] {
         if let Some(value) = value {
             sys::limit(resource, value)?;

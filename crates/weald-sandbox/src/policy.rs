@@ -34,7 +34,7 @@ impl Level {
                 "FUSE, KVM and other devices (ENOENT): sandbox.devices names those that runs may use",
                 "raw sockets (EPERM)",
                 "unix datagram sockets with a name (EACCES)",
-                "tracing and limiting the first process of the run; priorities of groups and users (EPERM)",
+                "tracing and limiting weald's own processes in the run; priorities of groups and users (EPERM)",
                 "set-user-id modes (EPERM)",
             ],
             Self::Landlock => &[

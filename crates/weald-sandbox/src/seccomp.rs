@@ -8,6 +8,9 @@
 //! set the group's bit: directories of shared repositories need it, and a filter can't tell them from files (`set_id`
 //! takes it from files afterwards).
 
+mod shared;
+mod sockets;
+
 use libc::c_long;
 
 use crate::sys::Instruction;
@@ -112,10 +115,19 @@ const SHARED_OBJECTS: &[c_long] = &[
     libc::SYS_semctl,
     libc::SYS_mq_open,
     libc::SYS_mq_unlink,
+    // A queue is also a file, which a plain `open` opens.
+    libc::SYS_mq_timedsend,
+    libc::SYS_mq_timedreceive,
+    libc::SYS_mq_notify,
+    libc::SYS_mq_getsetattr,
 ];
 
-/// `ioctl` requests that put text into a terminal, or reach its console.
-const REFUSED_IOCTLS: [u32; 3] = [0x5412, 0x541c, 0x4b3a];
+/// `ioctl` requests that put text into a terminal, reach its console, or leave it useless after the run: closed to everybody
+/// else (`TIOCEXCL`), without the discipline that passes keys on (`TIOCSETD`), and the like on a console (`KDSETMODE`,
+/// `KDSKBMODE`, `KDSKBMUTE`, `VT_SETMODE`).
+const REFUSED_IOCTLS: [u32; 8] = [
+    0x5412, 0x541c, 0x540c, 0x5423, 0x4b3a, 0x4b45, 0x4b51, 0x5602,
+];
 
 /// `clone` flags that make a namespace.
 const NEW_NAMESPACES: u32 = 0x7e02_0000;
@@ -145,8 +157,24 @@ const fn argument(index: u32) -> u32 {
     16 + 8 * index
 }
 
-/// Builds the filter. `debugs`: processes of the run may trace, schedule and limit each other; that takes a pid namespace.
-pub fn program(sockets: UnixSockets, debugs: bool) -> Vec<Instruction> {
+/// What a filter depends on.
+#[derive(Debug, Clone, Copy)]
+pub struct Rules<'r> {
+    /// How unix sockets are treated.
+    pub sockets: UnixSockets,
+    /// Processes of the run may trace, schedule and limit each other; that takes a pid namespace.
+    pub debugs: bool,
+    /// Processes of weald's own in that namespace, besides the first one.
+    pub own: &'r [u32],
+    /// A core would go to a program of the host's, if it were not for the run's limit.
+    pub keeps_core_limit: bool,
+}
+
+/// Builds the filter.
+pub fn program(rules: &Rules<'_>) -> Vec<Instruction> {
+    let Rules {
+        sockets, debugs, ..
+    } = *rules;
     let mut filter = vec![
         load(ARCH),
         jump_equal(ARCHITECTURE, LAST_WORDS.len() as u8 + 3, 0),
@@ -172,9 +200,14 @@ pub fn program(sockets: UnixSockets, debugs: bool) -> Vec<Instruction> {
     for number in REFUSED.iter().chain(tracing).chain(shared) {
         filter.extend([jump_equal(*number as u32, 0, 1), answer(EPERM)]);
     }
-    // Their flags, modes and slices are in memory, where a filter can't look; programs fall back to `clone`, `openat` and
-    // `sched_setscheduler`. With a shorter slice than theirs a run could hold off those who end it.
-    for number in [libc::SYS_clone3, libc::SYS_openat2, libc::SYS_sched_setattr] {
+    // Their flags, modes and slices are in memory, where a filter can't look; programs fall back to `clone`, `openat`,
+    // `sched_setscheduler` and `futex`. With a shorter slice than theirs a run could hold off those who end it.
+    for number in [
+        libc::SYS_clone3,
+        libc::SYS_openat2,
+        libc::SYS_sched_setattr,
+        shared::FUTEX_REQUEUE,
+    ] {
         filter.extend([jump_equal(number as u32, 0, 1), answer(ENOSYS)]);
     }
     let namespaces = [jump(JUMP_SET, NEW_NAMESPACES, 0, 1), answer(EPERM)];
@@ -183,10 +216,14 @@ pub fn program(sockets: UnixSockets, debugs: bool) -> Vec<Instruction> {
     filter.extend(modes(sockets));
     filter.extend(when(libc::SYS_ioctl, refused_ioctls()));
     filter.extend(when(libc::SYS_fcntl, refused_fcntls()));
-    filter.extend(when(libc::SYS_socket, sockets_by_family(sockets)));
-    filter.extend(other_processes(debugs));
-    filter.extend(when(libc::SYS_socketpair, pairs(sockets)));
-    filter.extend(when(libc::SYS_getsockopt, peers(sockets)));
+    filter.extend(when(libc::SYS_socket, sockets::families(sockets)));
+    filter.extend(other_processes(rules));
+    filter.extend(when(libc::SYS_futex, shared::requeues()));
+    if rules.keeps_core_limit {
+        filter.extend(shared::core_limits());
+    }
+    filter.extend(when(libc::SYS_socketpair, sockets::pairs(sockets)));
+    filter.extend(when(libc::SYS_getsockopt, sockets::peers(sockets)));
     if sockets == UnixSockets::Ask {
         filter.extend([jump_equal(libc::SYS_connect as u32, 0, 1), answer(ASK)]);
     }
@@ -255,68 +292,9 @@ fn modes(sockets: UnixSockets) -> Vec<Instruction> {
     all
 }
 
-/// The type of a socket without its flags.
-const SOCKET_TYPE: u32 = 0xf;
-
-/// Families that a socket may have; netlink only to ask about interfaces and routes.
-fn sockets_by_family(sockets: UnixSockets) -> Vec<Instruction> {
-    let mut checks = vec![load(argument(0))];
-    match sockets {
-        UnixSockets::Deny => {
-            checks.extend([jump_equal(libc::AF_UNIX as u32, 0, 1), answer(EACCES)])
-        }
-        UnixSockets::DenyAll => {
-            for family in [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6] {
-                checks.extend([jump_equal(family as u32, 0, 1), answer(EACCES)]);
-            }
-        }
-        UnixSockets::Ask => checks.extend([
-            jump_equal(libc::AF_UNIX as u32, 0, 6),
-            load(argument(1)),
-            mask(SOCKET_TYPE),
-            jump_equal(libc::SOCK_STREAM as u32, 1, 0),
-            jump_equal(libc::SOCK_SEQPACKET as u32, 0, 1),
-            answer(ALLOW),
-            // A datagram socket (and SOCK_RAW, which is one) needs no connect to send, so nobody would be asked.
-            answer(EACCES),
-        ]),
-    }
-    for family in [libc::AF_INET, libc::AF_INET6] {
-        checks.extend([jump_equal(family as u32, 0, 1), answer(ALLOW)]);
-    }
-    checks.extend([
-        jump_equal(libc::AF_NETLINK as u32, 0, 3),
-        load(argument(2)),
-        jump_equal(libc::NETLINK_ROUTE as u32, 0, 1),
-        answer(ALLOW),
-        answer(EACCES),
-    ]);
-    checks
-}
-
-/// A datagram pair could send to any address: the launcher makes one that can't.
-fn pairs(sockets: UnixSockets) -> Vec<Instruction> {
-    let asks = if sockets == UnixSockets::Ask {
-        ASK
-    } else {
-        EACCES
-    };
-    with_argument(
-        1,
-        &[
-            mask(SOCKET_TYPE),
-            jump_equal(libc::SOCK_STREAM as u32, 4, 0),
-            jump_equal(libc::SOCK_SEQPACKET as u32, 3, 0),
-            jump_equal(libc::SOCK_DGRAM as u32, 0, 1),
-            answer(asks),
-            answer(EACCES),
-        ],
-    )
-}
-
 /// Calls that name a process, and by which argument. Without a pid namespace that may be the caller alone (0): otherwise a
 /// run could keep the process that ends it from the processor, or touch processes that share its group. With one it may be
-/// any of the run's, but for the first, which ends the run.
+/// any of the run's, but for weald's own: the first, which ends the run, and the one that connects.
 const NAMED: &[(c_long, u32)] = &[
     (libc::SYS_sched_setscheduler, 0),
     (libc::SYS_sched_setparam, 0),
@@ -336,21 +314,21 @@ const KINDS: &[(c_long, u32)] = &[
 /// The number of the process that ends the run, in its namespace.
 const FIRST: u32 = 1;
 
-fn other_processes(debugs: bool) -> Vec<Instruction> {
+fn other_processes(rules: &Rules<'_>) -> Vec<Instruction> {
     let mut all = Vec::new();
     for (number, process) in KINDS {
         let only = [jump_equal(*process, 1, 0), answer(EPERM)];
         all.extend(when(*number, with_argument(0, &only)));
     }
     for (number, which) in NAMED {
-        let allowed = match debugs {
-            true => jump_equal(FIRST, 0, 1),
-            false => jump_equal(0, 1, 0),
+        let own = [FIRST].into_iter().chain(rules.own.iter().copied());
+        let checks: Vec<_> = match rules.debugs {
+            true => own
+                .flat_map(|process| [jump_equal(process, 0, 1), answer(EPERM)])
+                .collect(),
+            false => vec![jump_equal(0, 1, 0), answer(EPERM)],
         };
-        all.extend(when(
-            *number,
-            with_argument(*which, &[allowed, answer(EPERM)]),
-        ));
+        all.extend(when(*number, with_argument(*which, &checks)));
     }
     all
 }
@@ -370,28 +348,6 @@ fn personalities() -> Vec<Instruction> {
             answer(EPERM),
         ],
     )
-}
-
-/// Who is at the other end of a socket: the launcher knows for whom it connected. A descriptor for that process would be one
-/// for the launcher.
-fn peers(sockets: UnixSockets) -> Vec<Instruction> {
-    const PEER_DESCRIPTOR: u32 = 77;
-    let asks = if sockets == UnixSockets::Ask {
-        ASK
-    } else {
-        ALLOW
-    };
-    let mut checks = with_argument(1, &[jump_equal(libc::SOL_SOCKET as u32, 0, 5)]);
-    checks.extend(with_argument(
-        2,
-        &[
-            jump_equal(PEER_DESCRIPTOR, 0, 1),
-            answer(ENOPROTOOPT),
-            jump_equal(libc::SO_PEERCRED as u32, 0, 1),
-            answer(asks),
-        ],
-    ));
-    checks
 }
 
 fn with_argument(which: u32, checks: &[Instruction]) -> Vec<Instruction> {

@@ -307,6 +307,16 @@ pub fn limit(resource: libc::__rlimit_resource_t, value: u64) -> io::Result<()> 
     }
 }
 
+/// The same, also over a hard limit that is lower, where this process may.
+pub fn limit_exactly(resource: libc::__rlimit_resource_t, value: u64) -> io::Result<()> {
+    let limit = libc::rlimit {
+        rlim_cur: value,
+        rlim_max: value,
+    };
+    // SAFETY: the structure lives through the call.
+    check_int(unsafe { libc::setrlimit(resource, &limit) }).map(drop)
+}
+
 /// A process, and what comes from it, starts no more processes. Does not hold for root.
 pub fn forbid_forks(pid: libc::pid_t) -> io::Result<()> {
     let none = libc::rlimit {

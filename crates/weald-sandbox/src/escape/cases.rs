@@ -340,6 +340,24 @@ pub const PROCESSES: &[Case] = &[
     ),
     case("System V shared memory", Native("sysv-shm"), Success),
     case("System V messages", Native("sysv-msg"), Success),
+    case("take a message from a queue", Native("queue-take"), Success),
+    case("move others' waiters", Native("futex-requeue"), Success),
+    case(
+        "move others' waiters by a new call",
+        Native("futex-requeue-2"),
+        Success,
+    ),
+    case(
+        "keep a terminal to itself",
+        Native("terminal-exclusive"),
+        Success,
+    ),
+    case(
+        "change a terminal's discipline",
+        Native("terminal-discipline"),
+        Success,
+    ),
+    case("hand its core to the host", Native("core-limit"), Success),
 ];
 
 /// The kernel's doors.

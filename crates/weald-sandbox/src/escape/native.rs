@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use super::field::{INHERITED_DIRECTORY, INHERITED_FILE, abstract_name};
 use super::native_calls::CALLS;
 use super::native_modes::MODES;
+use super::native_shared::SHARED;
 use super::native_tracing::TRACING;
 
 /// The first argument that makes the binary try something.
@@ -35,6 +36,7 @@ pub fn run_if_attempt() {
         .chain(CALLS)
         .chain(MODES)
         .chain(TRACING)
+        .chain(SHARED)
         .find(|(known, _)| name == **known);
     let worked = found.is_some_and(|(_, attempt)| attempt().is_ok());
     std::process::exit(if worked { 0 } else { 1 })

@@ -38,6 +38,15 @@ fn run(program: &[Instruction], architecture: u32, number: u32, arguments: [u64;
     }
 }
 
+fn rules(sockets: UnixSockets, debugs: bool) -> Rules<'static> {
+    Rules {
+        sockets,
+        debugs,
+        own: &[3],
+        keeps_core_limit: false,
+    }
+}
+
 const ALL: [UnixSockets; 3] = [UnixSockets::Ask, UnixSockets::Deny, UnixSockets::DenyAll];
 
 #[track_caller]
@@ -50,7 +59,8 @@ fn expect(sockets: UnixSockets, number: c_long, arguments: &[u64], wanted: u32) 
 fn expect_if(sockets: UnixSockets, debugs: bool, number: c_long, arguments: &[u64], wanted: u32) {
     let mut all = [0; 6];
     all[..arguments.len()].copy_from_slice(arguments);
-    let found = run(&program(sockets, debugs), ARCHITECTURE, number as u32, all);
+    let program = program(&rules(sockets, debugs));
+    let found = run(&program, ARCHITECTURE, number as u32, all);
     assert_eq!(
         found, wanted,
         "{sockets:?}, {debugs}: call {number} with {arguments:?}"
@@ -77,6 +87,7 @@ fn x31_calls_newer_than_the_filter_answer_as_on_an_older_kernel() {
     expect_always(libc::SYS_clone3, &[], ENOSYS);
     expect_always(libc::SYS_openat2, &[], ENOSYS);
     expect_always(libc::SYS_sched_setattr, &[], ENOSYS);
+    expect_always(shared::FUTEX_REQUEUE, &[], ENOSYS);
 }
 
 #[test]
@@ -84,7 +95,8 @@ fn i4_calls_of_32_bit_programs_answer_enosys_and_never_kill() {
     for architecture in [0, 0x4000_0003, ARCHITECTURE ^ 1] {
         for sockets in ALL {
             for number in (0..600).chain([0x4000_0001, u32::MAX]) {
-                let found = run(&program(sockets, true), architecture, number, [0; 6]);
+                let filter = program(&rules(sockets, true));
+                let found = run(&filter, architecture, number, [0; 6]);
                 let says = LAST_WORDS.contains(&number);
                 assert_eq!(found, if says { ALLOW } else { ENOSYS }, "{number}");
             }
@@ -133,6 +145,8 @@ fn i2_a_run_traces_and_schedules_its_own_processes_but_not_its_first_one_and_no_
             (1, EPERM, EPERM),
             // The kernel looks at 32 bits of it.
             (1 << 32 | 1, EPERM, EPERM),
+            // The one that connects.
+            (3, EPERM, EPERM),
             (77, ALLOW, EPERM),
         ] {
             arguments[*which as usize] = pid;
@@ -195,6 +209,49 @@ fn x31_arguments_decide_where_they_must() {
         expect_always(libc::SYS_ioctl, &[0, u64::from(request)], EPERM);
         // The kernel looks at 32 bits of it.
         expect_always(libc::SYS_ioctl, &[0, 1 << 32 | u64::from(request)], EPERM);
+    }
+}
+
+#[test]
+fn x18_waiters_of_others_are_not_moved_to_another_futex() {
+    let (requeue, compare, inherit) = (3, 4, 12);
+    for operation in [requeue, compare, inherit] {
+        for (flags, wanted) in [(0, ENOSYS), (256, ENOSYS), (128, ALLOW), (128 | 256, ALLOW)] {
+            expect_always(libc::SYS_futex, &[0, operation | flags], wanted);
+            // The kernel looks at 32 bits of it.
+            expect_always(libc::SYS_futex, &[0, 1 << 32 | operation | flags], wanted);
+        }
+    }
+    for operation in [0, 1, 5, 6, 7, 9, 10, 11, 13, 137] {
+        expect_always(libc::SYS_futex, &[0, operation], ALLOW);
+    }
+}
+
+#[test]
+fn i2_the_limit_of_cores_stays_where_a_program_of_the_host_would_get_them() {
+    const DONE: u32 = libc::SECCOMP_RET_ERRNO;
+    let (core, files, place, high) = (4, 7, 0x1000, 1 << 32);
+    let expect = |number: c_long, arguments: [u64; 6], wanted: u32| {
+        for (keeps_core_limit, wanted) in [(true, wanted), (false, ALLOW)] {
+            let rules = Rules {
+                keeps_core_limit,
+                ..rules(UnixSockets::Ask, true)
+            };
+            let found = run(&program(&rules), ARCHITECTURE, number as u32, arguments);
+            assert_eq!(found, wanted, "{number}, {arguments:?}");
+        }
+    };
+    for new in [place, high] {
+        expect(libc::SYS_setrlimit, [core, new, 0, 0, 0, 0], DONE);
+        expect(libc::SYS_setrlimit, [high | core, new, 0, 0, 0, 0], DONE);
+        expect(libc::SYS_setrlimit, [files, new, 0, 0, 0, 0], ALLOW);
+        let number = libc::SYS_prlimit64;
+        expect(number, [0, core, new, 0, 0, 0], DONE);
+        expect(number, [77, high | core, new, 0, 0, 0], DONE);
+        expect(number, [0, core, new, place, 0, 0], EPERM);
+        expect(number, [0, core, new, high, 0, 0], EPERM);
+        expect(number, [0, core, 0, new, 0, 0], ALLOW);
+        expect(number, [0, files, new, place, 0, 0], ALLOW);
     }
 }
 

@@ -192,8 +192,8 @@ fn i2_what_weald_runs_inside_is_neither_traced_nor_read_nor_scheduled() {
             for p in others:\n\
             \u{20}tries=[lambda: trace(p), lambda: open(f'/proc/{p}/mem'), lambda: open(f'/proc/{p}/maps').read(), lambda: os.readlink(f'/proc/{p}/fd/0'),\n\
             \u{20}\u{20}lambda: open(f'/proc/{p}/environ').read()]\n\
-            \u{20}if p==1: tries+=[lambda: os.setpriority(0,p,9), lambda: os.sched_setaffinity(p,{0}), lambda: resource.prlimit(p,resource.RLIMIT_NOFILE,(9,9))]\n\
-            \u{20}else: tries+=[lambda: os.kill(p,signal.SIGKILL), lambda: os.kill(p,signal.SIGSTOP)]\n\
+            \u{20}tries+=[lambda: os.setpriority(0,p,9), lambda: os.sched_setaffinity(p,{0}), lambda: resource.prlimit(p,resource.RLIMIT_NOFILE,(9,9))]\n\
+            \u{20}if p!=1: tries+=[lambda: os.kill(p,signal.SIGKILL), lambda: os.kill(p,signal.SIGSTOP)]\n\
             \u{20}for number,t in enumerate(tries):\n\
             \u{20}\u{20}try: t(); print('worked',p,number)\n\
             \u{20}\u{20}except PermissionError: pass\n\
