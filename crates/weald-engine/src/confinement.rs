@@ -48,6 +48,7 @@ pub fn sandbox_policy(config: &Config, request: SandboxRequest<'_>) -> Policy {
     write.extend(paths("sandbox.write"));
     let mut hidden = paths("sandbox.read_deny");
     hidden.extend(never_seen(home, request.state.as_deref()));
+    hidden.extend(secrets_of_root());
     let stores = secrets::hidden_paths(config.list("sandbox.reveal"));
     let stores = secrets::places(stores, home, variable_of(request.variables));
     // What holds a directory to be written can't be meant.
@@ -57,7 +58,6 @@ pub fn sandbox_policy(config: &Config, request: SandboxRequest<'_>) -> Policy {
     mask.extend(control_planes(request.state.as_deref()));
     // Hidden and masked: what this run alone may see of it lies on top of the mask.
     mask.extend(made_state(request.state.as_deref()));
-    mask.extend(secrets_of_root());
     mask.retain(|folder| !write.iter().any(|path| path.starts_with(folder)));
     mask.sort();
     mask.dedup();
@@ -118,11 +118,11 @@ fn made_state(state: Option<&Path>) -> Option<PathBuf> {
     state.is_dir().then(|| state.to_owned())
 }
 
-/// What root alone can read, for root's own runs. Other users' runs can't open these anyway.
+/// What root alone can read, for root's own runs, also what is made later. Other users' runs can't open these anyway.
 fn secrets_of_root() -> impl Iterator<Item = PathBuf> {
     let is_root = rustix::process::geteuid().is_root();
     let files = secrets::OF_ROOT.iter().filter(move |_| is_root);
-    files.map(PathBuf::from).filter(|path| path.is_file())
+    files.map(PathBuf::from)
 }
 
 /// What weald keeps in the repositories of this user. The vaults, which worktrees borrow from, are beside these folders.

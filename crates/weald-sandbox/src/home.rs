@@ -8,7 +8,7 @@
 //! next run. Small files next to a hidden one (`~/.gitconfig`) are copied into the layer, so that programs which replace
 //! them on the host do not break the run.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -27,8 +27,11 @@ const WORKBENCH: &str = "/dev";
 const COPIED: u64 = 1 << 20;
 const ALL_COPIED: u64 = 8 << 20;
 
-/// How many entries of a hidden folder are looked at, and how many links in all are followed.
+/// How many entries of a folder are looked at, how many folders of each hidden path and how deep, and how many links in all
+/// are followed.
 const ENTRIES: usize = 1024;
+const FOLDERS: usize = 128;
+const LEVELS: usize = 4;
 const LINKS: usize = 256;
 
 /// Folders of the system, in which nobody keeps secrets behind links.
@@ -96,8 +99,14 @@ pub fn resolve(policy: &mut Policy) {
         .filter_map(|path| path.canonicalize().ok());
     let mut hidden: Vec<_> = named.chain(leads_to).collect();
     hidden.extend(behind_links(policy, &hidden));
-    hidden.extend(other_ways(&hidden));
-    policy.mask.extend(other_ways(&policy.mask));
+    // What holds a directory to be written can't be meant.
+    let is_written = |way: &PathBuf| policy.write.iter().any(|path| path.starts_with(way));
+    let mut ways = other_ways(&hidden);
+    ways.retain(|way| !is_written(way));
+    hidden.extend(ways);
+    let mut ways = other_ways(&policy.mask);
+    ways.retain(|way| !is_written(way));
+    policy.mask.extend(ways);
     policy.hidden = hidden;
     policy.hidden.sort();
     policy.hidden.dedup();
@@ -111,12 +120,11 @@ pub fn resolve(policy: &mut Policy) {
 /// Where links in hidden folders lead: programs that manage settings keep the files themselves elsewhere. What the run needs
 /// or the system owns stays.
 fn behind_links(policy: &Policy, hidden: &[PathBuf]) -> Vec<PathBuf> {
-    let entries = hidden.iter().flat_map(|folder| {
-        let found = fs::read_dir(folder).into_iter().flatten();
-        found.take(ENTRIES).flatten()
-    });
-    let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
-    let targets = links.filter_map(|link| link.path().canonicalize().ok());
+    // In weald's own folders lies what runs wrote, who must not choose what others don't see.
+    let own = hidden.iter().filter(|path| is_welds(path));
+    let own: BTreeSet<_> = own.filter_map(|path| path.canonicalize().ok()).collect();
+    let links = hidden.iter().flat_map(|path| links_in(path, &own));
+    let targets = links.filter_map(|link| link.canonicalize().ok());
     let needed = policy.write.iter().chain(&policy.show).chain(&policy.home);
     let needed: Vec<_> = needed.collect();
     let wanted = targets.filter(|target| {
@@ -124,6 +132,36 @@ fn behind_links(policy: &Policy, hidden: &[PathBuf]) -> Vec<PathBuf> {
         !is_systems && !needed.iter().any(|path| path.starts_with(target))
     });
     wanted.take(LINKS).collect()
+}
+
+/// The state folder, or that of the layers.
+fn is_welds(path: &Path) -> bool {
+    path.ends_with("weald") || path.ends_with("weald/layers")
+}
+
+/// Links in a folder and in the folders in it, the nearest first. What lies in folders of `own` is not gone into.
+fn links_in(top: &Path, own: &BTreeSet<PathBuf>) -> Vec<PathBuf> {
+    let (mut links, mut open) = (Vec::new(), VecDeque::from([(top.to_owned(), 1)]));
+    let mut room = FOLDERS;
+    while let Some((folder, level)) = open.pop_front() {
+        let real = folder.canonicalize();
+        let is_own = real.is_ok_and(|real| own.iter().any(|it| real.starts_with(it)));
+        if is_own && level > 1 {
+            continue;
+        }
+        let entries = fs::read_dir(&folder).into_iter().flatten();
+        for entry in entries.take(ENTRIES).flatten() {
+            match entry.file_type() {
+                Ok(kind) if kind.is_symlink() => links.push(entry.path()),
+                Ok(kind) if kind.is_dir() && !is_own && level < LEVELS && room > 0 => {
+                    room -= 1;
+                    open.push_back((entry.path(), level + 1));
+                }
+                _ => {}
+            }
+        }
+    }
+    links
 }
 
 /// A path whose folder is as the kernel names it; the last part may be a link, or missing.

@@ -15,18 +15,19 @@ use crate::policy::Policy;
 use crate::sys;
 use crate::view;
 
-/// Directories with more entries are not listed: what is hidden there is covered where it is.
-const MANY: usize = 4_096;
+/// Directories with more entries can't be listed: the kernel has a bound on mounts, too.
+const MANY: usize = 20_000;
 
 /// Places that the kernel fills.
 const KERNEL: [&str; 3] = ["/dev", "/proc", "/sys"];
 
 /// Hides everything that the home does not hide by itself.
-pub fn hide(policy: &Policy, home: Option<&Home>) -> io::Result<()> {
+/// `inner` are mounts that lie in the home, on top of its layer.
+pub fn hide(policy: &Policy, home: Option<&Home>, inner: &[PathBuf]) -> io::Result<()> {
     let mut lists: BTreeSet<&Path> = BTreeSet::new();
     let mut covered = Vec::new();
     for path in &policy.hidden {
-        match way_to(path, policy, home) {
+        match way_to(path, policy, home, inner) {
             Way::Unseen => {}
             Way::Covered => covered.push(path),
             Way::Listed(way) => lists.extend(way),
@@ -41,7 +42,7 @@ pub fn hide(policy: &Policy, home: Option<&Home>) -> io::Result<()> {
     }
     for path in covered {
         view::pin_ancestors(path, policy)?;
-        view::mask(path, &[])?;
+        view::mask(path, policy, &[])?;
     }
     Ok(())
 }
@@ -56,16 +57,13 @@ enum Way<'p> {
     Listed(Vec<&'p Path>),
 }
 
-fn way_to<'p>(path: &'p Path, policy: &Policy, home: Option<&Home>) -> Way<'p> {
+fn way_to<'p>(path: &'p Path, policy: &Policy, home: Option<&Home>, inner: &[PathBuf]) -> Way<'p> {
     let holds = |it: &&PathBuf| path.starts_with(it);
     if policy.write.iter().any(|it| holds(&it)) || KERNEL.iter().any(|it| path.starts_with(it)) {
         return Way::Covered;
     }
-    let top = policy
-        .show
-        .iter()
-        .filter(holds)
-        .max_by_key(|it| it.as_os_str().len());
+    let shown = policy.show.iter().chain(inner);
+    let top = shown.filter(holds).max_by_key(|it| it.as_os_str().len());
     let is_private = view::PRIVATE.iter().any(|it| path.starts_with(it));
     let in_home = home.is_some_and(|home| home.holds(path));
     match top {
@@ -94,7 +92,18 @@ enum Entry {
     Place,
 }
 
-/// Gives a directory a fixed list of its entries; false where it can't be listed, or has too many.
+fn too_many(directory: &Path, policy: &Policy) -> io::Error {
+    let mut hidden = policy.hidden.iter();
+    let hidden = hidden.find(|path| path.starts_with(directory));
+    io::Error::other(format!(
+        "{} can't be hidden, because {} has more than {MANY} entries; move it into a folder of its own",
+        hidden.map_or(directory, PathBuf::as_path).display(),
+        directory.display()
+    ))
+}
+
+/// Gives a directory a fixed list of its entries; false where it can't be listed. One with too many is an error: a cover
+/// alone would not hold when the host replaces what it hides.
 fn fix(directory: &Path, policy: &Policy) -> io::Result<bool> {
     let Ok(found) = fs::read_dir(directory) else {
         return Ok(false);
@@ -110,7 +119,7 @@ fn fix(directory: &Path, policy: &Policy) -> io::Result<bool> {
             continue;
         }
         if entries.len() == MANY {
-            return Ok(false);
+            return Err(too_many(directory, policy));
         }
         let kind = match fs::symlink_metadata(&path) {
             Ok(found) => found.file_type(),

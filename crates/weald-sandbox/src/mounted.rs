@@ -10,20 +10,23 @@ struct Mounted {
     point: PathBuf,
     root: PathBuf,
     device: Vec<u8>,
+    kind: Vec<u8>,
 }
 
 /// The table of mounts.
 fn mounted() -> Vec<Mounted> {
     let table = fs::read("/proc/thread-self/mountinfo").unwrap_or_default();
     let lines = table.split(|byte| *byte == b'\n').filter_map(|line| {
-        let fields: Vec<_> = line.split(|byte| *byte == b' ').take(5).collect();
-        let [_, _, device, root, point] = fields[..] else {
-            return None;
-        };
+        let mut fields = line.split(|byte| *byte == b' ');
+        let [_, _, device, root, point] = [(); 5].map(|()| fields.next());
+        let (device, root, point) = (device?, root?, point?);
+        // Fields that may be missing end with a dash.
+        let kind = fields.skip_while(|field| *field != b"-").nth(1)?;
         Some(Mounted {
             point: unescaped(point),
             root: unescaped(root),
             device: device.to_owned(),
+            kind: kind.to_owned(),
         })
     });
     lines.collect()
@@ -32,6 +35,12 @@ fn mounted() -> Vec<Mounted> {
 /// Where something is mounted.
 pub fn mount_points() -> impl Iterator<Item = PathBuf> {
     mounted().into_iter().map(|it| it.point)
+}
+
+/// Where message queues can be opened as files.
+pub fn queue_mounts() -> impl Iterator<Item = PathBuf> {
+    let queues = mounted().into_iter().filter(|it| it.kind == b"mqueue");
+    queues.map(|it| it.point)
 }
 
 /// A path of the table, in which spaces and the like are written as octal numbers.
@@ -55,8 +64,8 @@ fn unescaped(text: &[u8]) -> PathBuf {
     OsString::from_vec(bytes).into()
 }
 
-/// Other paths that lead to the same files and directories, because their file system is mounted elsewhere, too, whole or in
-/// part.
+/// Other paths that lead to the same files and directories, or to something in them, because their file system is mounted
+/// elsewhere, too, whole or in part.
 pub fn other_ways(paths: &[PathBuf]) -> Vec<PathBuf> {
     let table = mounted();
     let ways = paths.iter().flat_map(|path| ways_to(path, &table));
@@ -75,8 +84,14 @@ fn ways_to<'t>(path: &'t Path, table: &'t [Mounted]) -> impl Iterator<Item = Pat
     place.into_iter().flat_map(move |(own, place)| {
         let others = table.iter().filter(|it| it.device == own.device);
         let ways = others.filter_map(move |it| {
-            let way = it.point.join(place.strip_prefix(&it.root).ok()?);
-            (way != path).then_some(way)
+            let way = match place.strip_prefix(&it.root) {
+                // As it is, without a slash at the end: a mount of a file.
+                Ok(rest) if rest.as_os_str().is_empty() => it.point.clone(),
+                Ok(rest) => it.point.join(rest),
+                Err(_) if it.root.starts_with(&place) => it.point.clone(),
+                Err(_) => return None,
+            };
+            (!way.starts_with(path)).then_some(way)
         });
         ways.collect::<Vec<_>>()
     })
@@ -92,6 +107,7 @@ mod tests {
             point: point.into(),
             root: root.into(),
             device: device.into(),
+            kind: b"ext4".into(),
         };
         let table = [
             line("8:1", "/", "/"),
@@ -99,10 +115,19 @@ mod tests {
             line("8:2", "/ann", "/srv/alias"),
             line("8:2", "/bob", "/srv/other"),
             line("8:3", "/", "/home/ann/disk"),
+            line("8:2", "/ann/.ssh/keys", "/srv/keys"),
+            line("8:2", "/ann/.ssh/id", "/srv/id"),
+            line("8:2", "/ann/.sshd", "/srv/sshd"),
+            line("8:2", "/ann/.ssh/keys", "/home/ann/.ssh/again"),
         ];
         let ways = |path: &str| ways_to(Path::new(path), &table).collect::<Vec<_>>();
-        assert_eq!(ways("/home/ann/.ssh"), [Path::new("/srv/alias/.ssh")]);
-        assert_eq!(ways("/srv/alias/.ssh"), [Path::new("/home/ann/.ssh")]);
+        let others = |first: &str| [first, "/srv/keys", "/srv/id"].map(PathBuf::from);
+        assert_eq!(ways("/home/ann/.ssh"), others("/srv/alias/.ssh"));
+        let mut others = others("/home/ann/.ssh").to_vec();
+        others.push("/home/ann/.ssh/again".into());
+        assert_eq!(ways("/srv/alias/.ssh"), others);
+        let others = ["/srv/alias/.ssh/id", "/srv/id"].map(PathBuf::from);
+        assert_eq!(ways("/home/ann/.ssh/id"), others);
         assert_eq!(ways("/home/ann/disk/key"), Vec::<PathBuf>::new());
         assert_eq!(ways("/etc/key"), Vec::<PathBuf>::new());
         assert_eq!(unescaped(b"/a\\040b\\"), Path::new("/a b\\"));

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use crate::home::{self, Home};
 use crate::listing;
+use crate::mounted::queue_mounts;
 use crate::policy::{Policy, Revealed};
 use crate::sys;
 
@@ -38,11 +39,19 @@ pub type Problem = (&'static str, io::Error);
 pub fn build(policy: &Policy) -> Result<Vec<PathBuf>, Problem> {
     let private = libc::MS_REC | libc::MS_PRIVATE;
     sys::mount("", Path::new("/"), "", private, "").map_err(|error| ("mounts", error))?;
+    cover_queues(policy).map_err(|error| ("the host's message queues", error))?;
     let home = match home::of(policy) {
         Some(path) => home::mount(policy, path).map_err(|error| ("the home", error))?,
         None => None,
     };
-    let inner = home.as_ref().map_or_else(Vec::new, home::inner_mounts);
+    let mut inner = home.as_ref().map_or_else(Vec::new, home::inner_mounts);
+    // What is mounted below the home comes back on top of it, but for what is hidden.
+    inner.retain(|path| {
+        !path
+            .ancestors()
+            .any(|it| policy.hidden.iter().any(|hidden| hidden == it))
+    });
+    let inner_mounts = inner.clone();
     let inner = copies(&inner).map_err(|error| ("the home", error))?;
     let shown = copies(&shown(policy)).map_err(|error| ("the directories shown", error))?;
     let on_top = copies(&policy.write).map_err(|error| ("the writable directories", error))?;
@@ -82,11 +91,12 @@ pub fn build(policy: &Policy) -> Result<Vec<PathBuf>, Problem> {
     for (path, mount) in &on_top {
         put_on_top(path, mount, access).map_err(|error| ("the writable directories", error))?;
     }
-    listing::hide(policy, home.as_ref()).map_err(|error| ("what is hidden", error))?;
+    listing::hide(policy, home.as_ref(), &inner_mounts)
+        .map_err(|error| ("what is hidden", error))?;
     // Late, so that nothing is put on top of a mask but what this run alone may see.
     for path in outermost(&policy.mask) {
         pin_ancestors(path, policy).map_err(|error| ("masks", error))?;
-        mask(path, &policy.reveal).map_err(|error| ("masks", error))?;
+        mask(path, policy, &policy.reveal).map_err(|error| ("masks", error))?;
     }
     for (path, mount) in &revealed {
         let writes = policy
@@ -158,6 +168,19 @@ fn make_place(path: &Path, mount: &OwnedFd) -> io::Result<()> {
     }
     fs::create_dir_all(path.parent().unwrap_or(path))?;
     fs::write(path, "")
+}
+
+/// Hides queues of the host's wherever they can be opened as files: taking a message needs no more than reading.
+fn cover_queues(policy: &Policy) -> io::Result<()> {
+    const QUEUES_MAGIC: i64 = 0x1980_0202;
+    for path in queue_mounts() {
+        // Something else may be mounted on top.
+        let found = rustix::fs::statfs(&path);
+        if found.is_ok_and(|found| found.f_type == QUEUES_MAGIC) {
+            mask(&path, policy, &[])?;
+        }
+    }
+    Ok(())
 }
 
 fn mount_proc() -> io::Result<()> {
@@ -250,9 +273,20 @@ pub(crate) fn pin_ancestors(path: &Path, policy: &Policy) -> io::Result<()> {
     Ok(())
 }
 
+/// Whether something that an earlier run left in its layer of the home stands in the way of a path: what the host has behind
+/// that name is not seen then. The path is one without links on the host.
+fn is_shadowed(path: &Path, policy: &Policy) -> bool {
+    let in_layer = policy.home_layer.is_some()
+        && home::of(policy).is_some_and(|home| path.starts_with(home))
+        && !policy.write.iter().any(|write| path.starts_with(write));
+    let leads_elsewhere = || path.canonicalize().is_ok_and(|real| real != path);
+    in_layer && (path.is_symlink() || leads_elsewhere())
+}
+
 /// Hides what is at a path. Below a mask there is nothing but the places of what is revealed, and those can't be listed.
-pub(crate) fn mask(path: &Path, revealed: &[Revealed]) -> io::Result<()> {
+pub(crate) fn mask(path: &Path, policy: &Policy, revealed: &[Revealed]) -> io::Result<()> {
     match fs::symlink_metadata(path) {
+        Ok(_) if is_shadowed(path, policy) => Ok(()),
         Ok(found) if found.is_dir() => {
             let below: Vec<_> = revealed
                 .iter()
@@ -274,18 +308,17 @@ pub(crate) fn mask(path: &Path, revealed: &[Revealed]) -> io::Result<()> {
             }
             sys::set_mount_attributes(path, sys::READ_ONLY, false)
         }
-        Ok(found) if found.is_file() => {
+        Ok(found) if !found.is_symlink() => {
             sys::attach_mount(&sys::clone_mount(Path::new("/dev/null"))?, path)
         }
-        Ok(_) => Err(io::Error::other(format!(
-            "{} is neither a directory nor a file",
-            path.display()
-        ))),
-        // What is not there, or in a folder that this user may not enter, can't be seen either.
+        Ok(_) => Err(io::Error::other(format!("{} is a link", path.display()))),
+        // What is not there, in a folder that this user may not enter, or below a file can't be seen either.
         Err(error)
             if matches!(
                 error.kind(),
-                io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied
+                io::ErrorKind::NotFound
+                    | io::ErrorKind::PermissionDenied
+                    | io::ErrorKind::NotADirectory
             ) =>
         {
             Ok(())

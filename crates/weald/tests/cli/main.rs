@@ -114,6 +114,7 @@ mod sandbox_hardening;
 mod sandbox_held;
 mod sandbox_home;
 mod sandbox_limits;
+mod sandbox_mounted;
 mod sandbox_state;
 mod sandbox_tools;
 mod scratch;

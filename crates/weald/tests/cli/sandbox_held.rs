@@ -136,7 +136,12 @@ fn x16_a_link_beside_a_hidden_path_gives_nothing_back_at_level_landlock() {
     write(&home.join(".config/gh/hosts.yml"), SECRET);
     std::os::unix::fs::symlink(&home, home.join("self")).unwrap();
     std::os::unix::fs::symlink(home.join(".config"), home.join("cfg")).unwrap();
-    let script = "cat ~/.ssh/id ~/self/.ssh/id ~/cfg/gh/hosts.yml ~/.config/gh/hosts.yml; true";
+    // What a hidden folder links to, also from a folder in it.
+    write(&home.join("dotfiles/ssh/deep"), SECRET);
+    write(&home.join(".ssh/conf.d/more/plain"), "");
+    let deep = home.join(".ssh/conf.d/more/deep");
+    std::os::unix::fs::symlink(home.join("dotfiles/ssh/deep"), deep).unwrap();
+    let script = "cat ~/dotfiles/ssh/deep ~/.ssh/id ~/self/.ssh/id ~/cfg/gh/hosts.yml ~/.config/gh/hosts.yml; true";
     for level in ["full", "landlock"] {
         let answer = env.weald(&["run", "a", "--sandbox", level, "--", "sh", "-c", script]);
         assert_eq!(

@@ -4,8 +4,9 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::sandbox::as_user;
+use crate::sandbox_home::SECRET;
 use crate::trees_levels::homes;
-use crate::trees_remove::repository;
+use crate::trees_remove::{grow, repository};
 
 /// Runs a script as the user that a home belongs to.
 fn sh(home: &Path, script: &str) -> String {
@@ -77,4 +78,37 @@ fn x16_an_agents_home_of_an_earlier_version_is_used_where_it_is() {
     let (own, is_there) = (env.own_folder().join("homes"), |path: &Path| path.is_dir());
     assert!(is_there(&earlier.join("1/command")) && !own.join("1").exists());
     assert!(is_there(&own.join("2/command")) && !earlier.join("2").exists());
+}
+
+/// What a run writes to its home lies in a layer, and so does what it leaves where the user makes a repository later.
+#[test]
+fn x16_what_a_run_left_at_the_place_of_a_later_repository_stops_no_run_and_shows_nothing() {
+    let env = repository();
+    grow(&env, "a", "sealed");
+    let run = |script: &str| env.weald(&["run", "a", "--", "sh", "-c", script]);
+    let planted = run(
+        "cd; echo x > file; mkdir -p fifo/.git/weald link/.git/weald; ln -s / folder; \
+        mkfifo fifo/.git/weald/private; ln -s /usr link/.git/weald/private",
+    );
+    assert_eq!(planted.code, 0, "{planted:#?}");
+    let names = ["file", "fifo", "link", "folder"];
+    for name in names {
+        let path = env.home().join(name);
+        let path = path.to_str().unwrap();
+        env.git(&["init", "-q", "-b", "main", path]);
+        let who = ["-c", "user.name=T", "-c", "user.email=t@e"];
+        let commit = ["commit", "-q", "--allow-empty", "-m", "1"];
+        env.git(&[&["-C", path], &who[..], &commit].concat());
+        env.ok(&["-C", path, "task", "add", SECRET]);
+    }
+    let script = names.map(|name| format!("cat ~/{name}/.git/weald/private/events.jsonl"));
+    let answer = run(&format!(
+        "{}; ls /usr > /dev/null && echo runs",
+        script.join("; ")
+    ));
+    assert_eq!(
+        (answer.code, answer.stdout.as_str()),
+        (0, "runs\n"),
+        "{answer:#?}"
+    );
 }
