@@ -78,6 +78,7 @@ pub fn sandbox_policy(config: &Config, request: SandboxRequest<'_>) -> Policy {
         hidden,
         reveal: Vec::new(),
         sockets: paths("sandbox.sockets"),
+        datagrams: config.switch("sandbox.datagrams"),
         devices: paths("sandbox.devices"),
         network: match config.text("sandbox.network") {
             "off" => Network::Off,

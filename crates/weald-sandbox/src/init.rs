@@ -317,6 +317,7 @@ impl Helper {
         let rules = seccomp::Rules {
             sockets,
             debugs: policy.debugs && policy.level == Level::Full,
+            datagrams: policy.datagrams,
             own,
             keeps_core_limit: self.cores == Cores::Handled,
         };

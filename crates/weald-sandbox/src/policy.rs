@@ -33,7 +33,7 @@ impl Level {
                 "io_uring, userfaultfd, perf, bpf, kernel keys, fanotify (EPERM)",
                 "FUSE, KVM and other devices (ENOENT): sandbox.devices names those that runs may use",
                 "raw sockets (EPERM)",
-                "unix datagram sockets with a name (EACCES)",
+                "unix datagram sockets with a name (EACCES), unless sandbox.datagrams allows them",
                 "tracing and limiting weald's own processes in the run; priorities of groups and users (EPERM)",
                 "set-user-id modes (EPERM)",
             ],
@@ -140,6 +140,9 @@ pub struct Policy {
     pub reveal: Vec<Revealed>,
     /// Unix sockets of the host that may be connected to.
     pub sockets: Vec<PathBuf>,
+    /// Whether it may make unix datagram sockets with a name (level full). Nobody is asked before one sends, so it reaches those
+    /// of the host that lie in its view.
+    pub datagrams: bool,
     /// Character devices of the host that may be used.
     pub devices: Vec<PathBuf>,
     /// Whether it reaches the network.
@@ -174,6 +177,7 @@ impl Policy {
             mask: Vec::new(),
             reveal: Vec::new(),
             sockets: Vec::new(),
+            datagrams: false,
             devices: Vec::new(),
             network: Network::On,
             home: None,

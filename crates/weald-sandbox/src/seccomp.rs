@@ -164,6 +164,8 @@ pub struct Rules<'r> {
     pub sockets: UnixSockets,
     /// Processes of the run may trace, schedule and limit each other; that takes a pid namespace.
     pub debugs: bool,
+    /// Unix datagram sockets may have names, where stream sockets may be made.
+    pub datagrams: bool,
     /// Processes of weald's own in that namespace, besides the first one.
     pub own: &'r [u32],
     /// A core would go to a program of the host's, if it were not for the run's limit.
@@ -173,7 +175,10 @@ pub struct Rules<'r> {
 /// Builds the filter.
 pub fn program(rules: &Rules<'_>) -> Vec<Instruction> {
     let Rules {
-        sockets, debugs, ..
+        sockets,
+        debugs,
+        datagrams,
+        ..
     } = *rules;
     let mut filter = vec![
         load(ARCH),
@@ -216,13 +221,19 @@ pub fn program(rules: &Rules<'_>) -> Vec<Instruction> {
     filter.extend(modes(sockets));
     filter.extend(when(libc::SYS_ioctl, refused_ioctls()));
     filter.extend(when(libc::SYS_fcntl, refused_fcntls()));
-    filter.extend(when(libc::SYS_socket, sockets::families(sockets)));
+    filter.extend(when(
+        libc::SYS_socket,
+        sockets::families(sockets, datagrams),
+    ));
     filter.extend(other_processes(rules));
     filter.extend(when(libc::SYS_futex, shared::requeues()));
     if rules.keeps_core_limit {
         filter.extend(shared::core_limits());
     }
-    filter.extend(when(libc::SYS_socketpair, sockets::pairs(sockets)));
+    filter.extend(when(
+        libc::SYS_socketpair,
+        sockets::pairs(sockets, datagrams),
+    ));
     filter.extend(when(libc::SYS_getsockopt, sockets::peers(sockets)));
     if sockets == UnixSockets::Ask {
         filter.extend([jump_equal(libc::SYS_connect as u32, 0, 1), answer(ASK)]);

@@ -4,6 +4,7 @@
 mod suites;
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -28,6 +29,9 @@ pub struct Options {
     /// Keep the sources here, and use what is there
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
+    /// With this setting inside
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
     /// At this level
     #[arg(long, default_value = "full")]
     level: String,
@@ -67,6 +71,13 @@ pub fn run(options: &Options) -> io::Result<()> {
         "seconds inside",
         "ratio",
     ];
+    let mut inner = vec![weald.into_os_string()];
+    for setting in &options.set {
+        inner.extend(["--set".into(), setting.into()]);
+    }
+    let exec = ["sandbox", "exec", "--level", &options.level, "--write", "."];
+    inner.extend(exec.map(Into::into));
+    inner.push("--".into());
     let mut table = Table::new("suite", &columns);
     let mut differing = Vec::new();
     for suite in SUITES {
@@ -80,14 +91,14 @@ pub fn run(options: &Options) -> io::Result<()> {
             continue;
         }
         let mut outside = once(suite, &folder, None)?;
-        let mut inside = once(suite, &folder, Some((&weald, &options.level)))?;
+        let mut inside = once(suite, &folder, Some(&inner))?;
         // A test that is red now and then says nothing: what differs has two more tries in both places.
         for _ in 0..2 {
             if outside.passes == inside.passes {
                 break;
             }
             outside.also(once(suite, &folder, None)?);
-            inside.also(once(suite, &folder, Some((&weald, &options.level)))?);
+            inside.also(once(suite, &folder, Some(&inner))?);
         }
         let lost = missing(&outside.passes, &inside.passes);
         let gained = missing(&inside.passes, &outside.passes);
@@ -159,8 +170,8 @@ fn prepare(suite: &Suite, folder: &Path) -> Result<(), String> {
     Err(last.unwrap_or("it can't be built").to_owned())
 }
 
-/// Runs a suite here, or inside at a level.
-fn once(suite: &Suite, folder: &Path, inside: Option<(&Path, &str)>) -> io::Result<Run> {
+/// Runs a suite here, or inside by this command.
+fn once(suite: &Suite, folder: &Path, inside: Option<&[OsString]>) -> io::Result<Run> {
     let mut argv: Command = match inside {
         // A run has no capabilities, also when root starts it.
         None if rustix::process::geteuid().is_root() => {
@@ -169,10 +180,9 @@ fn once(suite: &Suite, folder: &Path, inside: Option<(&Path, &str)>) -> io::Resu
             argv
         }
         None => command("sh"),
-        Some((weald, level)) => {
-            let mut argv = command(weald);
-            argv.args(["sandbox", "exec", "--level", level, "--write"]);
-            argv.arg(folder).args(["--", "sh"]);
+        Some(inner) => {
+            let mut argv = command(&inner[0]);
+            argv.args(&inner[1..]).arg("sh");
             argv
         }
     };

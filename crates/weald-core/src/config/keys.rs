@@ -352,6 +352,12 @@ const LANDING: &[Key] = &[
         "unix sockets that runs may connect to",
     ),
     key(
+        "sandbox.datagrams",
+        Kind::OwnSwitch,
+        "false",
+        "let runs use unix datagram sockets; they can then send to those of the host that they see",
+    ),
+    key(
         "sandbox.devices",
         Kind::OwnList,
         "",

@@ -10,7 +10,7 @@ use crate::sys::Instruction;
 const SOCKET_TYPE: u32 = 0xf;
 
 /// Families that a socket may have; netlink only to ask about interfaces and routes.
-pub fn families(sockets: UnixSockets) -> Vec<Instruction> {
+pub fn families(sockets: UnixSockets, datagrams: bool) -> Vec<Instruction> {
     let mut checks = vec![load(argument(0))];
     match sockets {
         UnixSockets::Deny => {
@@ -21,14 +21,16 @@ pub fn families(sockets: UnixSockets) -> Vec<Instruction> {
                 checks.extend([jump_equal(family as u32, 0, 1), answer(EACCES)]);
             }
         }
+        // A datagram socket (and SOCK_RAW, which is one) needs no connect to send, so nobody would be asked.
         UnixSockets::Ask => checks.extend([
-            jump_equal(libc::AF_UNIX as u32, 0, 6),
+            jump_equal(libc::AF_UNIX as u32, 0, 8),
             load(argument(1)),
             mask(SOCKET_TYPE),
-            jump_equal(libc::SOCK_STREAM as u32, 1, 0),
-            jump_equal(libc::SOCK_SEQPACKET as u32, 0, 1),
+            jump_equal(libc::SOCK_STREAM as u32, 3, 0),
+            jump_equal(libc::SOCK_SEQPACKET as u32, 2, 0),
+            jump_equal(libc::SOCK_DGRAM as u32, 0, 2),
+            answer(if datagrams { ALLOW } else { EACCES }),
             answer(ALLOW),
-            // A datagram socket (and SOCK_RAW, which is one) needs no connect to send, so nobody would be asked.
             answer(EACCES),
         ]),
     }
@@ -46,11 +48,11 @@ pub fn families(sockets: UnixSockets) -> Vec<Instruction> {
 }
 
 /// A datagram pair could send to any address: the launcher makes one that can't.
-pub fn pairs(sockets: UnixSockets) -> Vec<Instruction> {
-    let asks = if sockets == UnixSockets::Ask {
-        ASK
-    } else {
-        EACCES
+pub fn pairs(sockets: UnixSockets, datagrams: bool) -> Vec<Instruction> {
+    let asks = match sockets {
+        UnixSockets::Ask if datagrams => ALLOW,
+        UnixSockets::Ask => ASK,
+        UnixSockets::Deny | UnixSockets::DenyAll => EACCES,
     };
     with_argument(
         1,

@@ -42,6 +42,7 @@ fn rules(sockets: UnixSockets, debugs: bool) -> Rules<'static> {
     Rules {
         sockets,
         debugs,
+        datagrams: false,
         own: &[3],
         keeps_core_limit: false,
     }
@@ -252,6 +253,32 @@ fn i2_the_limit_of_cores_stays_where_a_program_of_the_host_would_get_them() {
         expect(number, [0, core, new, high, 0, 0], EPERM);
         expect(number, [0, core, 0, new, 0, 0], ALLOW);
         expect(number, [0, files, new, place, 0, 0], ALLOW);
+    }
+}
+
+#[test]
+fn i3_datagram_sockets_have_names_where_the_user_allows_it() {
+    use UnixSockets::{Ask, Deny, DenyAll};
+    let (unix, stream, datagram, raw, packets) = (1, 1, 2, 3, 5);
+    for (sockets, wanted) in [(Ask, ALLOW), (Deny, EACCES), (DenyAll, EACCES)] {
+        let rules = Rules {
+            datagrams: true,
+            ..rules(sockets, true)
+        };
+        let program = program(&rules);
+        let ask = |number: c_long, kind: u64| {
+            run(
+                &program,
+                ARCHITECTURE,
+                number as u32,
+                [unix, kind | 0o2000000, 0, 0, 0, 0],
+            )
+        };
+        assert_eq!(ask(libc::SYS_socket, datagram), wanted, "{sockets:?}");
+        assert_eq!(ask(libc::SYS_socketpair, datagram), wanted, "{sockets:?}");
+        assert_eq!(ask(libc::SYS_socket, stream), wanted, "{sockets:?}");
+        assert_eq!(ask(libc::SYS_socket, packets), wanted, "{sockets:?}");
+        assert_eq!(ask(libc::SYS_socket, raw), EACCES, "{sockets:?}");
     }
 }
 

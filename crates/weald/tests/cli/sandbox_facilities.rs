@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -102,6 +105,44 @@ impl Place {
                 assert_eq!(inside[name], "works", "{name}, root: {}", !self.ordinary);
             }
         }
+    }
+}
+
+#[test]
+fn i3_datagram_sockets_have_names_where_the_user_allows_it() {
+    for place in places("i3-datagrams") {
+        let names = ["unix datagram socket", "socket pair: datagram"];
+        let refused = place.find(Some("full"), &names);
+        assert_eq!(refused["unix datagram socket, abstract"], "EACCES");
+        let config = place.home.join(".config/weald");
+        fs::create_dir_all(&config).unwrap();
+        fs::write(config.join("config.toml"), "sandbox.datagrams = true\n").unwrap();
+        place.expect_same(&names, &[]);
+        // What listens in the home, or without a file, is the host's.
+        let path = place.home.join("host.sock");
+        let host = UnixDatagram::bind(&path).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
+        let name = format!("weald-test-{}", std::process::id());
+        let address = SocketAddr::from_abstract_name(&name).unwrap();
+        let unnamed = UnixDatagram::bind_addr(&address).unwrap();
+        let script = "import socket, sys\nfor to in sys.argv[1], chr(0) + sys.argv[2]:\n  try: \
+            socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b'x', to); print('sent')\n  except OSError: print('no')";
+        let send = |level| {
+            let mut command = place.command(level);
+            let output = command
+                .args(["-c", script])
+                .arg(&path)
+                .arg(&name)
+                .output()
+                .unwrap();
+            String::from_utf8(output.stdout).unwrap()
+        };
+        assert_eq!(send(Some("full")), "no\nno\n", "{}", place.ordinary);
+        for socket in [&host, &unnamed] {
+            socket.set_nonblocking(true).unwrap();
+            assert!(socket.recv(&mut [0; 1]).is_err());
+        }
+        assert_eq!(send(None), "sent\nsent\n", "{}", place.ordinary);
     }
 }
 
