@@ -114,7 +114,7 @@ fn s16_an_entry_that_can_t_be_prepared_takes_the_other_away() {
     env.refused(&["race", "show", "1"], 4, "no_race");
     // An agent that can't be started is the same.
     env.git(&["branch", "-D", "wt/fix-it-b"]);
-    let tool = env.root().join("tool");
+    let tool = env.home().join("tool");
     fs::write(&tool, "#!/nonexistent/sh\n").unwrap();
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     fs::set_permissions(&tool, mode).unwrap();
