@@ -18,6 +18,9 @@ use crate::view;
 /// Directories with more entries can't be listed: the kernel has a bound on mounts, too.
 const MANY: usize = 20_000;
 
+/// Where a list is put together. The run's own directory there is free again when it is moved.
+const WORKBENCH: &str = "/dev/shm";
+
 /// Places that the kernel fills.
 const KERNEL: [&str; 3] = ["/dev", "/proc", "/sys"];
 
@@ -85,13 +88,6 @@ fn way_to<'p>(path: &'p Path, policy: &Policy, home: Option<&Home>, inner: &[Pat
     }
 }
 
-/// One entry of a list.
-enum Entry {
-    Mount(std::os::fd::OwnedFd, bool),
-    Link(PathBuf),
-    Place,
-}
-
 fn too_many(directory: &Path, policy: &Policy) -> io::Error {
     let mut hidden = policy.hidden.iter();
     let hidden = hidden.find(|path| path.starts_with(directory));
@@ -111,53 +107,52 @@ fn fix(directory: &Path, policy: &Policy) -> io::Result<bool> {
     let mut entries = Vec::new();
     for entry in found {
         let path = entry?.path();
-        if policy.hidden.contains(&path) {
-            // A mask lies on it, on which lies what the run may see of it.
-            if policy.mask.contains(&path) && path.is_dir() {
-                entries.push((path, Entry::Place));
-            }
-            continue;
+        // A mask lies on some, on which lies what the run may see of it.
+        let is_masked = || policy.mask.contains(&path) && path.is_dir();
+        if !policy.hidden.contains(&path) {
+            entries.push((path, false));
+        } else if is_masked() {
+            entries.push((path, true));
         }
-        if entries.len() == MANY {
+        if entries.len() > MANY {
             return Err(too_many(directory, policy));
         }
-        let kind = match fs::symlink_metadata(&path) {
-            Ok(found) => found.file_type(),
-            Err(_) => continue,
-        };
-        let entry = match kind.is_symlink() {
-            true => fs::read_link(&path).map(Entry::Link),
-            false => sys::clone_mount(&path).map(|mount| Entry::Mount(mount, kind.is_dir())),
-        };
-        match entry {
-            Ok(entry) => entries.push((path, entry)),
-            // It went meanwhile.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
-        }
     }
+    // Put together elsewhere, one entry at a time: there may be more of them than files that this process may open.
     let mode = directory.metadata()?.mode() & 0o7777;
-    let flags = libc::MS_NOSUID | libc::MS_NODEV;
-    sys::mount(
-        "tmpfs",
-        directory,
-        "tmpfs",
-        flags,
-        &format!("mode={mode:o}"),
-    )?;
-    for (path, entry) in entries {
-        match entry {
-            Entry::Link(target) => symlink(target, &path)?,
-            Entry::Place => fs::create_dir(&path)?,
-            Entry::Mount(mount, is_directory) => {
-                match is_directory {
-                    true => fs::create_dir(&path)?,
-                    false => fs::write(&path, "")?,
-                }
-                sys::attach_mount(&mount, &path)?;
-            }
+    let (bench, flags) = (Path::new(WORKBENCH), libc::MS_NOSUID | libc::MS_NODEV);
+    sys::mount("tmpfs", bench, "tmpfs", flags, &format!("mode={mode:o}"))?;
+    for (path, is_masked) in entries {
+        let place = bench.join(path.file_name().unwrap_or_default());
+        match is_masked {
+            true => fs::create_dir(place)?,
+            false => show(&path, &place)?,
         }
     }
-    sys::set_mount_attributes(directory, sys::READ_ONLY, false)?;
+    sys::set_mount_attributes(bench, sys::READ_ONLY, false)?;
+    sys::mount(WORKBENCH, directory, "", libc::MS_MOVE, "")?;
     Ok(true)
+}
+
+/// Puts what is at a path in another place, unless it has gone meanwhile.
+fn show(path: &Path, place: &Path) -> io::Result<()> {
+    let is_gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+    let Ok(found) = fs::symlink_metadata(path) else {
+        return Ok(());
+    };
+    if found.is_symlink() {
+        return match fs::read_link(path) {
+            Err(error) if is_gone(&error) => Ok(()),
+            target => symlink(target?, place),
+        };
+    }
+    let mount = match sys::clone_mount(path) {
+        Err(error) if is_gone(&error) => return Ok(()),
+        mount => mount?,
+    };
+    match found.is_dir() {
+        true => fs::create_dir(place)?,
+        false => fs::write(place, "")?,
+    }
+    sys::attach_mount(&mount, place)
 }
