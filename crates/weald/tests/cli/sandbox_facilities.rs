@@ -311,7 +311,7 @@ fn i3_a_datagram_pair_sends_to_nobody_else_and_offline_there_is_none() {
     let env = env();
     let tree = tree(&env);
     let outside = env.root().join("outside.sock");
-    let server = std::os::unix::net::UnixDatagram::bind(&outside).unwrap();
+    let server = UnixDatagram::bind(&outside).unwrap();
     server.set_nonblocking(true).unwrap();
     let script = "import os,socket,sys\n\
         a,b=socket.socketpair(socket.AF_UNIX,socket.SOCK_DGRAM)\n\
