@@ -86,7 +86,7 @@ fn y17_a_refusal_says_what_to_do_in_words_of_the_command_that_was_given() {
     env.git(&["switch", "-q", "-c", "wt/taken"]);
     let refused = env.weald(&["--json", "new", "taken", "--target", "main"]);
     let leaving = hint(&refused);
-    let words = leaving.strip_prefix("leave it there first: git ").unwrap();
+    let words = leaving.strip_prefix("git ").unwrap();
     let words: Vec<_> = words.split(' ').collect();
     env.git(&words);
     env.ok(&[

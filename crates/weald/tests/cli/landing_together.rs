@@ -105,7 +105,10 @@ fn y13_messages_say_what_happened() {
     let done = env.weald(&["work", "1", "--", "sh", "-c", "echo x > x"]);
     assert_eq!(done.code, 0, "{done:#?}");
     let reverted = env.weald(&["revert", "1"]);
-    assert!(reverted.stdout.contains("task 1 reopened"), "{reverted:#?}");
+    assert!(
+        reverted.stdout.contains("task 1 is open again"),
+        "{reverted:#?}"
+    );
     assert_eq!(crate::work::status(&env, "1"), "pending");
     // A branch that is reused starts where it is.
     env.git(&["branch", "wt/mine", "HEAD~1"]);
