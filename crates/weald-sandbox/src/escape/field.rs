@@ -267,12 +267,12 @@ impl Field {
         all
     }
 
-    /// Alive, not stopped, at its old priority.
+    /// Alive, not stopped, with the priority and the score that it got from this process.
     fn victim_is_well(&mut self) -> bool {
         let fields = self.settled();
         let alive = matches!(self.victim.try_wait(), Ok(None));
-        let oom = fs::read_to_string(format!("/proc/{}/oom_score_adj", self.victim.id()))
-            .unwrap_or_default();
+        let score =
+            |process: &str| fs::read_to_string(format!("/proc/{process}/oom_score_adj")).ok();
         let limits =
             fs::read_to_string(format!("/proc/{}/limits", self.victim.id())).unwrap_or_default();
         let limited = limits
@@ -280,20 +280,18 @@ impl Field {
             .any(|line| line.starts_with("Max core file size") && line.contains(" 4096 "));
         alive
             && fields.first().is_some_and(|state| state == "S")
-            && fields.get(16).is_some_and(|nice| nice == "0")
-            && oom.trim() == "0"
+            && fields.get(16) == stat_of("self").get(16)
+            && score(&self.victim.id().to_string()) == score("self")
             && !limited
     }
 
     /// What the kernel says of the victim once it sleeps, is stopped or has ended: a busy machine may not have let it run
     /// yet, and then a signal it was sent has not had its effect either.
     fn settled(&self) -> Vec<String> {
-        let file = format!("/proc/{}/stat", self.victim.id());
+        let victim = self.victim.id().to_string();
         let deadline = Instant::now() + TIME;
         loop {
-            let stat = fs::read_to_string(&file).unwrap_or_default();
-            let fields = stat.rsplit(')').next().unwrap_or_default();
-            let fields: Vec<_> = fields.split_ascii_whitespace().map(str::to_owned).collect();
+            let fields = stat_of(&victim);
             let runs = matches!(fields.first().map(String::as_str), Some("R" | "D"));
             if !runs || Instant::now() > deadline {
                 return fields;
@@ -301,6 +299,13 @@ impl Field {
             std::thread::sleep(Duration::from_millis(5));
         }
     }
+}
+
+/// What `/proc/PROCESS/stat` holds behind the name.
+fn stat_of(process: &str) -> Vec<String> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    let fields = stat.rsplit(')').next().unwrap_or_default();
+    fields.split_ascii_whitespace().map(str::to_owned).collect()
 }
 
 impl Drop for Field {
