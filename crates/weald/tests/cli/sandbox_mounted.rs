@@ -1,13 +1,13 @@
 //! What is hidden stays hidden where it is mounted a second time, where the host replaces it, and in large folders. Each in a
 //! mount namespace of its own, which needs root.
 
-use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::sandbox::{is_root, own_home, say};
 
 /// Runs a script in a home with the binary in it, and in a mount namespace where mounts can be made; `None` (said aloud) where
-/// there is none. `$OUT` is a folder beside the home.
+/// there is none. `$OUT` is a folder beside the home. Both are on a disk of their own: the suite's may lie below /tmp, which
+/// runs have for themselves.
 fn with_mounts(name: &str, script: &str) -> Option<String> {
     let free = || Command::new("unshare").args(["-m", "true"]).output();
     if !is_root() || !free().is_ok_and(|output| output.status.success()) {
@@ -15,11 +15,14 @@ fn with_mounts(name: &str, script: &str) -> Option<String> {
         return None;
     }
     let home = own_home(name);
-    let outside = own_home(&format!("{name}-out"));
+    let begin =
+        "mount -t tmpfs tmpfs /mnt; mkdir /mnt/home /mnt/out; cp weald /mnt/home; cd /mnt/home\n";
+    let script = format!("{begin}export HOME=/mnt/home OUT=/mnt/out\n{script}");
     let mut command = Command::new("unshare");
-    command.args(["-m", "sh", "-ec", script]).current_dir(&home);
-    command.env_clear().env("HOME", &home).env("OUT", &outside);
-    command.env(
+    command
+        .args(["-m", "sh", "-ec", &script])
+        .current_dir(&home);
+    command.env_clear().env(
         "PATH",
         "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin",
     );
@@ -27,9 +30,7 @@ fn with_mounts(name: &str, script: &str) -> Option<String> {
     let said = [output.stdout, output.stderr].concat();
     let said = String::from_utf8_lossy(&said).into_owned();
     assert!(output.status.success(), "{said}");
-    for folder in [&home, &outside] {
-        let _ = std::fs::remove_dir_all(Path::new(folder));
-    }
+    let _ = std::fs::remove_dir_all(&home);
     Some(said)
 }
 

@@ -172,11 +172,11 @@ $W run a -- sh $HOME/attack; shut "the race"
 #[test]
 fn x13_a_run_that_can_not_be_prepared_is_no_missing_layer() {
     let script = r#"
-mkfifo $T/pipe
-code=0; $W --json sandbox exec --write $T --mask $T/pipe -- true > out 2>&1 || code=$?
+ln -s loop $T/loop
+code=0; $W --json sandbox exec --write $T --mask $T/loop/x -- true > out 2>&1 || code=$?
 [ "$code" = 1 ] && grep -q sandbox_not_prepared out || { echo "$code"; cat out; exit 1; }
 ! grep -q -e sysctl -e landlock out || { cat out; exit 1; }
-code=0; $W --set sandbox.read_deny=$T/pipe run a -- true > out 2>&1 || code=$?
+code=0; $W --set sandbox.read_deny=$T/loop/x run a -- true > out 2>&1 || code=$?
 [ "$code" = 125 ] && grep -q 'could not be prepared' out || { echo "$code"; cat out; exit 1; }
 "#;
     for home in homes("x13-prepare") {
