@@ -60,7 +60,6 @@ impl From<AgentId> for String {
 pub enum AgentStatus {
     /// Recorded; its supervisor is not there yet.
     Starting,
-    /// Its command runs.
     Running,
     /// Its command is stopped until somebody lets it go on.
     Paused,
@@ -116,7 +115,6 @@ pub enum Goal {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
-    /// Its command runs.
     #[default]
     Run,
     /// The command was successful; what it left is committed and landed.
@@ -129,12 +127,10 @@ pub enum Stage {
 pub enum Wanted {
     /// End it; its tree stays.
     Stop {
-        /// In somebody's words.
         why: String,
         /// The task is given back instead of failed.
         release: bool,
     },
-    /// Stop its processes.
     Pause,
     /// Let them go on.
     Run,
@@ -143,9 +139,7 @@ pub enum Wanted {
 /// What an agent has used so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Usage {
-    /// Tokens in.
     pub input_tokens: u64,
-    /// Tokens out.
     pub output_tokens: u64,
     /// Money, where its stream tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -181,12 +175,10 @@ impl Verification {
 pub struct FinalReport {
     /// Whether it did what was asked.
     pub success: bool,
-    /// In its words.
     pub report: String,
     /// Which files it changed: as it says, or as git says after its end.
     #[serde(default)]
     pub files_changed: Vec<String>,
-    /// Whether it checked.
     #[serde(default)]
     pub verification: Verification,
     /// How it checked, in its words.
@@ -195,7 +187,6 @@ pub struct FinalReport {
     /// True when the agent reported nothing itself: this is what its output and its exit code say.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub inferred: bool,
-    /// When.
     pub at: Timestamp,
 }
 
@@ -212,7 +203,6 @@ pub enum Outcome {
     Empty,
     /// Its work did not land: a conflict, red tests, an approval that is missing.
     NotLanded,
-    /// Somebody stopped it.
     Stopped,
     /// It ran out of time.
     TimedOut,
@@ -244,7 +234,6 @@ impl Outcome {
 /// The end of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct End {
-    /// How.
     pub outcome: Outcome,
     /// The command's exit code, if it had one (128 and the signal that ended it).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -255,20 +244,16 @@ pub struct End {
     /// What it landed as.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub landing: Option<LandingId>,
-    /// When.
     pub at: Timestamp,
 }
 
-/// One agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Agent {
     /// What it is called.
     pub id: AgentId,
     /// Under which name it works; messages for it go there.
     pub session: SessionName,
-    /// On what.
     pub task: TaskId,
-    /// Under which claim.
     pub token: Token,
     /// Where; absent until its tree is there.
     #[serde(default)]
@@ -276,10 +261,8 @@ pub struct Agent {
     /// The number of that tree.
     #[serde(default)]
     pub tree_id: Option<TreeId>,
-    /// Its branch.
     #[serde(default)]
     pub branch: Option<String>,
-    /// What starts it.
     pub driver: String,
     /// The words after `--`.
     #[serde(default)]
@@ -296,12 +279,10 @@ pub struct Agent {
     /// True for one that works in the main checkout, without a tree.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_main: bool,
-    /// What follows.
     pub goal: Goal,
     /// Where its work begins.
     #[serde(default)]
     pub begin_at: Stage,
-    /// Where it stands.
     pub status: AgentStatus,
     /// What its command said at its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -335,7 +316,6 @@ pub struct Agent {
     /// What was found when it stalled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stalled: Option<String>,
-    /// What it used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
     /// What it said at its end.
@@ -344,7 +324,6 @@ pub struct Agent {
     /// What it said as a phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
-    /// How it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<End>,
     /// When it was recorded.
@@ -356,11 +335,8 @@ pub struct Agent {
 /// Under which claim an agent works.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Post {
-    /// Its name.
     pub session: SessionName,
-    /// On what.
     pub task: TaskId,
-    /// Under which claim.
     pub token: Token,
 }
 

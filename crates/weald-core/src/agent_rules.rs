@@ -16,9 +16,7 @@ pub enum AgentInput {
     Placed {
         /// What it is called.
         tree: TreeName,
-        /// Its number.
         tree_id: TreeId,
-        /// Its branch.
         branch: String,
     },
     /// Its supervisor is there, and takes over from whoever started it.
@@ -36,7 +34,6 @@ pub enum AgentInput {
     Want(Wanted),
     /// Its processes were stopped.
     Paused,
-    /// They go on.
     Unpaused,
     /// Its owner was told that it is silent.
     Told,
@@ -51,17 +48,14 @@ pub enum AgentInput {
     Report {
         /// The claim it believes in.
         token: Token,
-        /// What it says.
         report: FinalReport,
     },
     /// What git says it changed.
     Changed {
-        /// Which files.
         files: Vec<String>,
     },
     /// What it said as a phase.
     Judged(Verdict),
-    /// Its command ended.
     Finishing {
         /// How, if it had a code.
         code: Option<i32>,
@@ -70,59 +64,36 @@ pub enum AgentInput {
     End(End),
     /// Its supervisor is proven gone.
     Crash {
-        /// What is known.
         why: String,
     },
 }
 
-/// Why nothing happened.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AgentRefusal {
     /// Its run is over.
     #[error("agent {agent} has ended ({status})")]
-    Over {
-        /// Which.
-        agent: AgentId,
-        /// How it stands.
-        status: AgentStatus,
-    },
+    Over { agent: AgentId, status: AgentStatus },
     /// Another supervisor has it.
     #[error("agent {agent} has a supervisor already, process {pid}")]
-    Supervised {
-        /// Which.
-        agent: AgentId,
-        /// Its number.
-        pid: u32,
-    },
-    /// It reported already.
+    Supervised { agent: AgentId, pid: u32 },
     #[error("agent {agent} has reported already")]
-    Reported {
-        /// Which.
-        agent: AgentId,
-    },
+    Reported { agent: AgentId },
     /// Its claim is not the newest.
     #[error("agent {agent} works under token {own}, not {given}")]
     StaleToken {
-        /// Which.
         agent: AgentId,
-        /// Its own.
         own: Token,
-        /// What came.
         given: Token,
     },
     /// Its status does not allow it.
     #[error("agent {agent} is {status}, so it can't be {asked}")]
     NotNow {
-        /// Which.
         agent: AgentId,
-        /// How it stands.
         status: AgentStatus,
-        /// What was asked.
         asked: &'static str,
     },
 }
 
-/// Decides one input.
 pub fn decide(
     agent: &Agent,
     input: AgentInput,

@@ -27,7 +27,6 @@ pub enum AgentState {
     Paused,
     /// It is being started.
     Starting,
-    /// It works.
     Running,
     /// Its command ended; what it left is committed and landed.
     Finishing,
@@ -66,7 +65,6 @@ pub enum Condition {
     Paused,
     /// It did what was asked.
     Done,
-    /// It did not.
     Failed,
 }
 
@@ -112,29 +110,22 @@ pub fn condition_of(state: AgentState, outcome: Option<Outcome>) -> Condition {
 /// Something that somebody should look at, with the command for it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Alert {
-    /// Which agent.
     pub agent: AgentId,
-    /// On which task.
     pub task: TaskId,
     /// `waiting`, `stalled`, `paused`, `failed` or `unknown`.
     pub kind: &'static str,
-    /// In words.
     pub text: String,
-    /// What to do.
     pub command: String,
 }
 
 /// What an alert is made from.
 pub struct Seen<'a> {
-    /// The agent.
     pub agent: &'a Agent,
-    /// How it stands.
     pub state: AgentState,
     /// How long it did nothing.
     pub idle: SignedDuration,
     /// The oldest question that nobody answered.
     pub question: Option<&'a Message>,
-    /// Its task.
     pub task: Option<&'a Task>,
     /// Whether nobody tried the task after it.
     pub is_newest: bool,

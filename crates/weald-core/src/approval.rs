@@ -97,16 +97,10 @@ pub enum Lacking {
     Nothing,
     /// It was for other commits.
     #[error("what was approved is {approved}, and its head is {head}")]
-    OtherHead {
-        /// What was approved.
-        approved: String,
-        /// What would land.
-        head: String,
-    },
+    OtherHead { approved: String, head: String },
     /// It was for another branch.
     #[error("it was approved for {approved}, and it would land on {target}")]
     OtherTarget {
-        /// Which.
         approved: String,
         /// Where it would land.
         target: String,

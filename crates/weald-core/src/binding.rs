@@ -15,26 +15,13 @@ use crate::tree_rules::{self, TreeInput, TreeRefusal};
 pub enum BindRefusal {
     /// The task has a tree.
     #[error("task {task} has tree {tree} already")]
-    TaskBound {
-        /// Which task.
-        task: TaskId,
-        /// Its tree.
-        tree: TreeName,
-    },
+    TaskBound { task: TaskId, tree: TreeName },
     /// The tree has a task.
     #[error("tree {tree} belongs to task {task} already")]
-    TreeBound {
-        /// Which tree.
-        tree: TreeName,
-        /// Its task.
-        task: TaskId,
-    },
+    TreeBound { tree: TreeName, task: TaskId },
     /// The task is bound to nothing.
     #[error("task {task} has no tree")]
-    NotBound {
-        /// Which task.
-        task: TaskId,
-    },
+    NotBound { task: TaskId },
     /// The tree's status does not allow it.
     #[error(transparent)]
     Tree(#[from] TreeRefusal),
@@ -46,7 +33,6 @@ pub enum BindRefusal {
 /// Whether binding also starts the task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BindStart {
-    /// The status stays.
     Keep,
     /// A pending task becomes in progress, perhaps with an owner.
     Start(Option<SessionName>),

@@ -28,7 +28,6 @@ pub enum Blocker {
     BaseUnknown,
     /// It could not be looked into.
     DiffError,
-    /// Uncommitted changes.
     Dirty,
     /// Another tree or worktree has the same path or branch.
     Shared,
@@ -42,7 +41,6 @@ pub enum Blocker {
     BranchNotMerged,
     /// It can't be told whether the target has its commits, or its branch is none that trees have here.
     BranchSafetyUnknown,
-    /// Somebody locked it.
     Locked,
     /// Something runs in it, or may, or its task is claimed.
     Active,
@@ -157,9 +155,7 @@ impl Requires {
 /// What is at a tree's path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AtPath {
-    /// The tree.
     Tree,
-    /// Nothing.
     Nothing,
     /// Something else, or a tree without its repository.
     Other,
@@ -170,7 +166,6 @@ pub enum AtPath {
 pub enum Inside {
     /// It was not, or could not be, looked into.
     Unknown,
-    /// It was.
     Seen {
         /// Uncommitted changes, but for those that the user's configuration ignores.
         is_dirty: bool,
@@ -195,7 +190,6 @@ pub enum Work {
 /// What is known of a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CleanFacts {
-    /// Where it stands.
     pub status: TreeStatus,
     /// Where its task stands; `None` without one.
     pub task: Option<TaskStatus>,

@@ -19,12 +19,10 @@ pub struct CloudEvent {
     pub specversion: String,
     /// The place in the log; with `source` it names the event.
     pub id: String,
-    /// The repository.
     pub source: String,
     /// `dev.weald.` and the kind.
     #[serde(rename = "type")]
     pub kind: String,
-    /// When.
     pub time: Timestamp,
     /// `task/12` or `tree/fix`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -33,7 +31,6 @@ pub struct CloudEvent {
     pub datacontenttype: String,
     /// The place in the log.
     pub sequence: Seq,
-    /// What is ours.
     pub data: Data,
 }
 
@@ -42,22 +39,16 @@ pub struct CloudEvent {
 pub struct Data {
     /// The version of this shape.
     pub schema_version: u32,
-    /// Who did it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actor: Option<SessionName>,
-    /// Under which claim.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<Token>,
-    /// Which task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
-    /// Which tree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<TreeName>,
-    /// The new records.
     #[serde(default)]
     pub after: After,
-    /// What went wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// What else a reader should know: paths, where no record has them.

@@ -145,7 +145,6 @@ event_kinds! {
 }
 
 impl EventKind {
-    /// The dotted name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -166,25 +165,18 @@ impl fmt::Display for EventKind {
 /// The whole new record of everything a change touched.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct After {
-    /// The task now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<Task>,
-    /// The tree now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<Tree>,
-    /// The landing now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub landing: Option<Landing>,
-    /// The queue now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
-    /// The session now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Session>,
-    /// The agent now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<Agent>,
-    /// The message now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<Message>,
 }
@@ -192,15 +184,12 @@ pub struct After {
 /// A change before it is written: an event without place, time and actor.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
-    /// What happened.
     pub kind: EventKind,
-    /// Under which claim.
     pub token: Option<Token>,
     /// Which task it is about.
     pub task: Option<TaskId>,
     /// Which tree it is about.
     pub tree: Option<TreeName>,
-    /// The new records.
     pub after: After,
     /// What went wrong, for the `failed` kinds.
     pub error: Option<String>,
@@ -367,28 +356,21 @@ impl Change {
 /// One line of the log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Event {
-    /// Its place.
     pub seq: Seq,
     /// When the transaction wrote it.
     pub time: Timestamp,
     /// Who did it; nobody for weald's own upkeep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actor: Option<SessionName>,
-    /// What happened.
     pub kind: EventKind,
-    /// Under which claim.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<Token>,
-    /// Which task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
-    /// Which tree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<TreeName>,
-    /// The new records.
     #[serde(default)]
     pub after: After,
-    /// What went wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// What else a reader should know: paths, where no record has them.
@@ -400,7 +382,6 @@ pub struct Event {
 }
 
 impl Event {
-    /// Stamps a change.
     pub fn stamp(change: Change, seq: Seq, time: Timestamp, actor: Option<SessionName>) -> Self {
         let Change {
             kind,

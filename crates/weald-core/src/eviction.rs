@@ -20,7 +20,6 @@ pub struct IdleFacts {
 /// Why a tree keeps what builds made in it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotIdle {
-    /// It is gone.
     #[error("it is gone")]
     Gone,
     /// Room there is none here.
@@ -61,7 +60,6 @@ pub fn require_idle(
 pub struct Regenerable {
     /// Where it is in its tree.
     pub path: String,
-    /// What it takes.
     pub bytes: u64,
     /// What deleting it frees for certain: what it shares with others is theirs, too.
     #[serde(default)]
@@ -71,11 +69,9 @@ pub struct Regenerable {
 /// A tree that could do without some folders.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Evictable {
-    /// Which.
     pub tree: TreeName,
     /// When anybody last worked in it.
     pub last_used_at: Timestamp,
-    /// The folders.
     pub folders: Vec<Regenerable>,
 }
 

@@ -151,10 +151,7 @@ number_id!(
     /// A tree's number: names are used again after a removal, ids are not.
     TreeId
 );
-number_id!(
-    /// A landing's number.
-    LandingId
-);
+number_id!(LandingId);
 number_id!(
     /// An event's place in the log. Grows by one an event; 0 is "before the first".
     Seq

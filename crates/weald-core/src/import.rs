@@ -50,7 +50,6 @@ pub struct LineError {
     pub entry: Option<String>,
     /// A stable word for it.
     pub code: &'static str,
-    /// For people.
     pub message: String,
 }
 

@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeptKind {
-    /// In git's stash.
     Stash,
     /// In weald's own folder.
     Rescued,
@@ -17,7 +16,6 @@ pub enum KeptKind {
 /// One of them. It is part of the landing's record, so every answer about the landing names it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptChange {
-    /// Where it is.
     pub kind: KeptKind,
     /// The checkout that it was taken from.
     pub checkout: PathBuf,

@@ -9,7 +9,6 @@ pub const CLEAN: &str = "WEALD_CLEAN_DISABLE";
 /// Turns `weald sweep` off.
 pub const SWEEP: &str = "WEALD_SWEEP_DISABLE";
 
-/// What says no.
 const OFF: [&str; 5] = ["", "0", "false", "no", "off"];
 
 /// The variable of the first switch that is on.

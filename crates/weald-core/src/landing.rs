@@ -22,17 +22,13 @@ use crate::tree::Tree;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LandingStatus {
-    /// In the queue.
     Queued,
-    /// Its gate runs.
     Testing,
     /// The target is being moved to its candidate.
     Moving,
-    /// On the target.
     Landed,
     /// The target has it all already.
     NothingToLand,
-    /// Does not merge.
     Conflict,
     /// The gate said no.
     Red,
@@ -91,7 +87,6 @@ impl Strategy {
         }
     }
 
-    /// The name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Squash => "squash",
@@ -105,7 +100,6 @@ impl Strategy {
 /// What moving the target may leave behind if it is cut short.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MoveIntent {
-    /// Who moves it.
     pub worker: ProcessIdentity,
     /// The checkout that moves with it, if the target is checked out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -127,9 +121,7 @@ pub struct GateReceipt {
     pub key: String,
     /// The git tree that was tested.
     pub tree: String,
-    /// The command.
     pub command: String,
-    /// When it passed.
     pub at: Timestamp,
     /// How long it took, in milliseconds.
     pub took_ms: u64,
@@ -138,7 +130,6 @@ pub struct GateReceipt {
     /// True when an earlier run's word was taken.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cached: bool,
-    /// Its output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<PathBuf>,
 }
@@ -148,7 +139,6 @@ pub struct GateReceipt {
 pub struct Reason {
     /// Stable, as in errors.
     pub code: String,
-    /// In words.
     pub message: String,
     /// The command that goes on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -158,24 +148,17 @@ pub struct Reason {
     pub paths: Vec<String>,
 }
 
-/// One landing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Landing {
-    /// Its number.
     pub id: LandingId,
-    /// From which tree.
     pub tree: TreeName,
-    /// That tree's number.
     #[serde(default)]
     pub tree_id: TreeId,
-    /// For which task.
     #[serde(default)]
     pub task: Option<TaskId>,
     /// The tree's head that it took; of a revert: the landing's commit.
     pub head: String,
-    /// Onto which branch.
     pub target: String,
-    /// How.
     #[serde(default)]
     pub strategy: Strategy,
     /// The landing that this one takes back.
@@ -184,22 +167,18 @@ pub struct Landing {
     /// The landing that took this one back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reverted_by: Option<LandingId>,
-    /// The target before.
     #[serde(default)]
     pub old_tip: Option<String>,
     /// What the candidate was made on top of: the target before, or what the remote had on top of that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub onto: Option<String>,
-    /// The target after.
     #[serde(default)]
     pub new_tip: Option<String>,
-    /// Where it stands.
     pub status: LandingStatus,
     /// When it was queued.
     pub queued_at: Timestamp,
     /// When it was last touched.
     pub updated_at: Timestamp,
-    /// Who queued it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queued_by: Option<SessionName>,
     /// The process that waits for it and works the queue meanwhile.
@@ -232,7 +211,6 @@ pub struct Landing {
     /// Whether what landed is signed, where the user wants that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<Signature>,
-    /// What conflicts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conflicts: Vec<String>,
     /// Why it did not land.
@@ -303,16 +281,13 @@ impl Landing {
 pub enum LandingInput {
     /// A candidate was made on top of `old_tip`, and its gate runs.
     Test {
-        /// The target's tip.
         old_tip: String,
         /// What the candidate was made on top of.
         onto: String,
-        /// The candidate.
         new_tip: String,
     },
     /// Everything agrees: the target is about to be moved from `old_tip` to `new_tip`.
     Move {
-        /// The target's tip.
         old_tip: String,
         /// What the candidate was made on top of.
         onto: String,
@@ -332,17 +307,9 @@ pub enum LandingInput {
     /// The target has it all already.
     NothingToLand,
     /// It does not merge.
-    Conflict {
-        /// Which paths.
-        paths: Vec<String>,
-    },
+    Conflict { paths: Vec<String> },
     /// The gate said no.
-    Red {
-        /// In short.
-        error: String,
-        /// Its output.
-        log: Option<PathBuf>,
-    },
+    Red { error: String, log: Option<PathBuf> },
     /// Something has to be done first.
     Refuse(Reason),
     /// Somebody took it out.
@@ -352,21 +319,15 @@ pub enum LandingInput {
     /// A change of the user's was not put back.
     Kept(KeptChange),
     /// Another landing took it back.
-    Reverted {
-        /// Which.
-        by: LandingId,
-    },
+    Reverted { by: LandingId },
 }
 
 /// A move that the states don't allow.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("landing {id} is {}: it can't take {input:?}", .from.as_str())]
 pub struct LandingRefusal {
-    /// Which landing.
     pub id: LandingId,
-    /// Its status.
     pub from: LandingStatus,
-    /// What came.
     pub input: Box<LandingInput>,
 }
 

@@ -12,7 +12,6 @@ pub struct LandedCommit {
     pub author: String,
     /// When it was written, as git says it.
     pub written: String,
-    /// The whole message.
     pub message: String,
 }
 
@@ -25,15 +24,11 @@ impl LandedCommit {
 /// What is known about a landing.
 #[derive(Debug, Clone, Default)]
 pub struct LandingNotes<'n> {
-    /// How it lands.
     pub strategy: Strategy,
     /// The configured template; empty for the default.
     pub template: &'n str,
-    /// The tree.
     pub tree: &'n str,
-    /// Its branch.
     pub branch: &'n str,
-    /// Where it lands.
     pub target: &'n str,
     /// Where the tree started.
     pub base: &'n str,

@@ -11,12 +11,10 @@ use crate::id::Token;
 use crate::queue::{Queue, QueueHolder};
 use crate::session::ProcessState;
 
-/// The lease.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Maintenance {
     /// The newest token.
     pub token: Token,
-    /// Who has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holder: Option<QueueHolder>,
 }
@@ -28,15 +26,10 @@ impl Maintenance {
     }
 }
 
-/// Why not.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MaintenanceRefusal {
-    /// Somebody has it.
     #[error("process {} sweeps since {}", .holder.process.pid, .holder.acquired_at)]
-    Held {
-        /// Who.
-        holder: Box<QueueHolder>,
-    },
+    Held { holder: Box<QueueHolder> },
     /// Another one took over.
     #[error("another sweep took over; this one stopped where it was")]
     Lost,
@@ -71,7 +64,6 @@ pub fn take(
     Ok(changed(queue, EventKind::MAINTENANCE_TAKEN, maintenance))
 }
 
-/// Holds it longer.
 pub fn renew(
     queue: &Queue,
     token: Token,
@@ -87,7 +79,6 @@ pub fn renew(
     Ok(changed(queue, EventKind::MAINTENANCE_RENEWED, maintenance))
 }
 
-/// Gives it back.
 pub fn release(queue: &Queue, token: Token) -> Result<(Queue, Change), MaintenanceRefusal> {
     require_holder(queue, token)?;
     let maintenance = Maintenance {

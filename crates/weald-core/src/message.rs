@@ -17,7 +17,6 @@ pub const MAX_TEXT: usize = 256 * 1024;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MessageType {
-    /// Words.
     Message,
     /// What came out of work.
     Result,
@@ -67,9 +66,7 @@ impl MessageType {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Urgency {
-    /// Before anything else.
     Urgent,
-    /// Before going on.
     Steer,
     /// When there is time.
     #[default]
@@ -80,29 +77,21 @@ pub enum Urgency {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RequestState {
-    /// Nobody answered.
     Pending,
-    /// Answered, or approved.
     Approved,
-    /// Rejected.
     Rejected,
 }
 
-/// One message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
     /// Its number; for a request also the correlation id.
     pub id: MessageId,
-    /// Who wrote it.
     pub from: SessionName,
     /// Whose inbox it is in.
     pub to: SessionName,
-    /// What kind.
     #[serde(rename = "type")]
     pub kind: MessageType,
-    /// How soon.
     pub priority: Urgency,
-    /// The words.
     pub text: String,
     /// The task it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -123,17 +112,11 @@ pub struct Message {
 /// A message before it has a number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Draft {
-    /// Who writes.
     pub from: SessionName,
-    /// To whom.
     pub to: SessionName,
-    /// What kind.
     pub kind: MessageType,
-    /// How soon.
     pub priority: Urgency,
-    /// The words.
     pub text: String,
-    /// About which task.
     pub task: Option<TaskId>,
 }
 
@@ -148,46 +131,28 @@ pub enum MessageRefusal {
     },
     /// The message is no request.
     #[error("message {id} is a {} and takes no reply", .kind.as_str())]
-    NotARequest {
-        /// Which message.
-        id: MessageId,
-        /// Its type.
-        kind: MessageType,
-    },
+    NotARequest { id: MessageId, kind: MessageType },
     /// The reply's type does not fit the request's.
     #[error("message {id} wants a {}, not a {}", .wanted.as_str(), .given.as_str())]
     WrongType {
-        /// The request.
         id: MessageId,
-        /// What it wants.
         wanted: MessageType,
-        /// What came.
         given: MessageType,
     },
     /// A plan or a shutdown is approved or rejected, not just answered.
     #[error("message {id} is a {}: approve or reject it", .kind.as_str())]
-    VerdictMissing {
-        /// The request.
-        id: MessageId,
-        /// Its type.
-        kind: MessageType,
-    },
+    VerdictMissing { id: MessageId, kind: MessageType },
     /// The request was addressed to somebody else.
     #[error("message {id} was sent to {to}, not to {replier}")]
     NotYours {
-        /// The request.
         id: MessageId,
         /// Whose inbox it is in.
         to: SessionName,
-        /// Who tried.
         replier: SessionName,
     },
     /// Nobody approves what they asked for themselves.
     #[error("message {id} is your own: somebody else has to judge it")]
-    OwnRequest {
-        /// The request.
-        id: MessageId,
-    },
+    OwnRequest { id: MessageId },
     /// The text is too long.
     #[error(
         "a message has at most {MAX_TEXT} bytes, this one has {length}: put it in a file and send the path"
@@ -217,9 +182,7 @@ pub fn send(
 pub enum Replied {
     /// The request with its new state, and the reply.
     Answered {
-        /// The request's change.
         request: Box<(Message, Change)>,
-        /// The reply's change.
         reply: Box<(Message, Change)>,
     },
     /// It had been answered before; nothing is written.
@@ -229,9 +192,7 @@ pub enum Replied {
 /// A reply before it has a number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReplyDraft {
-    /// Who replies.
     pub from: SessionName,
-    /// The words.
     pub text: String,
     /// The type, if the writer named one; it must be the one the request wants.
     pub kind: Option<MessageType>,

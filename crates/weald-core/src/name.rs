@@ -31,7 +31,6 @@ const RESERVED: [&str; 13] = [
 /// Why a text is no name. Every message states the rule it broke.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
-    /// The empty text.
     #[error("a name is not empty: use 1 to {max} of A-Z a-z 0-9 . _ -")]
     Empty {
         /// The longest name allowed.

@@ -32,23 +32,16 @@ pub const PLACEHOLDERS: [&str; 13] = [
 pub enum TemplateError {
     /// A placeholder that nobody knows.
     #[error("`{{{name}}}` is no placeholder; known are {}", PLACEHOLDERS.join(", "))]
-    Unknown {
-        /// The placeholder's name.
-        name: String,
-    },
+    Unknown { name: String },
     /// A known placeholder without a value here.
     #[error("`{{{name}}}` has no value here")]
-    Absent {
-        /// The placeholder's name.
-        name: String,
-    },
+    Absent { name: String },
     /// `{` without `}`.
     #[error("a `{{` is not closed")]
     Unclosed,
 }
 
 impl TemplateValues {
-    /// Sets one value.
     pub fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
         debug_assert!(
             PLACEHOLDERS.contains(&name),

@@ -21,13 +21,11 @@ pub struct Need {
     pub about: String,
     /// In words, on one line.
     pub what: String,
-    /// What to do.
     pub command: String,
 }
 
 /// A task that nobody works on, with the newest landing of its tree.
 pub struct Stuck<'a> {
-    /// The task.
     pub task: &'a Task,
     /// The newest landing from its tree.
     pub landing: Option<&'a Landing>,

@@ -31,7 +31,6 @@ pub struct RemovalFacts {
     pub references: Vec<String>,
     /// A lock that git knows and weald does not.
     pub foreign_lock: Option<String>,
-    /// What it holds.
     pub contents: Contents,
 }
 
@@ -51,24 +50,18 @@ pub struct RemovalConsent {
 pub enum Objection {
     /// Something runs in it; nothing overrules that.
     Running(Vec<String>),
-    /// It is locked.
     Locked(TreeLock),
     /// Others refer to it.
     Referenced(Vec<String>),
     /// It can't be told what it holds.
     Unknown(String),
-    /// Uncommitted changes.
     Dirty {
-        /// Staged.
         staged: u64,
-        /// Not staged.
         unstaged: u64,
-        /// Unknown to git.
         untracked: u64,
     },
     /// Commits that the target lacks.
     Unlanded {
-        /// How many.
         commits: u64,
     },
 }

@@ -20,18 +20,14 @@ const ITEM: usize = 2000;
 /// What a phase says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Ruling {
-    /// Go on.
     #[serde(rename = "PASS", alias = "pass", alias = "Pass")]
     Pass,
-    /// Not like this.
     #[serde(rename = "FAIL", alias = "fail", alias = "Fail")]
     Fail,
 }
 
-/// A phase's verdict.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// What it says.
     #[serde(rename = "verdict")]
     pub ruling: Ruling,
     /// What has to be fixed first.
@@ -108,7 +104,6 @@ pub struct Course {
 /// A phase that failed too often.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Blocked {
-    /// Which.
     pub phase: String,
     /// Who said so last.
     pub agent: AgentId,

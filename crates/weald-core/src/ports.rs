@@ -37,9 +37,7 @@ impl PortBlock {
 /// Where blocks may lie, and how large they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PortRange {
-    /// The lowest port.
     pub first: u16,
-    /// The highest port.
     pub last: u16,
     /// Ports of a block.
     pub count: u16,

@@ -35,14 +35,10 @@ pub enum Missing {
     Report,
     /// Its agent checked, and something was not well.
     #[error("{agent} checked its work, and that failed")]
-    Verification {
-        /// Which.
-        agent: String,
-    },
+    Verification { agent: String },
     /// A phase did not pass.
     #[error("phase {phase} said FAIL: {items}")]
     Verdict {
-        /// Which.
         phase: String,
         /// What it wants fixed.
         items: String,

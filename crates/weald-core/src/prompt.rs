@@ -8,13 +8,11 @@ const REPORT: usize = 4000;
 /// What a prompt is made from.
 #[derive(Debug, Clone, Copy)]
 pub struct Briefing<'a> {
-    /// The task.
     pub task: &'a Task,
     /// What it depended on, with what came out.
     pub dependencies: &'a [Task],
     /// Where the work is done.
     pub tree: &'a str,
-    /// On which branch.
     pub branch: &'a str,
     /// Where it would land.
     pub target: &'a str,
@@ -46,7 +44,6 @@ pub enum Fate {
     Stays,
     /// It is one of several, of which one is picked.
     Raced,
-    /// Further phases follow.
     Phased,
     /// It is in the main checkout already.
     InMain,
@@ -55,13 +52,11 @@ pub enum Fate {
 /// How commits reach the target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Strategy {
-    /// As one commit.
     Squash,
     /// By a merge commit.
     Merge,
     /// Each of them, on top of the target.
     Rebase,
-    /// As they are.
     FastForward,
 }
 
@@ -89,22 +84,17 @@ impl Strategy {
 /// What has to agree before work lands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gate {
-    /// Nothing.
     Open,
-    /// The tests.
     Tests,
-    /// A person.
     Person,
 }
 
 /// What is committed of what an agent leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Leftovers {
-    /// Everything.
     All,
     /// Changes of files that git knows.
     Tracked,
-    /// Nothing.
     Nothing,
 }
 
@@ -180,7 +170,6 @@ impl Briefing<'_> {
     }
 }
 
-/// The prompt.
 pub fn prompt(briefing: &Briefing<'_>) -> String {
     let task = briefing.task;
     let mut text = format!("# Task {}: {}\n", task.id, task.subject);

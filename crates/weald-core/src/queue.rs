@@ -15,12 +15,9 @@ use crate::session::{ProcessIdentity, ProcessState};
 /// Who works the queue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueHolder {
-    /// The process.
     pub process: ProcessIdentity,
-    /// For whom.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<SessionName>,
-    /// Since when.
     pub acquired_at: Timestamp,
     /// Until when nobody may take over.
     pub expires_at: Timestamp,
@@ -29,12 +26,9 @@ pub struct QueueHolder {
 /// Why nothing lands for the time being.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueuePause {
-    /// In words.
     pub reason: String,
-    /// Who paused it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<SessionName>,
-    /// Since when.
     pub at: Timestamp,
 }
 
@@ -43,7 +37,6 @@ pub struct QueuePause {
 pub struct Queue {
     /// The newest token.
     pub token: Token,
-    /// Who works it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holder: Option<QueueHolder>,
     /// Set while it is paused.
@@ -57,44 +50,30 @@ pub struct Queue {
 /// What is asked of the queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum QueueInput {
-    /// Work it.
     Take {
-        /// Who.
         process: ProcessIdentity,
-        /// For whom.
         session: Option<SessionName>,
         /// For how long before others may take over.
         ttl: SignedDuration,
         /// What is known of the holder's process.
         holder: ProcessState,
     },
-    /// Work it longer.
     Renew {
-        /// The holder's token.
         token: Token,
-        /// From now on.
         ttl: SignedDuration,
     },
-    /// Stop working it.
     Release {
-        /// The holder's token.
         token: Token,
     },
-    /// Let nothing land.
     Pause(QueuePause),
     /// Let things land again.
     Resume,
 }
 
-/// Why not.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum QueueRefusal {
-    /// Somebody works it.
     #[error("process {} works the queue", .holder.process.pid)]
-    Held {
-        /// Who.
-        holder: Box<QueueHolder>,
-    },
+    Held { holder: Box<QueueHolder> },
     /// Another one took over.
     #[error("another process took the queue over (token {current}, not {given})")]
     Stale {
@@ -116,7 +95,6 @@ pub fn check_token(queue: &Queue, token: Token) -> Result<(), QueueRefusal> {
     }
 }
 
-/// Decides one input.
 pub fn decide(
     queue: &Queue,
     input: QueueInput,

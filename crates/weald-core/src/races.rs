@@ -16,32 +16,16 @@ pub const MOST: usize = 26;
 pub enum RaceRefusal {
     /// There was none.
     #[error("task {task} had no race")]
-    NoRace {
-        /// Which task.
-        task: TaskId,
-    },
+    NoRace { task: TaskId },
     /// No entry is called so.
     #[error("the race of task {task} has no entry {name}")]
-    NoEntry {
-        /// Which task.
-        task: TaskId,
-        /// As given.
-        name: String,
-    },
+    NoEntry { task: TaskId, name: String },
     /// Its agent has not finished successfully.
     #[error("{agent} has not finished successfully ({how})")]
-    NotDone {
-        /// Which.
-        agent: AgentId,
-        /// How it stands.
-        how: String,
-    },
-    /// Somebody picked already.
+    NotDone { agent: AgentId, how: String },
     #[error("{tree} was picked for task {task} already")]
     Picked {
-        /// Which task.
         task: TaskId,
-        /// Which entry.
         tree: TreeName,
         /// Whether all is done.
         landed: bool,

@@ -15,18 +15,15 @@ pub enum Touch {
     Added,
     /// It was there, and is something else now.
     Changed,
-    /// It is gone.
     Removed,
 }
 
 /// One path that differs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathChange {
-    /// Which.
     pub path: Vec<u8>,
     /// True for a folder.
     pub is_folder: bool,
-    /// How.
     pub touch: Touch,
 }
 

@@ -26,7 +26,6 @@ pub struct FoundTree {
     pub kind: TreeKind,
     /// Where it is, or was before the trash.
     pub path: PathBuf,
-    /// Its branch.
     pub branch: String,
     /// Where it seems to have started.
     pub base: Base,
@@ -34,7 +33,6 @@ pub struct FoundTree {
     pub target: String,
     /// What its HEAD held when weald last saw it.
     pub head: Option<String>,
-    /// The directory.
     pub identity: Option<DirectoryIdentity>,
     /// Its registration, if it has one.
     pub registration: Option<String>,

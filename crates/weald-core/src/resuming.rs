@@ -11,7 +11,6 @@ use crate::task::{Task, TaskStatus};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Diagnosis {
-    /// It is done.
     Completed,
     /// An agent works on it.
     Running,

@@ -22,7 +22,6 @@ pub enum Role {
 /// What makes a tree somebody's own.
 #[derive(Debug, Clone, Copy)]
 pub struct Ties<'a> {
-    /// The tree's task.
     pub task: Option<&'a Task>,
     /// Whether it is where the caller works, or the caller made it.
     pub is_home: bool,
@@ -32,7 +31,6 @@ pub struct Ties<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("tree {tree} is not yours{}", .holder.as_ref().map_or_else(String::new, |holder| format!(": {holder} works in it")))]
 pub struct NotYourTree {
-    /// Which.
     pub tree: TreeName,
     /// Who holds its task, if anybody does.
     pub holder: Option<SessionName>,

@@ -15,13 +15,11 @@ use crate::name::{SessionName, TreeName};
 /// A process that can't be mistaken for a later one with the same number.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessIdentity {
-    /// The machine.
     pub host: String,
     /// Which start of the machine.
     pub boot_id: String,
     /// In which pid namespace the number counts.
     pub pid_namespace: String,
-    /// The number.
     pub pid: u32,
     /// When it started, in the kernel's ticks since boot.
     pub start_time: u64,
@@ -56,7 +54,6 @@ pub trait ProcessTable: Send + Sync {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Liveness {
-    /// Yes.
     Alive,
     /// No, and there is proof.
     Dead,
@@ -84,7 +81,6 @@ pub struct Note {
     pub at: Timestamp,
 }
 
-/// One session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Session {
     /// What it is called.
@@ -95,16 +91,13 @@ pub struct Session {
     /// What it works on.
     #[serde(default)]
     pub task: Option<TaskId>,
-    /// Where it works.
     #[serde(default)]
     pub tree: Option<TreeName>,
     /// Where it came from when it went into that tree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back: Option<PathBuf>,
-    /// What it left.
     #[serde(default)]
     pub note: Option<Note>,
-    /// When it registered.
     pub started_at: Timestamp,
     /// The last heartbeat. Heartbeats alone make no event.
     pub last_seen: Timestamp,
@@ -132,7 +125,6 @@ pub enum LeaseEvidence {
     None,
     /// At least one is not expired.
     Current,
-    /// All are expired.
     Expired,
 }
 
@@ -168,9 +160,7 @@ pub fn liveness(
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("session {name} is alive as process {pid}")]
 pub struct SessionTaken {
-    /// The name.
     pub name: SessionName,
-    /// Who has it.
     pub pid: u32,
 }
 

@@ -19,9 +19,7 @@ pub use tools::{SETTINGS_FILES, ToolFile, linked_directories};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SetupOutcome {
-    /// Everything was done.
     Done,
-    /// A command failed.
     Failed,
     /// Nobody approved the repository's commands, so none ran.
     Unapproved,
@@ -32,9 +30,7 @@ pub enum SetupOutcome {
 /// What a tree's record says about its set-up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SetupRecord {
-    /// How it ended.
     pub outcome: SetupOutcome,
-    /// When.
     pub at: Timestamp,
 }
 
@@ -50,10 +46,8 @@ pub struct Proposal {
 /// A proposal that somebody approved.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Approval {
-    /// What.
     #[serde(flatten)]
     pub proposal: Proposal,
-    /// When.
     pub at: Timestamp,
 }
 

@@ -12,10 +12,7 @@ pub enum Signature {
         format: String,
     },
     /// It landed without one.
-    Unsigned {
-        /// Why.
-        why: String,
-    },
+    Unsigned { why: String },
 }
 
 impl Signature {

@@ -16,7 +16,6 @@ pub const SOURCE: &str = "source";
 /// What it says of an item of a Markdown list.
 pub const MARKDOWN: &str = "markdown";
 
-/// A tracker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tracker {
     /// beads, by `bd`.
@@ -30,15 +29,12 @@ pub enum Tracker {
 /// What is asked of a tracker, or told to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// Print one issue.
     Fetch,
     /// Somebody works on it.
     Claim,
     /// Nobody does any more.
     Release,
-    /// An attempt failed.
     Fail,
-    /// It is done.
     Close,
     /// It is open again.
     Reopen,
@@ -172,11 +168,8 @@ pub fn expanded(word: &str, id: &TaskId, message: &str) -> String {
 /// Something that a tracker has to be told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Telling {
-    /// Of which task.
     pub task: TaskId,
-    /// What.
     pub order: Order,
-    /// In words.
     pub message: String,
     /// The event it follows from.
     pub seq: Seq,

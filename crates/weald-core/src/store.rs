@@ -45,7 +45,6 @@ pub enum StoreError {
     /// The database would lie on a file system that several machines share.
     #[error("{} is on {kind}, a network file system, where SQLite loses data", .path.display())]
     NetworkFileSystem {
-        /// Where.
         path: PathBuf,
         /// As the mount table calls it.
         kind: String,
@@ -53,21 +52,16 @@ pub enum StoreError {
     /// The database can't be read.
     #[error("{} can't be used: {message}", .path.display())]
     Damaged {
-        /// Which.
         path: PathBuf,
         /// What the backend says.
         message: String,
     },
     /// The database is gone, and what else is there shows that there was one. An empty one would lose its trees.
     #[error("{} is gone, but trees and the log of this repository are there", .path.display())]
-    Lost {
-        /// Which.
-        path: PathBuf,
-    },
+    Lost { path: PathBuf },
     /// The journal goes on after the end of the database: it is an older copy, or lost its log.
     #[error("the database ends at event {has}, {} at {journal}: it is an older copy, or lost a part", .path.display())]
     Behind {
-        /// Which journal.
         path: PathBuf,
         /// The last event in the database.
         has: Seq,
@@ -76,25 +70,17 @@ pub enum StoreError {
     },
     /// Another database took its place while this process had it open. Nothing was changed.
     #[error("{} was put in place anew while this process had it open", .path.display())]
-    Replaced {
-        /// Which.
-        path: PathBuf,
-    },
+    Replaced { path: PathBuf },
     /// The database is on a file system that can only be read. Nothing was changed.
     #[error("{} is on a read-only file system, so nothing can be changed", .path.display())]
-    ReadOnly {
-        /// Which.
-        path: PathBuf,
-    },
+    ReadOnly { path: PathBuf },
     /// The repository is a copy of another one. Nothing was changed.
     #[error("{0}")]
     Copy(String),
     /// A file could not be made, opened or written.
     #[error("{}: {source}", .path.display())]
     File {
-        /// Which.
         path: PathBuf,
-        /// Why.
         source: std::io::Error,
     },
     /// The backend failed or its contents make no sense.
@@ -163,7 +149,6 @@ pub struct TaskFilter {
     pub classes: Vec<TaskClass>,
     /// Owned by this session.
     pub owner: Option<SessionName>,
-    /// With this label.
     pub label: Option<String>,
     /// In this order.
     pub order: TaskOrder,
@@ -176,14 +161,12 @@ pub struct TaskFilter {
 pub enum SessionSet {
     /// Those that have not ended.
     Open,
-    /// Ended ones, too.
     All,
 }
 
 /// Which messages are asked for; oldest first, the more urgent before the less.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MessageFilter {
-    /// In this inbox.
     pub to: Option<SessionName>,
     /// Only those that nobody took yet.
     pub unread: bool,
@@ -200,9 +183,7 @@ pub struct MessageFilter {
 pub struct EventFilter {
     /// The first ones after this place; without it, the last ones of the log.
     pub since: Option<Seq>,
-    /// About this task.
     pub task: Option<TaskId>,
-    /// About this tree.
     pub tree: Option<TreeName>,
     /// At most so many.
     pub limit: Option<u64>,
@@ -213,13 +194,9 @@ pub struct EventFilter {
 pub enum Counter {
     /// Of tasks. Ids that were brought along count: the next one is above all of them.
     Task,
-    /// Of messages.
     Message,
-    /// Of trees.
     Tree,
-    /// Of landings.
     Landing,
-    /// Of agents.
     Agent,
 }
 
@@ -248,15 +225,12 @@ impl Counter {
 pub struct AgentFilter {
     /// Only those that are not over.
     pub open: bool,
-    /// On this task.
     pub task: Option<TaskId>,
 }
 
-/// Reading tasks.
 pub trait TaskReader {
     /// One task. In a write transaction it is locked against others until the end.
     fn task(&self, id: &TaskId) -> Result<Option<Task>>;
-    /// Tasks by filter.
     fn tasks(&self, filter: &TaskFilter) -> Result<Vec<Task>>;
     /// How many tasks the filter matches, whatever its limit.
     fn count_tasks(&self, filter: &TaskFilter) -> Result<u64>;
@@ -268,11 +242,8 @@ pub trait TaskReader {
 pub trait SessionReader {
     /// One session, ended ones too.
     fn session(&self, name: &SessionName) -> Result<Option<Session>>;
-    /// Sessions, by name.
     fn sessions(&self, which: SessionSet) -> Result<Vec<Session>>;
-    /// One message.
     fn message(&self, id: MessageId) -> Result<Option<Message>>;
-    /// Messages by filter.
     fn messages(&self, filter: &MessageFilter) -> Result<Vec<Message>>;
 }
 
@@ -284,7 +255,6 @@ pub trait TreeReader {
     fn tree_by_id(&self, id: TreeId) -> Result<Option<Tree>>;
     /// All trees, removed ones too, by number.
     fn trees(&self) -> Result<Vec<Tree>>;
-    /// One landing.
     fn landing(&self, id: LandingId) -> Result<Option<Landing>>;
     /// All landings, by number.
     fn landings(&self) -> Result<Vec<Landing>>;
@@ -298,17 +268,13 @@ pub trait TreeReader {
     fn queue(&self) -> Result<Queue>;
 }
 
-/// Reading agents.
 pub trait AgentReader {
-    /// One agent.
     fn agent(&self, id: AgentId) -> Result<Option<Agent>>;
     /// Agents by filter, by number.
     fn agents(&self, filter: &AgentFilter) -> Result<Vec<Agent>>;
 }
 
-/// Reading the log.
 pub trait EventReader {
-    /// Events by filter.
     fn events(&self, filter: &EventFilter) -> Result<Vec<Event>>;
     /// The place of the newest event; 0 for an empty log.
     fn last_seq(&self) -> Result<Seq>;
@@ -351,7 +317,6 @@ pub trait Write: Read {
 
 /// A backend. Cheap to share between threads; safe to open from any number of processes.
 pub trait Store: Send + Sync {
-    /// Opens a snapshot.
     fn read(&self) -> Result<Box<dyn Read + '_>>;
 
     /// Waits for its turn among all writers of all processes, then opens a transaction. Waiting is fair: nobody is
@@ -379,6 +344,5 @@ pub trait Succession {
 
 /// Where the time comes from. Tests turn it by hand.
 pub trait Clock: Send + Sync {
-    /// Now.
     fn now(&self) -> Timestamp;
 }

@@ -25,7 +25,6 @@ pub const AUTOMATIC: &str = "weald";
 pub struct Witness {
     /// In words: `session alice`.
     pub who: String,
-    /// Whether they live.
     pub liveness: Liveness,
 }
 
@@ -43,11 +42,9 @@ pub struct LockEvidence {
 /// What becomes of a lock in this cycle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LockVerdict {
-    /// It goes.
     Unlock,
     /// It may go in the next cycle.
     Mark(UnlockMark),
-    /// It stays.
     Keep(KeptLock),
 }
 
@@ -64,9 +61,7 @@ pub enum KeptLock {
     ClosedUnknown(TaskId),
     /// A task was closed less than a day ago.
     ClosedLately(TaskId, Timestamp),
-    /// Somebody lives.
     Alive(String),
-    /// Somebody may live.
     Unknown(String),
     /// Somebody locked it with git.
     Foreign(String),

@@ -20,11 +20,9 @@ pub const MAX_SUBJECT: usize = 500;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskStatus {
-    /// Not begun.
     Pending,
     /// Somebody works on it, or may.
     InProgress,
-    /// Done.
     Completed,
     /// Tried and given up.
     Failed,
@@ -83,11 +81,8 @@ impl fmt::Display for TaskStatus {
     Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
 pub enum Priority {
-    /// Now.
     P0,
-    /// Soon.
     P1,
-    /// In its turn.
     #[default]
     P2,
     /// When nothing else is left.
@@ -125,9 +120,7 @@ impl FromStr for Priority {
 pub struct Lease {
     /// The fencing token of this claim.
     pub token: Token,
-    /// Who claimed.
     pub session: SessionName,
-    /// When.
     pub acquired_at: Timestamp,
     /// From when on somebody else may take over.
     pub expires_at: Timestamp,
@@ -146,11 +139,8 @@ impl Lease {
 pub enum PlanApproval {
     /// A plan is wanted, none was sent.
     Required,
-    /// Sent, not judged.
     Submitted,
-    /// Go.
     Approved,
-    /// Not like this.
     Rejected,
 }
 
@@ -159,9 +149,7 @@ pub enum PlanApproval {
 pub struct Closeout {
     /// `keep` or `remove`.
     pub action: String,
-    /// In somebody's words.
     pub reason: String,
-    /// When.
     pub at: Timestamp,
 }
 
@@ -170,14 +158,10 @@ pub struct Closeout {
 pub struct Task {
     /// What it is called.
     pub id: TaskId,
-    /// One line.
     pub subject: String,
-    /// The rest.
     #[serde(default)]
     pub description: String,
-    /// Where it stands.
     pub status: TaskStatus,
-    /// How soon.
     #[serde(default)]
     pub priority: Priority,
     /// Who works on it, or finished it.

@@ -13,11 +13,8 @@ pub enum TaskRefusal {
     /// The status does not allow it.
     #[error("task {task} is {from}{}", if .from == .to { " already".to_owned() } else { format!(" and can't become {to}") })]
     IllegalMove {
-        /// Which task.
         task: TaskId,
-        /// Its status.
         from: TaskStatus,
-        /// What was asked.
         to: TaskStatus,
         /// What would be allowed.
         legal: Vec<TaskStatus>,
@@ -25,7 +22,6 @@ pub enum TaskRefusal {
     /// Another claim came later, or this one was given back.
     #[error("token {given} is not valid for task {task}: {}", newer(*.given, *.current))]
     StaleToken {
-        /// Which task.
         task: TaskId,
         /// The token that came.
         given: Token,
@@ -36,56 +32,29 @@ pub enum TaskRefusal {
     },
     /// A held task needs its token.
     #[error("task {task} is held by {holder}, so this needs the token of that claim")]
-    TokenRequired {
-        /// Which task.
-        task: TaskId,
-        /// Who holds it.
-        holder: SessionName,
-    },
-    /// Somebody holds it.
+    TokenRequired { task: TaskId, holder: SessionName },
     #[error("task {task} is held by {holder} until {}", .until.strftime("%Y-%m-%d %H:%M:%SZ"))]
     Held {
-        /// Which task.
         task: TaskId,
-        /// Who.
         holder: SessionName,
         /// Until when nobody may take over.
         until: Timestamp,
     },
     /// Somebody else works on it, and the caller's role leaves it that.
     #[error("task {task} is not yours: {holder} works on it")]
-    NotYours {
-        /// Which task.
-        task: TaskId,
-        /// Who.
-        holder: SessionName,
-    },
+    NotYours { task: TaskId, holder: SessionName },
     /// Somebody works on it without a lease.
     #[error("{owner} is working on task {task}")]
-    Owned {
-        /// Which task.
-        task: TaskId,
-        /// Who.
-        owner: SessionName,
-    },
+    Owned { task: TaskId, owner: SessionName },
     /// Nobody holds it, so there is nothing to renew or to give back.
     #[error("nobody holds task {task}")]
-    NotHeld {
-        /// Which task.
-        task: TaskId,
-    },
+    NotHeld { task: TaskId },
     /// Its dependencies are not done.
     #[error("task {task} waits for {}", .blockers)]
-    Waiting {
-        /// Which task.
-        task: TaskId,
-        /// For what.
-        blockers: Blockers,
-    },
+    Waiting { task: TaskId, blockers: Blockers },
     /// Its plan is not approved.
     #[error("task {task} needs an approved plan first")]
     PlanNotApproved {
-        /// Which task.
         task: TaskId,
         /// Where the plan stands.
         plan: PlanApproval,

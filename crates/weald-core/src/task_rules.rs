@@ -18,23 +18,17 @@ pub use crate::task_refusal::{TaskRefusal, newer};
 pub enum TaskInput {
     /// Take it, for `ttl`.
     Claim {
-        /// Who.
         session: SessionName,
         /// For how long before others may take over.
         ttl: SignedDuration,
         /// What its dependencies say.
         blockers: Blockers,
     },
-    /// Hold it longer.
     Renew {
-        /// The holder's token.
         token: Option<Token>,
-        /// From now on.
         ttl: SignedDuration,
     },
-    /// Give it back.
     Release {
-        /// The holder's token.
         token: Option<Token>,
     },
     /// Work on it without a lease: a person, or a tree that was bound.
@@ -42,46 +36,33 @@ pub enum TaskInput {
         /// Who, if it should be owned.
         owner: Option<SessionName>,
     },
-    /// It is done.
     Complete {
-        /// The holder's token.
         token: Option<Token>,
-        /// What was done.
         report: Option<String>,
     },
     /// It can't be done.
     Fail {
-        /// The holder's token.
         token: Option<Token>,
-        /// Why.
         report: Option<String>,
     },
     /// It is not wanted.
     Cancel {
-        /// Why.
         reason: Option<String>,
     },
     /// It waits for a person.
     Block {
-        /// For what.
         reason: String,
     },
     /// Its work is done and waits for somebody before it can land. Nobody takes it meanwhile.
     Park {
-        /// The holder's token.
         token: Option<Token>,
-        /// For what.
         reason: String,
     },
-    /// Its landing conflicts.
     NeedMerge,
-    /// Open it again.
     Reopen,
-    /// Change its words.
     Edit(Box<TaskEdit>),
     /// Its plan was sent or judged.
     Plan {
-        /// Where it stands.
         state: PlanApproval,
         /// The message that holds it.
         message: MessageId,
@@ -93,19 +74,14 @@ pub enum TaskInput {
 /// New words for a task; what is `None` stays.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TaskEdit {
-    /// New subject.
     pub subject: Option<String>,
-    /// New description.
     pub description: Option<String>,
-    /// New acceptance notes.
     pub acceptance: Option<String>,
-    /// New priority.
     pub priority: Option<Priority>,
     /// New grouping; the empty text takes it away.
     pub plan: Option<String>,
     /// The branch that its work starts from and lands on; the empty text takes it away.
     pub base_branch: Option<String>,
-    /// Labels to add.
     pub add_labels: Vec<String>,
     /// Labels to take away.
     pub remove_labels: Vec<String>,
@@ -131,7 +107,6 @@ pub fn legal_moves(from: TaskStatus) -> &'static [TaskStatus] {
     }
 }
 
-/// Decides one input.
 pub fn decide(
     task: &Task,
     input: TaskInput,

@@ -33,7 +33,6 @@ pub enum TreeKind {
 pub enum TreeStatus {
     /// Announced, not there yet.
     Creating,
-    /// In use.
     Active,
     /// Set aside by a person; no clean-up takes it.
     Kept,
@@ -41,7 +40,6 @@ pub enum TreeStatus {
     Landed,
     /// In the trash, can be restored.
     Trashed,
-    /// Gone.
     Removed,
     /// Something is wrong with it.
     Broken,
@@ -58,7 +56,6 @@ impl TreeKind {
 }
 
 impl TreeStatus {
-    /// Every status.
     pub const ALL: [Self; 7] = [
         Self::Creating,
         Self::Active,
@@ -89,16 +86,13 @@ pub struct Base {
     /// How it was named.
     #[serde(rename = "ref")]
     pub reference: String,
-    /// The commit.
     pub commit: String,
 }
 
 /// Why nobody may remove a tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TreeLock {
-    /// Who locked it.
     pub owner: String,
-    /// Why.
     pub reason: String,
 }
 
@@ -118,9 +112,7 @@ pub struct UnlockMark {
 /// larger than any device number, always counts: snapshots share numbers and birth times.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct DirectoryIdentity {
-    /// The file system.
     pub device: u64,
-    /// Its number there.
     pub inode: u64,
     /// When it was made, in nanoseconds: numbers are given again. `None` where the file system does not say.
     #[serde(default)]
@@ -152,23 +144,19 @@ impl std::hash::Hash for DirectoryIdentity {
 /// A command that runs, or ran, in a tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Run {
-    /// Who started it.
     #[serde(default)]
     pub session: Option<SessionName>,
     /// The process that watches it; nothing in it outlives that one.
     pub process: ProcessIdentity,
     /// The sandbox's level: `full`, `landlock` or `off`.
     pub level: String,
-    /// The program.
     pub program: String,
-    /// When it began.
     pub started_at: Timestamp,
 }
 
 /// Where a removed tree waits, and what it held.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trash {
-    /// The directory now.
     pub path: PathBuf,
     /// When it came here.
     pub at: Timestamp,
@@ -198,11 +186,8 @@ pub struct Trash {
 /// A person's word that exactly this head may land.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Approval {
-    /// The head.
     pub head: String,
-    /// On which branch.
     pub target: String,
-    /// When.
     pub at: Timestamp,
     /// Who, as far as that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -211,7 +196,6 @@ pub struct Approval {
     pub seal: String,
 }
 
-/// One tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tree {
     /// Its number; a name is used again after a removal, a number is not.
@@ -220,18 +204,14 @@ pub struct Tree {
     pub name: TreeName,
     /// How it is made.
     pub kind: TreeKind,
-    /// Where it is.
     pub path: PathBuf,
     /// Its branch in the main repository.
     pub branch: String,
-    /// Where it started.
     pub base: Base,
-    /// Where it lands.
     pub target: String,
     /// Whose tree it is.
     #[serde(default)]
     pub task: Option<TaskId>,
-    /// Where it stands.
     pub status: TreeStatus,
     /// Set while somebody locked it.
     #[serde(default)]

@@ -19,16 +19,12 @@ use crate::tree::{
 /// What happens to a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TreeInput {
-    /// It was made.
     Created {
-        /// The directory.
         identity: DirectoryIdentity,
-        /// Its registration.
         registration: String,
     },
     /// It was not made.
     CreateFailed {
-        /// Why.
         error: String,
     },
     /// A person keeps it.
@@ -40,7 +36,6 @@ pub enum TreeInput {
     },
     /// Its work is on the target.
     Landed,
-    /// A removal begins.
     RemoveBegins {
         /// Who does it, to know whether it still goes on.
         worker: Option<ProcessIdentity>,
@@ -51,14 +46,11 @@ pub enum TreeInput {
     Removed,
     /// The removal did not happen.
     RemoveFailed {
-        /// Why.
         error: String,
     },
     /// It came back from the trash.
     Restored {
-        /// The directory.
         identity: DirectoryIdentity,
-        /// Its registration.
         registration: String,
         /// Its task, if that is free.
         task: Option<TaskId>,
@@ -67,30 +59,23 @@ pub enum TreeInput {
     },
     /// It can't be used.
     Broke {
-        /// Why.
         error: String,
     },
     /// It can be used again, perhaps elsewhere.
     Repaired {
-        /// The directory.
         identity: DirectoryIdentity,
-        /// Where it is.
         path: std::path::PathBuf,
-        /// Its registration.
         registration: String,
     },
     /// It is known again in the trash: it was copied or restored with its repository.
     FoundInTrash {
-        /// The directory.
         identity: DirectoryIdentity,
         /// Where it would come back to.
         path: std::path::PathBuf,
-        /// Where it waits.
         trash: std::path::PathBuf,
     },
     /// Its directory belongs to another repository; nothing of it is touched.
     Forgotten,
-    /// Somebody locks it.
     Lock(TreeLock),
     /// Nobody locks it any more.
     Unlock,
@@ -100,23 +85,18 @@ pub enum TreeInput {
     UnlockStale,
     /// What its HEAD holds is in the vault.
     Imported {
-        /// Its HEAD.
         head: String,
         /// Whether main's branch was moved by somebody else.
         diverged: bool,
     },
     /// A command begins in it.
     RunBegins(Box<Run>),
-    /// A command ended.
     RunEnds {
-        /// Which one.
         process: ProcessIdentity,
         /// Whether it took too long.
         timed_out: bool,
-        /// Its exit code.
         code: Option<i32>,
     },
-    /// Somebody goes in.
     Entered {
         /// From where: that is the way back.
         from: std::path::PathBuf,
@@ -135,11 +115,8 @@ pub enum TreeInput {
     Approved(Box<Approval>),
     /// It got other ports, or none.
     Ports(Option<PortBlock>),
-    /// Its set-up ended.
     SetUp {
-        /// How.
         outcome: SetupOutcome,
-        /// What went wrong.
         error: Option<String>,
     },
 }
@@ -148,11 +125,8 @@ pub enum TreeInput {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("tree {name} is {}: {}", .from.as_str(), refusal(.input))]
 pub struct TreeRefusal {
-    /// Which tree.
     pub name: TreeName,
-    /// Its status.
     pub from: TreeStatus,
-    /// What came.
     pub input: Box<TreeInput>,
 }
 
@@ -190,7 +164,6 @@ pub fn adopt(tree: Tree) -> (Tree, Change) {
     (tree.clone(), Change::tree(EventKind::TREE_ADOPTED, tree))
 }
 
-/// Decides one input.
 pub fn decide(
     tree: &Tree,
     input: TreeInput,

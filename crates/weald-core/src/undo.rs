@@ -20,11 +20,8 @@ use crate::tree::{Tree, TreeLock, TreeStatus};
 pub struct TrashedTree {
     /// The event that says so.
     pub event: Seq,
-    /// Its number.
     pub id: TreeId,
-    /// Its name.
     pub name: TreeName,
-    /// Its task.
     #[serde(skip)]
     pub task: Option<TaskId>,
     /// The task that was completed by its removal.
@@ -43,44 +40,35 @@ pub enum Way {
     Restore(Vec<TrashedTree>),
     /// A landing is reverted, and its tree comes back.
     Revert {
-        /// Which landing.
         landing: LandingId,
         /// What it sent to the trash.
         tree: Option<TrashedTree>,
     },
     /// A task gets its tree again.
     Bind {
-        /// Which task.
         task: TaskId,
-        /// Its tree.
         tree: TreeId,
         /// As it is called.
         name: TreeName,
     },
     /// A tree is locked as before.
     Lock {
-        /// Which tree.
         tree: TreeId,
         /// As it is called.
         name: TreeName,
-        /// The lock before.
         before: Option<TreeLock>,
         /// The lock that it must still have.
         now: Option<TreeLock>,
     },
 }
 
-/// One operation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Operation {
     /// The event that began it.
     pub event: Seq,
-    /// What it was.
     #[serde(rename = "type")]
     pub kind: EventKind,
-    /// When.
     pub time: Timestamp,
-    /// Whose it was.
     pub actor: Option<SessionName>,
     /// How it is taken back.
     pub way: Way,
@@ -132,9 +120,7 @@ pub enum Unasked {
 /// The last operation, which is not taken back unless it is named.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotByItself {
-    /// Which.
     pub last: Operation,
-    /// Why.
     pub why: Unasked,
     /// The newest one of which something is left.
     pub next: Option<Operation>,

@@ -62,11 +62,8 @@ pub struct Board {
 /// Work that did not merge when it was last tried.
 #[derive(Debug, Clone, Serialize)]
 pub struct KnownConflict {
-    /// Of which tree.
     pub tree: TreeName,
-    /// With which branch.
     pub target: String,
-    /// Where.
     pub paths: Vec<String>,
     /// Which landing found out.
     pub landing: LandingId,

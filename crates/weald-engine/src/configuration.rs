@@ -15,7 +15,6 @@ use weald_git::{Blob, GitError};
 use crate::files;
 use crate::place::Place;
 
-/// The repository's file.
 pub const SHARED_FILE: &str = "weald.toml";
 
 /// The private file of a repository.
@@ -34,7 +33,6 @@ const CACHE_FILE: &str = "target-config";
 pub struct Sources {
     /// The user's own file.
     pub user_file: Option<PathBuf>,
-    /// The environment.
     pub variables: Vec<(String, String)>,
     /// Flags: key and value.
     pub flags: Vec<(String, String)>,
@@ -49,26 +47,19 @@ pub enum ConfigFileError {
     /// A file is no TOML.
     #[error("{}: {message}", .path.display())]
     Syntax {
-        /// Which.
         path: PathBuf,
         /// What the parser says.
         message: String,
     },
     /// A file can't be read or written.
     #[error("{}: {source}", .path.display())]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    File { path: PathBuf, source: io::Error },
     /// git did not answer.
     #[error(transparent)]
     Git(#[from] GitError),
     /// There is no such key.
     #[error("weald knows no key `{key}`")]
     UnknownKey {
-        /// As given.
         key: String,
         /// One that looks like it.
         similar: Option<&'static str>,
@@ -76,7 +67,6 @@ pub enum ConfigFileError {
     /// A value does not fit the key it was set for.
     #[error("{key}: {reason}")]
     BadValue {
-        /// The key.
         key: String,
         /// What would be right.
         reason: String,
@@ -86,7 +76,6 @@ pub enum ConfigFileError {
 /// The configuration, and what a person should know about how it came about.
 #[derive(Debug, Clone)]
 pub struct LoadedConfig {
-    /// The values.
     pub config: Config,
     /// The branch that work lands on, and its tip; `None` without a commit.
     pub target: Option<(String, String)>,
@@ -108,7 +97,6 @@ impl LoadedConfig {
     }
 }
 
-/// Reads all layers.
 pub fn load_config(place: &Place, sources: &Sources) -> Result<LoadedConfig, ConfigFileError> {
     let mut layers = own_layers(Some(place), sources)?;
     let chosen = layers

@@ -19,7 +19,6 @@ use crate::standing::repositories;
 pub struct SandboxRequest<'a> {
     /// What relative paths in the configuration start from: the main checkout.
     pub main: PathBuf,
-    /// The user's home.
     pub home: Option<PathBuf>,
     /// The user's variables: some lead programs to secrets elsewhere.
     pub variables: &'a [(OsString, OsString)],

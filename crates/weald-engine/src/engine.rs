@@ -108,7 +108,6 @@ impl Engine {
         self.journal.as_ref()
     }
 
-    /// The store.
     pub fn store(&self) -> &dyn Store {
         self.store.as_ref()
     }
@@ -158,7 +157,6 @@ impl Engine {
         }
     }
 
-    /// The store's time.
     pub fn now(&self) -> Result<Timestamp, StoreError> {
         self.look(|tx| Ok(tx.now()))
     }

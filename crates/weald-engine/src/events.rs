@@ -19,19 +19,16 @@ const END: u64 = 64 * 1024;
 /// One line of a journal file.
 #[derive(Debug, Clone, PartialEq)]
 pub enum JournalLine {
-    /// An event.
     Event(Box<CloudEvent>),
     /// A line that is none: torn by a crash, or written by somebody else.
     Torn {
         /// Where it begins in the file.
         offset: u64,
-        /// Its start.
         text: String,
     },
 }
 
 impl Engine {
-    /// Events by filter.
     pub fn events(&self, filter: &EventFilter) -> Result<Vec<Event>, StoreError> {
         self.look(|tx| tx.events(filter))
     }

@@ -130,10 +130,8 @@ pub enum IdentitySource {
     Anonymous,
 }
 
-/// Who is calling.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// The session's name.
     pub name: SessionName,
     /// How it was found.
     pub source: IdentitySource,
@@ -179,7 +177,6 @@ pub enum IdentityError {
     /// `WEALD_SESSION` is no name.
     #[error("WEALD_SESSION is {text:?}: {source}")]
     BadVariable {
-        /// What it holds.
         text: String,
         /// What is wrong with it.
         source: NameError,

@@ -29,24 +29,17 @@ use self::records::Records;
 /// A program that people meet weald in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Client {
-    /// Claude Code.
     Claude,
-    /// Codex.
     Codex,
-    /// Gemini CLI.
     Gemini,
-    /// opencode.
     Opencode,
 }
 
 /// Where the user's files are.
 #[derive(Debug, Clone)]
 pub struct Homes {
-    /// The home.
     pub home: PathBuf,
-    /// Claude Code's folder.
     pub claude: PathBuf,
-    /// Codex's folder.
     pub codex: PathBuf,
     /// Where programs keep their settings.
     pub config: PathBuf,
@@ -59,7 +52,6 @@ pub struct Homes {
 /// What is asked for.
 #[derive(Debug, Clone)]
 pub struct Installation<'a> {
-    /// In which program.
     pub client: Client,
     /// Where the user's files are.
     pub homes: &'a Homes,
@@ -69,19 +61,16 @@ pub struct Installation<'a> {
     pub weald: &'a str,
 }
 
-/// What to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// Put weald's entries in, or bring them up to date.
     In,
-    /// Take them out.
     Out,
 }
 
 /// A file that is touched, or would be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ChangedConfig {
-    /// Where it is.
     pub path: PathBuf,
     /// What happens to it.
     pub outcome: FileOutcome,
@@ -94,9 +83,7 @@ pub struct ChangedConfig {
 /// An entry that `--remove` leaves.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Kept {
-    /// Which.
     pub entry: String,
-    /// Why.
     pub why: KeptBecause,
 }
 
@@ -126,9 +113,7 @@ impl KeptBecause {
 pub enum FileOutcome {
     /// It was not there.
     Created,
-    /// It was there.
     Changed,
-    /// Nothing.
     Unchanged,
     /// weald had made it, and nothing else is in it.
     Deleted,
@@ -139,38 +124,19 @@ pub enum FileOutcome {
 pub enum InstallError {
     /// A file can't be edited.
     #[error("{}: {source}", .path.display())]
-    Edit {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: EditError,
-    },
+    Edit { path: PathBuf, source: EditError },
     /// A file can't be read or written.
     #[error("{}: {source}", .path.display())]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    File { path: PathBuf, source: io::Error },
     /// Somebody wrote a file meanwhile.
     #[error("{} was changed meanwhile", .path.display())]
-    Raced {
-        /// Which.
-        path: PathBuf,
-    },
+    Raced { path: PathBuf },
     /// A file is marked as one that nobody writes.
     #[error("{} is read-only", .path.display())]
-    ReadOnly {
-        /// Which.
-        path: PathBuf,
-    },
+    ReadOnly { path: PathBuf },
     /// A file has other names, which would keep the old text.
     #[error("{} is a hard link, one of several names of a file", .path.display())]
-    HardLinked {
-        /// Which.
-        path: PathBuf,
-    },
+    HardLinked { path: PathBuf },
     /// The program is called something by which its entries could not be found again.
     #[error("this program is called {program}; its entries could not be told from those of others")]
     Name {
@@ -179,18 +145,10 @@ pub enum InstallError {
     },
     /// A link in the project leads out of it.
     #[error("{} leads out of the project, to {}", .path.display(), .to.display())]
-    LeadsOut {
-        /// The link.
-        path: PathBuf,
-        /// Where to.
-        to: PathBuf,
-    },
+    LeadsOut { path: PathBuf, to: PathBuf },
     /// Something else is where a link should be.
     #[error("{} is there already, and is not weald's", .path.display())]
-    Taken {
-        /// Where.
-        path: PathBuf,
-    },
+    Taken { path: PathBuf },
 }
 
 impl Installation<'_> {

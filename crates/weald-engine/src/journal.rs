@@ -48,7 +48,6 @@ pub struct Journal {
 pub(crate) enum JournalState {
     /// It has every event.
     Current,
-    /// It lacks some.
     Behind,
     /// It ends in the middle of a line.
     Torn,
@@ -173,7 +172,6 @@ impl Journal {
         })
     }
 
-    /// Where it is.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }

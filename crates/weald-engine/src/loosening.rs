@@ -10,7 +10,6 @@ use crate::place::Place;
 /// What would guard less than the files do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Loosening {
-    /// Names of variables.
     pub variables: Vec<String>,
     /// Keys given as flags.
     pub flags: Vec<String>,

@@ -13,7 +13,6 @@ use weald_core::store::Clock;
 
 use crate::trees::inside::INSIDE_ARGUMENT;
 
-/// The system's clock.
 pub struct SystemClock;
 
 impl Clock for SystemClock {

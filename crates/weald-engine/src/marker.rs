@@ -26,15 +26,12 @@ use crate::trees::hash_of;
 /// The file beside trees.
 pub(crate) const MARKER: &str = ".weald";
 
-/// The longest marker.
 const LIMIT: u64 = 16 * 1024;
 
 /// What a registration says about its tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TreeNote {
-    /// The tree.
     pub tree: TreeId,
-    /// Its directory.
     #[serde(flatten)]
     pub identity: DirectoryIdentity,
 }
@@ -63,10 +60,8 @@ pub(crate) enum Found {
     Tree {
         /// The repository: a directory that git's own discovery understands.
         main: PathBuf,
-        /// The tree.
         tree: PathBuf,
     },
-    /// No tree.
     Nothing,
 }
 

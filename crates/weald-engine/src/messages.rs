@@ -27,16 +27,11 @@ pub enum MessageError {
     /// The task it is about is not there, or does not move.
     #[error(transparent)]
     Task(#[from] TaskError),
-    /// No such message.
     #[error("there is no message {id}")]
-    NotFound {
-        /// As given.
-        id: MessageId,
-    },
+    NotFound { id: MessageId },
     /// The request stands, nobody answered in time.
     #[error("nobody answered message {id} within {}s", .waited.as_secs())]
     NoAnswer {
-        /// The request.
         id: MessageId,
         /// How long this one waited.
         waited: Duration,
@@ -46,7 +41,6 @@ pub enum MessageError {
 /// What a reply did.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ReplyOutcome {
-    /// It was sent.
     Sent(Box<Message>),
     /// Somebody had replied before; nothing was written.
     Duplicate,

@@ -32,27 +32,17 @@ const OWN: &str = "own";
 /// Why no place was found.
 #[derive(Debug, thiserror::Error)]
 pub enum PlaceError {
-    /// No repository.
     #[error(transparent)]
     Discover(#[from] DiscoverError),
     /// weald's own folder in the repository is a link.
     #[error("{} is a link; weald's state is never kept behind one", .path.display())]
-    LinkedState {
-        /// Which.
-        path: PathBuf,
-    },
+    LinkedState { path: PathBuf },
     /// weald's own folder in the repository is one that this user may not enter.
     #[error("{} can't be read: it belongs to user {owner}", .path.display())]
-    ForeignState {
-        /// Which.
-        path: PathBuf,
-        /// Whose.
-        owner: u32,
-    },
+    ForeignState { path: PathBuf, owner: u32 },
     /// A tree whose repository can't be confirmed; nothing of it is opened.
     #[error("{} is a tree of weald, but {why}", .tree.display())]
     LostTree {
-        /// The tree.
         tree: PathBuf,
         /// What does not fit.
         why: String,
@@ -117,7 +107,6 @@ impl Place {
         }
     }
 
-    /// The repository.
     pub fn repository(&self) -> &Repository {
         &self.repository
     }

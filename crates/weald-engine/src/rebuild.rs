@@ -40,13 +40,9 @@ pub struct Present<'s> {
 /// A tree that no event speaks of.
 #[derive(Debug, Clone, Serialize)]
 pub struct RecoveredTree {
-    /// Its number.
     pub id: TreeId,
-    /// Its name.
     pub name: String,
-    /// Where it is.
     pub path: PathBuf,
-    /// Where it stands.
     pub status: TreeStatus,
     /// What speaks of it: `registration`, `folder` or `trash`.
     pub found_by: &'static str,

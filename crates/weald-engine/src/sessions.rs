@@ -28,37 +28,24 @@ pub enum SessionError {
     Task(#[from] TaskError),
     /// Nobody registered under that name.
     #[error("there is no session {name}")]
-    NotFound {
-        /// As given.
-        name: SessionName,
-    },
-    /// It said goodbye.
+    NotFound { name: SessionName },
     #[error("session {name} has ended")]
-    Ended {
-        /// As given.
-        name: SessionName,
-    },
+    Ended { name: SessionName },
     /// Another process lives under that name.
     #[error(transparent)]
     Taken(#[from] SessionTaken),
     /// Nobody may choose that name.
     #[error(transparent)]
     Name(#[from] NameError),
-    /// No such process.
     #[error("there is no process {pid}")]
-    NoProcess {
-        /// As given.
-        pid: u32,
-    },
+    NoProcess { pid: u32 },
 }
 
 /// A session with whether it lives.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SessionView {
-    /// The session.
     #[serde(flatten)]
     pub session: Session,
-    /// Whether it lives.
     pub liveness: Liveness,
     /// Whether its heartbeat is old.
     pub stale: bool,
@@ -69,9 +56,7 @@ pub struct SessionView {
 /// Who owns a task, as seen by somebody who would like to work on it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Contest {
-    /// The task.
     pub task: TaskId,
-    /// Who holds it.
     pub owner: Option<SessionName>,
     /// Whether the owner lives; absent without one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -201,7 +186,6 @@ impl Engine {
         })
     }
 
-    /// One session.
     pub fn session(&self, name: &SessionName) -> Result<SessionView, SessionError> {
         self.look(|tx| {
             let session = require_session(tx, name)?;
@@ -209,7 +193,6 @@ impl Engine {
         })
     }
 
-    /// All sessions.
     pub fn sessions(&self) -> Result<Vec<SessionView>, SessionError> {
         self.look(|tx| {
             let views = tx

@@ -35,22 +35,13 @@ pub enum SourceError {
     },
     /// The program is not there.
     #[error("`{program}` is not installed (no absolute folder of PATH has it)")]
-    NotInstalled {
-        /// Its name.
-        program: String,
-    },
+    NotInstalled { program: String },
     /// It could not be started or read.
     #[error("`{command}` could not be run: {why}")]
-    NotRun {
-        /// The command.
-        command: String,
-        /// Why.
-        why: String,
-    },
+    NotRun { command: String, why: String },
     /// It took too long.
     #[error("`{command}` did not answer within {seconds} s (source.timeout), and was ended")]
     TimedOut {
-        /// The command.
         command: String,
         /// How long it had.
         seconds: u64,
@@ -58,17 +49,13 @@ pub enum SourceError {
     /// It printed too much.
     #[error("`{command}` printed more than {limit} bytes, and was ended")]
     TooMuch {
-        /// The command.
         command: String,
         /// How much is read.
         limit: usize,
     },
-    /// It said no.
     #[error("`{command}` failed ({status}): {said}")]
     Failed {
-        /// The command.
         command: String,
-        /// How it ended.
         status: String,
         /// What it said last.
         said: String,
@@ -78,7 +65,6 @@ pub enum SourceError {
 /// A tracker, and how it is spoken to.
 #[derive(Debug, Clone)]
 pub struct Source {
-    /// Which.
     pub tracker: Tracker,
     lines: Vec<(Order, Line)>,
     timeout: Duration,

@@ -51,7 +51,6 @@ pub enum SweepError {
 /// Whether a sweep does what it says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SweepMode {
-    /// It does.
     Apply,
     /// It only says.
     DryRun,
@@ -150,7 +149,6 @@ fn require_lease(tx: &dyn Write, lease: Option<&SweepLease>) -> Result<(), Sweep
 }
 
 impl Trees<'_> {
-    /// One cycle.
     pub fn sweep(&self, mode: SweepMode) -> Result<SweepReport, SweepError> {
         let lease = match mode {
             SweepMode::DryRun => None,

@@ -35,9 +35,7 @@ pub struct Imported {
 /// What becomes of the good lines when there are bad ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BadLines {
-    /// They are taken.
     Report,
-    /// Nothing is.
     Refuse,
 }
 

@@ -27,18 +27,11 @@ pub enum TaskError {
     /// The rules say no.
     #[error(transparent)]
     Refused(#[from] TaskRefusal),
-    /// Nobody knows it.
     #[error("there is no task {id}")]
-    NotFound {
-        /// As given.
-        id: TaskId,
-    },
+    NotFound { id: TaskId },
     /// The id is taken.
     #[error("task {id} exists already")]
-    Exists {
-        /// As given.
-        id: TaskId,
-    },
+    Exists { id: TaskId },
     /// Dependencies would go round.
     #[error("the dependencies would go round: {}", path(.round))]
     Cycle {
@@ -55,10 +48,7 @@ pub enum TaskError {
     },
     /// An import has lines that can't be taken, and was to be taken whole.
     #[error("{} of its entries can't be taken, so nothing was imported{}", errors.len(), first(errors))]
-    BadLines {
-        /// Which.
-        errors: Vec<LineError>,
-    },
+    BadLines { errors: Vec<LineError> },
 }
 
 fn first(errors: &[LineError]) -> String {
@@ -80,17 +70,13 @@ fn path(round: &[TaskId]) -> String {
 pub struct NewTask {
     /// Its own id; without one it gets a number.
     pub id: Option<TaskId>,
-    /// One line.
     pub subject: String,
-    /// The rest.
     pub description: String,
     /// What has to hold for it to be done.
     pub acceptance: String,
-    /// How soon.
     pub priority: Priority,
     /// What it waits for.
     pub blocked_by: Vec<TaskId>,
-    /// Free words.
     pub labels: Vec<String>,
     /// The board or epic.
     pub plan: Option<String>,
@@ -103,7 +89,6 @@ pub struct NewTask {
 /// A task with what its dependencies say of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TaskDetail {
-    /// The task.
     #[serde(flatten)]
     pub task: Task,
     /// Where its tree stands; null without one.
@@ -119,23 +104,19 @@ pub struct TaskDetail {
 /// A claim that succeeded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Claimed {
-    /// The task.
     pub task: Task,
-    /// The lease.
     pub lease: Lease,
 }
 
 /// A task that was renewed, finished or given back.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Finished {
-    /// The task.
     pub task: Task,
     /// What became ready by it.
     pub unblocked: Vec<TaskId>,
 }
 
 impl Engine {
-    /// Makes a task.
     pub fn add_task(&self, actor: Option<&SessionName>, new: NewTask) -> Result<Task, TaskError> {
         self.change(actor, Durability::Process, |tx| {
             let id = match new.id {

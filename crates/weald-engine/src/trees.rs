@@ -129,9 +129,7 @@ pub use wishes::Wishes;
 /// What the machine and the caller have.
 #[derive(Debug, Clone)]
 pub struct Host {
-    /// The user's home.
     pub home: Option<PathBuf>,
-    /// Where caches go.
     pub cache: PathBuf,
     /// Where the user's index of trees is.
     pub state: Option<PathBuf>,
@@ -141,7 +139,6 @@ pub struct Host {
     pub environment: Vec<(OsString, OsString)>,
     /// Where the caller is.
     pub directory: PathBuf,
-    /// Who calls.
     pub actor: Option<SessionName>,
     /// Where the output of a set-up goes, and of hooks that take their time.
     pub narration: fn() -> Box<dyn io::Write + Send>,

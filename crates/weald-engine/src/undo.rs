@@ -35,9 +35,7 @@ const BEFORE: u64 = 1_000;
 /// The landing that took another one back.
 #[derive(Debug, Clone, Serialize)]
 pub struct RevertedBy {
-    /// Its number.
     pub landing: LandingId,
-    /// The branch.
     pub target: String,
     /// The commit on it.
     pub commit: Option<String>,
@@ -46,11 +44,9 @@ pub struct RevertedBy {
 /// What was taken back.
 #[derive(Debug, Clone)]
 pub struct Undone {
-    /// What it was.
     pub undone: EventKind,
     /// The event that began it.
     pub event: Seq,
-    /// Whose it was.
     pub by: Option<SessionName>,
     /// When it was done.
     pub at: Timestamp,
@@ -60,7 +56,6 @@ pub struct Undone {
     pub task: Option<Task>,
     /// The landing that was reverted.
     pub landing: Option<LandingId>,
-    /// What reverted it.
     pub revert: Option<RevertedBy>,
     /// What did not come back, and why.
     pub notes: Vec<String>,

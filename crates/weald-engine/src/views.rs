@@ -38,7 +38,6 @@ pub(crate) const WRITTEN_FILE: &str = "views.json";
 /// Held while views are written.
 const LOCK_FILE: &str = "views.lock";
 
-/// Events a batch.
 const BATCH: u64 = 1_000;
 
 /// The largest file that is looked at before it is replaced.
@@ -89,7 +88,6 @@ struct Touched {
 }
 
 impl Touched {
-    /// Everything there is.
     fn all(read: &dyn Read) -> Result<Self, StoreError> {
         let tasks = read.tasks(&TaskFilter::default())?.into_iter();
         let trees = read.trees()?.into_iter();

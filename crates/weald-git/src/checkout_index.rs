@@ -30,11 +30,9 @@ const SKIP_WORKTREE: u16 = 0x4000;
 /// What kind of thing an entry stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryKind {
-    /// A file.
     File,
     /// A file that may be run.
     Executable,
-    /// A symbolic link.
     Link,
     /// A commit of a submodule.
     Submodule,
@@ -55,19 +53,13 @@ pub struct FileStat {
     pub changed: (i64, u32),
     /// When it was written: seconds and nanoseconds.
     pub modified: (i64, u32),
-    /// Its file system.
     pub device: u64,
-    /// Its number there.
     pub inode: u64,
-    /// Its owner.
     pub user: u32,
-    /// Its group.
     pub group: u32,
-    /// Its length.
     pub size: u64,
 }
 
-/// An index.
 #[derive(Debug, Clone)]
 pub struct CheckoutIndex {
     bytes: Vec<u8>,
@@ -75,14 +67,12 @@ pub struct CheckoutIndex {
     id_length: usize,
 }
 
-/// One entry.
 #[derive(Debug, Clone, Copy)]
 pub struct IndexEntry<'a> {
     /// Its path, with `/`.
     pub path: &'a [u8],
     /// The id of its content.
     pub id: &'a [u8],
-    /// What it is.
     pub kind: EntryKind,
     /// True when it is not in the work tree (sparse checkout).
     pub is_absent: bool,

@@ -17,7 +17,6 @@ pub type Parents = (String, Vec<String>);
 /// A path that differs between two trees, as git tells it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TreeDifference {
-    /// Which.
     pub path: Vec<u8>,
     /// True for a folder.
     pub is_folder: bool,

@@ -29,12 +29,10 @@ pub enum DoorError {
     Odd {
         /// Relative to the door.
         path: PathBuf,
-        /// What it is.
         reason: String,
     },
 }
 
-/// Nothing is followed.
 pub(crate) const STRICT: ResolveFlags = ResolveFlags::BENEATH
     .union(ResolveFlags::NO_SYMLINKS)
     .union(ResolveFlags::NO_MAGICLINKS)

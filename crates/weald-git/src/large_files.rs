@@ -46,7 +46,6 @@ impl LargeFile {
         })
     }
 
-    /// Reads a pointer.
     pub fn from_pointer(blob: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(blob).ok()?;
         let mut lines = text.lines();
@@ -168,7 +167,6 @@ impl LargeFileStore {
         Self { root: root.into() }
     }
 
-    /// Where it is.
     pub fn root(&self) -> &Path {
         &self.root
     }

@@ -8,7 +8,6 @@ use std::path::Path;
 use crate::process::{Git, GitError};
 use crate::refs::Commit;
 
-/// What to merge.
 #[derive(Debug, Clone, Copy)]
 pub struct MergeRequest<'m> {
     /// The commit that it is merged into.
@@ -24,9 +23,7 @@ pub struct MergeRequest<'m> {
 /// What a merge came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Merged {
-    /// A tree.
     Clean {
-        /// Its id.
         tree: String,
     },
     /// It does not merge.
@@ -41,9 +38,7 @@ pub enum Merged {
 /// Who wrote or committed something, and when, as git says it: `Name`, `mail`, `seconds zone`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Person {
-    /// The name.
     pub name: String,
-    /// The mail address.
     pub mail: String,
     /// Seconds since 1970 and the zone, as `1700000000 +0100`; `None` is now.
     pub when: Option<String>,
@@ -52,15 +47,11 @@ pub struct Person {
 /// A commit to be made.
 #[derive(Debug, Clone)]
 pub struct NewCommit<'c> {
-    /// Its tree.
     pub tree: &'c str,
     /// Its parents, in order.
     pub parents: &'c [&'c str],
-    /// Its message.
     pub message: &'c str,
-    /// Who wrote it.
     pub author: &'c Person,
-    /// Who commits it.
     pub committer: &'c Person,
 }
 

@@ -23,9 +23,7 @@ const TIME_LIMIT: Duration = Duration::from_secs(300);
 /// Two commits to be merged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MergePair {
-    /// One.
     pub ours: String,
-    /// The other.
     pub theirs: String,
     /// Where both started; `None` lets git find out.
     pub base: Option<String>,
@@ -34,9 +32,7 @@ pub struct MergePair {
 /// What merging a pair came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PairMerged {
-    /// It merges.
     Clean,
-    /// It does not.
     Conflict {
         /// The tree with conflict markers in it.
         tree: String,

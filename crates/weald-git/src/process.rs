@@ -25,14 +25,10 @@ const KEPT_STDERR: usize = 4096;
 pub enum GitError {
     /// It could not be started.
     #[error("git can't be started: {source}")]
-    NotStarted {
-        /// Why.
-        source: io::Error,
-    },
+    NotStarted { source: io::Error },
     /// It ended with an error.
     #[error("`git {command}` failed: {stderr}")]
     Failed {
-        /// The subcommand.
         command: String,
         /// Its exit code, if it had one.
         code: Option<i32>,
@@ -41,16 +37,10 @@ pub enum GitError {
     },
     /// It took too long and was killed.
     #[error("`git {command}` took longer than {}s and was stopped", .limit.as_secs())]
-    TimedOut {
-        /// The subcommand.
-        command: String,
-        /// The limit.
-        limit: Duration,
-    },
+    TimedOut { command: String, limit: Duration },
     /// It answered something that is not its documented format.
     #[error("`git {command}` answered something unexpected: {answer:?}")]
     Unexpected {
-        /// The subcommand.
         command: String,
         /// The start of its answer.
         answer: String,
@@ -58,11 +48,9 @@ pub enum GitError {
     /// It is too old.
     #[error("git {found} is too old: {who} needs {needed} or newer")]
     TooOld {
-        /// What is installed.
         found: String,
         /// What needs a newer one.
         who: &'static str,
-        /// Which.
         needed: String,
     },
 }
@@ -86,7 +74,6 @@ impl GitError {
 /// What a git process answered.
 #[derive(Debug)]
 pub struct Output {
-    /// How it ended.
     pub status: ExitStatus,
     /// Its standard output, whole.
     pub stdout: Vec<u8>,
@@ -186,7 +173,6 @@ impl Git {
         self.command.arg("-c").arg(ours);
     }
 
-    /// Adds arguments.
     pub fn args<S: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
         self.command.args(args);
         self
@@ -219,7 +205,6 @@ impl Git {
         self
     }
 
-    /// Its current directory.
     pub(crate) fn in_directory(mut self, path: &Path) -> Self {
         self.command.current_dir(path);
         self

@@ -17,9 +17,7 @@ const FOLDERS: usize = 100_000;
 /// A ref that names nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BrokenRef {
-    /// Its full name.
     pub name: String,
-    /// Its file.
     pub path: PathBuf,
     /// True when its file holds nothing at all, as after a power cut.
     pub is_blank: bool,
@@ -30,7 +28,6 @@ pub struct BrokenRef {
 /// A lock file of git's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LockFile {
-    /// Where.
     pub path: PathBuf,
     /// How old it is.
     pub age: Duration,
@@ -41,7 +38,6 @@ pub struct LockFile {
 pub struct RefSurvey {
     /// Those that name nothing.
     pub broken: Vec<BrokenRef>,
-    /// Locks among them.
     pub locks: Vec<LockFile>,
 }
 

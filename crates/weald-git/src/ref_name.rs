@@ -21,7 +21,6 @@ impl RefName {
             .flatten()
     }
 
-    /// Its full name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -36,7 +35,6 @@ impl RefName {
         git_dir.join(format!("{}.lock", self.0))
     }
 
-    /// Its log.
     pub fn log_in(&self, git_dir: &Path) -> PathBuf {
         git_dir.join("logs").join(&self.0)
     }

@@ -33,17 +33,9 @@ pub const OF_MAIN: &str = "main-worktree/";
 #[derive(Debug, Clone, Copy)]
 pub enum RefStep<'r> {
     /// The ref must hold this.
-    Verify {
-        /// Its name.
-        name: &'r str,
-        /// The object.
-        holds: &'r str,
-    },
-    /// The ref moves.
+    Verify { name: &'r str, holds: &'r str },
     Update {
-        /// Its name.
         name: &'r str,
-        /// Where to.
         new: &'r str,
         /// What it must hold before; `None` is anything.
         old: Option<&'r str>,

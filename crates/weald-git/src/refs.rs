@@ -22,7 +22,6 @@ impl Commit {
         hex.then(|| Self(text.to_ascii_lowercase()))
     }
 
-    /// The id.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -31,18 +30,14 @@ impl Commit {
 /// The branch that work lands on, and where it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
-    /// Its name.
     pub branch: String,
-    /// Its tip.
     pub tip: Commit,
 }
 
 /// What a ref holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reference {
-    /// An object.
     Direct(Commit),
-    /// Another ref.
     Symbolic(String),
 }
 
@@ -209,9 +204,7 @@ fn packed(common_dir: &Path, name: &str) -> Option<Commit> {
 /// A ref as `for-each-ref` tells it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MainRef {
-    /// Its full name.
     pub name: String,
-    /// What it holds.
     pub commit: String,
     /// What the tag in it leads to.
     pub peeled: Option<String>,
@@ -278,18 +271,14 @@ pub(crate) fn list_refs_by_git(
 /// What a ref must hold for a change to happen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Expected {
-    /// Anything.
     Any,
-    /// No such ref.
     Absent,
-    /// This object.
     Holds(String),
 }
 
 /// One change of a ref.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefChange {
-    /// Its full name.
     pub name: String,
     /// The new object; `None` deletes it.
     pub new: Option<String>,

@@ -23,7 +23,6 @@ const NOTE: &str = "weald";
 /// An entry as it is on disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Registration {
-    /// The entry's name.
     pub name: String,
     /// The `.git` of the worktree; `None` if that can't be read.
     pub dot_git: Option<PathBuf>,
@@ -36,7 +35,6 @@ pub struct Registration {
 }
 
 impl Registration {
-    /// The worktree's directory.
     pub fn path(&self) -> Option<&Path> {
         self.dot_git.as_deref().and_then(Path::parent)
     }
@@ -47,13 +45,10 @@ impl Registration {
 pub struct NewRegistration<'a> {
     /// What it should be called; a number is added where that is taken.
     pub name: &'a str,
-    /// The worktree's directory.
     pub path: &'a Path,
-    /// Its HEAD.
     pub head: Reference,
     /// Why it is locked, if it is.
     pub locked: Option<&'a str>,
-    /// weald's own note.
     pub note: &'a str,
     /// An index to be its own.
     pub index: Option<&'a Path>,

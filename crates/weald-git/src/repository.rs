@@ -35,17 +35,13 @@ pub enum DiscoverError {
     /// A folder that a clone or a landing brought, and that looks like a repository.
     #[error("{} is a bare repository among the files of {}; its settings came with them and may start programs", .path.display(), .outer.display())]
     Embedded {
-        /// The folder.
         path: PathBuf,
         /// The checkout that it is part of.
         outer: PathBuf,
     },
     /// git itself would refuse: somebody else owns it.
     #[error("{} belongs to another user", .path.display())]
-    ForeignOwner {
-        /// The repository.
-        path: PathBuf,
-    },
+    ForeignOwner { path: PathBuf },
 }
 
 /// A repository as seen from one of its checkouts.
@@ -247,11 +243,9 @@ impl Repository {
 /// What is at a path of a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Blob {
-    /// No file.
     Absent,
     /// A file that is larger than the limit.
     TooLarge,
-    /// A file.
     Content(Vec<u8>),
 }
 

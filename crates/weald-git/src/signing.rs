@@ -142,11 +142,9 @@ fn is_literal(key: &str) -> bool {
     key.starts_with("key::") || key.starts_with("ssh-")
 }
 
-/// Signs commits.
 pub struct Signer<'s> {
     /// The repository that holds them.
     pub git_dir: &'s Path,
-    /// How.
     pub config: &'s SigningConfig,
     /// The user's environment: where their agents are.
     pub environment: &'s [(OsString, OsString)],

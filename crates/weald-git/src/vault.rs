@@ -36,24 +36,17 @@ pub enum VaultError {
     Git(#[from] GitError),
     /// A file could not be read or written.
     #[error("{}: {source}", .path.display())]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    File { path: PathBuf, source: io::Error },
     /// A process holds it, is silent, and can't be ended from here.
     #[error("the vault is held, and its holder has been silent for {}s: {holder}", .silent.as_secs())]
     Held {
         /// What it says of itself.
         holder: String,
-        /// For how long.
         silent: Duration,
     },
     /// Main itself lacks an object.
     #[error("the repository lacks {object}, which {name} needs")]
     Incomplete {
-        /// Which object.
         object: String,
         /// What was asked for.
         name: String,
@@ -61,7 +54,6 @@ pub enum VaultError {
     /// A partial clone whose missing objects can't be had.
     #[error("this is a partial clone, and {missing} files of {name} could not be fetched: {why}")]
     Partial {
-        /// How many.
         missing: usize,
         /// What was asked for.
         name: String,
@@ -117,7 +109,6 @@ impl Vault {
         self
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }

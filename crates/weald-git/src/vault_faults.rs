@@ -25,7 +25,6 @@ const SHORTEST_PACK: u64 = 32;
 /// A file in the vault that can't be what it should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VaultFault {
-    /// Which.
     pub path: PathBuf,
     /// What is wrong with it.
     pub what: &'static str,

@@ -40,7 +40,6 @@ pub struct Keeper {
     pub name: String,
     /// How long a holder may be silent.
     pub lease: Duration,
-    /// Ends another one.
     pub end: Arc<Ending>,
     /// Finds one that did not sign.
     pub stranger: Arc<Stranger>,

@@ -30,7 +30,6 @@ const FEW_SMALL: usize = 50;
 pub struct VaultStatus {
     /// Whether there is one yet.
     pub exists: bool,
-    /// Packs in it.
     pub packs: usize,
     /// Bytes in them.
     pub bytes: u64,
@@ -45,7 +44,6 @@ pub struct VaultStatus {
 pub struct VaultUpkeep {
     /// Packs of main that are now shared.
     pub linked: usize,
-    /// Packs dropped.
     pub dropped: usize,
     /// Packs that are redundant and wait for the end of the grace.
     pub waiting: usize,
@@ -76,7 +74,6 @@ impl Vault {
         found
     }
 
-    /// Measures it.
     pub fn status(&self) -> VaultStatus {
         let ours = packs_of(&[self.objects()]);
         let main: BTreeMap<_, _> = packs_of(&object_stores(&self.main))

@@ -26,7 +26,6 @@ struct Missing {
     message: String,
 }
 
-/// What was asked.
 type Question = (Level, Network, Simulated);
 
 /// Probes that gave a definite answer, once a process: a level does not change under a command.

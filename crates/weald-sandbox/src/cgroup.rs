@@ -10,7 +10,6 @@ use std::time::Duration;
 /// How often it is tried to remove a group whose last process has just gone.
 const TRIES: usize = 200;
 
-/// One group.
 pub(crate) struct Group {
     path: PathBuf,
 }

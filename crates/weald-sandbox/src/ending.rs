@@ -17,7 +17,6 @@ use crate::sys;
 pub enum Ended {
     /// By itself, with this code.
     Code(i32),
-    /// By this signal.
     Signal(i32),
     /// It took too long and everything in it was ended.
     TimedOut,

@@ -13,7 +13,6 @@ pub enum SandboxError {
     Unavailable {
         /// Which level was asked for.
         level: Level,
-        /// Which part failed.
         step: String,
         /// What the system said.
         message: String,
@@ -23,27 +22,16 @@ pub enum SandboxError {
     NotPrepared {
         /// Which level was asked for.
         level: Level,
-        /// Which part failed.
         step: String,
         /// What the system said.
         message: String,
     },
     /// The command is not there, or can't be executed.
     #[error("{program} can't be started: {source}{}", unseen(.program, .source))]
-    NotExecutable {
-        /// As given.
-        program: String,
-        /// Why.
-        source: io::Error,
-    },
+    NotExecutable { program: String, source: io::Error },
     /// A directory of the policy is not usable.
     #[error("{}: {source}", .path.display())]
-    Directory {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Directory { path: PathBuf, source: io::Error },
     /// The launcher itself could not work.
     #[error("the launcher failed: {0}")]
     Launcher(#[from] io::Error),

@@ -36,7 +36,6 @@ pub enum Attempt {
 /// How success is seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// Something outside changed.
     Outside,
     /// The attempt ended well.
     Success,
@@ -44,12 +43,9 @@ pub enum Effect {
     Victim,
 }
 
-/// One case.
 #[derive(Debug, Clone, Copy)]
 pub struct Case {
-    /// What it tries.
     pub name: &'static str,
-    /// How.
     pub attempt: Attempt,
     /// How success is seen.
     pub effect: Effect,
@@ -62,13 +58,11 @@ pub struct Case {
 pub enum Outcome {
     /// It works free, and not confined.
     Denied,
-    /// It works confined.
     Escaped,
     /// It does not even work free, here and for this user.
     NoTeeth,
 }
 
-/// Every case.
 pub fn cases() -> Vec<Case> {
     [
         cases::FILES,

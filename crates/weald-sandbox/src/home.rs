@@ -60,7 +60,6 @@ impl Home {
         sys::attach_mount(&self.mount, &self.path)
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }

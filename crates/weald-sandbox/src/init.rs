@@ -82,11 +82,9 @@ impl Plan {
 /// What the helper reports when a step fails.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Report {
-    /// Which step.
     pub step: String,
     /// The system's number for it, if it has one.
     pub errno: Option<i32>,
-    /// In words.
     pub message: String,
 }
 

@@ -83,7 +83,6 @@ fn abi(policy: &Policy) -> io::Result<u32> {
     }
 }
 
-/// Enters the domain.
 pub fn confine(policy: &Policy, extra_writable: &[&Path]) -> io::Result<()> {
     let abi = abi(policy)?;
     let offline = policy.network == Network::Off;

@@ -20,17 +20,13 @@ use crate::set_id::Reachable;
 use crate::temporary::Temporary;
 use crate::{availability, folders, home, interrupts, sockets, sys};
 
-/// What to run.
 pub struct Invocation {
     /// This binary, or another one that calls [`crate::run_if_init`] first.
     pub helper: PathBuf,
     /// The program and its arguments.
     pub command: Vec<OsString>,
-    /// Where it starts.
     pub directory: PathBuf,
-    /// Its whole environment.
     pub environment: Vec<(OsString, OsString)>,
-    /// Its streams.
     pub streams: [Stdio; 3],
     /// The one other thing that is open for it, as [`PASSED`].
     pub passed: Option<OwnedFd>,
@@ -190,7 +186,6 @@ pub fn keep_descriptors() -> io::Result<()> {
 }
 
 impl Running {
-    /// The helper's number.
     pub fn id(&self) -> u32 {
         self.child.id()
     }

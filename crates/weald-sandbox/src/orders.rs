@@ -30,7 +30,6 @@ const SEARCH: Duration = Duration::from_secs(1);
 pub enum Order {
     /// Stop, until the next order. Nobody can ignore it but processes that trace each other.
     Stop,
-    /// Go on.
     Continue,
     /// End, if they would; stopped ones go on for that.
     Terminate,

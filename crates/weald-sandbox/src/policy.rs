@@ -126,7 +126,6 @@ pub struct Revealed {
 /// What a run may do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Policy {
-    /// How strong.
     pub level: Level,
     /// Directories that may be written. They must exist; symbolic links in their paths were resolved.
     pub write: Vec<PathBuf>,

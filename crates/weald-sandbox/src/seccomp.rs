@@ -172,7 +172,6 @@ pub struct Rules<'r> {
     pub keeps_core_limit: bool,
 }
 
-/// Builds the filter.
 pub fn program(rules: &Rules<'_>) -> Vec<Instruction> {
     let Rules {
         sockets,

@@ -21,7 +21,6 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::folders;
 use crate::policy::{Level, Policy};
 
-/// The bits.
 const SET_ID: u32 = libc::S_ISUID | libc::S_ISGID;
 
 /// What an owner needs to search a folder.
@@ -30,7 +29,6 @@ const SEARCHED: u32 = libc::S_IRUSR | libc::S_IXUSR;
 /// A time as files have it: seconds and nanoseconds.
 type Moment = (i64, i64);
 
-/// Device and inode.
 type Identity = (u64, u64);
 
 /// What a run may write. Files in there that the run changed are stripped when it has ended, if others can reach them then.

@@ -55,7 +55,6 @@ pub fn unshare(flags: libc::c_int) -> io::Result<()> {
 
 /// Who a fork answers to.
 pub enum Forked {
-    /// The new process.
     Child,
     /// The old one, with the new one's number.
     Parent(libc::pid_t),
@@ -286,7 +285,6 @@ pub fn duplicate_above(fd: &impl AsRawFd, least: RawFd) -> io::Result<OwnedFd> {
     }
 }
 
-/// An anonymous file.
 pub fn memory_file(name: &CStr) -> io::Result<OwnedFd> {
     // SAFETY: the name lives through the call; the new descriptor is owned by nobody else.
     unsafe {

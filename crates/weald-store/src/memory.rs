@@ -27,7 +27,6 @@ use weald_core::tree::Tree;
 
 use crate::out_of_order;
 
-/// The memory store.
 pub struct MemoryStore {
     state: Mutex<State>,
     clock: Arc<dyn Clock>,
@@ -53,7 +52,6 @@ struct Transaction<'a> {
 }
 
 impl MemoryStore {
-    /// An empty store.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self {
             state: Mutex::default(),

@@ -48,7 +48,6 @@ const LOG_WORKING: u32 = 2_000;
 /// How often [`Store::wait`] looks. `PRAGMA data_version` costs a few microseconds.
 const POLL: Duration = Duration::from_millis(20);
 
-/// The SQLite store.
 pub struct SqliteStore {
     connection: Mutex<Connection>,
     path: PathBuf,

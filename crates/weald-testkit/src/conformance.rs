@@ -27,9 +27,7 @@ use crate::replay::assert_log_explains_state;
 use records::*;
 use tasks::*;
 
-/// One case.
 pub struct Case {
-    /// What must hold.
     pub name: &'static str,
     /// Runs it on an empty store with this clock.
     pub run: fn(&dyn Store, &FakeClock),
@@ -37,7 +35,6 @@ pub struct Case {
 
 macro_rules! cases {
     ($($name:ident),* $(,)?) => {
-        /// Every case.
         pub const CASES: &[Case] = &[$(Case { name: stringify!($name), run: $name }),*];
     };
 }

@@ -29,9 +29,7 @@ pub struct TestEnv {
 pub struct Answer {
     /// Its exit code; -1 when a signal ended it.
     pub code: i32,
-    /// Its standard output.
     pub stdout: String,
-    /// Its standard error.
     pub stderr: String,
 }
 
@@ -94,12 +92,10 @@ impl TestEnv {
         self.directory.path()
     }
 
-    /// The home.
     pub fn home(&self) -> PathBuf {
         self.root().join("home")
     }
 
-    /// The repository.
     pub fn repo(&self) -> PathBuf {
         self.root().join("app")
     }

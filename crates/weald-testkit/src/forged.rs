@@ -18,7 +18,6 @@ impl FakeClock {
         )))
     }
 
-    /// Moves on.
     pub fn advance(&self, by: SignedDuration) {
         let mut now = self.0.lock().expect("no test panicked holding the clock");
         *now = now.checked_add(by).expect("within time");

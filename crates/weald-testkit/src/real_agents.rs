@@ -16,7 +16,6 @@ const CODEX: &str = "@openai/codex@0.166.0";
 /// How long an installation may take.
 const LIMIT: Duration = Duration::from_secs(150);
 
-/// Both agents.
 pub struct RealAgents {
     claude: PathBuf,
     codex: PathBuf,

@@ -41,12 +41,7 @@ pub enum Turn {
     /// Runs a command with the agent's own tool for that.
     Shell(String),
     /// Uses a tool of the agent.
-    Tool {
-        /// Its name.
-        name: String,
-        /// What it gets.
-        input: Value,
-    },
+    Tool { name: String, input: Value },
     /// Says something, which ends the agent's turn.
     Say(String),
     /// Thinks until the gate is opened.
@@ -54,12 +49,10 @@ pub enum Turn {
 }
 
 impl Turn {
-    /// A command.
     pub fn shell(command: impl Into<String>) -> Self {
         Self::Shell(command.into())
     }
 
-    /// Words.
     pub fn say(text: impl Into<String>) -> Self {
         Self::Say(text.into())
     }
@@ -81,7 +74,6 @@ struct Passage {
 }
 
 impl Gate {
-    /// A closed one.
     pub fn new() -> Self {
         Self::default()
     }
@@ -165,7 +157,6 @@ struct Shared {
 }
 
 impl ScriptedModel {
-    /// Starts it.
     pub fn start(scenarios: impl Into<Vec<Scenario>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port on loopback");
         let address = listener.local_addr().expect("it is bound");

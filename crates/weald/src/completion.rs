@@ -58,7 +58,6 @@ fn tasks_in(is_meant: impl Fn(TaskStatus) -> bool) -> Vec<CompletionCandidate> {
         .collect()
 }
 
-/// Names of sessions.
 pub fn sessions() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
         let found = store()

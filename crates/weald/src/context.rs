@@ -115,7 +115,6 @@ impl<'a> Context<'a> {
         found.flat_map(|place| place.hidden()).collect()
     }
 
-    /// The repository's place.
     pub fn place(&self) -> Result<Place, Failure> {
         if self.is_confined() {
             return Err(match self.broker() {
@@ -141,7 +140,6 @@ impl<'a> Context<'a> {
         level.is_some_and(|level| level != "off")
     }
 
-    /// The configuration.
     pub fn config(&self, place: &Place) -> Result<LoadedConfig, Failure> {
         self.loaded(place, &self.sources())
     }
@@ -450,7 +448,6 @@ impl Ground {
         }
     }
 
-    /// The configuration.
     pub fn config(&self) -> &Config {
         &self.loaded.config
     }

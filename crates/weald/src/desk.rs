@@ -28,7 +28,6 @@ pub struct Window {
 }
 
 impl Window {
-    /// Opens one.
     pub fn open(trees: &Trees<'_>) -> Result<Self, Failure> {
         let broker = Broker::open(trees)?;
         let program = trees.link_program(broker.folder())?;
@@ -108,7 +107,6 @@ impl Guest {
         }
     }
 
-    /// Ends its session.
     pub fn leave(self, engine: &Engine) {
         if let Some(name) = self.0 {
             // A session whose process is gone counts as dead all the same.

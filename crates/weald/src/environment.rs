@@ -24,7 +24,6 @@ impl Environment {
         }
     }
 
-    /// One variable.
     pub fn get(&self, name: &str) -> Option<String> {
         self.variables
             .iter()
@@ -32,7 +31,6 @@ impl Environment {
             .map(|(_, value)| value.clone())
     }
 
-    /// All of them.
     pub fn variables(&self) -> &[(String, String)] {
         &self.variables
     }
@@ -77,7 +75,6 @@ impl Environment {
         Some(self.base("XDG_STATE_HOME", ".local/state")?.join("weald"))
     }
 
-    /// Where caches go.
     pub fn cache(&self) -> Option<PathBuf> {
         Some(self.base("XDG_CACHE_HOME", ".cache")?.join("weald"))
     }

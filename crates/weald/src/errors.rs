@@ -86,7 +86,6 @@ impl Failure {
         Self::new(code, exit::USAGE, message).hint("weald --help")
     }
 
-    /// A panic.
     pub fn bug() -> Self {
         Self::new(
             "bug",

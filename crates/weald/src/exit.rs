@@ -2,7 +2,6 @@
 
 use weald_sandbox::Ended;
 
-/// Done.
 pub const DONE: u8 = 0;
 /// Refused, or failed as designed.
 pub const REFUSED: u8 = 1;

@@ -18,7 +18,6 @@ use crate::errors::Failure;
 /// How many issues are asked for because one waits for them.
 const MOST: usize = 32;
 
-/// The configured tracker.
 fn configured(context: &Context<'_>, ground: &Ground) -> Option<Source> {
     let environment = context.environment.for_commands();
     Source::configured(ground.config(), ground.place.root(), environment)

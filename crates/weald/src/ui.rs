@@ -46,7 +46,6 @@ pub struct Ui {
 pub type Out = Screen<AutoStream<io::StdoutLock<'static>>>;
 
 impl Ui {
-    /// A printer.
     pub fn new(format: Format, color: ColorChoice) -> Self {
         let color = match color {
             ColorChoice::Auto => anstream::ColorChoice::Auto,
@@ -63,7 +62,6 @@ impl Ui {
         self.format == Format::Json
     }
 
-    /// The answer's stream.
     pub fn out(&self) -> Out {
         self.out_as(match self.format {
             Format::Plain => Form::Text,

@@ -21,7 +21,6 @@ struct Pattern {
 enum Part {
     /// `**`: any number of parts.
     Any,
-    /// A name.
     Name(Vec<Token>),
 }
 
@@ -31,7 +30,6 @@ enum Token {
     Many,
     /// `?`
     One,
-    /// A character itself.
     Char(char),
     /// `[a-z]`
     Set {

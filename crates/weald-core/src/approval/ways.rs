@@ -25,7 +25,6 @@ const HOPS: usize = 40;
 pub struct Ways {
     /// Where the checkout is, by the parts of its path.
     root: Vec<String>,
-    /// Path and text.
     links: Vec<(String, String)>,
     folders: BTreeSet<String>,
     files: BTreeSet<String>,
@@ -36,7 +35,6 @@ pub struct Ways {
 }
 
 impl Ways {
-    /// Of a checkout.
     pub fn at(root: &str) -> Self {
         Self {
             root: parts(root).map(str::to_owned).collect(),

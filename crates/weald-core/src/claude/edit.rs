@@ -7,7 +7,6 @@ use std::path::{Component, Path, PathBuf};
 pub struct Readings {
     /// Without `.` and `..`, as programs understand it, and not followed.
     pub plain: PathBuf,
-    /// Where that leads.
     pub led: PathBuf,
     /// Where the kernel would end that is given the path as it is.
     pub followed: PathBuf,

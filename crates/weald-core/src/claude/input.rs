@@ -16,11 +16,8 @@ const EDITORS: [&str; 4] = ["Edit", "Write", "MultiEdit", "NotebookEdit"];
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct HookInput {
-    /// The conversation.
     pub session_id: Option<String>,
-    /// Where it works.
     pub cwd: Option<PathBuf>,
-    /// Which event.
     pub hook_event_name: Option<String>,
     /// The worktree that is wanted.
     pub name: Option<String>,
@@ -28,7 +25,6 @@ pub struct HookInput {
     pub worktree_name: Option<String>,
     /// The worktree that is not wanted any more.
     pub worktree_path: Option<PathBuf>,
-    /// The tool.
     pub tool_name: Option<String>,
     /// What it gets: anything, since anybody may make tools.
     pub tool_input: Option<Value>,
@@ -41,7 +37,6 @@ pub struct HookInput {
 /// Why it is not understood.
 #[derive(Debug, thiserror::Error)]
 pub enum HookInputError {
-    /// Nothing came.
     #[error("there is no JSON object on stdin")]
     Empty,
     /// It is no such object.

@@ -12,7 +12,6 @@ const TEXT: usize = 4000;
 /// Where a conversation stands.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Situation {
-    /// Who it is.
     pub session: Option<SessionName>,
     /// Its tree, the branch in it, and where that lands.
     pub tree: Option<(TreeName, String, String)>,
@@ -26,7 +25,6 @@ pub struct Situation {
     pub finish: Finish,
 }
 
-/// How work ends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Finish {
     /// The conversation lands it.

@@ -27,7 +27,6 @@ pub enum Kind {
     Age,
     /// `none` (or `0`), or a duration.
     Interval,
-    /// One of these.
     Choice(&'static [&'static str]),
     /// One of these, chosen by the user alone: a repository's is ignored.
     OwnChoice(&'static [&'static str]),
@@ -62,7 +61,6 @@ impl Kind {
     }
 }
 
-/// One key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Key {
     /// Dotted, as in TOML.

@@ -11,7 +11,6 @@ pub const PROFILES: &[&str] = &[
     "claude-code",
 ];
 
-/// A profile's file.
 pub fn profile_text(name: &str) -> Option<&'static str> {
     Some(match name {
         "default" => include_str!("../../profiles/default.toml"),

@@ -17,7 +17,6 @@ use super::values::{Value, check_value, from_text, parse_age, parse_duration};
 pub enum Origin {
     /// The table of keys.
     Default,
-    /// A profile.
     Profile(String),
     /// `weald.toml` at the target's tip.
     Repository(String),
@@ -25,9 +24,7 @@ pub enum Origin {
     User(String),
     /// The private file of this repository.
     Private(String),
-    /// A variable.
     Variable(String),
-    /// A flag.
     Flag(String),
 }
 
@@ -49,7 +46,6 @@ impl fmt::Display for Origin {
 pub struct Layer {
     /// Where it came from.
     pub origin: Origin,
-    /// Its values.
     pub values: toml::Table,
 }
 
@@ -58,10 +54,8 @@ pub struct Layer {
 pub struct Ignored {
     /// The key as written.
     pub key: String,
-    /// Where.
     #[serde(serialize_with = "display")]
     pub origin: Origin,
-    /// Why.
     pub reason: String,
 }
 
@@ -73,15 +67,11 @@ fn display<S: serde::Serializer>(origin: &Origin, to: S) -> Result<S::Ok, S::Err
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{key} in {origin}: {reason}")]
 pub struct ConfigError {
-    /// Which key.
     pub key: String,
-    /// Where.
     pub origin: Origin,
-    /// What is wrong.
     pub reason: String,
 }
 
-/// The resolved configuration.
 #[derive(Debug, Clone)]
 pub struct Config {
     values: BTreeMap<&'static str, (Value, Origin)>,
@@ -175,7 +165,6 @@ impl Config {
         }
     }
 
-    /// A switch.
     pub fn switch(&self, key: &str) -> bool {
         match self.get(key).0 {
             Value::Switch(on) => *on,
@@ -183,7 +172,6 @@ impl Config {
         }
     }
 
-    /// A number.
     pub fn number(&self, key: &str) -> i64 {
         match self.get(key).0 {
             Value::Number(number) => *number,
@@ -191,7 +179,6 @@ impl Config {
         }
     }
 
-    /// A list.
     pub fn list(&self, key: &str) -> &[String] {
         match self.get(key).0 {
             Value::List(items) => items,
@@ -199,7 +186,6 @@ impl Config {
         }
     }
 
-    /// A duration.
     pub fn duration(&self, key: &str) -> SignedDuration {
         parse_duration(self.text(key)).expect("durations were checked")
     }

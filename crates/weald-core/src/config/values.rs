@@ -9,17 +9,13 @@ use super::kinds::{Key, Kind};
 use crate::landing_message::check_message;
 use crate::naming::check_template;
 
-/// A checked value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Value {
     /// Text, template, choice or duration (as written).
     Text(String),
-    /// A switch.
     Switch(bool),
-    /// A number.
     Number(i64),
-    /// A list.
     List(Vec<String>),
 }
 

@@ -28,7 +28,6 @@ const KEPT: [&str; 6] = [
     "estimated_minutes",
 ];
 
-/// Reads issues.
 pub fn parse_beads(input: &[u8], now: Timestamp) -> Parsed {
     let mut parents = Vec::new();
     let mut parsed = each(input, |issue| {

@@ -11,7 +11,6 @@ use crate::Timestamp;
 use crate::source::{SOURCE, Tracker};
 use crate::task::Priority;
 
-/// Reads issues.
 pub fn parse_gh(input: &[u8], now: Timestamp) -> Parsed {
     each(input, |issue| read(&issue, now).map(Some))
 }

@@ -12,7 +12,6 @@ use crate::source::{MARKDOWN, SOURCE};
 use crate::task::{Task, TaskStatus};
 use crate::task_rules;
 
-/// Reads Markdown lists.
 pub fn parse_markdown(input: &[u8], now: Timestamp) -> Parsed {
     let mut reader = Reader {
         parsed: Parsed::default(),

@@ -10,9 +10,7 @@ use crate::task_rules::TaskEdit;
 /// What a second import does.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Renewal {
-    /// Nothing is new.
     Nothing,
-    /// Its words.
     Edit(Box<TaskEdit>),
     /// It is closed, as it is there.
     Close,

@@ -11,7 +11,6 @@ use crate::file_view::MARK;
 use crate::name::TreeName;
 use crate::source::{SOURCE, Tracker};
 
-/// Reads one file.
 pub fn parse_workflow(input: &[u8], now: Timestamp) -> Parsed {
     let mut parsed = Parsed::default();
     match parse(input, now, &mut parsed.warnings) {

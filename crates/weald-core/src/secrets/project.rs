@@ -7,7 +7,6 @@ use super::hides_variable;
 pub struct Use {
     /// A store or a variable, as `sandbox.reveal` takes it.
     pub name: String,
-    /// What shows it.
     pub because: String,
 }
 

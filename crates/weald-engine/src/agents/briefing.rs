@@ -25,7 +25,6 @@ pub struct Prepared {
     pub request: RunRequest,
     /// How its driver starts it.
     pub start: Start,
-    /// Its driver.
     pub driver: Box<dyn Driver>,
     /// Its driver's private state.
     pub home: PathBuf,

@@ -23,11 +23,9 @@ use self::command::{Command, Prompt};
 
 /// What a driver is told.
 pub struct Brief<'a> {
-    /// The whole prompt.
     pub prompt: &'a str,
     /// The same in a file that the agent can read.
     pub prompt_file: &'a Path,
-    /// Where it works.
     pub tree: &'a Path,
     /// Private state of this tree for this driver: there, written by the agent, kept for the next start.
     pub home: &'a Path,
@@ -41,7 +39,6 @@ pub struct Brief<'a> {
     pub with_tools: bool,
     /// The user's words after `--`.
     pub arguments: &'a [OsString],
-    /// The caller's environment.
     pub variable: &'a Variable<'a>,
 }
 
@@ -51,7 +48,6 @@ pub type Variable<'a> = dyn Fn(&str) -> Option<OsString> + 'a;
 /// What an agent gets on its standard input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Input {
-    /// It is closed.
     Nothing,
     /// This, then it is closed.
     Text(Vec<u8>),
@@ -62,11 +58,9 @@ pub enum Input {
 /// How an agent is started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Start {
-    /// Program and arguments.
     pub command: Vec<OsString>,
     /// Variables on top of those of a run.
     pub environment: Vec<(OsString, OsString)>,
-    /// Its input.
     pub input: Input,
     /// What the user should know.
     pub notes: Vec<String>,
@@ -129,7 +123,6 @@ pub enum DriverError {
     /// No driver is called so.
     #[error("there is no driver `{name}`: known are {}", known.join(", "))]
     Unknown {
-        /// The name.
         name: String,
         /// Those that there are.
         known: Vec<String>,
@@ -140,31 +133,20 @@ pub enum DriverError {
     /// A line of the configuration is no command.
     #[error("{key}: `{line}` {why}")]
     BadCommandLine {
-        /// Which key.
         key: &'static str,
-        /// What it says.
         line: String,
         /// What is wrong with it.
         why: &'static str,
     },
     /// Its program is not there.
     #[error("driver `{driver}` starts `{program}`, which is not on the search path")]
-    NotInstalled {
-        /// The driver.
-        driver: String,
-        /// Its program.
-        program: String,
-    },
+    NotInstalled { driver: String, program: String },
     /// Its program is on the host, where a run does not see it.
     #[error("{} is not visible to an agent: a sandboxed run has its own /tmp", .program.display())]
-    Hidden {
-        /// Which.
-        program: PathBuf,
-    },
+    Hidden { program: PathBuf },
     /// The prompt can't be an argument.
     #[error("the prompt {why}, so it can't be an argument of `{driver}`")]
     BadPrompt {
-        /// The driver.
         driver: String,
         /// What is wrong with it.
         why: &'static str,
@@ -172,19 +154,14 @@ pub enum DriverError {
     /// What was recorded is no conversation.
     #[error("`{conversation}` can't be a conversation of `{driver}`")]
     BadConversation {
-        /// The driver.
         driver: String,
-        /// What was recorded.
         conversation: String,
     },
     /// Its private state can't be prepared.
     #[error("the private state of `{driver}` can't be prepared: {}: {why}", path.display())]
     Seeding {
-        /// The driver.
         driver: String,
-        /// Where it failed.
         path: PathBuf,
-        /// What failed.
         why: String,
     },
 }

@@ -50,38 +50,24 @@ pub enum AgentError {
     /// A race says no.
     #[error(transparent)]
     Race(#[from] RaceRefusal),
-    /// Nobody knows it.
     #[error("there is no agent {name}")]
-    NotFound {
-        /// As given.
-        name: String,
-    },
+    NotFound { name: String },
     /// Somebody works in the tree.
     #[error("{program} runs in tree {tree} (process {pid})")]
     TreeBusy {
-        /// Which tree.
         tree: TreeName,
-        /// What runs.
         program: String,
-        /// Its number.
         pid: u32,
     },
     /// It has no tree yet, or no more.
     #[error("agent {agent} has no tree")]
-    NoTree {
-        /// Which.
-        agent: String,
-    },
+    NoTree { agent: String },
     /// Somebody works on the task.
     #[error("task {task} is worked on by {owner} since {}{}", .since.strftime("%Y-%m-%d %H:%M:%SZ"), as_agent(.agent))]
     Working {
-        /// On what.
         task: TaskId,
-        /// Who.
         owner: SessionName,
-        /// Since when.
         since: Timestamp,
-        /// As which agent.
         agent: Option<AgentId>,
     },
     /// There is no main checkout to work in.
@@ -92,28 +78,13 @@ pub enum AgentError {
     },
     /// Another agent works in the main checkout.
     #[error("agent {agent} works in the main checkout, on task {task}")]
-    MainTaken {
-        /// Which agent.
-        agent: AgentId,
-        /// On what.
-        task: TaskId,
-    },
+    MainTaken { agent: AgentId, task: TaskId },
     /// Another agent works under the name.
     #[error("agent {agent} works under the name {name} already")]
-    NameTaken {
-        /// Which name.
-        name: SessionName,
-        /// Which agent.
-        agent: AgentId,
-    },
+    NameTaken { name: SessionName, agent: AgentId },
     /// A file of the agent can't be used.
     #[error("{}: {source}", .path.display())]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    File { path: PathBuf, source: io::Error },
     /// This process can't be identified.
     #[error("this process can't be identified: /proc can't be read")]
     NoIdentity,

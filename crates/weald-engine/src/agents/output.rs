@@ -28,10 +28,12 @@ const SHORT: usize = 200;
 pub(super) enum News {
     /// The agent's own conversation.
     Conversation(String),
-    /// What it used.
     Usage(Usage),
     /// It says that it is done: its input can be closed.
-    Finished { ok: bool, text: String },
+    Finished {
+        ok: bool,
+        text: String,
+    },
 }
 
 /// A log in two halves, of which the older one is dropped.

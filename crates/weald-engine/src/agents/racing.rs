@@ -18,15 +18,10 @@ use crate::trees::{
 /// An entry of a race, with what it came to.
 #[derive(Debug, Clone, Serialize)]
 pub struct EntryView {
-    /// Its letter.
     pub entry: String,
-    /// Its agent.
     pub agent: AgentId,
-    /// Its tree.
     pub tree: Option<TreeName>,
-    /// Its branch.
     pub branch: Option<String>,
-    /// What did it.
     pub driver: String,
     /// How its agent ended, or stands.
     pub state: String,

@@ -13,7 +13,6 @@ use crate::engine::Engine;
 use crate::place::Place;
 
 impl Engine {
-    /// One agent.
     pub fn agent(&self, id: AgentId) -> Result<Agent, AgentError> {
         self.look(|tx| require_agent(tx, id))
     }

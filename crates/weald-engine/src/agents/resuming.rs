@@ -13,9 +13,7 @@ use crate::trees::Trees;
 
 /// What became of a task.
 pub struct Resumption {
-    /// The task.
     pub task: Task,
-    /// In one word.
     pub diagnosis: Diagnosis,
     /// The newest agent that worked on it.
     pub newest: Option<Agent>,

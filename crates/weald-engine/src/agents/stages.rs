@@ -11,7 +11,6 @@ use crate::engine::Engine;
 /// One phase of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StageView {
-    /// Its name.
     pub phase: String,
     /// Its newest agent.
     pub agent: AgentId,

@@ -27,11 +27,9 @@ use crate::trees::Trees;
 pub struct AgentRequest {
     /// Its name; without one, its id.
     pub session: Option<SessionName>,
-    /// What starts it.
     pub driver: String,
     /// The words after `--`.
     pub command: Vec<String>,
-    /// Which model.
     pub model: Option<String>,
     /// The part it plays.
     pub role: Option<String>,
@@ -39,7 +37,6 @@ pub struct AgentRequest {
     pub brief: Option<String>,
     /// Whether it works in the main checkout.
     pub in_main: bool,
-    /// What follows.
     pub goal: Goal,
     /// Where its work begins.
     pub begin_at: Stage,

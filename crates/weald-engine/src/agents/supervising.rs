@@ -59,9 +59,7 @@ pub enum Watched {
     },
     /// It ran out of time.
     TimedOut,
-    /// Somebody stopped it.
     Stopped {
-        /// In whose words.
         why: String,
         /// The task is given back.
         release: bool,
@@ -228,7 +226,6 @@ impl Every {
     }
 }
 
-/// One watch.
 pub(super) struct Watch<'w, 't> {
     pub(super) trees: &'w Trees<'t>,
     pub(super) agent: Agent,

@@ -21,7 +21,6 @@ use crate::trees::inside::{DiffStyle, Job};
 use crate::trees::visit::Access;
 use crate::trees::{RunRequest, Trees};
 
-/// The file's name.
 const FILE: &str = "verdict.json";
 
 /// The largest verdict that is read.

@@ -35,10 +35,8 @@ const SHORT: usize = 200;
 /// An agent with what is known of it.
 #[derive(Debug, Clone, Serialize)]
 pub struct AgentView {
-    /// The record.
     #[serde(flatten)]
     pub agent: Agent,
-    /// How it stands.
     pub state: AgentState,
     /// The same in the words of a foreman.
     pub condition: Condition,
@@ -80,7 +78,6 @@ pub enum AgentSort {
     State,
     /// Those that did nothing for longest first.
     Idle,
-    /// By task.
     Task,
 }
 
@@ -97,7 +94,6 @@ pub struct AgentQuery {
     pub since: Option<Seq>,
     /// At most so many.
     pub limit: Option<usize>,
-    /// After so many.
     pub offset: usize,
 }
 

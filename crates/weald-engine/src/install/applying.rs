@@ -26,7 +26,6 @@ pub(super) struct Planned {
     place: PathBuf,
     old: Option<String>,
     new: Option<String>,
-    /// What was remembered.
     known: Option<Record>,
     /// What to remember; `None`: nothing any more.
     record: Option<Record>,

@@ -30,7 +30,6 @@ pub(super) enum Edit {
 pub(super) struct Member {
     /// The objects around it, from the outside.
     pub parents: &'static [&'static str],
-    /// Its name.
     pub name: &'static str,
     /// What it should hold. Members that somebody added are left there.
     pub value: Value,
@@ -48,9 +47,7 @@ impl Member {
 /// A command that an agent runs when something happens. What somebody added to it, or to its group, is left there.
 #[derive(Debug, Clone)]
 pub(super) struct Hook {
-    /// When.
     pub event: &'static str,
-    /// The command line.
     pub command: String,
 }
 
@@ -59,7 +56,6 @@ pub(super) struct Hook {
 pub(super) struct Table {
     /// The table around it.
     pub parent: &'static str,
-    /// Its name.
     pub name: &'static str,
     /// What it should hold. Keys that somebody added are left there.
     pub values: Vec<(&'static str, Value)>,

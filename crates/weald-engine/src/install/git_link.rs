@@ -57,7 +57,6 @@ impl GitLink {
         })
     }
 
-    /// Does it.
     pub fn perform(&self, direction: Direction) -> Result<ChangedConfig, InstallError> {
         let change = self.look(direction)?;
         let done = match change.outcome {

@@ -9,7 +9,6 @@ use serde_json::{Map, Value, json};
 use super::edit::{EditError, Hook, Member, is_hook, is_wrapped_hook};
 use super::{Kept, KeptBecause};
 
-/// Where hooks are.
 const HOOKS: &str = "hooks";
 
 /// What the programs themselves read: JSON, and in some of them comments and trailing commas.

@@ -118,7 +118,6 @@ impl Records {
         below
     }
 
-    /// Keeps a record.
     pub(super) fn put(&self, record: &Record) -> io::Result<()> {
         let text = serde_json::to_string(record)?;
         files::replace_private(&self.file(&record.path), text.as_bytes())

@@ -31,7 +31,6 @@ const NAMED: usize = 50;
 /// A commit that was approved.
 #[derive(Debug, Clone, Serialize)]
 pub struct ApprovedCommit {
-    /// Its id.
     pub commit: String,
     /// The first line of its message.
     pub subject: String,
@@ -40,7 +39,6 @@ pub struct ApprovedCommit {
 /// A file that what was approved changes.
 #[derive(Debug, Clone, Serialize)]
 pub struct ApprovedFile {
-    /// Its path.
     pub path: String,
     /// Whether it needs the approval.
     pub protected: bool,
@@ -49,13 +47,10 @@ pub struct ApprovedFile {
 /// What an approval would be for.
 #[derive(Debug, Clone)]
 pub struct Review {
-    /// The tree.
     pub tree: Tree,
-    /// Its head.
     pub head: String,
     /// The commits that the target lacks, newest first.
     pub commits: Vec<ApprovedCommit>,
-    /// What they change.
     pub files: Vec<ApprovedFile>,
     /// Changes in the tree that are not committed, so not part of it.
     pub uncommitted: u64,
@@ -63,7 +58,6 @@ pub struct Review {
 
 /// What needs a person's word.
 struct Demands {
-    /// Everything does.
     everything: bool,
     protection: Protection,
 }

@@ -15,7 +15,6 @@ use crate::trees::Trees;
 /// A landing that is assumed to be on the target, or is.
 #[derive(Debug, Clone)]
 pub(crate) struct Ahead {
-    /// From which tree.
     pub tree: TreeId,
     /// The head that it took.
     pub head: String,
@@ -27,7 +26,6 @@ pub(crate) struct Ahead {
 pub(super) enum Start {
     /// Everything was landed before.
     Landed,
-    /// Here.
     At(Beginning),
 }
 

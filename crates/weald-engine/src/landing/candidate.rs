@@ -24,7 +24,6 @@ pub(crate) struct Candidate {
 /// What making a candidate came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Made {
-    /// A candidate.
     Candidate(Candidate),
     /// The target has it all.
     Nothing,

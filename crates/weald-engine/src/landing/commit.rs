@@ -30,9 +30,7 @@ pub enum CommitScope {
 
 /// What to commit, and as whom.
 pub(crate) struct CommitRequest<'c> {
-    /// Which changes.
     pub scope: CommitScope,
-    /// The message.
     pub message: &'c str,
     /// Who commits where the tree's own git does not know.
     pub identity: &'c Person,

@@ -52,7 +52,6 @@ pub enum LandError {
 }
 
 impl LandError {
-    /// A refusal.
     pub(crate) fn refused(code: &str, message: impl Into<String>) -> Self {
         Self::Refused(Box::new(Reason {
             code: code.to_owned(),

@@ -20,26 +20,19 @@ use crate::trees::Trees;
 use log::Log;
 use running::{Attempt, Ended};
 
-/// What to test.
 pub(crate) struct GateRequest<'g> {
-    /// For which landing.
     pub landing: LandingId,
     /// The commit, in the vault.
     pub candidate: &'g str,
-    /// The command.
     pub command: &'g str,
 }
 
 /// What a gate said.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It passed.
     Green(GateReceipt),
-    /// It did not.
     Red {
-        /// In short.
         why: String,
-        /// Its output.
         log: PathBuf,
     },
     /// Somebody did not want to know any more.
@@ -51,7 +44,6 @@ pub(crate) enum Verdict {
 pub(super) enum Purpose {
     /// Before the target moves.
     Gate,
-    /// After it moved.
     Check,
 }
 

@@ -57,7 +57,6 @@ pub(crate) use stage::plans;
 pub(crate) struct MoveRequest<'m> {
     /// For which landing; names files and the reflog entry.
     pub landing: LandingId,
-    /// The branch.
     pub target: &'m str,
     /// Where it must be.
     pub old: &'m str,
@@ -67,7 +66,6 @@ pub(crate) struct MoveRequest<'m> {
     pub fence: &'m str,
 }
 
-/// The same, kept.
 #[derive(Debug, Clone)]
 struct Move {
     landing: LandingId,

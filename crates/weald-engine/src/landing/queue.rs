@@ -22,7 +22,6 @@ use crate::trees::Trees;
 
 /// The right to work the queue.
 pub(crate) struct Lease {
-    /// Its token.
     pub token: Token,
     /// What the fence in main holds for it.
     pub fence: String,
@@ -31,7 +30,6 @@ pub(crate) struct Lease {
 /// The queue as people see it.
 #[derive(Debug, Clone)]
 pub struct QueueView {
-    /// The lease.
     pub queue: Queue,
     /// What has not ended, in order.
     pub open: Vec<Landing>,
@@ -57,7 +55,6 @@ impl Trees<'_> {
         })
     }
 
-    /// One landing.
     pub fn landing(&self, id: LandingId) -> Result<Landing, LandError> {
         self.engine
             .look(|tx| tx.landing(id))?

@@ -57,13 +57,11 @@ pub struct Radar {
 /// Two that don't merge.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Clash {
-    /// A tree.
     pub a: String,
     /// Another one, or the branch that `a` lands on.
     pub b: String,
     /// True when `b` is that branch.
     pub with_target: bool,
-    /// Where they clash.
     pub paths: Vec<String>,
     /// True when something takes part that is not committed.
     pub uncommitted: bool,
@@ -74,7 +72,6 @@ pub struct Clash {
 /// One path that does not merge.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathConflict {
-    /// Which.
     pub path: String,
     /// What git calls it: `contents`, `modify/delete`, `directory rename suggested` …
     pub kinds: Vec<String>,
@@ -100,21 +97,17 @@ pub struct Hunk {
 /// What could not be found out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Unknown {
-    /// About which tree.
     pub tree: String,
     /// With which tree or branch; `None` if it could not be looked into at all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub with: Option<String>,
-    /// Why.
     pub reason: String,
 }
 
 /// A tree that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Observed {
-    /// Its name.
     pub name: TreeName,
-    /// Where it lands.
     pub target: String,
     /// What its HEAD holds.
     pub head: String,

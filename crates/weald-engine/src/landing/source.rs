@@ -21,7 +21,6 @@ use crate::trees::{Look, TreeError, Trees};
 /// What to do with a landing that does not merge.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum OnConflict {
-    /// Nothing is touched.
     #[default]
     Abort,
     /// The conflict is left in the target's checkout for a person.

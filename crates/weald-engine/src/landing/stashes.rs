@@ -16,7 +16,6 @@ pub(super) fn message(landing: LandingId) -> String {
 pub(crate) struct StashEntry {
     /// Its name now: `stash@{0}`.
     pub name: String,
-    /// Its commit.
     pub commit: String,
     /// Which landing made it.
     pub landing: Option<LandingId>,

@@ -29,7 +29,6 @@ struct Unfinished {
 /// Whose word it takes that the process which was moving the target is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Proof {
-    /// The process table's.
     Processes,
     /// A person's, where the process table says nothing.
     Person,

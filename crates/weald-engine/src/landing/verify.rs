@@ -17,9 +17,7 @@ use crate::trees::Trees;
 /// What a comparison of the target with the recorded landings found.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Verification {
-    /// The branch.
     pub target: String,
-    /// Its tip.
     pub tip: String,
     /// Where the comparison begins; `None` if nothing has landed yet.
     pub since: Option<String>,
@@ -43,13 +41,10 @@ pub struct Verification {
 /// A commit that no landing brought.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Unrecorded {
-    /// Its id.
     pub commit: String,
     /// Its first line.
     pub subject: String,
-    /// Who wrote it.
     pub author: String,
-    /// Who committed it.
     pub committer: String,
     /// When it was committed.
     pub committed_at: String,

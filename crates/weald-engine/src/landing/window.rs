@@ -75,7 +75,6 @@ enum Ended {
     Without,
 }
 
-/// One turn.
 pub(super) struct Turn<'t, 'a> {
     pub(super) trees: &'t Trees<'a>,
     pub(super) lease: &'t Lease,

@@ -14,7 +14,6 @@ use crate::trees::Trees;
 /// One kind of record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Compared {
-    /// Which kind.
     pub kind: &'static str,
     /// How many there are; absent if the database in place can't be read.
     pub present: Option<usize>,

@@ -18,7 +18,6 @@ use super::{Source, SourceError, places, process};
 use crate::engine::Engine;
 use crate::trees::called;
 
-/// Events a batch.
 const BATCH: u64 = 1_000;
 
 /// How far back is looked for the landing of a task.
@@ -33,7 +32,6 @@ const SHOWN: usize = 3;
 /// Why nothing more was told.
 #[derive(Debug, thiserror::Error)]
 pub enum TellingError {
-    /// The registry.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The place in the log could not be read or written down.
@@ -248,7 +246,6 @@ fn has_unlanded_work(engine: &Engine, id: &TaskId) -> Result<bool, StoreError> {
     })
 }
 
-/// The next events.
 fn batch(engine: &Engine, since: Seq) -> Result<Vec<Event>, StoreError> {
     let filter = EventFilter {
         since: Some(since),

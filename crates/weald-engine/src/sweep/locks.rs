@@ -17,11 +17,8 @@ use crate::trees::TreeError;
 /// A tree whose lock stays.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct KeptTree {
-    /// Which.
     pub tree: TreeName,
-    /// A stable word.
     pub code: &'static str,
-    /// In words.
     pub why: String,
 }
 

@@ -14,7 +14,6 @@ use crate::trees::{TreeError, Trees};
 /// What became of a lock.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LockAtEnd {
-    /// The tree.
     pub tree: TreeName,
     /// Whether it is unlocked now.
     pub unlocked: bool,

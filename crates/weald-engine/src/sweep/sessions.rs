@@ -17,7 +17,6 @@ use crate::tasks::move_in;
 /// What became of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SweptSession {
-    /// Which.
     pub session: SessionName,
     /// `ended`: it is proven dead; `stale`: nobody has heard of it, and it may live.
     pub became: &'static str,
@@ -28,7 +27,6 @@ pub struct SweptSession {
 pub struct SessionSweep {
     /// Tasks that were given back.
     pub leases: Vec<TaskId>,
-    /// Sessions.
     pub sessions: Vec<SweptSession>,
 }
 

@@ -23,7 +23,6 @@ use crate::steps::step;
 /// A worktree to be adopted.
 #[derive(Debug, Clone, Default)]
 pub struct Adoption {
-    /// Where it is.
     pub path: PathBuf,
     /// What to call it; without one, after its directory.
     pub name: Option<String>,
@@ -36,11 +35,9 @@ pub struct Adoption {
 /// A worktree of the repository that is no tree of weald's.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ForeignTree {
-    /// Its directory's name.
     pub name: String,
     /// Always `foreign`.
     pub kind: &'static str,
-    /// Where it is.
     pub path: PathBuf,
     /// Its branch; `None` if it is on none.
     pub branch: Option<String>,
@@ -57,56 +54,28 @@ pub struct ForeignTree {
 pub enum AdoptError {
     /// It is none of this repository's.
     #[error("{} is not a worktree of this repository", .path.display())]
-    NoWorktree {
-        /// As given.
-        path: PathBuf,
-    },
+    NoWorktree { path: PathBuf },
     /// It is the main checkout.
     #[error("{} is the main checkout, not a worktree beside it", .path.display())]
-    Main {
-        /// Which.
-        path: PathBuf,
-    },
+    Main { path: PathBuf },
     /// git knows it, but it is not there.
     #[error("{} is gone; git only remembers it", .path.display())]
-    Gone {
-        /// Where it was.
-        path: PathBuf,
-    },
+    Gone { path: PathBuf },
     /// Its two ends don't fit.
     #[error("{} and its registration don't fit together: {why}", .path.display())]
-    Broken {
-        /// Which.
-        path: PathBuf,
-        /// What is wrong.
-        why: String,
-    },
+    Broken { path: PathBuf, why: String },
     /// It is on no branch.
     #[error("{} is on no branch (detached HEAD)", .path.display())]
-    Detached {
-        /// Which.
-        path: PathBuf,
-    },
+    Detached { path: PathBuf },
     /// Its branch has no commit.
     #[error("branch {branch} of {} has no commit yet", .path.display())]
-    Unborn {
-        /// Which.
-        path: PathBuf,
-        /// Its branch.
-        branch: String,
-    },
+    Unborn { path: PathBuf, branch: String },
     /// It has the target itself checked out.
     #[error("{} has {branch} checked out, the branch that work lands on", .path.display())]
-    OnTarget {
-        /// Which.
-        path: PathBuf,
-        /// Its branch.
-        branch: String,
-    },
+    OnTarget { path: PathBuf, branch: String },
     /// It shares nothing with the target.
     #[error("branch {branch} has no commit in common with {target}")]
     Unrelated {
-        /// Its branch.
         branch: String,
         /// What it would land on.
         target: String,

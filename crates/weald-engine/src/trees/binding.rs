@@ -8,7 +8,6 @@ use weald_core::task::Task;
 
 use super::{TreeError, Trees, called, require_task_record};
 
-/// How to bind.
 #[derive(Debug, Clone, Default)]
 pub struct Binding {
     /// Whether the task starts.

@@ -44,17 +44,11 @@ pub struct CleanRequest {
 /// A tree that may go.
 #[derive(Debug, Clone, Serialize)]
 pub struct Candidate {
-    /// Its name.
     pub tree: TreeName,
-    /// Its number.
     pub id: TreeId,
-    /// Why.
     pub reason: Reason,
-    /// Where it is.
     pub path: PathBuf,
-    /// Its branch.
     pub branch: String,
-    /// Its task.
     pub task: Option<TaskId>,
     /// When it was last used.
     pub last_used_at: Option<Timestamp>,
@@ -63,9 +57,7 @@ pub struct Candidate {
 /// A tree that stays.
 #[derive(Debug, Clone, Serialize)]
 pub struct Skipped {
-    /// Its name.
     pub tree: TreeName,
-    /// Its number.
     pub id: TreeId,
     /// Everything that speaks against it.
     pub blockers: Vec<Blocker>,
@@ -73,7 +65,6 @@ pub struct Skipped {
     pub notes: Vec<String>,
     /// Whether it was looked into. One that is kept anyway is not, where there are too many.
     pub looked: bool,
-    /// Where it is.
     pub path: PathBuf,
     /// When it was last used.
     pub last_used_at: Option<Timestamp>,
@@ -82,7 +73,6 @@ pub struct Skipped {
 /// A tree that nobody touched for a while.
 #[derive(Debug, Clone, Serialize)]
 pub struct Stale {
-    /// Its name.
     pub tree: TreeName,
     /// When it was last used.
     pub last_used_at: Timestamp,
@@ -91,7 +81,6 @@ pub struct Stale {
 /// A tree that went.
 #[derive(Debug, Clone, Serialize)]
 pub struct Taken {
-    /// Its name.
     pub tree: TreeName,
     /// Its number, by which the trash knows it.
     pub id: TreeId,
@@ -119,16 +108,13 @@ impl From<Removed> for Taken {
 /// Something that was to go and did not.
 #[derive(Debug, Clone, Serialize)]
 pub struct NotTaken {
-    /// Its name.
     pub tree: String,
-    /// Why.
     pub error: String,
 }
 
 /// What a clean found and did.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct CleanReport {
-    /// What may go.
     pub candidates: Vec<Candidate>,
     /// What stays, each with everything that keeps it.
     pub skipped: Vec<Skipped>,
@@ -138,7 +124,6 @@ pub struct CleanReport {
     pub stale: Vec<Stale>,
     /// Whether anything was to be changed.
     pub applied: bool,
-    /// What went.
     pub removed: Vec<Taken>,
     /// What was to go and did not.
     pub failed: Vec<NotTaken>,

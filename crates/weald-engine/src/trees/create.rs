@@ -41,7 +41,6 @@ pub struct NewTree {
     pub base: Option<String>,
     /// What it lands on.
     pub target: Option<String>,
-    /// Sealed or linked.
     pub kind: TreeKind,
     /// When the branch exists.
     pub branch_exists: BranchExists,
@@ -57,9 +56,7 @@ pub struct NewTree {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// It was made.
     Created,
-    /// It was there.
     Reused,
     /// Its directory was gone and was made again.
     Recreated,
@@ -70,9 +67,7 @@ pub enum Outcome {
 /// A tree, and what a person should know about how it came about.
 #[derive(Debug, Clone)]
 pub struct Created {
-    /// The tree.
     pub tree: Tree,
-    /// How.
     pub outcome: Outcome,
     /// Where the files of a new one come from.
     pub population: Option<Population>,
@@ -103,7 +98,6 @@ fn is_as_asked(new: &NewTree, tree: &Tree) -> bool {
 }
 
 impl Trees<'_> {
-    /// Makes a tree.
     pub fn create(&self, new: &NewTree) -> Result<Created, TreeError> {
         let (name, task) = self.wanted(new)?;
         match self.create_as(new, name.clone(), task) {

@@ -21,7 +21,6 @@ pub enum Against {
     Target,
 }
 
-/// What changed.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Diff {
     /// Files, for a list.
@@ -33,7 +32,6 @@ pub struct Diff {
 }
 
 impl Trees<'_> {
-    /// Tells what changed.
     pub fn diff(
         &self,
         name: Option<&str>,

@@ -18,7 +18,6 @@ use crate::sessions::held;
 /// How a tree was left.
 #[derive(Debug, Clone, Serialize)]
 pub struct Exited {
-    /// The tree.
     pub tree: Tree,
     /// `kept`, `removed` or `left`.
     pub outcome: &'static str,

@@ -35,7 +35,6 @@ pub enum TreeError {
     /// The sandbox did not start.
     #[error(transparent)]
     Sandbox(#[from] SandboxError),
-    /// Its task refused.
     #[error(transparent)]
     Task(#[from] TaskError),
     /// Its status does not allow it.
@@ -59,136 +58,81 @@ pub enum TreeError {
     /// Somebody asked this process to end.
     #[error("interrupted; the worktree was not created")]
     Interrupted,
-    /// Nobody knows it.
     #[error("there is no tree {name}")]
-    NotFound {
-        /// As given.
-        name: String,
-    },
+    NotFound { name: String },
     /// Its directory is gone.
     #[error("tree {name} is gone: {} is not there", .path.display())]
-    Missing {
-        /// Which.
-        name: TreeName,
-        /// Where it was.
-        path: PathBuf,
-    },
+    Missing { name: TreeName, path: PathBuf },
     /// Something else is where it was.
     #[error("{} is not tree {name} any more: {why}", .path.display())]
     Replaced {
-        /// Which.
         name: TreeName,
-        /// Where.
         path: PathBuf,
-        /// What is there.
         why: String,
     },
     /// It belongs to another repository, of which this one is a copy.
     #[error("worktree {name} at {} belongs to the repository at {}", .path.display(), .repository.display())]
     OfAnother {
-        /// Which.
         name: TreeName,
-        /// Where.
         path: PathBuf,
-        /// Whose.
         repository: PathBuf,
     },
     /// Its repository is gone or replaced.
     #[error("tree {name} is damaged: {why}")]
     Damaged {
-        /// Which.
         name: TreeName,
-        /// Where.
         path: PathBuf,
-        /// What is wrong.
         why: String,
     },
     /// Somebody else locked it.
     #[error("tree {name} is locked by {}: {}", .lock.owner, .lock.reason)]
-    Locked {
-        /// Which.
-        name: TreeName,
-        /// By whom.
-        lock: TreeLock,
-    },
+    Locked { name: TreeName, lock: TreeLock },
     /// It waits in the trash.
     #[error("tree {name} is in the trash")]
-    InTrash {
-        /// Which.
-        name: TreeName,
-        /// Its number.
-        id: TreeId,
-    },
+    InTrash { name: TreeName, id: TreeId },
     /// Something runs in it.
     #[error("tree {name} is in use: {}", .running.join(", "))]
     Busy {
-        /// Which.
         name: TreeName,
-        /// What runs.
         running: Vec<String>,
     },
     /// It changed between the look into it and its removal.
     #[error(
         "tree {name} is in use: somebody committed or staged something meanwhile; nothing was removed"
     )]
-    Stirred {
-        /// Which.
-        name: TreeName,
-    },
+    Stirred { name: TreeName },
     /// A clean judged it before, and something speaks against it now.
     #[error("tree {name} changed while others were taken: {}", words(.blockers))]
     ChangedMeanwhile {
-        /// Which.
         name: TreeName,
         /// What speaks against it.
         blockers: Vec<Blocker>,
     },
     /// Somebody is in a directory that was to be moved.
     #[error("process {pid} stands in {}", .path.display())]
-    Inhabited {
-        /// Where.
-        path: PathBuf,
-        /// Who.
-        pid: u32,
-    },
+    Inhabited { path: PathBuf, pid: u32 },
     /// The name is taken.
     #[error("tree {name} exists already: {}", .path.display())]
-    Exists {
-        /// Which.
-        name: TreeName,
-        /// Where it is.
-        path: PathBuf,
-    },
+    Exists { name: TreeName, path: PathBuf },
     /// Something is where the tree would go.
     #[error("{} {}", .by.path.display(), in_the_way(.by))]
-    Occupied {
-        /// By what.
-        by: Box<Holder>,
-    },
+    Occupied { by: Box<Holder> },
     /// The branch is taken.
     #[error("branch {branch} exists already{}", holding(*.commits))]
     BranchExists {
-        /// Which.
         branch: String,
         /// For which tree it was wanted.
         name: TreeName,
-        /// For which task.
         task: Option<TaskId>,
         /// How many commits it holds that the target lacks, if that is known.
         commits: Option<u64>,
     },
     /// The branch is in use by another worktree.
     #[error("branch {branch} is checked out in {}", .by.path.display())]
-    BranchInUse {
-        /// Which.
-        branch: String,
-        /// By whom.
-        by: Box<Holder>,
-    },
+    BranchInUse { branch: String, by: Box<Holder> },
     /// A branch with the name of a folder, or the other way round.
     #[error("branch {branch} can't be made while there is a branch {existing}")]
     BranchClash {
-        /// What was wanted.
         branch: String,
         /// What is in the way.
         existing: String,
@@ -204,25 +148,17 @@ pub enum TreeError {
     /// The branch that a tree lands on is gone.
     #[error("{name} lands on {target}, and there is no such branch; nothing was changed")]
     TargetGone {
-        /// The tree.
         name: TreeName,
-        /// The branch.
         target: String,
         /// The commit that the tree began with there.
         base: String,
     },
     /// The target is no branch.
     #[error("there is no branch {target} to land on")]
-    UnknownTarget {
-        /// As given.
-        target: String,
-    },
+    UnknownTarget { target: String },
     /// The base is no commit.
     #[error("{base} is not a branch, tag or commit of this repository")]
-    UnknownBase {
-        /// As given.
-        base: String,
-    },
+    UnknownBase { base: String },
     /// The remote was not asked, and the configuration wants that.
     #[error("{base} could not be fetched, and tree.fetch is require: {why}")]
     NotFetched {
@@ -233,14 +169,10 @@ pub enum TreeError {
     },
     /// The main checkout has changes and the configuration wants none.
     #[error("the main checkout has {count} uncommitted changes, and tree.dirty_main is refuse")]
-    DirtyMain {
-        /// How many.
-        count: usize,
-    },
+    DirtyMain { count: usize },
     /// Something speaks against a removal.
     #[error("{}", removal_message(.tree, .objections))]
     Removal {
-        /// The tree.
         tree: Box<Tree>,
         /// What speaks against it, the strongest first.
         objections: Vec<Objection>,
@@ -250,39 +182,24 @@ pub enum TreeError {
     Standing {
         /// Whether work may go with it.
         discard: bool,
-        /// Which.
         name: TreeName,
     },
     /// A merge or the like is not finished.
     #[error("a {operation} is going on in {name}")]
     InOperation {
-        /// Which.
         name: TreeName,
         /// `merge`, `rebase` …
         operation: String,
     },
     /// It can't be told what is in it.
     #[error("{name} could not be inspected: {why}")]
-    Unreadable {
-        /// Which.
-        name: String,
-        /// Why.
-        why: String,
-    },
+    Unreadable { name: String, why: String },
     /// A file could not be read or written.
     #[error("{}: {source}", .path.display())]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    File { path: PathBuf, source: io::Error },
     /// A path that templates can't hold.
     #[error("{} is no UTF-8, so no tree can be made beside it", .path.display())]
-    OddPath {
-        /// Which.
-        path: PathBuf,
-    },
+    OddPath { path: PathBuf },
     /// A place that nothing is written to.
     #[error("{key} ({origin}) leads to {}, and {why}; nothing was written", .path.display())]
     UnsafePlace {
@@ -290,7 +207,6 @@ pub enum TreeError {
         key: &'static str,
         /// Where its value comes from.
         origin: String,
-        /// The place.
         path: PathBuf,
         /// What is wrong with it.
         why: String,
@@ -300,41 +216,28 @@ pub enum TreeError {
     NoBranchName {
         /// Where its value comes from.
         origin: String,
-        /// What it makes.
         branch: String,
     },
     /// Nothing in the trash is called that.
     #[error("there is nothing called {id} in the trash")]
-    NotInTrash {
-        /// As given.
-        id: String,
-    },
+    NotInTrash { id: String },
     /// Of nothing that is called so the vault is the only one to hold something.
     #[error("the vault holds nothing called {id} of a tree that is gone")]
-    NotInVault {
-        /// As given.
-        id: String,
-    },
+    NotInVault { id: String },
     /// What it holds could not be taken into the vault.
     #[error(
         "tree {name} in the trash is kept: what it holds is not all in the vault, and can't be taken in: {why}"
     )]
     NotTakenIn {
-        /// Which.
         name: TreeName,
-        /// Its number.
         id: TreeId,
-        /// Why.
         why: String,
     },
     /// Its record names a place that is no trash.
     #[error("tree {name} is left alone: its record says that it was removed to {}, but {why}", .path.display())]
     OutsideTrash {
-        /// Which.
         name: TreeName,
-        /// Its number.
         id: TreeId,
-        /// Where.
         path: PathBuf,
         /// What is wrong with that.
         why: String,
@@ -342,7 +245,6 @@ pub enum TreeError {
     /// There is no such snapshot.
     #[error("tree {name} has no snapshot{}", .id.map(|id| format!(" {id}")).unwrap_or_default())]
     NoSnapshot {
-        /// Which tree.
         name: TreeName,
         /// As given; without it the newest was asked for.
         id: Option<u64>,
@@ -353,9 +255,7 @@ pub enum TreeError {
     /// Its set-up did not succeed.
     #[error("{}", .report.error.as_deref().unwrap_or("the set-up failed"))]
     SetUp {
-        /// Which.
         name: TreeName,
-        /// What was done.
         report: Box<SetupReport>,
         /// Its number in the trash, if it went there.
         trash: Option<TreeId>,

@@ -23,7 +23,6 @@ const REMEMBERED: usize = 200;
 /// The branch of a remote that a ref here follows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Upstream {
-    /// The remote.
     remote: String,
     /// What the branch is called there.
     branch: String,

@@ -45,7 +45,6 @@ const SETTINGS: [&str; 4] = [
 /// The largest one of them.
 const SETTINGS_LIMIT: u64 = 1 << 20;
 
-/// Who has one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Owner {
     process: ProcessIdentity,
@@ -387,11 +386,9 @@ impl<'a> Trees<'a> {
 
 /// How a gate's tree differs from its commit, in files.
 pub(crate) struct GateChanges {
-    /// What git follows.
     pub tracked: u64,
     /// What it does not.
     pub untracked: u64,
-    /// What it ignores.
     pub ignored: u64,
 }
 

@@ -23,9 +23,7 @@ const LINKS: usize = 40;
 pub enum Edit {
     /// In the tree, or where edits are allowed besides.
     Inside,
-    /// Elsewhere.
     Outside {
-        /// How it leaves.
         why: String,
         /// The path in the tree that was meant, where that can be told.
         meant: Option<PathBuf>,

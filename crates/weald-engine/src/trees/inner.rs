@@ -79,7 +79,6 @@ pub(crate) const INFO_FILES: [&str; 4] = [
 
 /// What an inner repository is made from.
 pub(crate) struct Inner<'a> {
-    /// Its HEAD.
     pub branch: &'a str,
     /// What the branch starts with.
     pub commit: &'a str,

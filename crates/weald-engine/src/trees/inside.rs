@@ -54,9 +54,7 @@ const TIME_LIMIT: Duration = Duration::from_secs(24 * 3600);
 /// What to do, and where.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Request {
-    /// The repository.
     pub git_dir: PathBuf,
-    /// The files.
     pub work_tree: PathBuf,
     /// Main's repository, for its configuration.
     pub main: PathBuf,
@@ -64,11 +62,9 @@ pub(crate) struct Request {
     pub home: Option<PathBuf>,
     /// How Git LFS works in here.
     pub large: LargeFiles,
-    /// The job.
     pub job: Job,
 }
 
-/// One job.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Job {
     /// Check `commit` out into an empty work tree; with another index than the repository's.
@@ -154,13 +150,11 @@ pub(crate) enum Job {
 /// A snapshot to be put back.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct PutBack {
-    /// Its commit.
     pub commit: String,
     /// The snapshot of what is there now.
     pub before: String,
     /// What that one could not hold.
     pub unkept: Vec<String>,
-    /// The vault's objects.
     pub vault: PathBuf,
 }
 
@@ -177,7 +171,6 @@ pub(crate) enum SnapshotForm {
 /// A snapshot to be made.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct SnapshotWish {
-    /// What for.
     pub form: SnapshotForm,
     /// How much it may hold.
     pub limits: SnapshotLimits,
@@ -185,7 +178,6 @@ pub(crate) struct SnapshotWish {
     pub taken_at: i64,
     /// Why it is taken.
     pub reason: String,
-    /// The vault's objects.
     pub vault: PathBuf,
     /// Further commits that the vault has.
     pub haves: Vec<String>,
@@ -233,7 +225,6 @@ pub struct Look {
     /// Changed files that git was told not to look at.
     #[serde(default, skip_serializing_if = "is_none")]
     pub hidden: u64,
-    /// Files in conflict.
     pub conflicted: u64,
     /// Files and folders that git ignores.
     pub ignored: u64,
@@ -274,11 +265,8 @@ pub(crate) struct Tips {
 /// The first line of an answer.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Reply {
-    /// What went wrong.
     pub error: Option<String>,
-    /// What is there.
     pub look: Option<Look>,
-    /// What holds commits.
     pub tips: Option<Tips>,
     /// The commit of a snapshot, or the tree of what could be committed.
     pub snapshot: Option<String>,
@@ -295,9 +283,7 @@ pub(crate) struct Reply {
     /// The same in parts.
     #[serde(default)]
     pub usage: Option<Usage>,
-    /// What git ignores.
     pub ignored: Vec<String>,
-    /// Changed files.
     pub files: Vec<ChangedFile>,
     /// Text, as for a diff.
     pub text: Option<String>,

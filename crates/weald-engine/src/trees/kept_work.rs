@@ -21,7 +21,6 @@ const NAMES: u32 = 1000;
 /// What is left of a tree.
 #[derive(Debug, Clone, Serialize)]
 pub struct KeptWork {
-    /// Its number.
     pub id: TreeId,
     /// What it was called.
     pub name: TreeName,
@@ -36,7 +35,6 @@ pub struct KeptWork {
 /// A commit, and what it was in the tree.
 #[derive(Debug, Clone, Serialize)]
 pub struct KeptCommit {
-    /// Its id.
     pub commit: String,
     /// `HEAD`, `heads/…`, `stash/…`, `old/…` for what no ref held any more.
     pub names: Vec<String>,
@@ -57,13 +55,11 @@ pub enum Wanted {
 /// Work that is in main again.
 #[derive(Debug, Clone, Serialize)]
 pub struct BroughtBack {
-    /// The tree's number.
     pub id: TreeId,
     /// What it was called.
     pub name: TreeName,
     /// The branch that holds it now.
     pub branch: String,
-    /// Its tip.
     pub commit: String,
 }
 

@@ -35,7 +35,6 @@ pub(super) struct Source<'s> {
     pub repository: &'s str,
     /// What holds its commits.
     pub vault: &'s Vault,
-    /// Main's.
     pub main: &'s Path,
 }
 

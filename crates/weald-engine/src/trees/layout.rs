@@ -17,9 +17,7 @@ const ELSEWHERE: &str = "{cache}/worktrees/{repo_hash16}/{name}";
 /// Where a tree will be.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
-    /// Its directory.
     pub path: PathBuf,
-    /// Its branch.
     pub branch: String,
     /// What a person should know about the choice.
     pub told: Option<String>,

@@ -23,7 +23,6 @@ const MEASURE: u64 = 1_000;
 /// A tree in the overview.
 #[derive(Debug, Clone, Serialize)]
 pub struct TreeOverview {
-    /// The tree.
     #[serde(flatten)]
     pub view: TreeView,
     /// Where its work stands: `planning`, `implementing`, `verifying`, `needs_merge`, `complete`, or the part that its
@@ -45,7 +44,6 @@ pub struct TreeOverview {
 /// How far the tasks are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct TaskProgress {
-    /// Completed ones.
     pub completed: u64,
     /// All but those that are not wanted any more.
     pub total: u64,

@@ -97,7 +97,6 @@ pub(crate) struct Taken {
     pub base: String,
     /// Whether its repository says what a new one would say.
     pub is_current: bool,
-    /// How.
     pub population: Population,
 }
 

@@ -29,9 +29,7 @@ const QUICK: usize = 32;
 /// Who holds a cell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Lease {
-    /// The tree.
     pub tree: TreeId,
-    /// Its repository.
     pub repository: PathBuf,
     /// Who took it: holds it until the tree is on record.
     process: Option<ProcessIdentity>,
@@ -40,9 +38,7 @@ pub(crate) struct Lease {
 /// A tree and its ports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TreePorts {
-    /// The tree.
     pub tree: String,
-    /// Its ports.
     #[serde(flatten)]
     pub block: PortBlock,
     /// The last of them.

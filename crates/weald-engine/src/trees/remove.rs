@@ -39,7 +39,6 @@ use traces::Traces;
 /// How often a tree that is stirred meanwhile is looked at.
 const LOOKS: u32 = 3;
 
-/// How to remove.
 #[derive(Debug, Clone, Default)]
 pub struct RemoveRequest {
     /// Uncommitted changes and commits that nobody else has may go to the trash, too.
@@ -67,7 +66,6 @@ pub struct RemoveRequest {
 /// How a removal ended.
 #[derive(Debug, Clone, Serialize)]
 pub struct Removed {
-    /// The tree.
     pub tree: Tree,
     /// `trashed` or `already_gone`.
     pub outcome: &'static str,
@@ -114,7 +112,6 @@ impl Verdict {
 }
 
 impl Trees<'_> {
-    /// Removes a tree.
     pub fn remove(
         &self,
         name: Option<&str>,

@@ -20,7 +20,6 @@ use crate::steps::step;
 
 /// Where a sealed tree borrows objects from.
 pub(super) enum Borrowing {
-    /// This vault.
     Here,
     /// Places that are gone, and the vault has what it needs; with what it says.
     Nowhere(Option<Vec<u8>>),

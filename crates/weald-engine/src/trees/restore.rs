@@ -36,9 +36,7 @@ pub struct TrashEntry {
     pub id: TreeId,
     /// What it was called.
     pub name: String,
-    /// Where it is.
     pub path: std::path::PathBuf,
-    /// Its branch.
     pub branch: String,
     /// The last commit of its HEAD.
     pub tip: Option<String>,

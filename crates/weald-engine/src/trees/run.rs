@@ -42,13 +42,10 @@ impl RunSandbox {
 
 /// A run that is about to begin.
 pub struct RunRequest {
-    /// The tree.
     pub tree: Tree,
     /// How it is held; `None` is not at all.
     pub policy: Option<Policy>,
-    /// Where it starts.
     pub directory: PathBuf,
-    /// Its environment.
     pub environment: Vec<(OsString, OsString)>,
     /// What should be known about it.
     pub notes: Vec<String>,

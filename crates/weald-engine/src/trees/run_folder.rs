@@ -23,7 +23,6 @@ pub struct RunFolder {
 }
 
 impl RunFolder {
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }

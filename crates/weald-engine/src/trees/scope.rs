@@ -15,14 +15,10 @@ pub enum ScopeError {
     /// The tree itself can't be used.
     #[error(transparent)]
     Tree(#[from] TreeError),
-    /// It leads outside.
     #[error("{} is outside of tree {tree}: {why}", .path.display())]
     Outside {
-        /// As given.
         path: PathBuf,
-        /// Which tree.
         tree: String,
-        /// How it leaves.
         why: &'static str,
     },
 }

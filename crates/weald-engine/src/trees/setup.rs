@@ -29,7 +29,6 @@ pub use trust::{Proposed, Trust};
 /// What a set-up did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SetupReport {
-    /// How it ended.
     pub outcome: SetupOutcome,
     /// Files that `.worktreeinclude` brought.
     pub copied: u64,
@@ -40,7 +39,6 @@ pub struct SetupReport {
     pub from: Option<String>,
     /// The commands that ran.
     pub commands: Vec<CommandResult>,
-    /// What went wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }

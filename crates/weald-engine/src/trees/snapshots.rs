@@ -28,7 +28,6 @@ const COMMIT_LIMIT: u64 = 16 << 20;
 /// How often a number is tried when others take snapshots at the same time.
 const ATTEMPTS: usize = 20;
 
-/// One snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SnapshotView {
     /// Its number in its tree.
@@ -47,7 +46,6 @@ pub struct SnapshotView {
 /// A snapshot that was put back.
 #[derive(Debug, Clone)]
 pub struct SnapshotRestored {
-    /// The tree.
     pub tree: Tree,
     /// What was put back.
     pub snapshot: SnapshotView,
@@ -58,7 +56,6 @@ pub struct SnapshotRestored {
 }
 
 impl Trees<'_> {
-    /// Takes a snapshot.
     pub fn snapshot(&self, name: Option<&str>) -> Result<SnapshotView, TreeError> {
         let tree = self.named(name)?;
         let site = self.site(&tree)?;

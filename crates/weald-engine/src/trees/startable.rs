@@ -15,7 +15,6 @@ use super::{TreeError, Trees, at};
 /// A directory in the way of a new tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
-    /// Where it is.
     pub path: PathBuf,
     /// The tree that it is, if it is one of weald's.
     pub tree: Option<TreeName>,

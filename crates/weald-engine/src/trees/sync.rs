@@ -14,7 +14,6 @@ use crate::steps::step;
 /// How a sync ended.
 #[derive(Debug, Clone, Serialize)]
 pub struct Synced {
-    /// The tree.
     pub tree: Tree,
     /// `up_to_date`, `merged` or `conflict`.
     pub outcome: String,

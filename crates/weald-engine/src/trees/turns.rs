@@ -23,7 +23,6 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// What came of waiting for a turn.
 pub(super) enum Waited {
-    /// It is had.
     Had(File),
     /// It was not had in time.
     Overdue,

@@ -24,7 +24,6 @@ use ways::{adds_nothing, count, lacking, number, present, way};
 
 /// What the commits of a tree are compared with.
 struct Ground {
-    /// Where.
     place: Comparing,
     /// The target's tip, here and as last seen at its remote.
     targets: Vec<String>,

@@ -27,7 +27,6 @@ pub use freeing::{Evicted, Freeing, NotEvicted, RoomMode};
 /// What one tree takes.
 #[derive(Debug, Clone, Serialize)]
 pub struct TreeUsage {
-    /// Which.
     pub tree: TreeName,
     /// Bytes on its disk.
     pub bytes: u64,
@@ -53,20 +52,15 @@ pub struct TreeUsage {
     device: u64,
 }
 
-/// What everything takes.
 #[derive(Debug, Clone, Serialize)]
 pub struct UsageReport {
-    /// Trees.
     pub trees: Vec<TreeUsage>,
     /// All of those together; what they share counts once where the file system tells.
     pub total: u64,
-    /// The trash.
     pub trash: u64,
-    /// Spares and donor.
     pub pool: u64,
     /// The vault, without what it has in common with main.
     pub vault: u64,
-    /// Database, journal, logs.
     pub private: u64,
     /// What is free where trees are.
     pub free: u64,

@@ -12,7 +12,6 @@ use crate::files::{described, holder_pid};
 use crate::landing::end_process_in;
 
 impl Trees<'_> {
-    /// The vault.
     pub fn vault(&self) -> Vault {
         Vault::of(self.place.repository().common_dir()).kept_by(self.keeper())
     }

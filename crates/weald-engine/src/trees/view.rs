@@ -61,7 +61,6 @@ pub(crate) struct Seen {
 /// A tree with what is known about it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct TreeView {
-    /// The record.
     #[serde(flatten)]
     pub tree: Tree,
     /// Whether its directory is there and is still the one that was made.

@@ -34,7 +34,6 @@ pub(super) const ERROR_LIMIT: u64 = 4096;
 /// Whether a visit may write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// It looks.
     Read,
     /// It writes the tree.
     Write,
@@ -43,11 +42,9 @@ pub(crate) enum Access {
 /// A tree's directory and repository, as the host's own record has them.
 #[derive(Debug, Clone)]
 pub(crate) struct Site {
-    /// The directory.
     pub path: PathBuf,
     /// The repository in it, or its registration in main.
     pub git_dir: PathBuf,
-    /// Sealed or linked.
     pub kind: TreeKind,
 }
 

@@ -113,7 +113,6 @@ impl Folder {
 }
 
 impl Building {
-    /// The file.
     pub(super) fn file(&mut self) -> &mut File {
         self.file.as_mut().expect("taken by settle alone")
     }

@@ -29,12 +29,10 @@ pub(crate) enum Wrong {
 pub(crate) struct Difference {
     /// Relative to the main checkout.
     pub path: String,
-    /// What is wrong.
     pub wrong: Wrong,
 }
 
 impl Views {
-    /// Compares everything.
     pub(crate) fn differences(&self, store: &dyn Store) -> Result<Vec<Difference>, StoreError> {
         // Nobody writes in between; a moment later somebody may.
         self.alone(|written| {

@@ -9,7 +9,6 @@ use super::{CheckoutIndex, EXTENDED, EntryKind, ID, MODE, SKIP_WORKTREE, number,
 /// What an entry becomes; its stat data is empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewEntry {
-    /// What it is.
     pub kind: EntryKind,
     /// The id of its content.
     pub id: Vec<u8>,

@@ -277,7 +277,6 @@ pub const HOME: &[Case] = &[
     ),
 ];
 
-/// Other processes.
 pub const PROCESSES: &[Case] = &[
     case("kill -TERM", Script("kill -TERM $VICTIM"), Victim),
     case("kill -KILL", Script("kill -KILL $VICTIM"), Victim),
@@ -360,7 +359,6 @@ pub const PROCESSES: &[Case] = &[
     case("hand its core to the host", Native("core-limit"), Success),
 ];
 
-/// The kernel's doors.
 pub const KERNEL: &[Case] = &[
     case("a new user namespace", Native("unshare-user"), Success),
     case("a namespace by clone", Native("clone-user"), Success),

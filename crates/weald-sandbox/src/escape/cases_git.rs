@@ -25,7 +25,6 @@ const fn hidden(name: &'static str, script: &'static str) -> Case {
     }
 }
 
-/// Repositories outside.
 pub const GIT: &[Case] = &[
     case(
         "commit in main",

@@ -7,7 +7,6 @@ use super::Case;
 use super::Effect::Success;
 use super::cases::case;
 
-/// All of them.
 pub const TRACING: &[Case] = &[
     case(
         "remove shared memory by its number",

@@ -98,7 +98,6 @@ pub fn outside_c(name: &str) -> CString {
     CString::new(outside(name).into_os_string().into_vec()).unwrap_or_default()
 }
 
-/// The process outside.
 pub fn victim() -> libc::pid_t {
     variable("VICTIM").to_string_lossy().parse().unwrap_or(0)
 }

@@ -17,7 +17,6 @@ pub(super) fn call(number: libc::c_long, a: i64, b: i64, c: i64, d: i64, e: i64)
     unsafe { syscall(number, a, b, c, d, e) }
 }
 
-/// The table.
 pub const CALLS: &[Entry] = &[
     ("pidfd-signal", pidfd_signal),
     ("sigqueue", sigqueue),

@@ -17,7 +17,6 @@ const FCHMODAT2: libc::c_long = 452;
 /// Its name in the tree, where an attempt starts.
 const NAME: &CStr = c"planted";
 
-/// The table.
 pub const MODES: &[Entry] = &[
     ("set-user-id-chmod", || {
         fs::write("planted", "x")?;

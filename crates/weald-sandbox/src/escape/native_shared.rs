@@ -9,7 +9,6 @@ use super::field::queue_name;
 use super::native::{Entry, check, opened, outside_c};
 use super::native_calls::{call, key};
 
-/// The table.
 pub const SHARED: &[Entry] = &[
     ("queue-take", queue_take),
     ("futex-requeue", || {

@@ -14,7 +14,6 @@ use super::field::{command, queue_name};
 use super::native::{Entry, check, opened, variable};
 use super::native_calls::{call, key};
 
-/// The table.
 pub const TRACING: &[Entry] = &[
     ("sysv-shm-remove", || {
         remove_by_number("shm", libc::SYS_shmctl)

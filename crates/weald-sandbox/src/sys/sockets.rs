@@ -265,14 +265,11 @@ pub fn open_handle(root: &OwnedFd, path: &Path) -> io::Result<OwnedFd> {
 pub struct Question {
     /// Its number, for the answer.
     pub id: u64,
-    /// Who asks.
     pub pid: u32,
     flags: u32,
-    /// Which call.
     pub call: i32,
     arch: u32,
     instruction: u64,
-    /// Its arguments.
     pub arguments: [u64; 6],
 }
 
@@ -281,7 +278,6 @@ pub struct Question {
 pub struct Opening {
     /// Where its path is in the asker's memory.
     pub path: u64,
-    /// Its flags.
     pub flags: libc::c_int,
 }
 
@@ -321,7 +317,6 @@ pub fn next_question(listener: &OwnedFd) -> io::Result<Question> {
 
 /// What is answered to a question.
 pub enum Verdict {
-    /// It was done.
     Done,
     /// Let the kernel do it, with whatever the arguments are by then.
     GoOn,
@@ -329,7 +324,6 @@ pub enum Verdict {
     Failed(io::Error),
 }
 
-/// Answers.
 pub fn answer_question(listener: &OwnedFd, id: u64, verdict: Verdict) -> io::Result<()> {
     const SEND: libc::c_ulong = 0xc018_2101;
     let (error, flags) = match verdict {

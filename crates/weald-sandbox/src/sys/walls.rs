@@ -25,7 +25,6 @@ pub fn landlock_abi() -> u32 {
 /// What a ruleset handles. The kernel takes the fields its ABI knows.
 #[repr(C)]
 pub struct RulesetAttributes {
-    /// Rights on files.
     pub handled_fs: u64,
     /// Rights on ports (ABI 4).
     pub handled_net: u64,
@@ -33,7 +32,6 @@ pub struct RulesetAttributes {
     pub scoped: u64,
 }
 
-/// Makes a ruleset.
 pub fn landlock_ruleset(attributes: &RulesetAttributes, abi: u32) -> io::Result<OwnedFd> {
     let size: usize = match abi {
         0..=3 => 8,

@@ -48,7 +48,6 @@ pub trait Face: Sync {
 
 /// Why something was not done.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "each says what it is by its type")]
 pub enum DeskError {
     #[error(transparent)]
     NotAllowed(#[from] NotAllowed),

@@ -30,7 +30,6 @@ pub struct Bucket {
 }
 
 impl Bucket {
-    /// A full one.
     pub fn new(capacity: f64, per_second: f64, now: Instant) -> Self {
         Self {
             capacity,

@@ -349,7 +349,6 @@ impl Reply {
         self
     }
 
-    /// An error.
     pub fn fault(fault: &Fault) -> Self {
         let mut error = serde_json::to_value(fault).unwrap_or_default();
         if let Some(error) = error.as_object_mut() {

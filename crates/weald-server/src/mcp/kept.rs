@@ -22,7 +22,6 @@ impl Kept {
         }
     }
 
-    /// More of it.
     pub fn push(&mut self, bytes: &[u8]) {
         self.total += bytes.len() as u64;
         let (first, rest) = bytes.split_at(bytes.len().min(self.most.0 - self.head.len()));
@@ -32,7 +31,6 @@ impl Kept {
         self.tail.drain(..older);
     }
 
-    /// How much came.
     pub fn total(&self) -> u64 {
         self.total
     }

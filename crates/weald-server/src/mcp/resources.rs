@@ -106,7 +106,6 @@ fn decoded(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// Reads one.
 pub async fn read(
     uri: &str,
     call: &Call<'_>,

@@ -19,7 +19,6 @@ use crate::broker::Fault;
 pub trait Tool: 'static {
     /// What agents call it.
     const NAME: &'static str;
-    /// What people read.
     const TITLE: &'static str;
     /// What models read: when to use it, and what comes back.
     const DESCRIPTION: &'static str;
@@ -29,7 +28,6 @@ pub trait Tool: 'static {
     const AUDIENCE: Audience;
     /// Names that other systems have for its arguments, and its own for each.
     const ALSO: &'static [(&'static str, &'static str)] = &[];
-    /// What it takes.
     type Input: DeserializeOwned + JsonSchema + Send;
     /// What it answers: the object of the command.
     type Output: JsonSchema;
@@ -39,7 +37,6 @@ pub trait Tool: 'static {
         Lasts::Shortly
     }
 
-    /// Does it.
     fn call(
         input: Self::Input,
         call: &Call<'_>,

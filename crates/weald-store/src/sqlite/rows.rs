@@ -70,7 +70,6 @@ pub fn last_seq(connection: &Connection) -> Result<Seq> {
     Ok(Seq(last.unwrap_or(0) as u64))
 }
 
-/// Appends an event.
 pub fn insert_event(connection: &Connection, event: &Event) -> Result<()> {
     let task = event.task.as_ref().map(TaskId::to_string);
     let tree = event.tree.as_ref().map(|tree| tree.as_str());

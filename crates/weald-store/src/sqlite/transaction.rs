@@ -42,7 +42,6 @@ pub struct Transaction<'a> {
 }
 
 impl<'a> Transaction<'a> {
-    /// Opens a snapshot.
     pub fn begin_read(connection: MutexGuard<'a, Connection>, now: Timestamp) -> Result<Self> {
         connection.execute_batch("BEGIN").map_err(backend)?;
         let durability = Durability::Process;
@@ -55,7 +54,6 @@ impl<'a> Transaction<'a> {
         })
     }
 
-    /// Begins to write.
     pub fn begin_write(
         connection: MutexGuard<'a, Connection>,
         turn: TurnGuard,

@@ -7,9 +7,7 @@ use super::Turn;
 /// Which API a request is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Api {
-    /// Anthropic's.
     Messages,
-    /// OpenAI's.
     Responses,
 }
 
@@ -66,7 +64,6 @@ pub(super) fn said(body: &Value) -> Vec<String> {
     said
 }
 
-/// What tools answered.
 pub(super) fn results(body: &Value) -> Vec<String> {
     let mut results = Vec::new();
     for entry in entries(body) {

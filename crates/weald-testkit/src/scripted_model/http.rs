@@ -8,7 +8,6 @@ use serde_json::Value;
 /// The most that one request may hold.
 const LIMIT: u64 = 64 << 20;
 
-/// What was asked.
 pub(super) struct Asked {
     pub path: String,
     pub body: Vec<u8>,

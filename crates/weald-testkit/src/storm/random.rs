@@ -28,14 +28,12 @@ pub struct RandomKills {
     pub seed: u64,
     /// How many processes at once.
     pub workers: u64,
-    /// Ends it early.
     pub deadline: Option<Instant>,
 }
 
 /// What was done, and how often it was killed.
 pub type Tally = BTreeMap<&'static str, (usize, usize)>;
 
-/// A reproducible choice.
 struct Dice(u64);
 
 impl Dice {

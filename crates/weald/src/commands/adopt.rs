@@ -37,7 +37,6 @@ pub struct Adopt {
 }
 
 impl Adopt {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         let trees = ground.trees(context)?;

@@ -33,7 +33,6 @@ pub struct Approve {
 }
 
 impl Approve {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         let is_attended = io::stdin().is_terminal() && io::stderr().is_terminal();

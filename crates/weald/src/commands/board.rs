@@ -18,7 +18,6 @@ use crate::ui::{
     status_style,
 };
 
-/// Prints the board.
 pub fn run(context: &Context<'_>) -> Result<u8, Failure> {
     let ground = context.ground()?;
     let me = context.actor(&ground.engine, None)?;

@@ -46,7 +46,6 @@ pub struct Clean {
 }
 
 impl Clean {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         if let Some(variable) = context.switched_off("clean", CLEAN, ground.config()) {

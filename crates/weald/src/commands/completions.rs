@@ -24,7 +24,6 @@ pub struct Completions {
 }
 
 impl Completions {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let script = script(&self.shell, "weald")?;
         context.ui.out().write_all(script.as_bytes())?;

@@ -46,7 +46,6 @@ pub struct Conflicts {
 }
 
 impl Conflicts {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         if self.watch {

@@ -30,7 +30,6 @@ pub struct Demo {
 }
 
 impl Demo {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         require_version()?;
         let stage = Stage::build(&context.environment)?;

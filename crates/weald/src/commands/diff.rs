@@ -55,7 +55,6 @@ enum AgainstArg {
 }
 
 impl Diff {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         let trees = ground.trees(context)?;

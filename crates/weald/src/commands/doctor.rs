@@ -40,7 +40,6 @@ pub struct Doctor {
 }
 
 impl Doctor {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         if self.rebuild {
             return rebuilding::run(context, self.fix);

@@ -26,7 +26,6 @@ pub struct Ensure {
 }
 
 impl Ensure {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         ground.warn_of_settings(context);

@@ -53,7 +53,6 @@ pub struct Exit {
 }
 
 impl Enter {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         let trees = ground.trees(context)?;
@@ -134,7 +133,6 @@ fn warn_of_owner(
 }
 
 impl Exit {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         // Outside of any repository the shell still knows where it came from.
         let main = context.environment.get("WEALD_MAIN").map(PathBuf::from);

@@ -54,7 +54,6 @@ pub struct Events {
 }
 
 impl Events {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         if self.limit > MOST {
             context.ui.note(&format!(

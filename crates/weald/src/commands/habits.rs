@@ -89,7 +89,6 @@ pub struct CleanupMerged {
 }
 
 impl Habit {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         match self {
             Self::Create(command) => {

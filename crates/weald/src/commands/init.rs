@@ -53,7 +53,6 @@ fn proposal(context: &Context<'_>, place: &Place) -> Result<Option<(String, Stri
 }
 
 impl Init {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let place = context.place()?;
         let path = match (self.shared, place.repository().checkout()) {

@@ -90,7 +90,6 @@ struct Report {
 }
 
 impl Install {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         // These files decide what runs on the host later.
         context.refuse_agent_anywhere("installing weald in other programs")?;

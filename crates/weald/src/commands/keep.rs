@@ -46,7 +46,6 @@ pub struct Unlock {
 }
 
 impl Keep {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         let trees = ground.trees(context)?;
@@ -92,7 +91,6 @@ impl Keep {
 }
 
 impl Lock {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         let trees = ground.trees(context)?;
@@ -113,7 +111,6 @@ impl Lock {
 }
 
 impl Unlock {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         let trees = ground.trees(context)?;

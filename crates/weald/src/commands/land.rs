@@ -103,7 +103,6 @@ enum OnConflictArg {
 }
 
 impl Land {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.landing_ground()?;
         ground.warn_of_settings(context);

@@ -24,7 +24,6 @@ pub struct List {
 }
 
 impl List {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         let trees = ground.trees(context)?;

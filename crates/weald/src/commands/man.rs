@@ -27,7 +27,6 @@ pub struct Man {
 }
 
 impl Man {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let command = Cli::command();
         match self.folder {

@@ -35,7 +35,6 @@ enum Role {
 }
 
 impl Mcp {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         if let Some(name) = &self.session.session {
             name.require_free().map_err(SessionError::from)?;

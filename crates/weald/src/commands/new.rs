@@ -98,7 +98,6 @@ impl NewOptions {
 }
 
 impl New {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         ground.warn_of_settings(context);

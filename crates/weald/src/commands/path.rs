@@ -30,7 +30,6 @@ pub struct Path {
 }
 
 impl Path {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         let trees = ground.trees(context)?;

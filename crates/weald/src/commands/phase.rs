@@ -42,7 +42,6 @@ pub struct Phase {
 }
 
 impl Phase {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         ground.warn_of_settings(context);

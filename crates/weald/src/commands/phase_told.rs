@@ -39,7 +39,6 @@ impl Outcome {
     }
 }
 
-/// Tells it.
 pub fn answer(
     context: &Context<'_>,
     ground: &Ground,

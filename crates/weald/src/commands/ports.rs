@@ -22,7 +22,6 @@ pub struct Ports {
 }
 
 impl Ports {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         let trees = ground.trees(context)?;

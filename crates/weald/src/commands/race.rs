@@ -90,7 +90,6 @@ enum RaceCommand {
 }
 
 impl Race {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.landing_ground()?;
         match (&self.command, &self.task) {

@@ -83,7 +83,6 @@ struct Evidence {
 }
 
 impl Rescue {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         let found = ground.trees(context)?.diagnose(&self.task)?;

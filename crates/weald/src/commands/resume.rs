@@ -65,7 +65,6 @@ impl Resume {
         }
     }
 
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let _ = self.use_worktree;
         let ground = context.ground()?;

@@ -20,7 +20,6 @@ pub struct Revert {
 }
 
 impl Revert {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         catch_interrupts();
         let ground = context.landing_ground()?;

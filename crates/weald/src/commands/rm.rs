@@ -38,7 +38,6 @@ pub struct Rm {
 }
 
 impl Rm {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         let trees = ground.trees(context)?;

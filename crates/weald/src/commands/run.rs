@@ -49,7 +49,6 @@ enum SandboxArg {
 }
 
 impl Run {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         self.attempt(context).map_err(as_run_failure)
     }

@@ -21,7 +21,6 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         ground.warn_of_settings(context);

@@ -47,7 +47,6 @@ const FISH: &str = include_str!("shell_init/weald.fish");
 const PROGRAM: &str = "command WEALD";
 
 impl ShellInit {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let own = OwnProgram::find(context)?;
         let (program, completer) = match own.is_on_path {

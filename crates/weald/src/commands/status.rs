@@ -41,7 +41,6 @@ pub struct Show {
 }
 
 impl Status {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         let trees = ground.trees(context)?;
@@ -71,7 +70,6 @@ impl Status {
 }
 
 impl Show {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         let trees = ground.trees(context)?;

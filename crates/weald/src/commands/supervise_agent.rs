@@ -17,7 +17,6 @@ pub struct SuperviseAgent {
 }
 
 impl SuperviseAgent {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         // Out of the terminal's session: closing it changes nothing here. Whoever leads one already is out of it.
         let _ = setsid();

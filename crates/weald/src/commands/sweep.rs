@@ -24,7 +24,6 @@ pub struct Sweep {
 }
 
 impl Sweep {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         if let Some(variable) = context.switched_off("sweep", SWEEP, ground.config()) {

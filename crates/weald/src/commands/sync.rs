@@ -25,7 +25,6 @@ pub struct Sync {
 }
 
 impl Sync {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         let trees = ground.trees(context)?;

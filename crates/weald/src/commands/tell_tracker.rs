@@ -12,7 +12,6 @@ use crate::tracker;
 pub struct TellTracker {}
 
 impl TellTracker {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         step_back(context);
         tracker::tell(context)?;

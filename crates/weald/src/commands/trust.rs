@@ -26,7 +26,6 @@ pub struct Trust {
 }
 
 impl Trust {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         ground.warn_of_settings(context);

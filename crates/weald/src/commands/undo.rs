@@ -36,7 +36,6 @@ pub struct Undo {
 }
 
 impl Undo {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         if self.list {
             return list(context);

@@ -32,7 +32,6 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         let trees = ground.trees(context)?;

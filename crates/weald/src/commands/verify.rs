@@ -26,7 +26,6 @@ pub struct Verify {
 }
 
 impl Verify {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         let trees = ground.trees(context)?;

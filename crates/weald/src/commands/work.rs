@@ -141,7 +141,6 @@ impl How {
 }
 
 impl Work {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         ground.warn_of_settings(context);

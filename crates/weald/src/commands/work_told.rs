@@ -10,7 +10,6 @@ use weald_engine::TreeView;
 use super::land::{told_kept_changes, told_signature};
 use crate::ui::{Out, because, clean, clean_line, indented};
 
-/// Tells it.
 pub fn tell(
     out: &mut Out,
     agent: &Agent,

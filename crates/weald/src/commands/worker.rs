@@ -71,7 +71,6 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         if self.behind {
             // Out of the terminal's session: closing it changes nothing here.

@@ -33,7 +33,6 @@ impl Fields {
         }
     }
 
-    /// The object's text.
     pub fn finish(mut self) -> String {
         self.0.push('}');
         self.0

@@ -9,7 +9,6 @@ use weald_core::task::TaskStatus;
 pub const HEADING: Style = Style::new().bold();
 /// What matters most in a line.
 pub const ACCENT: Style = AnsiColor::Cyan.on_default();
-/// What matters least.
 pub const DIM: Style = Style::new().dimmed();
 /// `error:`
 pub const ERROR: Style = AnsiColor::Red.on_default().bold();

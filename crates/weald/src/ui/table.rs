@@ -39,7 +39,6 @@ impl Table {
         self.rows.push(cells.into_iter().map(clean).collect());
     }
 
-    /// Prints it.
     pub fn print(&self, out: &mut Out) -> io::Result<()> {
         // At once: a thousand lines are a thousand system calls otherwise.
         out.write_all(self.lines(width()).as_bytes())

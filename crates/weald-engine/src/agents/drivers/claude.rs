@@ -54,7 +54,6 @@ const TELLING: [&str; 11] = [
     "prompt",
 ];
 
-/// Claude Code.
 pub(super) struct Claude;
 
 impl Driver for Claude {

@@ -27,7 +27,6 @@ const FOLDERS: [&str; 2] = ["prompts", "rules"];
 
 const CREDENTIALS: &str = "auth.json";
 
-/// Codex.
 #[derive(Default)]
 pub(super) struct Codex {
     /// Its last words: the line that ends a turn does not repeat them.

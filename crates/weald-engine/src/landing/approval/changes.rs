@@ -58,7 +58,6 @@ struct Found {
     unlisted: Vec<String>,
 }
 
-/// A tracked link.
 struct Link {
     path: String,
     id: String,

@@ -27,7 +27,6 @@ pub fn approval_folder(state: &Path) -> PathBuf {
     folder
 }
 
-/// A user's secret.
 pub(super) struct Secret(Vec<u8>);
 
 impl Secret {

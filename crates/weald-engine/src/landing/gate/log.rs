@@ -73,7 +73,6 @@ impl Log {
         Err(io::Error::other("there are too many logs of this landing"))
     }
 
-    /// Where it is.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }

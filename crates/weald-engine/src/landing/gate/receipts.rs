@@ -19,7 +19,6 @@ use crate::trees::Trees;
 /// Made anew when a gate's tree or its sandbox changes in a way that tests could see.
 const FORMAT: &str = "1";
 
-/// The longest receipt.
 const LIMIT: u64 = 1 << 20;
 
 /// Keys that decide what a run finds.

@@ -15,7 +15,6 @@ use crate::trees::{Trees, leads_to};
 /// A checkout and the git directory that is its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Checkout {
-    /// The files.
     pub path: PathBuf,
     /// Its HEAD and its index are here.
     pub git_dir: PathBuf,

@@ -16,7 +16,6 @@ use super::recovery::{STALE, is_older};
 use crate::files::read_small;
 use crate::trees::Trees;
 
-/// The root ref.
 pub(crate) const FENCE: &str = "WEALD_FENCE";
 
 /// How often a lock of it is looked at.

@@ -19,11 +19,8 @@ use weald_git::{FileStat, blob_id};
 /// What a file was when it was looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Stamp {
-    /// Its number.
     pub inode: u64,
-    /// Type and permissions.
     pub mode: u32,
-    /// Its length.
     pub size: i64,
     /// When it was written.
     pub modified: (i64, u64),
@@ -43,7 +40,6 @@ impl Stamp {
     }
 }
 
-/// A directory.
 #[derive(Debug)]
 pub(super) struct Folder(OwnedFd);
 
@@ -94,7 +90,6 @@ fn stat_of(found: &Stat) -> FileStat {
 }
 
 impl Folder {
-    /// Opens a directory.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         Ok(Self(openat(CWD, path, FLAGS, Mode::empty())?))
     }

@@ -57,7 +57,6 @@ impl KnownIndex {
         })
     }
 
-    /// Its entries.
     pub(super) fn into_entries(self) -> CheckoutIndex {
         self.entries
     }

@@ -15,7 +15,6 @@ use crate::trees::{Trees, at};
 /// A conflict that waits in a checkout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftConflict {
-    /// Where.
     pub path: PathBuf,
     /// What takes it back.
     pub abort: &'static str,

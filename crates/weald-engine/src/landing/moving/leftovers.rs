@@ -22,9 +22,7 @@ use crate::trees::{Trees, at};
 pub(crate) struct Leftover {
     /// Which landing made it.
     pub landing: LandingId,
-    /// Where it is.
     pub path: PathBuf,
-    /// What it is.
     pub kind: LeftoverKind,
 }
 

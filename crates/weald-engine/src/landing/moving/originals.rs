@@ -28,16 +28,13 @@ use crate::trees::{Trees, at};
 pub(super) struct Originals {
     /// The stash's commit, once there is one.
     pub stash: Option<String>,
-    /// The files.
     pub files: Vec<Original>,
 }
 
-/// One of them.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Original {
     /// Its second name.
     pub number: usize,
-    /// Where it belongs.
     pub path: RawPath,
     /// What it was when it got that name.
     pub linked: Stamp,

@@ -19,7 +19,6 @@ use crate::trees::{Trees, at};
 /// Whether the ref moves with the checkout, or has moved already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RefPart {
-    /// It moves.
     Moves,
     /// Somebody checked the target out while it moved.
     Moved,

@@ -43,34 +43,19 @@ impl<'de> Deserialize<'de> for RawPath {
 #[serde(rename_all = "snake_case")]
 pub(super) enum Action {
     /// The file goes, to this number among the old ones.
-    Delete {
-        /// What it is.
-        old: Stamp,
-        /// Its name there.
-        place: usize,
-    },
+    Delete { old: Stamp, place: usize },
     /// The folder of a submodule goes if it is empty.
     DropGitlink,
     /// The file changes places with the new one.
-    Change {
-        /// What it is.
-        old: Stamp,
-        /// What comes.
-        new: Stamp,
-    },
+    Change { old: Stamp, new: Stamp },
     /// The folder of a submodule is made.
     MakeGitlink,
     /// The new file comes where nothing is.
-    Add {
-        /// What comes.
-        new: Stamp,
-    },
+    Add { new: Stamp },
 }
 
-/// One path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Entry {
-    /// Which.
     pub path: RawPath,
     /// What happens to it.
     pub action: Action,
@@ -83,17 +68,11 @@ pub(super) struct Entry {
 /// Everything about one swap.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Plan {
-    /// For which landing.
     pub landing: LandingId,
-    /// The branch.
     pub target: String,
-    /// From here.
     pub old: String,
-    /// To there.
     pub new: String,
-    /// The checkout.
     pub checkout: PathBuf,
-    /// Its git directory.
     pub git_dir: PathBuf,
     /// Where the new files wait.
     pub stage: PathBuf,
@@ -109,11 +88,8 @@ pub(super) struct Plan {
 
 /// What a plan is made of.
 pub(super) struct Sources<'s> {
-    /// The checkout.
     pub checkout: &'s Folder,
-    /// The new files.
     pub files: &'s Folder,
-    /// What differs.
     pub touched: &'s [Touched],
     /// What the checkout's files were before they were compared.
     pub seen: &'s BTreeMap<Vec<u8>, Stamp>,

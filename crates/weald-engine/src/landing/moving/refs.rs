@@ -21,9 +21,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// A lock file that git held, as it was then.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LockNote {
-    /// Where.
     pub path: PathBuf,
-    /// Its number.
     pub inode: u64,
     /// When it was written.
     pub modified: (i64, i64),
@@ -66,7 +64,6 @@ pub(super) fn lock_files(common: &Path, git_dir: &Path, target: &str) -> Vec<Pat
 #[derive(Debug)]
 pub(super) struct OpenRefs {
     transaction: RefTransaction,
-    /// The lock files.
     pub locks: Vec<LockNote>,
 }
 
@@ -76,7 +73,6 @@ impl OpenRefs {
         self.transaction.process()
     }
 
-    /// Moves the target.
     fn commit(self) -> Result<(), GitError> {
         let committed = self.transaction.commit();
         committed.inspect_err(|_| self.locks.iter().for_each(LockNote::clear))

@@ -20,12 +20,9 @@ use super::plan::Plan;
 /// What the stage of any landing is called, before its number; in a checkout with a dot before it.
 pub(super) const PREFIX: &str = "weald-landing-";
 
-/// A stage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Stage {
-    /// The directory.
     pub path: PathBuf,
-    /// The real index.
     pub index: PathBuf,
     /// Where the new index waits for the last rename.
     pub pending: PathBuf,

@@ -29,7 +29,6 @@ pub(super) enum SwapError {
 /// An old file that could not go back, because something of the user's is at its place.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Left {
-    /// Where it belongs.
     pub path: Vec<u8>,
     /// In which folder of the stage it is, and by which name; `None` if nothing of it is left.
     pub kept: Option<(Side, Vec<u8>)>,
@@ -51,7 +50,6 @@ fn name_of(place: usize) -> Vec<u8> {
 }
 
 impl Swap {
-    /// Opens all three.
     pub(super) fn open(checkout: &Path, files: &Path, old: &Path) -> io::Result<Self> {
         Ok(Self {
             checkout: Folder::open(checkout)?,

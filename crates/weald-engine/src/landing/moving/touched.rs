@@ -22,7 +22,6 @@ const NAMED: usize = 50;
 pub(super) struct Side {
     /// As git writes it.
     pub mode: String,
-    /// The object.
     pub id: String,
 }
 
@@ -35,7 +34,6 @@ impl Side {
 /// One path that differs between two commits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Touched {
-    /// The path.
     pub path: Vec<u8>,
     /// Before; `None` if it is added.
     pub old: Option<Side>,

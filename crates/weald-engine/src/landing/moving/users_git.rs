@@ -36,7 +36,6 @@ const SETTINGS: [&str; 6] = [
 
 /// One command of git.
 pub(super) struct UsersGit<'u> {
-    /// Of which checkout.
     pub checkout: &'u Checkout,
     /// Where files are read and written.
     pub work_tree: &'u Path,
@@ -44,15 +43,11 @@ pub(super) struct UsersGit<'u> {
     pub index: Option<&'u Path>,
     /// What may be written.
     pub write: Vec<PathBuf>,
-    /// Subcommand and arguments.
     pub args: &'u [&'u str],
 }
 
-/// What it answered.
 pub(super) struct UsersAnswer {
-    /// Its exit code.
     pub code: i32,
-    /// Its output.
     pub stdout: Vec<u8>,
     /// The start of what went wrong.
     pub stderr: String,

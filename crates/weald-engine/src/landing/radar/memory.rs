@@ -27,7 +27,6 @@ pub(super) struct Memory {
     /// How often somebody looked.
     #[serde(default)]
     pub round: u64,
-    /// What trees held.
     #[serde(default)]
     pub states: BTreeMap<TreeId, State>,
     /// What merging came to.
@@ -41,7 +40,6 @@ pub(super) struct Memory {
 /// What a tree held: its HEAD, and what it would commit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct State {
-    /// What HEAD held.
     pub head: String,
     /// The git tree of HEAD with everything that is not committed; `None` if there is nothing.
     #[serde(default)]
@@ -54,7 +52,6 @@ pub(super) struct State {
     /// What times and sizes came to; `None` if that was not certain.
     #[serde(default)]
     pub fingerprint: Option<u64>,
-    /// What git ignored.
     #[serde(default)]
     pub ignored: Vec<String>,
 }
@@ -74,7 +71,6 @@ pub(super) struct Known {
 }
 
 impl Memory {
-    /// Reads the file.
     pub fn load(path: &Path) -> Self {
         let text = files::read_small(path, LIMIT).ok().flatten();
         text.and_then(|text| serde_json::from_str(&text).ok())

@@ -34,14 +34,11 @@ pub(super) struct Side {
     pub is_wanted: bool,
 }
 
-/// Two sides.
 #[derive(Debug, Clone)]
 pub(super) struct Pair<'s> {
-    /// A tree.
     pub a: &'s Side,
     /// Another one, or the target.
     pub b: &'s Side,
-    /// Which of that.
     pub with_target: bool,
 }
 

@@ -14,7 +14,6 @@ use crate::files;
 use crate::landing::LandError;
 use crate::trees::{Trees, at};
 
-/// Who writes.
 const SENDER: &str = weald_core::name::WEALD;
 
 /// How many paths a message names.
@@ -26,7 +25,6 @@ const EVENTS: u64 = 200;
 /// A message that was sent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Told {
-    /// To whom.
     pub to: SessionName,
     /// Whose tree it is about.
     pub tree: String,

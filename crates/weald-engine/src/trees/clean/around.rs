@@ -25,9 +25,7 @@ use crate::trees::{TreeError, Trees, run};
 
 /// Everything around the trees, read once.
 pub(in crate::trees) struct Around {
-    /// Now.
     pub now: Timestamp,
-    /// Every record.
     pub records: Vec<Tree>,
     /// Every entry of git.
     pub registrations: Vec<Registration>,
@@ -46,14 +44,12 @@ pub(in crate::trees) struct Uses {
     pub activity: Vec<String>,
     /// Who refers to it.
     pub references: Vec<String>,
-    /// Who locked it.
     pub lock: Option<String>,
     /// A process that stands in it.
     pub standing: Option<String>,
 }
 
 impl Uses {
-    /// All of them.
     pub(in crate::trees) fn all(self) -> Vec<String> {
         let beside = self.lock.into_iter().chain(self.references);
         let all = self.activity.into_iter().chain(self.standing);

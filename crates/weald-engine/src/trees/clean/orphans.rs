@@ -38,7 +38,6 @@ pub enum OrphanClass {
     RegistrationWithoutRecord,
 }
 
-/// One orphan.
 #[derive(Debug, Clone, Serialize)]
 pub struct Orphan {
     /// What is there alone.

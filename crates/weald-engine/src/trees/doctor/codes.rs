@@ -12,7 +12,6 @@ macro_rules! codes {
         }
 
         impl Code {
-            /// Every one.
             pub const ALL: &'static [Self] = &[$(Self::$name,)*];
 
             /// The word that programs go by; it never changes.

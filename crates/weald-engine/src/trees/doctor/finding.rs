@@ -13,7 +13,6 @@ use crate::trees::TreeError;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
-    /// Good to know.
     Info,
     /// Something does not fit, nothing is at risk.
     Warn,
@@ -24,11 +23,8 @@ pub enum Severity {
 /// One thing that does not fit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// A stable word.
     pub code: Code,
-    /// How bad.
     pub severity: Severity,
-    /// What is found.
     pub what: String,
     /// What that means for the user.
     pub means: &'static str,
@@ -41,7 +37,6 @@ pub struct Finding {
     /// The tree that it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tree: Option<TreeName>,
-    /// Where it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
 }

@@ -23,7 +23,6 @@ use crate::trees::{Trees, at};
 
 /// What `doctor` looks at first, whatever is broken.
 pub struct GroundCheck<'a> {
-    /// The repository.
     pub place: &'a Place,
     /// Whether it is a copy: what its entries lead to is another repository's.
     pub is_copy: bool,
@@ -31,7 +30,6 @@ pub struct GroundCheck<'a> {
     pub trees: Option<&'a Trees<'a>>,
     /// How much of a disk should be free.
     pub min_free: u64,
-    /// Whether to repair.
     pub fix: bool,
 }
 

@@ -23,7 +23,6 @@ const LIMIT: u64 = 100 << 20;
 /// Files of attributes that are not those of an index.
 #[derive(Debug, Default)]
 pub(super) struct Foreign {
-    /// Where they are.
     pub files: Vec<PathBuf>,
     /// How many tracked files in their reach are not, byte for byte, what the index says.
     pub reached: u64,

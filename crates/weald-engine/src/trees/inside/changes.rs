@@ -45,7 +45,6 @@ pub(super) fn unstaged_path(line: &[u8]) -> Option<&[u8]> {
 /// The tree against its HEAD.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
-    /// Counts.
     pub look: Look,
     /// Objects that are staged: mode and id.
     pub staged: BTreeSet<(String, String)>,
@@ -57,7 +56,6 @@ pub(super) struct Changes {
     pub hidden: Vec<Vec<u8>>,
     /// What git ignores; directories end with a slash.
     pub ignored: Vec<Vec<u8>>,
-    /// What HEAD holds.
     pub head: Option<String>,
     /// The lines that tell index and files.
     lines: Vec<u8>,

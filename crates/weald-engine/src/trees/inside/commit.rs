@@ -18,14 +18,12 @@ use super::{InsideError, Reply, Request, say};
 /// Where git writes down which hook it starts: in the private /tmp.
 const TRACE: &str = "/tmp/weald-commit-trace";
 
-/// What to commit.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct CommitWish {
     /// Whether files that git does not know come along; ignored ones never do.
     pub untracked: bool,
     /// Patterns of what is left alone unless HEAD has it.
     pub protected: Vec<String>,
-    /// The message.
     pub message: String,
     /// Who commits if the tree does not know: name and mail.
     pub identity: (String, String),

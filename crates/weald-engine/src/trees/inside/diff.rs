@@ -14,11 +14,9 @@ use super::{InsideError, Reply, Request, SnapshotWish, TIME_LIMIT, read_capped, 
 pub enum DiffStyle {
     /// A list of files.
     Files,
-    /// A patch.
     Patch,
     /// Files with how much changed.
     Stat,
-    /// Names alone.
     Names,
 }
 

@@ -24,7 +24,6 @@ const POINTER_LIMIT: u64 = 8192;
 /// What such a repository is made from, by the host.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct FreshGit {
-    /// What HEAD is.
     pub commit: String,
     /// Where its objects are.
     pub objects: PathBuf,

@@ -28,7 +28,6 @@ const NAMED: usize = 1000;
 
 /// A snapshot that was made.
 pub(super) struct Made {
-    /// The commit.
     pub commit: String,
     /// Files that were too large for it.
     pub left_out: Vec<String>,
@@ -152,7 +151,6 @@ impl Request {
     }
 }
 
-/// Who makes snapshots.
 pub(crate) const COMMITTER: &str = "weald <weald@localhost>";
 
 /// The names in a repository inside the tree: what it knows, and what it does not ignore. Without git's help, everything.

@@ -40,7 +40,6 @@ const EVICTED: &str = "weald-evicted";
 const HIDDEN: &str = ".weald-evicted";
 const MARK: &str = "# weald: everything here is being deleted\n*\n";
 
-/// What is wanted.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct UsageWish {
     /// Names of folders that a build makes again.
@@ -85,7 +84,6 @@ struct Link {
 /// What something in a tree belongs to.
 #[derive(Clone, Copy)]
 enum Within {
-    /// The tree itself.
     Tree,
     /// Another repository, of which the tree's own knows nothing.
     Repository,

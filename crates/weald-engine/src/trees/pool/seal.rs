@@ -24,7 +24,6 @@ const FORMAT: &str = "2";
 pub(crate) struct Seal {
     /// What it was made from, besides the commit.
     pub settings: Settings,
-    /// The commit.
     pub base: String,
     /// The start of the machine it was made in: after a power cut nothing of it is sure.
     pub boot: String,

@@ -14,7 +14,6 @@ use crate::trees::{TreeError, require_task_record};
 pub struct AsJudged {
     /// Which tree; its name may be another one's by now.
     pub id: TreeId,
-    /// Where it stood.
     pub status: TreeStatus,
     /// Where its task stood.
     pub task: Option<TaskStatus>,

@@ -24,7 +24,6 @@ const TEMPLATES_FILE: &str = ".config/wt.toml";
 pub(crate) struct Step {
     /// What people call it.
     pub told: String,
-    /// Program and arguments.
     pub words: Vec<OsString>,
     /// A hook that fails is told; a command that fails ends the set-up.
     pub is_hook: bool,

@@ -23,7 +23,6 @@ const APPROVALS_FILE: &str = "approved.json";
 /// Settings of other tools at the target's tip, kept under its id.
 const CACHE_FILE: &str = "target-set-up";
 
-/// Claude Code's settings.
 const CLAUDE_FILE: &str = ".claude/settings.json";
 
 /// The largest file of either kind.
@@ -37,7 +36,6 @@ const LANDING_KEYS: [&str; 2] = ["gate.command", "landing.check"];
 pub struct Trust {
     /// The set-up commands at the target's tip, if there are any.
     pub proposal: Option<Proposal>,
-    /// Whether they run.
     pub approved: bool,
     /// Commands that it wants landings to run.
     pub landing: Vec<Proposed>,
@@ -51,16 +49,13 @@ pub struct Trust {
 /// Something that the repository proposes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Proposed {
-    /// What.
     #[serde(flatten)]
     pub proposal: Proposal,
-    /// Whether it runs.
     pub approved: bool,
 }
 
 /// A command of the configuration.
 pub(crate) struct Command {
-    /// What to run.
     pub text: String,
     /// False while somebody has to approve it.
     pub may_run: bool,

@@ -16,7 +16,6 @@ use crate::trees::{TreeError, Trees};
 
 /// A tree with everything in it that may hold work.
 pub(crate) struct Asked<'t> {
-    /// The tree.
     pub tree: &'t Tree,
     /// What its HEAD holds.
     pub head: Option<String>,

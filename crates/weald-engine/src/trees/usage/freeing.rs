@@ -22,7 +22,6 @@ use crate::trees::{TreeError, Trees};
 /// Whether anything is deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RoomMode {
-    /// Yes.
     Apply,
     /// It is only said what would be.
     DryRun,
@@ -31,20 +30,15 @@ pub enum RoomMode {
 /// A folder that went, or would.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Evicted {
-    /// Of which tree.
     pub tree: TreeName,
-    /// Where in it.
     pub path: String,
-    /// What it took.
     pub bytes: u64,
 }
 
 /// A tree that was left alone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NotEvicted {
-    /// Which.
     pub tree: TreeName,
-    /// Why.
     pub why: String,
 }
 

@@ -34,7 +34,6 @@ pub struct Attach {
 }
 
 impl Attach {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         catch_interrupts();
         let ground = context.ground()?;

@@ -19,7 +19,6 @@ pub struct Diff {
 }
 
 impl Diff {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         let agent = self.which.find(&ground)?;

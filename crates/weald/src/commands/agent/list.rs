@@ -62,7 +62,6 @@ enum Sort {
 }
 
 impl List {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         let query = AgentQuery {

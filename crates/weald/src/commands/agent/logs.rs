@@ -26,7 +26,6 @@ pub struct Logs {
 }
 
 impl Logs {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         let agent = self.which.find(&ground)?;

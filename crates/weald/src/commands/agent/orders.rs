@@ -53,7 +53,6 @@ pub struct Stop {
 }
 
 impl Pause {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         let agent = self.which.find(&ground)?;
@@ -64,7 +63,6 @@ impl Pause {
 }
 
 impl Resume {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         let agent = self.which.find(&ground)?;
@@ -74,7 +72,6 @@ impl Resume {
 }
 
 impl Stop {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         let agent = self.which.find(&ground)?;

@@ -38,7 +38,6 @@ pub struct Restart {
 }
 
 impl Restart {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         ground.warn_of_settings(context);

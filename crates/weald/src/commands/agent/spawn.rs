@@ -32,7 +32,6 @@ pub struct Spawn {
 }
 
 impl Spawn {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         ground.warn_of_settings(context);

@@ -31,7 +31,6 @@ pub struct Steer {
 }
 
 impl Steer {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         let agent = self.which.find(&ground)?;

@@ -42,7 +42,6 @@ fn patience(text: &str) -> Result<SignedDuration, String> {
 }
 
 impl Wait {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         let ids = self.meant(&ground)?;

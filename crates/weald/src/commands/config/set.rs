@@ -31,7 +31,6 @@ pub struct Set {
 }
 
 impl Set {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let place = context.place()?;
         let path = place.private().join(PRIVATE_FILE);

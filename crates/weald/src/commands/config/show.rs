@@ -20,7 +20,6 @@ pub struct Show {
 }
 
 impl Show {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         if let Some(key) = &self.key {
             weald_engine::require_key(key)?;

@@ -20,7 +20,6 @@ pub struct Unset {
 }
 
 impl Unset {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let path = context.place()?.private().join(PRIVATE_FILE);
         context.refuse_loosening(&self.key, None)?;

@@ -23,7 +23,6 @@ pub struct Claude {
 }
 
 impl Claude {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         perform(
             &self.event,

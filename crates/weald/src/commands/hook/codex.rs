@@ -24,7 +24,6 @@ pub struct Codex {
 }
 
 impl Codex {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let host = |event: Event, hook: &Moment<'_>| match HostSide::find(hook)? {
             Some(side) if event.is_of_conversation() => converse(event, hook, &side),

@@ -50,7 +50,6 @@ pub fn answer(
     Ok(exit_of(landings))
 }
 
-/// Landings for programs.
 pub fn listed(landings: &[Landing], beside: &Beside) -> Vec<Value> {
     let list = landings.iter().map(|landing| {
         let mut value = as_json(landing);
@@ -62,7 +61,6 @@ pub fn listed(landings: &[Landing], beside: &Beside) -> Vec<Value> {
     list.collect()
 }
 
-/// Landings for people.
 pub fn told_all(out: &mut Out, landings: &[Landing], beside: &Beside) -> io::Result<()> {
     if landings.is_empty() {
         writeln!(out, "nothing waits to land")?;

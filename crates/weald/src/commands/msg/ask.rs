@@ -33,7 +33,6 @@ pub struct Ask {
 }
 
 impl Ask {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let engine = context.engine()?;
         let from = context.session(&engine, self.session.session.as_ref())?;

@@ -20,7 +20,6 @@ pub struct Broadcast {
 }
 
 impl Broadcast {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let engine = context.engine()?;
         let from = context.session(&engine, self.session.session.as_ref())?;

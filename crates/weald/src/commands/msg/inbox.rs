@@ -34,7 +34,6 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let engine = context.engine()?;
         let owner = context.session(&engine, self.session.session.as_ref())?;

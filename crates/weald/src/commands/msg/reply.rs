@@ -49,7 +49,6 @@ enum Kind {
 }
 
 impl Reply {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let engine = context.engine()?;
         let from = context.session(&engine, self.session.session.as_ref())?;

@@ -159,7 +159,6 @@ impl Scope {
 }
 
 impl Exec {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let policy = self.scope.policy(context)?;
         let config = context.sandbox_config(&policy.write)?;

@@ -41,7 +41,6 @@ impl Explain {
         }
     }
 
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let policy = self.policy(context)?;
         let directory = policy.write[0].clone();

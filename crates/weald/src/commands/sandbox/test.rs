@@ -28,7 +28,6 @@ pub struct Test {
 }
 
 impl Test {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let level = match self.level {
             LevelArg::Full => Level::Full,

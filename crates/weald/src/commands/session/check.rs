@@ -27,7 +27,6 @@ pub struct Check {
 }
 
 impl Check {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let engine = context.engine()?;
         let name = self.which.resolve(context, &engine)?;

@@ -34,7 +34,6 @@ pub fn told_lock(lock: &LockAtEnd) -> String {
 }
 
 impl End {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         let engine = &ground.engine;

@@ -28,7 +28,6 @@ pub struct Heartbeat {
 }
 
 impl Heartbeat {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let engine = context.engine()?;
         let name = self.which.resolve(context, &engine)?;

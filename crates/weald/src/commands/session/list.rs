@@ -22,7 +22,6 @@ pub struct List {
 }
 
 impl List {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let mut views = context.engine()?.sessions()?;
         views.retain(|view| self.all || view.session.ended_at.is_none());

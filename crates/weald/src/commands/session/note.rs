@@ -24,7 +24,6 @@ pub struct Note {
 }
 
 impl Note {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let engine = context.engine()?;
         let name = context.session(&engine, self.session.session.as_ref())?;

@@ -25,7 +25,6 @@ pub struct Register {
 }
 
 impl Register {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let engine = context.engine()?;
         let name = self.which.resolve(context, &engine)?;

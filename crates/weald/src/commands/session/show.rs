@@ -20,7 +20,6 @@ pub struct Show {
 }
 
 impl Show {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         let name = self.which.resolve(context, &ground.engine)?;

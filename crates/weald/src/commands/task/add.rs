@@ -48,7 +48,6 @@ pub struct Add {
 }
 
 impl Add {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let engine = context.engine()?;
         let actor = context.actor(&engine, self.session.session.as_ref())?;

@@ -44,7 +44,6 @@ pub struct Unbind {
 }
 
 impl Bind {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         let how = Binding {
@@ -82,7 +81,6 @@ impl Bind {
 }
 
 impl Unbind {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         let before = ground.engine.task(&self.id)?.task.worktree;

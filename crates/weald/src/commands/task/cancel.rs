@@ -26,7 +26,6 @@ pub struct Cancel {
 }
 
 impl Cancel {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         decide(
             context,

@@ -41,7 +41,6 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         if self.with_tree {
             return self.run_with_tree(context);

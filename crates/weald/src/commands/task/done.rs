@@ -46,7 +46,6 @@ enum Verified {
 }
 
 impl Evidence {
-    /// The whole report.
     pub fn report(self, text: Option<String>) -> Report {
         Report {
             text,
@@ -62,7 +61,6 @@ impl Evidence {
 }
 
 impl Done {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let report = self.evidence.report(self.report).as_text();
         self.held

@@ -56,7 +56,6 @@ struct Changes {
 }
 
 impl Edit {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let engine = context.engine()?;
         let actor = context.actor(&engine, self.session.session.as_ref())?;

@@ -16,7 +16,6 @@ use crate::exit;
 pub struct Export {}
 
 impl Export {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let (tasks, _) = context.engine()?.tasks(&TaskFilter::default())?;
         let mut out = BufWriter::new(context.ui.json_out());

@@ -23,7 +23,6 @@ pub struct Fail {
 }
 
 impl Fail {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let report = self.evidence.report(self.report).as_text();
         self.held

@@ -16,7 +16,6 @@ use crate::exit;
 use crate::tracker;
 use crate::ui::{Fields, Out, clean_line, joined};
 
-/// The largest input.
 const LIMIT: u64 = 512 * 1024 * 1024;
 
 /// Take in tasks from a file, stdin or a tracker
@@ -63,7 +62,6 @@ enum Format {
 }
 
 impl Import {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         let engine = &ground.engine;

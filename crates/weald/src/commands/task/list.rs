@@ -50,7 +50,6 @@ pub struct List {
 }
 
 impl List {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let filter = TaskFilter {
             classes: self

@@ -22,7 +22,6 @@ pub struct Ready {
 }
 
 impl Ready {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let filter = TaskFilter {
             classes: vec![TaskClass::Ready],

@@ -15,7 +15,6 @@ pub struct Release {
 }
 
 impl Release {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         self.held
             .decide(context, |token| TaskInput::Release { token })

@@ -24,7 +24,6 @@ pub struct Renew {
 }
 
 impl Renew {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let default = || {
             Ok::<_, Failure>(

@@ -21,7 +21,6 @@ pub struct Reopen {
 }
 
 impl Reopen {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         decide(context, &self.id, &self.session, TaskInput::Reopen)
     }

@@ -24,7 +24,6 @@ pub struct Show {
 }
 
 impl Show {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let id = context.task(self.id)?;
         let engine = context.engine()?;

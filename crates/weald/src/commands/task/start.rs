@@ -27,7 +27,6 @@ pub struct Start {
 }
 
 impl Start {
-    /// Does it.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let engine = context.engine()?;
         let owner = match self.owner {
