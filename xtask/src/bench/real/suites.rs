@@ -13,8 +13,6 @@ pub enum Report {
     Pytest,
     /// Python's `unittest -v`
     Unittest,
-    /// The Test Anything Protocol
-    Tap,
 }
 
 impl Report {
@@ -36,10 +34,6 @@ impl Report {
             }
             Self::Pytest => line.strip_prefix("PASSED "),
             Self::Unittest => line.strip_suffix(" ... ok"),
-            Self::Tap => line
-                .strip_prefix("ok ")?
-                .split_once(' ')
-                .map(|(_, test)| test),
         }
     }
 }
@@ -139,14 +133,5 @@ pub const SUITES: &[Suite] = &[
                 echo \"## $module\"; timeout 300 python3 -m unittest -v \"test.test_$module\" 2>&1 >/dev/null
             done",
         report: Report::Unittest,
-    },
-    Suite {
-        name: "qs",
-        prepare: "command -v npm >/dev/null || { echo 'npm is not installed' >&2; exit 1; }
-            npm pack --silent qs@6.14.0 >/dev/null
-            mkdir -p source && tar xzf qs-*.tgz -C source --strip-components 1
-            cd source && npm install --silent --no-audit --no-fund",
-        run: "cd source && for file in test/*.js; do echo \"## $file\"; node \"$file\"; done",
-        report: Report::Tap,
     },
 ];
