@@ -242,7 +242,7 @@ fn claim(
     })
 }
 
-/// Who works on a task keeps it until they give it back: it is not handed to somebody else behind their back.
+/// A session that works on a task keeps it until it gives the task back. No update may assign it to another session.
 fn leave_to_its_worker(task: &Task, wanted: Option<&SessionName>) -> Result<(), TaskRefusal> {
     let (Some(owner), Some(wanted)) = (&task.owner, wanted) else {
         return Ok(());

@@ -56,13 +56,8 @@ struct User {
 
 /// Tries everything, and prints the tables.
 pub fn run(options: &Options) -> io::Result<()> {
-    let weald = match &options.weald {
-        Some(path) => path.canonicalize()?,
-        None => release_binary()?,
-    };
-    // Not below /tmp, which is private inside.
-    let lab = TempDir::with_prefix_in("weald-inside-", "/var/lib")
-        .or_else(|_| TempDir::with_prefix_in("weald-inside-", std::env::current_dir()?))?;
+    let weald = binary(options.weald.as_deref())?;
+    let lab = lab("weald-inside-")?;
     fs::set_permissions(lab.path(), fs::Permissions::from_mode(0o755))?;
     let is_root = rustix::process::geteuid().is_root();
     for ordinary in [false, true] {
@@ -83,6 +78,20 @@ pub fn run(options: &Options) -> io::Result<()> {
         tools(&user, options)?;
     }
     Ok(())
+}
+
+/// The binary to try: this one, or a release build.
+pub(super) fn binary(given: Option<&Path>) -> io::Result<PathBuf> {
+    match given {
+        Some(path) => path.canonicalize(),
+        None => release_binary(),
+    }
+}
+
+/// A folder to try things in, which is not below /tmp: that is private inside.
+pub(super) fn lab(prefix: &str) -> io::Result<TempDir> {
+    TempDir::with_prefix_in(prefix, "/var/lib")
+        .or_else(|_| TempDir::with_prefix_in(prefix, std::env::current_dir()?))
 }
 
 impl User {

@@ -11,10 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use tempfile::TempDir;
-
-use super::inside::{Table, command};
-use super::{release_binary, say};
+use super::inside::{Table, binary, command, lab};
+use super::say;
 use suites::{Report, SUITES, Suite};
 
 /// What to run.
@@ -48,13 +46,8 @@ struct Run {
 
 /// Runs every suite, and prints a table and the tests that differ.
 pub fn run(options: &Options) -> io::Result<()> {
-    let weald = match &options.weald {
-        Some(path) => path.canonicalize()?,
-        None => release_binary()?,
-    };
-    // Not below /tmp, which is private inside.
-    let lab = TempDir::with_prefix_in("weald-real-", "/var/lib")
-        .or_else(|_| TempDir::with_prefix_in("weald-real-", std::env::current_dir()?))?;
+    let weald = binary(options.weald.as_deref())?;
+    let lab = lab("weald-real-")?;
     let lab = match &options.keep {
         Some(path) => {
             fs::create_dir_all(path)?;
@@ -92,7 +85,8 @@ pub fn run(options: &Options) -> io::Result<()> {
         }
         let mut outside = once(suite, &folder, None)?;
         let mut inside = once(suite, &folder, Some(&inner))?;
-        // A test that is red now and then says nothing: what differs has two more tries in both places.
+        let first = inside.passes.clone();
+        // Suites have tests that are red now and then: what differs has two more tries in both places.
         for _ in 0..2 {
             if outside.passes == inside.passes {
                 break;
@@ -102,6 +96,12 @@ pub fn run(options: &Options) -> io::Result<()> {
         }
         let lost = missing(&outside.passes, &inside.passes);
         let gained = missing(&inside.passes, &outside.passes);
+        for test in missing(&inside.passes, &first) {
+            let name = suite.name;
+            differing.push(format!(
+                "{name} did not pass inside at the first try: {test}"
+            ));
+        }
         let ratio = inside.time.as_secs_f64() / outside.time.as_secs_f64();
         table.add(
             suite.name,

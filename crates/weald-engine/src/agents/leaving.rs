@@ -105,8 +105,8 @@ impl Trees<'_> {
         Ok((!is_there).then_some(landing))
     }
 
-    /// Puts an unchanged tree into the trash; commits up to `head` that cancel out are none. What it holds beside them, if
-    /// anything, is the answer, and it stays: commits on other branches, stashes, files that nobody committed.
+    /// Moves an unchanged worktree to the trash. Commits up to `head` that cancel out count as no change. A worktree with
+    /// anything else (commits on other branches, stashes, uncommitted files) stays, and the answer says what that is.
     pub fn leave_unchanged(&self, name: &TreeName, head: Option<&str>) -> Option<String> {
         let request = RemoveRequest {
             empty_head: head.map(str::to_owned),

@@ -32,7 +32,7 @@ impl Trees<'_> {
         })
     }
 
-    /// Errors for a task that was cancelled: nobody wants it until somebody says so by opening it again.
+    /// Refuses a cancelled task: a person has to reopen it first.
     pub fn require_wanted(&self, task: &Task) -> Result<(), AgentError> {
         if task.status != TaskStatus::Cancelled {
             return Ok(());

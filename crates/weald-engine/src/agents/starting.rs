@@ -271,8 +271,8 @@ fn join(tx: &mut dyn Write, name: &SessionName) -> Result<(), AgentError> {
     Ok(())
 }
 
-/// Ends the session that began with an agent of its name, once none of them is at work. One that somebody registered is
-/// theirs, and so is one that holds another task.
+/// Ends the session that weald started for an agent of this name, unless another agent of that name is still working. A
+/// session that a user registered, or that holds another task, stays.
 pub(super) fn leave(tx: &mut dyn Write, agent: &Agent) -> Result<(), AgentError> {
     let known = tx.session(&agent.session)?;
     let Some(session) = known.filter(|session| session.ended_at.is_none()) else {

@@ -52,7 +52,7 @@ const NAMING: [&str; 11] = [
     "vcs",
 ];
 
-/// The checkouts of a repository, and how paths on the host are told as paths in them.
+/// The checkouts of a repository. Maps paths on the host to paths inside them.
 pub(super) struct Checkouts {
     home: Option<PathBuf>,
     /// The main one first.
@@ -99,8 +99,8 @@ impl Trees<'_> {
 }
 
 impl Checkouts {
-    /// What git's configuration names, as `--list --show-origin -z` tells it; `top` is the checkout that it is for, from
-    /// the top of ours.
+    /// Records the files that git's configuration names. `listed` is the output of `git config --list --show-origin -z`;
+    /// `top` is the path of the checkout it belongs to, relative to ours.
     fn note_config(&self, listed: &[u8], top: &str, ways: &mut Ways) {
         let listed = String::from_utf8_lossy(listed);
         let mut fields = listed.split_terminator('\0');
@@ -285,7 +285,7 @@ fn real(path: &Path) -> PathBuf {
             is_there = true;
             continue;
         }
-        // An absolute one begins anew.
+        // An absolute target starts again from the root.
         here.push(part);
         if !is_there || hops == HOPS {
             continue;

@@ -222,8 +222,8 @@ struct Hidden {
     skipped: Vec<Vec<u8>>,
 }
 
-/// Whether the files that the landing touches hold what it starts from, byte for byte. An index can say so of files that do
-/// not: whoever works in a linked worktree can write it.
+/// Whether the files that the landing touches hold what it starts from, byte for byte. The index is no proof of that: a run
+/// in a linked worktree can write it.
 fn holds_old(folder: &Folder, touched: &[Touched], is_sha256: bool) -> io::Result<bool> {
     for one in touched {
         let Some(side) = one.old.as_ref().filter(|side| !side.is_gitlink()) else {
