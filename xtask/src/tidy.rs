@@ -11,8 +11,12 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("weald-store", &["weald-core"]),
     ("weald-sandbox", &[]),
     (
-        "weald-engine",
+        "weald-control",
         &["weald-core", "weald-git", "weald-sandbox"],
+    ),
+    (
+        "weald-engine",
+        &["weald-core", "weald-control", "weald-git", "weald-sandbox"],
     ),
     (
         "weald-server",

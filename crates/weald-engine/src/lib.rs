@@ -9,42 +9,25 @@
 //! [`Trees`] makes, watches and removes trees; [`SystemClock`] and [`SystemProcesses`] are the machine.
 
 pub mod agents;
-mod board;
-pub mod claude_plugin;
-mod claude_settings;
-mod configuration;
-mod confinement;
-mod engine;
-mod events;
-mod excludes;
-mod files;
-mod hook_memory;
-mod identity;
 mod install;
-mod journal;
 mod landing;
-mod loosening;
-mod machine;
-mod marker;
-mod messages;
-mod next_task;
-mod place;
 mod rebuild;
-mod sessions;
 mod sources;
-mod standing;
-mod steps;
 mod sweep;
-mod task_import;
-mod tasks;
 mod trees;
 mod undo;
-mod views;
+
+pub use weald_control::claude_plugin;
+pub(crate) use weald_control::{
+    board, claude_settings, configuration, confinement, engine, events, excludes, files,
+    hook_memory, identity, journal, loosening, machine, marker, messages, place, sessions,
+    standing, stashes, steps, task_import, tasks, tree_records, views,
+};
 
 pub use agents::{
     Activity, AgentError, AgentList, AgentQuery, AgentRequest, AgentSort, AgentView, CheckoutState,
-    EntryView, LOG_FILE, Prepared, Resumption, StageView, Watched, agent_folder, holder,
-    stages_in_words,
+    EntryView, LOG_FILE, Prepared, RecordError, Resumption, StageView, Watched, agent_folder,
+    holder, stages_in_words,
 };
 pub use board::{Board, KnownConflict};
 pub use claude_settings::worktree_settings;
@@ -84,7 +67,7 @@ pub use standing::{CopyOf, Standing};
 pub use steps::STEPS;
 pub use sweep::{
     KeptTree, LockAtEnd, LockSweep, Outside, SessionSweep, SweepError, SweepLease, SweepMode,
-    SweepReport, SweptSession,
+    SweepReport, Sweeper, SweptSession,
 };
 pub use task_import::{BadLines, Imported};
 pub use tasks::{Claimed, Finished, NewTask, TaskDetail, TaskError};

@@ -91,17 +91,20 @@ pub struct SweepReport {
     pub failed: Vec<String>,
 }
 
-impl Engine {
+/// The half of a sweep that needs no more than the store and the process table.
+pub struct Sweeper<'a>(pub &'a Engine);
+
+impl Sweeper<'_> {
     /// Takes the lease of maintenance, or says who has it.
     pub fn take_maintenance(
         &self,
         process: ProcessIdentity,
         ttl: SignedDuration,
     ) -> Result<SweepLease, SweepError> {
-        self.change(None, Durability::Process, |tx| {
+        self.0.change(None, Durability::Process, |tx| {
             let queue = tx.queue()?;
             let state = match &queue.maintenance.holder {
-                Some(held) => self.processes.state(&held.process),
+                Some(held) => self.0.processes.state(&held.process),
                 None => ProcessState::Gone,
             };
             let taker = QueueHolder {
@@ -119,7 +122,7 @@ impl Engine {
 
     /// Holds the lease longer; refused once somebody else has it.
     pub fn renew_maintenance(&self, lease: &SweepLease) -> Result<(), SweepError> {
-        self.change(None, Durability::Process, |tx| {
+        self.0.change(None, Durability::Process, |tx| {
             let (_, change) = maintenance::renew(&tx.queue()?, lease.token, lease.ttl, tx.now())?;
             tx.record(None, change)?;
             Ok(())
@@ -128,7 +131,7 @@ impl Engine {
 
     /// Gives the lease back; somebody else's is left alone.
     pub fn release_maintenance(&self, lease: &SweepLease) -> Result<(), SweepError> {
-        let released = self.change(None, Durability::Process, |tx| {
+        let released = self.0.change(None, Durability::Process, |tx| {
             let (_, change) = maintenance::release(&tx.queue()?, lease.token)?;
             tx.record(None, change)?;
             Ok(())
@@ -155,13 +158,13 @@ impl Trees<'_> {
             SweepMode::Apply => {
                 let me = self.me().ok_or(SweepError::NoIdentity)?;
                 let ttl = self.config.duration("sweep.lease");
-                Some(self.engine.take_maintenance(me, ttl)?)
+                Some(Sweeper(self.engine).take_maintenance(me, ttl)?)
             }
         };
         step("sweep.taken");
         let swept = self.sweep_under(lease.as_ref());
         if let Some(lease) = &lease {
-            self.engine.release_maintenance(lease)?;
+            Sweeper(self.engine).release_maintenance(lease)?;
         }
         swept
     }
@@ -173,12 +176,12 @@ impl Trees<'_> {
             foreign_lock: self.foreign_lock(tree),
             standing: places.within(&tree.path),
         };
-        let sessions = self.engine.sweep_sessions(lease)?;
+        let sessions = Sweeper(self.engine).sweep_sessions(lease)?;
         let mut report = SweepReport {
             applied: lease.is_some(),
             leases: sessions.leases,
             sessions: sessions.sessions,
-            locks: self.engine.sweep_locks(cycle, lease, &outside)?,
+            locks: Sweeper(self.engine).sweep_locks(cycle, lease, &outside)?,
             ..SweepReport::default()
         };
         if lease.is_some() && !report.locks.unlocked.is_empty() {

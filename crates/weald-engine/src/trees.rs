@@ -83,8 +83,11 @@ use weald_core::tree_rules::{self, TreeInput};
 use weald_git::{Keeper, MainRef, Person, Registrations, SigningConfig};
 
 use crate::engine::Engine;
+use crate::machine;
 use crate::place::Place;
 
+pub(crate) use crate::marker::hash_of;
+pub(crate) use crate::tree_records::called;
 use chores::Chores;
 
 pub use adopt::{AdoptError, Adoption, ForeignTree, quoted};
@@ -104,7 +107,6 @@ pub(crate) use gate_tree::{GATES, GateTree};
 pub use guard::{Edit, bound_for};
 pub use inside::{ChangedFile, DiffStyle, Look, run_if_inside};
 pub use kept_work::{BroughtBack, KeptCommit, KeptWork, Wanted};
-pub(crate) use layout::hash_of;
 pub use overview::{Freshness, Overview, TaskProgress, TreeOverview};
 pub use own_program::OwnProgram;
 pub use pool::{Patience, PoolStatus, Population};
@@ -199,11 +201,6 @@ impl<'a> Trees<'a> {
         self.config.text(key)
     }
 
-    /// This process, as others can look it up; fails where /proc can't be read.
-    pub fn identity(&self) -> Result<ProcessIdentity, crate::agents::AgentError> {
-        self.me().ok_or(crate::agents::AgentError::NoIdentity)
-    }
-
     /// This process, as others can look it up.
     pub(crate) fn me(&self) -> Option<ProcessIdentity> {
         self.engine.processes.identify(std::process::id())
@@ -212,6 +209,11 @@ impl<'a> Trees<'a> {
     /// True when a process may still be at work; only proof of its end counts.
     pub(crate) fn may_live(&self, process: &ProcessIdentity) -> bool {
         self.engine.processes.state(process) != ProcessState::Gone
+    }
+
+    /// Ends a process that was stopped in the middle of something; true when it is proven gone.
+    pub(crate) fn end_process(&self, process: &ProcessIdentity) -> bool {
+        machine::end_process(self.engine.processes.as_ref(), process)
     }
 
     pub(crate) fn actor(&self) -> Option<&SessionName> {
@@ -292,24 +294,6 @@ impl<'a> Trees<'a> {
             Ok(tree)
         })
     }
-}
-
-/// The record of a name: the one that has it, else the newest that had it.
-pub(crate) fn called(
-    tx: &(impl Read + ?Sized),
-    name: &TreeName,
-) -> Result<Option<Tree>, StoreError> {
-    let newest = tx.tree(name)?;
-    let has = |tree: &Tree| tree.is_live() || tree.status == TreeStatus::Creating;
-    if newest.as_ref().is_none_or(has) {
-        return Ok(newest);
-    }
-    // An older one may have come back from the trash.
-    let back = tx
-        .trees()?
-        .into_iter()
-        .find(|tree| tree.name == *name && has(tree));
-    Ok(back.or(newest))
 }
 
 /// Decides on the newest record of a tree.

@@ -9,7 +9,9 @@ use weald_core::store::{Durability, EventFilter};
 use weald_core::task::{Task, TaskStatus};
 use weald_core::tree::{Base, Run, Tree, TreeLock, TreeStatus};
 use weald_core::{SignedDuration, Timestamp};
-use weald_engine::{Engine, LockSweep, NewTask, Outside, Settings, SweepError, SweepLease};
+use weald_engine::{
+    Engine, LockSweep, NewTask, Outside, Settings, SweepError, SweepLease, Sweeper,
+};
 use weald_store::MemoryStore;
 use weald_testkit::{FakeClock, FakeProcesses};
 
@@ -30,7 +32,7 @@ impl Lab {
         let engine = Engine::new(Box::new(store), processes.clone(), Settings::default());
         processes.set(SWEEPER, ProcessState::Running);
         let me = weald_core::session::ProcessTable::identify(processes.as_ref(), SWEEPER).unwrap();
-        let lease = engine
+        let lease = Sweeper(&engine)
             .take_maintenance(me, SignedDuration::from_hours(24 * 365))
             .unwrap();
         let lab = Self {
@@ -109,7 +111,7 @@ impl Lab {
     fn cycle(&self) -> LockSweep {
         self.clock.advance(SignedDuration::from_mins(1));
         let cycle = SignedDuration::from_mins(1);
-        self.engine
+        Sweeper(&self.engine)
             .sweep_locks(cycle, Some(&self.lease), &|_| Outside::default())
             .unwrap()
     }
@@ -187,8 +189,7 @@ fn l9_a_call_a_moment_later_is_no_second_cycle() {
     lab.set_task(TaskStatus::Completed);
     lab.pass(25);
     assert_eq!(lab.outcome(), "marked");
-    let swept = lab
-        .engine
+    let swept = Sweeper(&lab.engine)
         .sweep_locks(SignedDuration::from_mins(1), Some(&lab.lease), &|_| {
             Outside::default()
         })
@@ -255,17 +256,20 @@ fn l11_who_lost_the_lease_changes_nothing() {
     let table: &dyn weald_core::session::ProcessTable = lab.processes.as_ref();
     let other = table.identify(901).unwrap();
     let ttl = SignedDuration::from_mins(30);
-    let theirs = lab.engine.take_maintenance(other, ttl).unwrap();
-    let late = lab
-        .engine
+    let theirs = Sweeper(&lab.engine).take_maintenance(other, ttl).unwrap();
+    let late = Sweeper(&lab.engine)
         .sweep_locks(ttl, Some(&lab.lease), &|_| Outside::default())
         .unwrap_err();
     assert!(matches!(late, SweepError::Refused(_)), "{late}");
-    assert!(lab.engine.sweep_sessions(Some(&lab.lease)).is_err());
-    assert!(lab.engine.renew_maintenance(&lab.lease).is_err());
+    assert!(
+        Sweeper(&lab.engine)
+            .sweep_sessions(Some(&lab.lease))
+            .is_err()
+    );
+    assert!(Sweeper(&lab.engine).renew_maintenance(&lab.lease).is_err());
     assert_eq!(lab.tree().unwrap().unlock_marked, None);
-    lab.engine.renew_maintenance(&theirs).unwrap();
-    lab.engine.release_maintenance(&theirs).unwrap();
+    Sweeper(&lab.engine).renew_maintenance(&theirs).unwrap();
+    Sweeper(&lab.engine).release_maintenance(&theirs).unwrap();
 }
 
 #[test]
@@ -290,15 +294,19 @@ fn l9_leases_and_sessions_of_the_dead_end() {
     let unknown = claim("unknown", Some(9));
     lab.processes.set(7, ProcessState::Gone);
     lab.processes.set(9, ProcessState::Unknown);
-    let early = lab.engine.sweep_sessions(Some(&lab.lease)).unwrap();
+    let early = Sweeper(&lab.engine)
+        .sweep_sessions(Some(&lab.lease))
+        .unwrap();
     assert_eq!(
         (early.leases.len(), early.sessions.len()),
         (0, 0),
         "{early:?}"
     );
     lab.pass(1);
-    let dry = lab.engine.sweep_sessions(None).unwrap();
-    let swept = lab.engine.sweep_sessions(Some(&lab.lease)).unwrap();
+    let dry = Sweeper(&lab.engine).sweep_sessions(None).unwrap();
+    let swept = Sweeper(&lab.engine)
+        .sweep_sessions(Some(&lab.lease))
+        .unwrap();
     assert_eq!(dry, swept, "a dry run says what is done");
     assert_eq!(swept.leases, std::slice::from_ref(&gone));
     let became: Vec<_> = swept
@@ -311,7 +319,9 @@ fn l9_leases_and_sessions_of_the_dead_end() {
     assert_eq!(status(&gone), TaskStatus::Pending);
     assert_eq!(status(&alive), TaskStatus::InProgress);
     assert_eq!(status(&unknown), TaskStatus::InProgress);
-    let again = lab.engine.sweep_sessions(Some(&lab.lease)).unwrap();
+    let again = Sweeper(&lab.engine)
+        .sweep_sessions(Some(&lab.lease))
+        .unwrap();
     assert!(
         again.sessions.is_empty() && again.leases.is_empty(),
         "{again:?}"
@@ -325,6 +335,8 @@ fn l9_leases_and_sessions_of_the_dead_end() {
         .heartbeat(&"unknown".parse().unwrap(), None, None)
         .unwrap();
     lab.pass(1);
-    let later = lab.engine.sweep_sessions(Some(&lab.lease)).unwrap();
+    let later = Sweeper(&lab.engine)
+        .sweep_sessions(Some(&lab.lease))
+        .unwrap();
     assert_eq!(later.sessions.len(), 1, "{later:?}");
 }

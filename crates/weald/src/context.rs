@@ -17,7 +17,7 @@ use weald_core::name::SessionName;
 use weald_core::source::Tracker;
 use weald_core::store::{Clock, Store, StoreError};
 use weald_engine::{
-    AgentError, Engine, Host, Identity, IdentitySource, LoadedConfig, Loosening, Place, Settings,
+    Engine, Host, Identity, IdentitySource, LoadedConfig, Loosening, Place, RecordError, Settings,
     Sources, SystemClock, SystemProcesses, Trees, agent_above, identify, load_config,
     load_own_config, loosening,
 };
@@ -314,7 +314,7 @@ impl<'a> Context<'a> {
                 }
             }
             // Where nothing can be written, nothing can be marked.
-            Err(AgentError::Store(StoreError::ReadOnly { .. })) => {}
+            Err(RecordError::Store(StoreError::ReadOnly { .. })) => {}
             Err(error) => self
                 .ui
                 .warn(&format!("agents could not be looked at: {error}")),

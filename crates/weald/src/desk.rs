@@ -11,7 +11,7 @@ use weald_core::id::LandingId;
 use weald_core::name::SessionName;
 use weald_core::tree::Tree;
 use weald_engine::agents::drivers::has_driver;
-use weald_engine::{AgentError, Engine, LandRequest, OwnProgram, RunRequest, Trees};
+use weald_engine::{Engine, LandRequest, OwnProgram, RecordError, RunRequest, Trees};
 use weald_server::broker::{
     Authority, Broker, Desk, DeskError, Face, Fault, LandWish, Mandate, NotAllowed, Reply,
 };
@@ -237,7 +237,7 @@ impl Host<'_> {
             at: engine.now()?,
         };
         match engine.report_agent(agent, token, report) {
-            Ok(_) | Err(AgentError::Refused(AgentRefusal::Reported { .. })) => Ok(()),
+            Ok(_) | Err(RecordError::Refused(AgentRefusal::Reported { .. })) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }

@@ -11,8 +11,7 @@ use weald_core::agent_rules::AgentInput;
 use weald_core::session::{ProcessIdentity, ProcessState};
 use weald_core::store::Clock;
 
-use super::AgentError;
-use crate::landing::end_process;
+use super::{AgentError, RecordError};
 use crate::machine::{self, SystemClock};
 use crate::trees::Trees;
 
@@ -27,7 +26,7 @@ impl Trees<'_> {
         }
         // Whoever only starts it can't any more: its claim is not the newest.
         let supervisor = earlier.supervisor.as_ref().filter(|_| earlier.supervised);
-        if !supervisor.is_none_or(|process| end_process(self, process)) {
+        if !supervisor.is_none_or(|process| self.end_process(process)) {
             return Ok(false);
         }
         // With its supervisor gone a run ends by itself, but not if it was stopped, and not at once.
@@ -47,8 +46,8 @@ impl Trees<'_> {
         });
         match self.engine.decide_agent(earlier.id, end) {
             // It was noticed before.
-            Ok(_) | Err(AgentError::Refused(_)) => Ok(true),
-            Err(error) => Err(error),
+            Ok(_) | Err(RecordError::Refused(_)) => Ok(true),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -65,7 +64,7 @@ impl Trees<'_> {
             family.into_iter().for_each(kill);
             thread::sleep(Duration::from_millis(2));
         }
-        end_process(self, keeper)
+        self.end_process(keeper)
     }
 }
 

@@ -10,12 +10,9 @@ use std::sync::mpsc::Sender;
 use weald_core::Timestamp;
 use weald_core::agent::Usage;
 
-use super::activity::Activity;
 use super::drivers::{Driver, Observed};
+use super::{Activity, LOG_FILE};
 use crate::files::open_own;
-
-/// The log's name in the agent's folder; the one before it has `.1` behind.
-pub const LOG_FILE: &str = "output.log";
 
 /// The longest line that a driver sees; what is longer is kept in the log and no more.
 const LONGEST_LINE: usize = 4 * 1024 * 1024;

@@ -73,7 +73,7 @@ impl Trees<'_> {
         request: &AgentRequest,
         new: &NewTree,
     ) -> Result<(), AgentError> {
-        self.require_own_name(request)?;
+        self.engine.require_own_name(request)?;
         self.done_with(new)?;
         Ok(self.require_plan(subject, new)?)
     }

@@ -100,7 +100,7 @@ impl Trees<'_> {
             tree_id: tree.id,
             branch: tree.branch.clone(),
         };
-        self.engine.decide_agent(agent.id, placed)
+        Ok(self.engine.decide_agent(agent.id, placed)?)
     }
 
     /// The entries of a task's newest race, side by side.

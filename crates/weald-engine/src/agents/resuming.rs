@@ -6,8 +6,7 @@ use weald_core::resuming::{self, Diagnosis};
 use weald_core::task::{Task, TaskStatus};
 use weald_core::task_rules::{self, TaskInput};
 
-use super::records::newest_on;
-use super::{AgentError, AgentRequest};
+use super::{AgentError, AgentRequest, newest_on};
 use crate::tasks::TaskError;
 use crate::trees::Trees;
 

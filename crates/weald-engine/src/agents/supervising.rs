@@ -21,14 +21,12 @@ use weald_core::tree::Tree;
 use weald_git::Door;
 use weald_sandbox::{Ended, Invocation, Running, interrupted, launch, launch_unconfined};
 
-use super::AgentError;
-use super::activity::Activity;
 use super::briefing::Prepared;
 use super::drivers::{Driver, Input};
 use super::error::at;
 use super::output::{Log, News, Output};
-use super::records::agent_folder;
 use super::silence::Quiet;
+use super::{Activity, AgentError, agent_folder};
 use crate::machine::SystemClock;
 use crate::steps::step;
 use crate::tasks::TaskError;

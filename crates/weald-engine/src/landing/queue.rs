@@ -5,14 +5,14 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
-use std::thread::{self, Scope};
+use std::thread::Scope;
 use std::time::Duration;
 
 use weald_core::SignedDuration;
 use weald_core::id::{LandingId, Token};
 use weald_core::landing::{self, Landing, LandingInput};
 use weald_core::queue::{self, Queue, QueueInput, QueuePause, QueueRefusal};
-use weald_core::session::{ProcessIdentity, ProcessState, ProcessTable};
+use weald_core::session::ProcessState;
 use weald_core::store::{Durability, Write};
 use weald_git::{Commit, beside_steps};
 
@@ -238,33 +238,4 @@ impl Trees<'_> {
         tx.record(self.actor(), change)?;
         Ok(landing)
     }
-}
-
-/// Ends a process that was stopped in the middle of moving the target; true when it is proven gone.
-pub(crate) fn end_process(trees: &Trees<'_>, process: &ProcessIdentity) -> bool {
-    end_process_in(trees.engine.processes.as_ref(), process)
-}
-
-/// The same for whoever knows no more than the process table.
-pub(crate) fn end_process_in(processes: &dyn ProcessTable, process: &ProcessIdentity) -> bool {
-    use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
-    let gone = || processes.state(process) == ProcessState::Gone;
-    let Some(pid) = i32::try_from(process.pid).ok().and_then(Pid::from_raw) else {
-        return gone();
-    };
-    // The handle is opened before the identity is checked, so the signal can't reach another process.
-    let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else {
-        return gone();
-    };
-    if processes.state(process) != ProcessState::Running {
-        return gone();
-    }
-    let _ = pidfd_send_signal(&handle, Signal::KILL);
-    for _ in 0..500 {
-        if gone() {
-            return true;
-        }
-        thread::sleep(Duration::from_millis(10));
-    }
-    gone()
 }

@@ -12,7 +12,7 @@ use weald_core::store::Durability;
 
 use super::LandError;
 use super::moving::Recovered;
-use super::queue::{Lease, end_process};
+use super::queue::Lease;
 use crate::trees::Trees;
 
 /// Targets that nothing can land on, and why.
@@ -179,7 +179,7 @@ impl Trees<'_> {
         if let Some(worker) = worker.filter(|_| proof == Proof::Processes)
             && Some(worker) != self.me().as_ref()
             && self.engine.processes.state(worker) != ProcessState::Gone
-            && !end_process(self, worker)
+            && !self.end_process(worker)
         {
             return Err(LandError::refused(
                 "landing_busy",

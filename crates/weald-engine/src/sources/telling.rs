@@ -16,7 +16,7 @@ use weald_core::task::{Task, TaskStatus};
 
 use super::{Source, SourceError, places, process};
 use crate::engine::Engine;
-use crate::trees::called;
+use crate::tree_records::called;
 
 const BATCH: u64 = 1_000;
 

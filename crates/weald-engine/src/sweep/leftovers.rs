@@ -13,7 +13,7 @@ use weald_core::store::AgentFilter;
 use weald_core::tree::TreeStatus;
 use weald_git::Door;
 
-use super::{SweepError, SweepLease, SweepReport};
+use super::{SweepError, SweepLease, SweepReport, Sweeper};
 use crate::agents::drivers::secrets_of;
 use crate::confinement::home_layer_of_tree;
 use crate::place::{own_folders, own_name};
@@ -65,7 +65,7 @@ impl Trees<'_> {
         };
         let mut done = 0;
         for chore in chores {
-            self.engine.renew_maintenance(lease)?;
+            Sweeper(self.engine).renew_maintenance(lease)?;
             match chore() {
                 Ok(()) => done += 1,
                 Err(error) => failed.push(error.to_string()),

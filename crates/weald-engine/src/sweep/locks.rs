@@ -10,8 +10,7 @@ use weald_core::task::Task;
 use weald_core::tree::{Tree, TreeLock};
 use weald_core::tree_rules::{self, TreeInput};
 
-use super::{SweepError, SweepLease, require_lease};
-use crate::engine::Engine;
+use super::{SweepError, SweepLease, Sweeper, require_lease};
 use crate::trees::TreeError;
 
 /// A tree whose lock stays.
@@ -42,7 +41,7 @@ pub struct Outside {
     pub standing: Option<u32>,
 }
 
-impl Engine {
+impl Sweeper<'_> {
     /// Judges every lock; without a lease it only says what it would do.
     pub fn sweep_locks(
         &self,
@@ -51,14 +50,14 @@ impl Engine {
         outside: &dyn Fn(&Tree) -> Outside,
     ) -> Result<LockSweep, SweepError> {
         let locked = |tree: &Tree| tree.is_live() && tree.locked.is_some();
-        let names: Vec<_> = self.look(|tx| tx.trees())?;
+        let names: Vec<_> = self.0.look(|tx| tx.trees())?;
         let mut swept = LockSweep::default();
         // One transaction a tree: nobody waits for a thousand of them.
         for tree in names.iter().filter(|tree| locked(tree)) {
             let seen = outside(tree);
             let verdict = match lease {
-                None => self.look(|tx| self.verdict_on(tx, tree, seen, cycle))?,
-                Some(_) => self.change(None, Durability::Process, |tx| {
+                None => self.0.look(|tx| self.verdict_on(tx, tree, seen, cycle))?,
+                Some(_) => self.0.change(None, Durability::Process, |tx| {
                     require_lease(tx, lease)?;
                     let Some(tree) = tx.tree_by_id(tree.id)?.filter(|tree| locked(tree)) else {
                         return Ok(None);
@@ -136,7 +135,7 @@ impl Engine {
         if lock.owner != AUTOMATIC {
             // Somebody who never registered may be a person, who is not to be proven dead.
             let liveness = match lock.owner.parse::<SessionName>() {
-                Ok(name) => self.liveness_of(tx, &name)?,
+                Ok(name) => self.0.liveness_of(tx, &name)?,
                 Err(_) => Liveness::Unknown,
             };
             seen(format!("{}, who locked it,", lock.owner), liveness);
@@ -144,7 +143,7 @@ impl Engine {
         for session in tx.sessions(SessionSet::Open)? {
             let works_on = |task: &Task| session.task.as_ref() == Some(&task.id);
             if session.tree.as_ref() == Some(&tree.name) || tasks.iter().any(works_on) {
-                let liveness = self.liveness_of(tx, &session.name)?;
+                let liveness = self.0.liveness_of(tx, &session.name)?;
                 seen(format!("session {}", session.name), liveness);
             }
         }
@@ -171,7 +170,7 @@ impl Engine {
     }
 
     fn life_of(&self, process: &ProcessIdentity) -> Liveness {
-        match self.processes.state(process) {
+        match self.0.processes.state(process) {
             ProcessState::Running => Liveness::Alive,
             ProcessState::Gone => Liveness::Dead,
             ProcessState::Unknown => Liveness::Unknown,

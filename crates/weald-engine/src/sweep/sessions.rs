@@ -3,15 +3,12 @@
 use serde::Serialize;
 use weald_core::id::TaskId;
 use weald_core::name::SessionName;
-use weald_core::session::{self, Liveness, ProcessState};
-use weald_core::store::{
-    AgentFilter, Durability, Read, SessionSet, StoreError, TaskClass, TaskFilter, Write,
-};
+use weald_core::session::{self, Liveness};
+use weald_core::store::{Durability, Read, SessionSet, StoreError, TaskClass, TaskFilter, Write};
 use weald_core::task::{Task, TaskStatus};
 use weald_core::task_rules::TaskInput;
 
-use super::{SweepError, SweepLease, require_lease};
-use crate::engine::Engine;
+use super::{SweepError, SweepLease, Sweeper, require_lease};
 use crate::tasks::move_in;
 
 /// What became of a session.
@@ -37,12 +34,12 @@ struct Found {
     silent: Vec<SessionName>,
 }
 
-impl Engine {
+impl Sweeper<'_> {
     /// Gives back what dead sessions held beyond its time, and ends them; without a lease it only says so.
     pub fn sweep_sessions(&self, lease: Option<&SweepLease>) -> Result<SessionSweep, SweepError> {
         let found = match lease {
-            None => self.look(|tx| self.find_dead(tx))?,
-            Some(_) => self.change(None, Durability::Process, |tx| {
+            None => self.0.look(|tx| self.find_dead(tx))?,
+            Some(_) => self.0.change(None, Durability::Process, |tx| {
                 require_lease(tx, lease)?;
                 let found = self.find_dead(tx)?;
                 end_all(tx, &found)?;
@@ -61,8 +58,8 @@ impl Engine {
     fn find_dead(&self, tx: &(impl Read + ?Sized)) -> Result<Found, SweepError> {
         let (mut dead, mut silent) = (Vec::new(), Vec::new());
         for session in tx.sessions(SessionSet::Open)? {
-            let stale = session::is_stale(&session, self.settings.stale_after, tx.now());
-            match self.liveness_of(tx, &session.name)? {
+            let stale = session::is_stale(&session, self.0.settings.stale_after, tx.now());
+            match self.0.liveness_of(tx, &session.name)? {
                 Liveness::Dead => dead.push(session.name),
                 Liveness::Unknown if stale && session::silent(&session, tx.now()).is_some() => {
                     silent.push(session.name);
@@ -104,28 +101,7 @@ impl Engine {
             || tx
                 .session(&lease.session)?
                 .is_none_or(|one| one.ended_at.is_some());
-        Ok(is_dead && !self.is_worked_on(tx, task)?)
-    }
-
-    /// Whether an agent has a task, or something runs in its tree, or may.
-    pub(crate) fn is_worked_on(
-        &self,
-        tx: &(impl Read + ?Sized),
-        task: &Task,
-    ) -> Result<bool, StoreError> {
-        let open = tx.agents(&AgentFilter {
-            open: true,
-            task: Some(task.id.clone()),
-        })?;
-        let tree = match &task.worktree {
-            Some(name) => crate::trees::called(tx, name)?,
-            None => None,
-        };
-        let runs = tree.is_some_and(|tree| {
-            let mut runs = tree.runs.iter();
-            runs.any(|run| self.processes.state(&run.process) != ProcessState::Gone)
-        });
-        Ok(runs || !open.is_empty())
+        Ok(is_dead && !self.0.is_worked_on(tx, task)?)
     }
 
     /// Whether a session has tasks besides those that are given back now.

@@ -7,9 +7,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::Trees;
-use super::layout::hash_of;
 use super::visit::Site;
 use crate::files;
+use crate::marker::hash_of;
 
 /// How long one that hung gets after that.
 const BRIEF: Duration = Duration::from_secs(2);

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use weald_control::machine::INSIDE_ARGUMENT;
 use weald_git::{Git, GitError};
 
 mod aside;
@@ -44,9 +45,6 @@ pub(crate) use settings::{CONFIG_LIMIT, CONFIGS, judging, judging_lines};
 pub(crate) use snapshot::COMMITTER;
 pub(crate) use stream::quoted;
 pub(crate) use usage::{Usage, UsageWish, apart};
-
-/// The argument that makes a weald the inside half.
-pub(crate) const INSIDE_ARGUMENT: &str = "__weald-inside";
 
 /// The host's own limit is shorter; this one only ends what nobody waits for.
 const TIME_LIMIT: Duration = Duration::from_secs(24 * 3600);

@@ -10,6 +10,7 @@ use weald_core::tree::TreeStatus;
 use weald_git::RefName;
 
 use super::{TreeError, Trees};
+use crate::marker::hash_of;
 
 /// Where trees lie if the configured place can't be written.
 const ELSEWHERE: &str = "{cache}/worktrees/{repo_hash16}/{name}";
@@ -318,15 +319,4 @@ fn is_writable_ancestor(path: &Path) -> bool {
     existing.is_some_and(|directory| {
         rustix::fs::access(directory, rustix::fs::Access::WRITE_OK).is_ok()
     })
-}
-
-/// FNV-1a: a name for a folder, not a secret.
-pub(crate) fn hash_of(path: &Path) -> u64 {
-    use std::os::unix::ffi::OsStrExt;
-    path.as_os_str()
-        .as_bytes()
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
-        })
 }

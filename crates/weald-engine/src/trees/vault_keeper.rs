@@ -9,7 +9,7 @@ use weald_sandbox::interrupted;
 
 use super::Trees;
 use crate::files::{described, holder_pid};
-use crate::landing::end_process_in;
+use crate::machine::end_process;
 
 impl Trees<'_> {
     pub fn vault(&self) -> Vault {
@@ -33,7 +33,7 @@ impl Trees<'_> {
                 end: Arc::new(move |name| {
                     let holder = serde_json::from_str::<ProcessIdentity>(name).ok();
                     let other = holder.filter(|holder| Some(holder) != me.as_ref());
-                    other.is_some_and(|holder| end_process_in(processes.as_ref(), &holder))
+                    other.is_some_and(|holder| end_process(processes.as_ref(), &holder))
                 }),
                 stranger: Arc::new(stranger),
                 is_interrupted: || interrupted().is_some(),

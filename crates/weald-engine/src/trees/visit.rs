@@ -17,10 +17,11 @@ use weald_sandbox::{
 };
 
 use super::half_made::wait_or_interrupt;
-use super::inside::{INSIDE_ARGUMENT, Job, LargeFiles, Reply, Request};
+use super::inside::{Job, LargeFiles, Reply, Request};
 use super::overhearing::overheard;
 use super::untrusted;
 use super::{TreeError, Trees};
+use crate::machine::INSIDE_ARGUMENT;
 
 /// How much memory a process may write in a visit that reads: enough for a few million files.
 const READING: u64 = 2 << 30;

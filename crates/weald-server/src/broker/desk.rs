@@ -19,8 +19,8 @@ use weald_core::message::{Draft, Message, ReplyDraft};
 use weald_core::name::SessionName;
 use weald_core::store::{EventFilter, StoreError, TaskClass, TaskFilter, TaskOrder};
 use weald_engine::{
-    Against, AgentError, DiffStyle, Engine, InboxQuery, MessageError, ReplyOutcome, ScopeError,
-    SessionError, TaskError, TreeError, Trees,
+    Against, AgentError, DiffStyle, Engine, InboxQuery, MessageError, RecordError, ReplyOutcome,
+    ScopeError, SessionError, TaskError, TreeError, Trees,
 };
 
 pub(super) use cost::Cost;
@@ -55,6 +55,9 @@ pub enum DeskError {
     Task(#[from] TaskError),
     #[error(transparent)]
     Agent(#[from] AgentError),
+    /// Its agent's record says no.
+    #[error(transparent)]
+    Record(#[from] RecordError),
     #[error(transparent)]
     Session(#[from] SessionError),
     #[error(transparent)]

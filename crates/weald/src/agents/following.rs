@@ -11,7 +11,7 @@ use anstream::AutoStream;
 use weald_core::agent::{Agent, AgentId, AgentStatus, Goal, Wanted};
 use weald_core::agent_rules::AgentInput;
 use weald_engine::agents::drivers::{Driver, Observed, driver_for};
-use weald_engine::{AgentError, LOG_FILE, agent_folder, open_own};
+use weald_engine::{LOG_FILE, RecordError, agent_folder, open_own};
 use weald_sandbox::interrupted;
 
 use crate::agents::launching::SUPERVISOR_LOG;
@@ -66,7 +66,7 @@ pub fn follow(
                 Ok(_) => context
                     .ui
                     .note(&format!("asking {id} to stop; what it wrote is kept")),
-                Err(AgentError::Refused(_)) => {
+                Err(RecordError::Refused(_)) => {
                     let lands = match agent.goal {
                         Goal::Land => " and lands",
                         _ => "",

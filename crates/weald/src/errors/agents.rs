@@ -6,7 +6,7 @@ use weald_core::agent_rules::AgentRefusal;
 use weald_core::id::TaskId;
 use weald_core::name::SessionName;
 use weald_core::races::RaceRefusal;
-use weald_engine::AgentError;
+use weald_engine::{AgentError, RecordError};
 
 use super::Failure;
 use crate::exit;
@@ -15,22 +15,36 @@ impl From<AgentError> for Failure {
     fn from(error: AgentError) -> Self {
         let message = error.to_string();
         match error {
-            AgentError::Store(error) => error.into(),
-            AgentError::Task(error) => error.into(),
-            AgentError::Session(error) => error.into(),
+            AgentError::Record(error) => error.into(),
             AgentError::Tree(error) => error.into(),
             AgentError::Land(error) => error.into(),
             AgentError::Sandbox(error) => without_sandbox(error.into()),
             AgentError::Driver(error) => error.into(),
             AgentError::Race(refusal) => from_race(&refusal, message),
-            AgentError::Refused(refusal) => from_refusal(&refusal, message),
-            AgentError::NotFound { .. } => Self::new("agent_not_found", exit::NOT_FOUND, message)
-                .hint("weald agent list --all"),
             AgentError::TreeBusy { tree, .. } => Self::new("tree_busy", exit::BUSY, message)
                 .hint(format!("wait until it ends; weald show {tree} tells more")),
             AgentError::NoTree { agent } => Self::new("no_tree", exit::REFUSED, message)
                 .hint(format!("weald agent list --all; {agent} never got one")),
-            AgentError::Working {
+            AgentError::NoCheckout { .. } => Self::new("no_checkout", exit::REFUSED, message)
+                .hint("leave out --no-worktree: the agent gets a tree"),
+            AgentError::File { .. } | AgentError::NoIdentity => {
+                Self::new("agent_failed", exit::REFUSED, message)
+            }
+        }
+    }
+}
+
+impl From<RecordError> for Failure {
+    fn from(error: RecordError) -> Self {
+        let message = error.to_string();
+        match error {
+            RecordError::Store(error) => error.into(),
+            RecordError::Task(error) => error.into(),
+            RecordError::Session(error) => error.into(),
+            RecordError::Refused(refusal) => from_refusal(&refusal, message),
+            RecordError::NotFound { .. } => Self::new("agent_not_found", exit::NOT_FOUND, message)
+                .hint("weald agent list --all"),
+            RecordError::Working {
                 task,
                 owner,
                 since,
@@ -45,20 +59,15 @@ impl From<AgentError> for Failure {
                     }
                 })
                 .details(json!({"task": task, "owner": owner, "since": since, "agent": agent})),
-            AgentError::NoCheckout { .. } => Self::new("no_checkout", exit::REFUSED, message)
-                .hint("leave out --no-worktree: the agent gets a tree"),
-            AgentError::MainTaken { agent, task } => Self::new("main_busy", exit::BUSY, message)
+            RecordError::MainTaken { agent, task } => Self::new("main_busy", exit::BUSY, message)
                 .hint(format!(
                     "wait for it: weald agent wait {agent}; or leave out --no-worktree"
                 ))
                 .details(json!({"agent": agent, "task": task})),
-            AgentError::NameTaken { agent, .. } => {
+            RecordError::NameTaken { agent, .. } => {
                 Self::new("agent_name_taken", exit::BUSY, message).hint(format!(
                     "take another --name, or end that one: weald agent stop {agent}"
                 ))
-            }
-            AgentError::File { .. } | AgentError::NoIdentity => {
-                Self::new("agent_failed", exit::REFUSED, message)
             }
         }
     }

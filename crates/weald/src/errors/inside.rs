@@ -13,6 +13,7 @@ impl From<DeskError> for Failure {
             DeskError::NotAllowed(refusal) => refusal.into(),
             DeskError::Task(error) => error.into(),
             DeskError::Agent(error) => error.into(),
+            DeskError::Record(error) => error.into(),
             DeskError::Session(error) => error.into(),
             DeskError::Message(error) => error.into(),
             DeskError::Tree(error) => error.into(),

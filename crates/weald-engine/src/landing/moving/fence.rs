@@ -11,7 +11,6 @@ use weald_git::{
 };
 
 use super::super::LandError;
-use super::super::queue::end_process;
 use super::recovery::{STALE, is_older};
 use crate::files::read_small;
 use crate::trees::Trees;
@@ -68,7 +67,7 @@ impl Trees<'_> {
         for landing in open.iter().filter(moving) {
             let worker = landing.intent.as_ref().map(|intent| &intent.worker);
             if worker.is_some_and(|worker| {
-                self.me().as_ref() != Some(worker) && end_process(self, worker)
+                self.me().as_ref() != Some(worker) && self.end_process(worker)
             }) {
                 self.clear_locks_of(landing)?;
             }

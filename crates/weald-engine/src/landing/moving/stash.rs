@@ -12,7 +12,6 @@ use weald_core::store::Durability;
 use weald_git::{Git, MergeRequest, Merged, merge_trees};
 
 use super::super::LandError;
-use super::super::stashes::{message, stash_entries};
 use super::Move;
 use super::checkout::Checkout;
 use super::folder::Folder;
@@ -20,6 +19,7 @@ use super::originals::Originals;
 use super::perform::RefPart;
 use super::stage::Stage;
 use super::touched;
+use crate::stashes::{message, stash_entries};
 use crate::steps::step;
 use crate::trees::{Trees, at};
 

@@ -6,7 +6,8 @@ use weald_core::landing::{Landing, LandingStatus};
 use weald_core::session::ProcessState;
 
 use super::{Code, Round, Severity};
-use crate::landing::{LandError, Lease, LeftoverKind, stash_entries};
+use crate::landing::{LandError, Lease, LeftoverKind};
+use crate::stashes::stash_entries;
 use crate::trees::{TreeError, Trees};
 
 impl Round<'_, '_> {

@@ -146,9 +146,11 @@ fn nobody_is_sent_after_the_token_of_another_claim() {
 /// Every Rust file of the workspace that is no test.
 fn sources() -> Vec<PathBuf> {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    let mut folders = ["weald", "weald-engine", "weald-server", "weald-core"]
-        .map(|name| crates.join(name).join("src"))
-        .to_vec();
+    let crates = fs::read_dir(crates).unwrap();
+    let mut folders: Vec<_> = crates
+        .map(|one| one.unwrap().path().join("src"))
+        .filter(|folder| folder.is_dir())
+        .collect();
     let mut files = Vec::new();
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap() {

@@ -5,7 +5,7 @@ use weald_core::agent::{Agent, AgentId};
 use weald_core::id::TaskId;
 use weald_core::phases::since_landing;
 
-use super::AgentError;
+use super::RecordError;
 use crate::engine::Engine;
 
 /// One phase of a task.
@@ -25,12 +25,12 @@ pub struct StageView {
 
 impl Engine {
     /// The phases of a task since it last landed, in the order in which they came; none for a task without any.
-    pub fn stages(&self, task: &TaskId) -> Result<Vec<StageView>, AgentError> {
+    pub fn stages(&self, task: &TaskId) -> Result<Vec<StageView>, RecordError> {
         Ok(stages_in(&self.agents_on(task)?))
     }
 
     /// The same as they stood when an agent began: that of the landing, say.
-    pub fn stages_before(&self, agent: &Agent) -> Result<Vec<StageView>, AgentError> {
+    pub fn stages_before(&self, agent: &Agent) -> Result<Vec<StageView>, RecordError> {
         let mut agents = self.agents_on(&agent.task)?;
         agents.retain(|other| other.id < agent.id);
         Ok(stages_in(&agents))

@@ -31,7 +31,7 @@ pub fn is_program(path: &Path) -> bool {
 }
 
 /// Opens a lock of weald's own, made if there is none. The error names it: it stands for something else.
-pub(crate) fn open_lock(path: &Path) -> io::Result<File> {
+pub fn open_lock(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     let opened = open_own(options.create(true).truncate(false).write(true), path);
     opened.map_err(|error| {
@@ -161,7 +161,7 @@ fn replace_with(
 const EDIT_LIMIT: Duration = Duration::from_secs(20);
 
 /// Takes a lock, and waits no longer than `limit`: then the error names the process that holds it.
-pub(crate) fn lock_within(file: &File, limit: Duration) -> io::Result<()> {
+pub fn lock_within(file: &File, limit: Duration) -> io::Result<()> {
     let deadline = Instant::now() + limit;
     let mut pause = Duration::from_micros(200);
     loop {
@@ -185,7 +185,7 @@ fn holder_of(file: &File) -> String {
 }
 
 /// The process that holds a lock on a file, by the kernel's own list.
-pub(crate) fn holder_pid(file: &File) -> Option<u32> {
+pub fn holder_pid(file: &File) -> Option<u32> {
     let number = file.metadata().map(|found| found.ino()).unwrap_or(0);
     let table = fs::read_to_string("/proc/locks").unwrap_or_default();
     let mut lines = table.lines().filter(|line| !line.contains("->"));
@@ -198,7 +198,7 @@ pub(crate) fn holder_pid(file: &File) -> Option<u32> {
 }
 
 /// A process in words.
-pub(crate) fn described(pid: u32) -> String {
+pub fn described(pid: u32) -> String {
     let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     format!("process {pid} ({})", name.trim())
 }

@@ -7,24 +7,27 @@ use weald_core::agent_rules::{self, AgentInput};
 use weald_core::id::{TaskId, Token};
 use weald_core::store::{AgentFilter, Durability, Read, StoreError};
 
-use super::AgentError;
-use super::starting::leave;
+use super::RecordError;
+use super::claiming::leave;
 use crate::engine::Engine;
 use crate::place::Place;
 
+/// The log's name in an agent's folder; the one before it has `.1` behind.
+pub const LOG_FILE: &str = "output.log";
+
 impl Engine {
-    pub fn agent(&self, id: AgentId) -> Result<Agent, AgentError> {
+    pub fn agent(&self, id: AgentId) -> Result<Agent, RecordError> {
         self.look(|tx| require_agent(tx, id))
     }
 
     /// Agents by filter, by number.
-    pub fn agents(&self, filter: &AgentFilter) -> Result<Vec<Agent>, AgentError> {
+    pub fn agents(&self, filter: &AgentFilter) -> Result<Vec<Agent>, RecordError> {
         Ok(self.look(|tx| tx.agents(filter))?)
     }
 
     /// The agent of this id; or the newest one on this task, under this name, or in this tree.
-    pub fn find_agent(&self, name: &str) -> Result<Agent, AgentError> {
-        let not_found = || AgentError::NotFound {
+    pub fn find_agent(&self, name: &str) -> Result<Agent, RecordError> {
+        let not_found = || RecordError::NotFound {
             name: name.to_owned(),
         };
         self.look(|tx| {
@@ -49,7 +52,7 @@ impl Engine {
     }
 
     /// Decides one input on an agent, and records it. Its session ends with it.
-    pub fn decide_agent(&self, id: AgentId, input: AgentInput) -> Result<Agent, AgentError> {
+    pub fn decide_agent(&self, id: AgentId, input: AgentInput) -> Result<Agent, RecordError> {
         let durability = match input {
             AgentInput::End(_) | AgentInput::Report { .. } => Durability::Power,
             _ => Durability::Process,
@@ -71,7 +74,7 @@ impl Engine {
         id: AgentId,
         token: Token,
         report: FinalReport,
-    ) -> Result<Agent, AgentError> {
+    ) -> Result<Agent, RecordError> {
         self.change(None, Durability::Power, |tx| {
             let agent = require_agent(tx, id)?;
             let task = crate::tasks::require_task(tx, &agent.task)?;
@@ -92,17 +95,14 @@ impl Engine {
     }
 }
 
-pub(crate) fn require_agent(tx: &(impl Read + ?Sized), id: AgentId) -> Result<Agent, AgentError> {
-    tx.agent(id)?.ok_or_else(|| AgentError::NotFound {
+pub(crate) fn require_agent(tx: &(impl Read + ?Sized), id: AgentId) -> Result<Agent, RecordError> {
+    tx.agent(id)?.ok_or_else(|| RecordError::NotFound {
         name: id.to_string(),
     })
 }
 
 /// The newest agent on a task.
-pub(crate) fn newest_on(
-    tx: &(impl Read + ?Sized),
-    task: &TaskId,
-) -> Result<Option<Agent>, StoreError> {
+pub fn newest_on(tx: &(impl Read + ?Sized), task: &TaskId) -> Result<Option<Agent>, StoreError> {
     let filter = AgentFilter {
         open: false,
         task: Some(task.clone()),
@@ -116,6 +116,6 @@ pub fn agent_folder(place: &Place, id: AgentId) -> PathBuf {
 }
 
 /// The folder that those are in.
-pub(crate) fn agents_folder(place: &Place) -> PathBuf {
+pub fn agents_folder(place: &Place) -> PathBuf {
     place.private().join("agents")
 }

@@ -16,6 +16,7 @@ use weald_core::task_rules::{self, TaskInput};
 
 use crate::engine::Engine;
 use crate::tasks::{TaskError, require_task};
+use crate::tree_records::called;
 
 /// Why something did not happen to a session.
 #[derive(Debug, thiserror::Error)]
@@ -348,6 +349,23 @@ impl Engine {
         })
     }
 
+    /// Whether an agent has a task, or something runs in its tree, or may.
+    pub fn is_worked_on(&self, tx: &(impl Read + ?Sized), task: &Task) -> Result<bool, StoreError> {
+        let open = tx.agents(&AgentFilter {
+            open: true,
+            task: Some(task.id.clone()),
+        })?;
+        let tree = match &task.worktree {
+            Some(name) => called(tx, name)?,
+            None => None,
+        };
+        let runs = tree.is_some_and(|tree| {
+            let mut runs = tree.runs.iter();
+            runs.any(|run| self.processes.state(&run.process) != ProcessState::Gone)
+        });
+        Ok(runs || !open.is_empty())
+    }
+
     fn view(&self, tx: &(impl Read + ?Sized), session: Session) -> Result<SessionView, StoreError> {
         let now = tx.now();
         let tasks = held(tx, &session.name)?;
@@ -382,7 +400,7 @@ impl Engine {
 
 impl Engine {
     /// Whether a session lives; one that never registered is known by its leases alone.
-    pub(crate) fn liveness_of(
+    pub fn liveness_of(
         &self,
         tx: &(impl Read + ?Sized),
         name: &SessionName,
@@ -427,7 +445,7 @@ fn require_session(tx: &(impl Read + ?Sized), name: &SessionName) -> Result<Sess
 }
 
 /// The tasks a session works on.
-pub(crate) fn held(tx: &(impl Read + ?Sized), name: &SessionName) -> Result<Vec<Task>, StoreError> {
+pub fn held(tx: &(impl Read + ?Sized), name: &SessionName) -> Result<Vec<Task>, StoreError> {
     let classes = vec![TaskClass::Status(TaskStatus::InProgress)];
     tx.tasks(&TaskFilter {
         classes,

@@ -354,7 +354,7 @@ impl Engine {
 }
 
 /// Decides one input on a task and records it. Whoever held it, and does so no more, is led back to the main checkout.
-pub(crate) fn move_in(
+pub fn move_in(
     tx: &mut dyn Write,
     actor: Option<&SessionName>,
     task: &Task,
@@ -391,7 +391,7 @@ fn lead_back(tx: &mut dyn Write, name: &SessionName, task: &TaskId) -> Result<()
     }
 }
 
-pub(crate) fn require_task(tx: &(impl Read + ?Sized), id: &TaskId) -> Result<Task, TaskError> {
+pub fn require_task(tx: &(impl Read + ?Sized), id: &TaskId) -> Result<Task, TaskError> {
     tx.task(id)?
         .ok_or_else(|| TaskError::NotFound { id: id.clone() })
 }

@@ -29,11 +29,11 @@ use crate::agents::{LOG_FILE, agents_folder};
 use crate::place::Place;
 use crate::{excludes, files, journal};
 use events::Fingerprint;
-pub(crate) use inspect::Wrong;
+pub use inspect::Wrong;
 use round::Round;
 
 /// What was written last, in the private directory.
-pub(crate) const WRITTEN_FILE: &str = "views.json";
+pub const WRITTEN_FILE: &str = "views.json";
 
 /// Held while views are written.
 const LOCK_FILE: &str = "views.lock";
@@ -44,7 +44,7 @@ const BATCH: u64 = 1_000;
 const LIMIT: u64 = 16 << 20;
 
 /// The views of one repository.
-pub(crate) struct Views {
+pub struct Views {
     kind: ViewKind,
     root: PathBuf,
     private: PathBuf,
@@ -139,7 +139,7 @@ impl Views {
     }
 
     /// Writes everything anew; files of others at a view's place are moved aside.
-    pub(crate) fn rebuild(&self, store: &dyn Store) -> Result<Vec<String>, StoreError> {
+    pub fn rebuild(&self, store: &dyn Store) -> Result<Vec<String>, StoreError> {
         self.alone(|_| self.write(store, None, Others::MoveAside))
     }
 

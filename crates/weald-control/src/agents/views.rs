@@ -19,9 +19,9 @@ use weald_core::task::Task;
 use weald_core::tree::Tree;
 use weald_core::{SignedDuration, Timestamp};
 
+use super::RecordError;
 use super::activity::Activity;
-use super::records::agent_folder;
-use super::{AgentError, LOG_FILE};
+use super::records::{LOG_FILE, agent_folder};
 use crate::engine::Engine;
 use crate::files::open_own;
 use crate::place::Place;
@@ -119,7 +119,7 @@ struct Surroundings {
 
 impl Engine {
     /// One agent with what is known of it.
-    pub fn agent_view(&self, place: &Place, id: AgentId) -> Result<AgentView, AgentError> {
+    pub fn agent_view(&self, place: &Place, id: AgentId) -> Result<AgentView, RecordError> {
         self.look(|tx| {
             let agent = super::records::require_agent(tx, id)?;
             Ok(self.seen(place, agent, &Surroundings::of(tx)?))
@@ -127,7 +127,7 @@ impl Engine {
     }
 
     /// Agents by query, from one snapshot.
-    pub fn agent_list(&self, place: &Place, query: &AgentQuery) -> Result<AgentList, AgentError> {
+    pub fn agent_list(&self, place: &Place, query: &AgentQuery) -> Result<AgentList, RecordError> {
         self.look(|tx| {
             let around = Surroundings::of(tx)?;
             let all = tx.agents(&AgentFilter::default())?;
@@ -177,7 +177,7 @@ impl Engine {
     }
 
     /// The landing that brought an agent's work to its target, whoever asked for it.
-    pub fn landed_by(&self, agent: &Agent) -> Result<Option<LandingId>, AgentError> {
+    pub fn landed_by(&self, agent: &Agent) -> Result<Option<LandingId>, RecordError> {
         let recorded = agent.end.as_ref().and_then(|end| end.landing);
         let Some(tree) = &agent.tree else {
             return Ok(recorded);
@@ -196,7 +196,7 @@ impl Engine {
     }
 
     /// Trees of finished tasks that nobody decided on, with those tasks.
-    pub fn abandoned_trees(&self) -> Result<Vec<(Tree, Task)>, AgentError> {
+    pub fn abandoned_trees(&self) -> Result<Vec<(Tree, Task)>, RecordError> {
         self.look(|tx| {
             let mut found = Vec::new();
             for tree in tx.trees()? {
@@ -251,7 +251,7 @@ impl Engine {
 }
 
 impl Surroundings {
-    fn of(tx: &dyn Read) -> Result<Self, AgentError> {
+    fn of(tx: &dyn Read) -> Result<Self, RecordError> {
         let pending = tx.messages(&MessageFilter {
             pending: true,
             ..MessageFilter::default()
@@ -297,7 +297,7 @@ fn sort(agents: &mut [AgentView], order: AgentSort) {
 fn changed_since(
     tx: &dyn Read,
     since: Seq,
-) -> Result<(BTreeSet<AgentId>, BTreeSet<SessionName>), AgentError> {
+) -> Result<(BTreeSet<AgentId>, BTreeSet<SessionName>), RecordError> {
     let events = tx.events(&EventFilter {
         since: Some(since),
         ..EventFilter::default()

@@ -40,15 +40,15 @@ impl Default for Settings {
 pub struct Engine {
     store: Box<dyn Store>,
     journal: Option<Journal>,
-    pub(crate) views: Option<Views>,
+    pub views: Option<Views>,
     notices: Mutex<Vec<String>>,
     /// Set once something was changed.
     changed: Arc<AtomicBool>,
-    pub(crate) processes: Arc<dyn ProcessTable>,
-    pub(crate) settings: Settings,
-    pub(crate) role: Role,
+    pub processes: Arc<dyn ProcessTable>,
+    pub settings: Settings,
+    pub role: Role,
     /// Set in a copy: its records speak of the original's worktrees, so nothing is done by them.
-    pub(crate) copy_of: Option<CopyOf>,
+    pub copy_of: Option<CopyOf>,
 }
 
 impl Engine {
@@ -104,7 +104,7 @@ impl Engine {
     }
 
     /// The journal, if there is one.
-    pub(crate) fn journal(&self) -> Option<&Journal> {
+    pub fn journal(&self) -> Option<&Journal> {
         self.journal.as_ref()
     }
 
@@ -118,7 +118,7 @@ impl Engine {
     }
 
     /// Makes all changes so far, and the journal of them, outlive a power cut.
-    pub(crate) fn sync(&self) -> Result<(), StoreError> {
+    pub fn sync(&self) -> Result<(), StoreError> {
         self.store.sync()?;
         self.catch_up(Durability::Power);
         Ok(())
@@ -149,7 +149,7 @@ impl Engine {
         }
     }
 
-    pub(crate) fn notice(&self, notice: String) {
+    pub fn notice(&self, notice: String) {
         let mut notices = self.notices.lock().expect("nobody panics with the notices");
         // A process that lives for days says a thing once.
         if !notices.contains(&notice) {
@@ -162,7 +162,7 @@ impl Engine {
     }
 
     /// Looks at a snapshot.
-    pub(crate) fn look<T, E: From<StoreError>>(
+    pub fn look<T, E: From<StoreError>>(
         &self,
         look: impl FnOnce(&dyn Read) -> Result<T, E>,
     ) -> Result<T, E> {
@@ -171,7 +171,7 @@ impl Engine {
 
     /// Decides and records in one transaction. If `change` fails nothing is written. A claim or a heartbeat in it
     /// counts as a sign of life of `actor`.
-    pub(crate) fn change<T, E: From<StoreError>>(
+    pub fn change<T, E: From<StoreError>>(
         &self,
         actor: Option<&SessionName>,
         durability: Durability,

@@ -13,7 +13,7 @@ use weald_core::tree::Tree;
 use super::events::EventFile;
 use super::folder::Folder;
 use super::{BATCH, Others, Touched, Views, Written};
-use crate::trees::called;
+use crate::tree_records::called;
 
 pub(super) struct Round<'v> {
     pub views: &'v Views,

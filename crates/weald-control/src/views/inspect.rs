@@ -13,7 +13,7 @@ const EVENTS_LIMIT: u64 = 1 << 30;
 
 /// What is wrong with a view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wrong {
+pub enum Wrong {
     /// Changes are not in the views yet.
     Behind,
     /// It is not there.
@@ -26,14 +26,14 @@ pub(crate) enum Wrong {
 
 /// One view that is not as it should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Difference {
+pub struct Difference {
     /// Relative to the main checkout.
     pub path: String,
     pub wrong: Wrong,
 }
 
 impl Views {
-    pub(crate) fn differences(&self, store: &dyn Store) -> Result<Vec<Difference>, StoreError> {
+    pub fn differences(&self, store: &dyn Store) -> Result<Vec<Difference>, StoreError> {
         // Nobody writes in between; a moment later somebody may.
         self.alone(|written| {
             let read = store.read()?;

@@ -119,7 +119,7 @@ impl Place {
     }
 
     /// Gives a copy an id of its own. It is no copy from here on.
-    pub(crate) fn become_original(&self, state: Option<&Path>) -> io::Result<()> {
+    pub fn become_original(&self, state: Option<&Path>) -> io::Result<()> {
         let own = Entry {
             id: new_id()?,
             path: self.repository().common_dir().to_owned(),
@@ -279,7 +279,7 @@ pub(crate) fn repositories(state: &Path) -> Vec<PathBuf> {
 }
 
 /// Whether a repository is proven to be gone: none with an id for which `is_it` says yes is where the register says.
-pub(crate) fn is_gone(state: &Path, is_it: impl Fn(&str) -> bool) -> bool {
+pub fn is_gone(state: &Path, is_it: impl Fn(&str) -> bool) -> bool {
     let Ok(entries) = std::fs::read_dir(register(state)) else {
         return false;
     };
@@ -329,7 +329,7 @@ fn path_of(mut text: Vec<u8>) -> PathBuf {
 }
 
 /// Whether two paths lead to one directory.
-pub(crate) fn same_directory(one: &Path, other: &Path) -> bool {
+pub fn same_directory(one: &Path, other: &Path) -> bool {
     let number = |path: &Path| path.metadata().map(|found| (found.dev(), found.ino())).ok();
     number(one).is_some() && number(one) == number(other)
 }

@@ -2,7 +2,7 @@
 //!
 //! A test reads the sources and insists that the list is whole; the storm insists that every one is really passed.
 
-pub(crate) use weald_git::{step, step_of};
+pub use weald_git::{step, step_of};
 
 /// Every labelled step, by operation, in their order.
 pub const STEPS: &[&str] = &[

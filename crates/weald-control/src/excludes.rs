@@ -9,7 +9,7 @@ use crate::files;
 /// Adds lines that are not there yet. `private` is where the lock against other processes of weald lies.
 ///
 /// The rest of the file is the user's: any bytes, its mode, and where it really is if it is a link.
-pub(crate) fn add(common_dir: &Path, private: &Path, lines: &[&str]) -> io::Result<()> {
+pub fn add(common_dir: &Path, private: &Path, lines: &[&str]) -> io::Result<()> {
     files::edit_alone(&private.join("exclude"), || {
         let file = really(&common_dir.join("info/exclude"))?;
         let mut text = files::read_bytes(&file)?.unwrap_or_default();

@@ -202,9 +202,7 @@ pub fn hidden_uses(
 const PROJECT_FILE: u64 = 1 << 20;
 
 /// Looks a variable up that names a path.
-pub(crate) fn variable_of(
-    variables: &[(OsString, OsString)],
-) -> impl Fn(&str) -> Option<PathBuf> + '_ {
+pub fn variable_of(variables: &[(OsString, OsString)]) -> impl Fn(&str) -> Option<PathBuf> + '_ {
     move |wanted| {
         let found = variables.iter().find(|(name, _)| name == wanted);
         found.map(|(_, value)| PathBuf::from(value))
@@ -243,7 +241,7 @@ pub fn home_layer_of(home: &Path, directory: &Path) -> PathBuf {
 }
 
 /// The same for one that weald itself makes and deletes at this path.
-pub(crate) fn home_layer_at(home: &Path, directory: &Path) -> PathBuf {
+pub fn home_layer_at(home: &Path, directory: &Path) -> PathBuf {
     let path = directory
         .canonicalize()
         .unwrap_or_else(|_| directory.to_owned());
@@ -251,7 +249,7 @@ pub(crate) fn home_layer_at(home: &Path, directory: &Path) -> PathBuf {
 }
 
 /// Where what runs in a tree write to their home is kept: for this tree alone, also if another one gets its name later.
-pub(crate) fn home_layer_of_tree(home: &Path, repository: &Path, tree: TreeId) -> PathBuf {
+pub fn home_layer_of_tree(home: &Path, repository: &Path, tree: TreeId) -> PathBuf {
     layers(home).join(format!("{:016x}-{tree}", hash(repository)))
 }
 

@@ -40,7 +40,7 @@ pub const FILES: &[(&str, &str)] = &[
 
 /// The program, by its path, that the plugin starts as its MCP server, if these settings of Claude Code's enable one that
 /// `weald install` put there. None if it is called by its name, or is not there.
-pub(crate) fn program_in(settings: &Path) -> Option<String> {
+pub fn program_in(settings: &Path) -> Option<String> {
     let read = |path: &Path| -> Option<Value> {
         let text = files::read_small(path, LIMIT).ok()??;
         serde_json::from_str(&text).ok()

@@ -10,7 +10,7 @@ use weald_core::store::{AgentFilter, Durability};
 use weald_core::task::Task;
 use weald_core::task_rules::{self, TaskInput};
 
-use super::AgentError;
+use super::RecordError;
 use super::reaping::park_race;
 use crate::engine::Engine;
 use crate::tasks::require_task;
@@ -32,7 +32,7 @@ impl Engine {
         by: Option<&SessionName>,
         id: &TaskId,
         reopen: bool,
-    ) -> Result<Task, AgentError> {
+    ) -> Result<Task, RecordError> {
         self.register_given(session, Some(std::process::id()))?;
         let held = self.change(Some(session), Durability::Process, |tx| {
             let task = require_task(tx, id)?;
@@ -65,7 +65,7 @@ impl Engine {
     }
 
     /// Every agent that worked on a task, from the first to the last.
-    pub fn agents_on(&self, task: &TaskId) -> Result<Vec<Agent>, AgentError> {
+    pub fn agents_on(&self, task: &TaskId) -> Result<Vec<Agent>, RecordError> {
         self.agents(&AgentFilter {
             open: false,
             task: Some(task.clone()),
@@ -74,7 +74,7 @@ impl Engine {
 
     /// After the last entry of a race its task waits for somebody to pick one. Nothing happens while one is at work, or
     /// when the task is not under that claim any more.
-    pub fn await_pick(&self, task: &TaskId, token: Token) -> Result<(), AgentError> {
+    pub fn await_pick(&self, task: &TaskId, token: Token) -> Result<(), RecordError> {
         self.change(None, Durability::Process, |tx| {
             let task = require_task(tx, task)?;
             park_race(tx, &task, token)

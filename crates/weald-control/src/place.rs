@@ -143,13 +143,13 @@ impl Place {
     }
 
     /// One folder a run, each seen by its run alone: the broker's socket, and what the run may read.
-    pub(crate) fn runs(&self) -> PathBuf {
+    pub fn runs(&self) -> PathBuf {
         self.made("runs")
     }
 
     /// One folder a tree, seen by its tree's agents alone: their own state, with what they log in by. One that an earlier
     /// version made in the repository stays there.
-    pub(crate) fn home_of(&self, tree: TreeId) -> PathBuf {
+    pub fn home_of(&self, tree: TreeId) -> PathBuf {
         let name = tree.to_string();
         let earlier = self.private.with_file_name("homes").join(&name);
         match earlier.is_dir() {
@@ -159,7 +159,7 @@ impl Place {
     }
 
     /// Where folders of this kind (`runs`, `homes`) may be: the user's state folder, and the repository.
-    pub(crate) fn all_of(&self, kind: &str) -> Vec<PathBuf> {
+    pub fn all_of(&self, kind: &str) -> Vec<PathBuf> {
         let own = self.own_folder().map(|own| own.join(kind));
         own.into_iter()
             .chain([self.private.with_file_name(kind)])
@@ -233,12 +233,12 @@ impl Place {
 }
 
 /// The folders of all repositories in the user's state folder.
-pub(crate) fn own_folders(state: &Path) -> Vec<PathBuf> {
+pub fn own_folders(state: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(state.join(OWN)).into_iter().flatten();
     entries.flatten().map(|entry| entry.path()).collect()
 }
 
 /// What the folder of a repository is called there.
-pub(crate) fn own_name(id: &str) -> &str {
+pub fn own_name(id: &str) -> &str {
     id.get(..12).unwrap_or(id)
 }

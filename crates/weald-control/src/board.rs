@@ -17,11 +17,11 @@ use weald_core::task::{Task, TaskStatus};
 use weald_core::tree::Tree;
 use weald_git::Git;
 
-use crate::agents::{AgentError, AgentQuery, AgentView};
+use crate::agents::{AgentQuery, AgentView, RecordError};
 use crate::engine::Engine;
-use crate::landing::stash_entries;
 use crate::place::Place;
 use crate::sessions::SessionView;
+use crate::stashes::stash_entries;
 
 /// How many of the tasks that are ready the board names.
 const NAMED: u64 = 8;
@@ -71,7 +71,7 @@ pub struct KnownConflict {
 
 impl Engine {
     /// Looks at everything, for somebody.
-    pub fn board(&self, place: &Place, me: Option<&SessionName>) -> Result<Board, AgentError> {
+    pub fn board(&self, place: &Place, me: Option<&SessionName>) -> Result<Board, RecordError> {
         let agents = self.agent_list(place, &AgentQuery::default())?;
         let mut board = self.look(|tx| {
             let stuck = stuck_tasks(tx)?;
@@ -86,7 +86,7 @@ impl Engine {
                 })
                 .collect();
             let questions = questions_for(tx, me)?;
-            Ok::<_, AgentError>(Board {
+            Ok::<_, RecordError>(Board {
                 counts: counts(tx)?,
                 ready_count: tx.count_tasks(&some(TaskClass::Ready))?,
                 ready: tx.tasks(&some(TaskClass::Ready))?,

@@ -45,7 +45,7 @@ pub struct Journal {
 
 /// How the journal stands to the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum JournalState {
+pub enum JournalState {
     /// It has every event.
     Current,
     Behind,
@@ -139,7 +139,7 @@ impl Journal {
     }
 
     /// How it stands to the log; nothing is changed.
-    pub(crate) fn state(&self, store: &dyn Store) -> Result<JournalState, StoreError> {
+    pub fn state(&self, store: &dyn Store) -> Result<JournalState, StoreError> {
         let is_link = self.path.is_symlink();
         let last = || store.read()?.last_seq();
         let mut file = match self.path.metadata() {
@@ -172,7 +172,7 @@ impl Journal {
         })
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
@@ -241,7 +241,7 @@ pub(crate) fn is_event(
 }
 
 /// Waits for a derived file, but not for ever: a stopped process may have it, and the change itself is committed.
-pub(crate) fn lock(file: &File) -> io::Result<()> {
+pub fn lock(file: &File) -> io::Result<()> {
     let deadline = Instant::now() + PATIENCE;
     for look in 0.. {
         match file.try_lock() {

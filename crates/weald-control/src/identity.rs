@@ -38,7 +38,7 @@ const AGENT_MARKS: [&str; 14] = [
 
 /// By what commands in a run know who and where they are, and reach the host. An agent that clears the environment of what
 /// it starts has to pass these on.
-pub(crate) const KNOWN_BY: [&str; 11] = [
+pub const KNOWN_BY: [&str; 11] = [
     "WEALD_AGENT",
     "WEALD_BROKER",
     "WEALD_BROKER_FD",

@@ -43,7 +43,7 @@ impl Activity {
     }
 
     /// Writes it down; whoever reads sees the old or the new one.
-    pub(crate) fn write(&self, folder: &Path) -> std::io::Result<()> {
+    pub fn write(&self, folder: &Path) -> std::io::Result<()> {
         let text = serde_json::to_vec(self).expect("an activity has text keys");
         let new = folder.join("activity.new");
         fs::write(&new, text)?;

@@ -4,14 +4,17 @@ use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use rustix::io::Errno;
-use rustix::process::{Pid, test_kill_process};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal, test_kill_process};
 use weald_core::Timestamp;
 use weald_core::session::{ProcessIdentity, ProcessState, ProcessTable};
 use weald_core::store::Clock;
 
-use crate::trees::inside::INSIDE_ARGUMENT;
+/// The first argument of this binary where it is the inner half of a visit.
+pub const INSIDE_ARGUMENT: &str = "__weald-inside";
 
 pub struct SystemClock;
 
@@ -112,7 +115,7 @@ fn absent(pid: u32) -> ProcessState {
 }
 
 /// Everything that came from a process and runs, each with its parent; orphans only where that process gets them.
-pub(crate) fn descendants(pid: u32) -> Vec<(u32, u32)> {
+pub fn descendants(pid: u32) -> Vec<(u32, u32)> {
     let threads = fs::read_dir(format!("/proc/{pid}/task"));
     let mut found = Vec::new();
     for thread in threads.into_iter().flatten().flatten() {
@@ -128,7 +131,7 @@ pub(crate) fn descendants(pid: u32) -> Vec<(u32, u32)> {
 }
 
 /// Whether the kernel ends a whole namespace with this process.
-pub(crate) fn is_first_of_namespace(pid: u32) -> bool {
+pub fn is_first_of_namespace(pid: u32) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
     let inside = numbers.unwrap_or_default().split_ascii_whitespace().skip(1);
@@ -136,22 +139,22 @@ pub(crate) fn is_first_of_namespace(pid: u32) -> bool {
 }
 
 /// The parent of a process that is there.
-pub(crate) fn parent_of(pid: u32) -> Option<u32> {
+pub fn parent_of(pid: u32) -> Option<u32> {
     stat(pid).ok().map(|stat| stat.parent)
 }
 
 /// A process that stands in a directory or below, as far as this user may see.
-pub(crate) fn standing_in(directory: &Path) -> Option<u32> {
+pub fn standing_in(directory: &Path) -> Option<u32> {
     Places::now().within(directory)
 }
 
 /// Where processes stand, as far as this user may see: read once for many directories.
 #[derive(Debug, Default)]
-pub(crate) struct Places(Vec<(u32, PathBuf)>);
+pub struct Places(Vec<(u32, PathBuf)>);
 
 impl Places {
     /// Where all stand now but this process, which knows its own place.
-    pub(crate) fn now() -> Self {
+    pub fn now() -> Self {
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
         let processes = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
         let others = processes.filter(|pid: &u32| *pid != std::process::id());
@@ -160,7 +163,7 @@ impl Places {
     }
 
     /// One that stands in a directory or below. A look of weald's into a tree is nobody.
-    pub(crate) fn within(&self, directory: &Path) -> Option<u32> {
+    pub fn within(&self, directory: &Path) -> Option<u32> {
         let bytes = directory.as_os_str().as_bytes();
         let is_in = |place: &Path| {
             // Bytes first: a thousand directories are asked for.
@@ -194,13 +197,13 @@ fn is_look(pid: u32) -> bool {
 }
 
 /// How long ago a process began that is stopped; `None` for one that is not.
-pub(crate) fn stopped_for(pid: u32) -> Option<std::time::Duration> {
+pub fn stopped_for(pid: u32) -> Option<Duration> {
     let found = stat(pid).ok().filter(|stat| stat.is_stopped)?;
     let uptime = read_line("/proc/uptime")?;
     let seconds: f64 = uptime.split(' ').next()?.parse().ok()?;
     // The kernel tells times of processes in hundredths.
     let age = (seconds as u64).saturating_sub(found.start_time / 100);
-    Some(std::time::Duration::from_secs(age))
+    Some(Duration::from_secs(age))
 }
 
 struct Stat {
@@ -247,6 +250,29 @@ fn read_line(path: &str) -> Option<String> {
     fs::read_to_string(path)
         .ok()
         .map(|text| text.trim().to_owned())
+}
+
+/// Ends a process; true when it is proven gone.
+pub fn end_process(processes: &dyn ProcessTable, process: &ProcessIdentity) -> bool {
+    let gone = || processes.state(process) == ProcessState::Gone;
+    let Some(pid) = i32::try_from(process.pid).ok().and_then(Pid::from_raw) else {
+        return gone();
+    };
+    // The handle is opened before the identity is checked, so the signal can't reach another process.
+    let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else {
+        return gone();
+    };
+    if processes.state(process) != ProcessState::Running {
+        return gone();
+    }
+    let _ = pidfd_send_signal(&handle, Signal::KILL);
+    for _ in 0..500 {
+        if gone() {
+            return true;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    gone()
 }
 
 #[cfg(test)]

@@ -10,9 +10,9 @@ use weald_core::task_rules::TaskInput;
 use weald_core::tree::Run;
 use weald_core::tree_rules::{self, TreeInput};
 
-use super::AgentError;
+use super::RecordError;
+use super::claiming::leave;
 use super::records::require_agent;
-use super::starting::leave;
 use crate::engine::Engine;
 use crate::tasks::move_in;
 
@@ -22,7 +22,7 @@ const CRASHES: usize = 3;
 impl Engine {
     /// Marks agents as crashed whose supervisor is proven gone, and gives their tasks back. Whatever they wrote stays in
     /// their trees. Answers those that it marked.
-    pub fn reap_agents(&self) -> Result<Vec<Agent>, AgentError> {
+    pub fn reap_agents(&self) -> Result<Vec<Agent>, RecordError> {
         let open = self.agents(&AgentFilter {
             open: true,
             task: None,
@@ -34,7 +34,7 @@ impl Engine {
                 // Somebody else may have been faster.
                 match !current.status.is_over() && self.is_orphaned(&current) {
                     true => crash(tx, &current).map(Some),
-                    false => Ok::<_, AgentError>(None),
+                    false => Ok::<_, RecordError>(None),
                 }
             })?;
             reaped.extend(done);
@@ -49,7 +49,7 @@ impl Engine {
     }
 }
 
-fn crash(tx: &mut dyn Write, agent: &Agent) -> Result<Agent, AgentError> {
+fn crash(tx: &mut dyn Write, agent: &Agent) -> Result<Agent, RecordError> {
     let why = match agent.supervised {
         true => format!("its supervisor is gone while it was {}", agent.status),
         false => "whoever started it is gone".to_owned(),
@@ -82,7 +82,7 @@ fn crash(tx: &mut dyn Write, agent: &Agent) -> Result<Agent, AgentError> {
 }
 
 /// Nothing runs in the tree of an agent whose supervisor is gone.
-fn end_run(tx: &mut dyn Write, agent: &Agent) -> Result<(), AgentError> {
+fn end_run(tx: &mut dyn Write, agent: &Agent) -> Result<(), RecordError> {
     let tree = match agent.tree_id {
         Some(id) => tx.tree_by_id(id)?,
         None => None,
@@ -107,7 +107,7 @@ fn end_run(tx: &mut dyn Write, agent: &Agent) -> Result<(), AgentError> {
 }
 
 /// Lets the task of a race wait for somebody to pick, once nobody is at work on it and nobody has picked.
-pub(super) fn park_race(tx: &mut dyn Write, task: &Task, token: Token) -> Result<(), AgentError> {
+pub(super) fn park_race(tx: &mut dyn Write, task: &Task, token: Token) -> Result<(), RecordError> {
     let is_held = task
         .lease
         .as_ref()
@@ -132,7 +132,7 @@ pub(super) fn park_race(tx: &mut dyn Write, task: &Task, token: Token) -> Result
 
 impl Engine {
     /// Gives the task of an agent back that crashed under its supervisor's eyes.
-    pub fn give_back_crashed(&self, agent: &Agent) -> Result<(), AgentError> {
+    pub fn give_back_crashed(&self, agent: &Agent) -> Result<(), RecordError> {
         self.change(None, Durability::Process, |tx| {
             let Some(task) = tx.task(&agent.task)? else {
                 return Ok(());
@@ -142,7 +142,7 @@ impl Engine {
     }
 }
 
-fn give_back(tx: &mut dyn Write, task: &Task, agent: &Agent) -> Result<(), AgentError> {
+fn give_back(tx: &mut dyn Write, task: &Task, agent: &Agent) -> Result<(), RecordError> {
     let release = TaskInput::Release {
         token: Some(agent.token),
     };

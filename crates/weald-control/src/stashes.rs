@@ -7,13 +7,13 @@ use weald_git::{Git, GitError, Repository};
 const MARK: &str = "weald: land ";
 
 /// The message of an entry that a landing makes.
-pub(super) fn message(landing: LandingId) -> String {
+pub fn message(landing: LandingId) -> String {
     format!("{MARK}{landing}")
 }
 
 /// An entry of the stash.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct StashEntry {
+pub struct StashEntry {
     /// Its name now: `stash@{0}`.
     pub name: String,
     pub commit: String,
@@ -22,7 +22,7 @@ pub(crate) struct StashEntry {
 }
 
 /// All entries, the newest first. Without a stash no process is started.
-pub(crate) fn stash_entries(repository: &Repository) -> Result<Vec<StashEntry>, GitError> {
+pub fn stash_entries(repository: &Repository) -> Result<Vec<StashEntry>, GitError> {
     if repository.resolve("refs/stash")?.is_none() {
         return Ok(Vec::new());
     }

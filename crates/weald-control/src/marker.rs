@@ -21,16 +21,15 @@ use weald_git::{Registration, Registrations, Repository, born, device};
 use crate::files;
 use crate::place::PlaceError;
 use crate::standing::same_directory;
-use crate::trees::hash_of;
 
 /// The file beside trees.
-pub(crate) const MARKER: &str = ".weald";
+pub const MARKER: &str = ".weald";
 
 const LIMIT: u64 = 16 * 1024;
 
 /// What a registration says about its tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct TreeNote {
+pub struct TreeNote {
     pub tree: TreeId,
     #[serde(flatten)]
     pub identity: DirectoryIdentity,
@@ -38,24 +37,34 @@ pub(crate) struct TreeNote {
 
 impl TreeNote {
     /// As it is written down.
-    pub(crate) fn to_text(&self) -> String {
+    pub fn to_text(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
 
     /// As it was written down.
-    pub(crate) fn of(registration: &Registration) -> Option<Self> {
+    pub fn of(registration: &Registration) -> Option<Self> {
         serde_json::from_str(registration.note.as_deref()?).ok()
     }
 }
 
 /// Whether trees lie in a directory: it has a marker.
-pub(crate) fn is_marked(root: &Path) -> bool {
+pub fn is_marked(root: &Path) -> bool {
     let found = root.join(MARKER).symlink_metadata();
     found.is_ok_and(|found| found.is_file())
 }
 
+/// FNV-1a: a name for a folder, not a secret.
+pub fn hash_of(path: &Path) -> u64 {
+    path.as_os_str()
+        .as_bytes()
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        })
+}
+
 /// What a search found.
-pub(crate) enum Found {
+pub enum Found {
     /// The start is in a tree of this repository.
     Tree {
         /// The repository: a directory that git's own discovery understands.
@@ -66,7 +75,7 @@ pub(crate) enum Found {
 }
 
 /// Looks at every directory from the top down to `start`.
-pub(crate) fn find(start: &Path, state: Option<&Path>) -> Result<Found, PlaceError> {
+pub fn find(start: &Path, state: Option<&Path>) -> Result<Found, PlaceError> {
     let mut way: Vec<&Path> = start.ancestors().collect();
     way.reverse();
     for directory in way.into_iter().skip(1) {
@@ -203,14 +212,14 @@ fn indexed(state: &Path, tree: &Path) -> Option<PathBuf> {
 }
 
 /// Whether a tree is said to be of the repository at `common_dir`, by the marker beside it or by the user's index.
-pub(crate) fn is_named_for(tree: &Path, state: Option<&Path>, common_dir: &Path) -> bool {
+pub fn is_named_for(tree: &Path, state: Option<&Path>, common_dir: &Path) -> bool {
     let named = names(tree, state);
     let mut named = named.into_iter().flatten();
     named.any(|named| same_directory(&named, common_dir))
 }
 
 /// Another repository than the one at `common_dir` that a tree belongs to: its registration points at this very directory.
-pub(crate) fn other_owner(tree: &Path, state: Option<&Path>, common_dir: &Path) -> Option<PathBuf> {
+pub fn other_owner(tree: &Path, state: Option<&Path>, common_dir: &Path) -> Option<PathBuf> {
     let beside = tree.parent().and_then(marker_of);
     // Nearly always, and enough: whoever writes the marker owns the folder.
     if beside.as_deref() == Some(common_dir) {
@@ -260,7 +269,7 @@ fn identity_files(state: &Path, directory: &Path) -> Vec<PathBuf> {
 }
 
 /// Writes the marker into a folder that holds nothing but trees.
-pub(crate) fn mark(root: &Path, common_dir: &Path) -> io::Result<()> {
+pub fn mark(root: &Path, common_dir: &Path) -> io::Result<()> {
     let file = root.join(MARKER);
     let mut text = common_dir.as_os_str().as_bytes().to_vec();
     text.push(b'\n');
@@ -271,7 +280,7 @@ pub(crate) fn mark(root: &Path, common_dir: &Path) -> io::Result<()> {
 }
 
 /// Puts a tree into the user's index.
-pub(crate) fn index(state: &Path, tree: &Path, common_dir: &Path) -> io::Result<()> {
+pub fn index(state: &Path, tree: &Path, common_dir: &Path) -> io::Result<()> {
     fs::create_dir_all(state.join("trees"))?;
     let text = format!("{}\n{}\n", common_dir.display(), tree.display());
     files::replace(&index_file(state, tree), &text)?;
@@ -284,12 +293,12 @@ pub(crate) fn index(state: &Path, tree: &Path, common_dir: &Path) -> io::Result<
 }
 
 /// Takes a tree out of the user's index.
-pub(crate) fn unindex(state: &Path, tree: &Path) {
+pub fn unindex(state: &Path, tree: &Path) {
     let _ = fs::remove_file(index_file(state, tree));
 }
 
 /// Takes a directory out of it that is about to be deleted: its number will be another's.
-pub(crate) fn forget(state: &Path, directory: &Path) {
+pub fn forget(state: &Path, directory: &Path) {
     for file in identity_files(state, directory) {
         let _ = fs::remove_file(file);
     }
