@@ -1,4 +1,5 @@
-//! Lists that must say what the sources say: the labelled steps, and the tests that docs/faults.md names.
+//! Lists that must say what the sources say: the labelled steps, the tests that docs/faults.md names, and the promises
+//! of docs/promises.md.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -64,6 +65,53 @@ pub fn tests_named(document: &str) -> Vec<String> {
         .filter(|text| text.chars().all(is_plain) && text.matches('_').count() > 1)
         .map(str::to_owned)
         .collect()
+}
+
+/// Promises of the list that no test carries, and ids of tests that are not in it, one line each.
+pub fn promise_problems(root: &Path, document: &str) -> io::Result<Vec<String>> {
+    let mut carried = BTreeSet::new();
+    for file in sources(root)? {
+        let names = functions(&fs::read_to_string(&file)?);
+        carried.extend(names.iter().flat_map(|name| promise_ids(name)));
+    }
+    let rows = promises_listed(document);
+    let listed: BTreeSet<_> = rows.iter().cloned().collect();
+    let unlisted = carried.difference(&listed);
+    let unlisted = unlisted.map(|id| format!("tests carry the id {id}, but it has no row"));
+    let untested = listed.difference(&carried);
+    let untested = untested.map(|id| format!("{id} has a row, but no test carries it"));
+    let twice = rows
+        .windows(2)
+        .filter(|pair| pair[0] == pair[1])
+        .map(|pair| format!("{} has two rows", pair[0]));
+    Ok(unlisted.chain(untested).chain(twice).collect())
+}
+
+/// The ids in the first column of the tables, sorted, repeated ones included.
+pub fn promises_listed(document: &str) -> Vec<String> {
+    let first = |line: &str| Some(line.strip_prefix("| ")?.split(" | ").next()?.to_owned());
+    let mut ids: Vec<_> = document
+        .lines()
+        .filter_map(first)
+        .filter(|id| is_promise_id(id))
+        .collect();
+    ids.sort();
+    ids
+}
+
+/// The ids that the name of a test begins with: `l9` and `l10` of `l9_l10_only_closed_tasks`.
+pub fn promise_ids(name: &str) -> Vec<String> {
+    let words = name.split('_').take_while(|word| is_promise_id(word));
+    words.map(str::to_owned).collect()
+}
+
+/// One or two small letters and one or two digits.
+fn is_promise_id(word: &str) -> bool {
+    let digits = word.trim_start_matches(|c: char| c.is_ascii_lowercase());
+    let letters = word.len() - digits.len();
+    (1..=2).contains(&letters)
+        && (1..=2).contains(&digits.len())
+        && digits.chars().all(|c| c.is_ascii_digit())
 }
 
 fn functions(source: &str) -> BTreeSet<String> {
