@@ -1,4 +1,6 @@
 //! Which task comes next for whoever names none: a ready one, an abandoned one, or one that nothing but its binding started.
+//!
+//! An abandoned task is taken only when none is ready: a takeover is riskier than fresh work.
 
 use weald_core::id::TaskId;
 use weald_core::store::{Read, StoreError, TaskClass, TaskFilter, TaskOrder, Write};

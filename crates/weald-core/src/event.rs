@@ -3,6 +3,8 @@
 //! A [`Change`] is what a decision hands to the store; the store stamps it into an [`Event`]. The after-image in it is
 //! the whole new record, so replaying the log from the start gives the tables again. That is also how the store writes
 //! the tables: it applies the images of a change and nothing else, so state and log can't disagree.
+//!
+//! Kinds are text and not an enum: an older weald must be able to carry what a newer one wrote.
 
 use std::borrow::Cow;
 use std::fmt;

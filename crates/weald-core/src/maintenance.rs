@@ -2,6 +2,8 @@
 //!
 //! As with the queue, proof of the holder's end or the end of the lease permits a takeover, and the token tells a holder
 //! that wakes up late that it is not the newest any more.
+//!
+//! The lease is a field of the queue's record, because that is the one record of which a repository has exactly one.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};

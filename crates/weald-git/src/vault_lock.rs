@@ -4,6 +4,8 @@
 //! holder writes its name into the file and touches it every few seconds; who waits ends a holder that was silent for longer
 //! than the lease. It is ended, not overruled: two upkeeps at once could each drop what the other one counts on. A process
 //! that holds the lock without its name in the file is not weald's: nobody waits for it longer than a few beats.
+//!
+//! A holder that cannot be ended from here, on another machine say, is named in the refusal (`vault_busy`).
 
 use std::fmt;
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};

@@ -2,6 +2,9 @@
 //!
 //! Each wrapper takes safe types, makes one call and turns its result into `io::Result`. Structures that cross the border
 //! are plain data of the kernel's layout.
+//!
+//! Landlock and seccomp are called from here and not through crates: the `landlock` crate hides which ABI is enforced,
+//! `seccompiler` has no user notifications, and both make every start slower.
 
 mod extents;
 mod mounts;

@@ -3,6 +3,9 @@
 //! Invariants: WAL mode; every change is one `BEGIN IMMEDIATE` transaction, begun only by whoever holds the turn
 //! ([`turn`]), so writers queue in the kernel and never poll; a new database appears by rename, complete or not at all;
 //! a database of a newer weald, and a network file system, are refused.
+//!
+//! `synchronous` is NORMAL, and FULL for completions, removals and landings: a killed process loses nothing either way,
+//! only a power cut could.
 
 mod rebuilding;
 mod rows;

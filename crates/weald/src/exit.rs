@@ -1,4 +1,6 @@
 //! Exit codes: the whole table.
+//!
+//! `weald run` exits with 126 without a sandbox and not with 6, because 6 could be the command's own code.
 
 use weald_sandbox::Ended;
 

@@ -4,6 +4,8 @@
 //! before it is asked for (`defer`), and here only the command that the words seem to name is offered to clap. What is
 //! not understood that way, help included, is judged once more by the whole command line: nothing that anybody sees
 //! comes from a part of it.
+//!
+//! With `defer`, the doc comment of an `Args` struct wins over that of its variant. A test insists on `defer`.
 
 use std::ffi::OsString;
 

@@ -1,4 +1,7 @@
 //! What an agent's supervisor is told: orders in its record, messages in its inbox.
+//!
+//! The supervisor looks at its orders twice a second, and only if the log grew. So there is no socket to find, and
+//! whoever may write the store may give orders.
 
 use std::time::Instant;
 

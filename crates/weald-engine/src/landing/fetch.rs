@@ -2,6 +2,9 @@
 //!
 //! Whoever works the queue asks once, however much lands; with `try` a remote that did not answer is left alone for
 //! `tree.fetch_every`. Only the remote-tracking ref moves here, and nothing is ever pushed.
+//!
+//! If the remote is ahead, the candidate is made on the remote's tip and the target moves once. So a fast-forward of
+//! the target needs no record of its own.
 
 use super::LandError;
 use crate::trees::Trees;

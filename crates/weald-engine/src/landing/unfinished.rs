@@ -2,6 +2,10 @@
 //!
 //! Whoever works the queue next ends them first. One that can't be brought in order is told, and blocks the landings on
 //! its target, and no others.
+//!
+//! A process that was stopped while it moved files is ended by whoever takes over (by its identity, through a handle),
+//! because its next system call could be a rename. Anywhere else in a landing the fence is enough, and the process is
+//! left alone.
 
 use std::collections::BTreeMap;
 

@@ -3,6 +3,9 @@
 //! Up to which event that was done is in a place of its own (`places`), so it happens after the commit, once, by whichever
 //! process comes next. One process tells at a time, and nobody waits for it: whoever finds it at work leaves, and it looks
 //! again before it ends. What was told, or failed, is recorded; a failure is not tried again by itself.
+//!
+//! Not where a task changes: there are a dozen such places, some hold leases, and a process may end right after its
+//! commit.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -7,6 +7,8 @@
 //!
 //! It comes about as a tree does (spare, donor, checkout), is compared with its commit before anything else comes in,
 //! and is deleted when it is dropped. What a killed process left is found by its owner and deleted by the next one.
+//!
+//! The layers of package managers' caches go with it, so no landing finds what the tests of another one left.
 
 use std::fs::{self, DirBuilder};
 use std::io;

@@ -3,6 +3,8 @@
 //! The host decides which ones it wants, from pointers that it has checked itself, asks for them by a visit, and hashes what
 //! comes. Content that is missing or is not what its pointer names stays where it is: commits are imported all the same, and
 //! a landing refuses them.
+//!
+//! `lfs.storage` gives no permission to write there: a run in a linked worktree can change main's settings.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,7 @@
 //! A tree whose directory is gone, made again from what main and the vault have.
+//!
+//! Two processes are kept apart by a lock file here, and by the store in a removal. A removal needs its facts and its
+//! announcement in one transaction with those of runs; a directory only has to be made once.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,6 @@
 //! How much a run may use of the host: buckets that may be overdrawn, because what something costs is known only after it.
+//!
+//! A request that overdraws a bucket waits until it is full enough again. So an honest burst is slow and not refused.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};

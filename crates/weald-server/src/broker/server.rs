@@ -3,6 +3,10 @@
 //! A run at level full reaches the socket in its folder, as does one without a sandbox. At level landlock unix sockets are
 //! denied, so a pair is handed down: a byte on it is answered with one end of a fresh connection. That end is made here, so
 //! nobody inside can change how this end waits.
+//!
+//! The secret that a request needs is in the run's environment. A file would be readable at level landlock, another
+//! process's environment is not. Each connection is a stream of its own, because one stream shared by many processes
+//! would mix up their answers.
 
 use std::fs::File;
 use std::io::{self, IoSlice, PipeReader, Read};

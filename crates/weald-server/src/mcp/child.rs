@@ -2,6 +2,9 @@
 //!
 //! A long one is asked to end (SIGTERM: a landing withdraws) before it is made to, and ends with the server, however that
 //! ends. A short one does what it was asked to do, whoever leaves meanwhile: nothing is left half done.
+//!
+//! A long child ends with the server because of the flag `--ends-with PID`. A variable would be inherited by everything
+//! that it starts.
 
 use std::io;
 use std::pin::pin;

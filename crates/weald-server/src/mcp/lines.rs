@@ -2,6 +2,9 @@
 //!
 //! What is no message is answered with an error, under its own id where that can be told, and the next line is read: no
 //! client can end the server by what it writes.
+//!
+//! The library (rmcp) reads messages but not lines: it skips a line that is too long or no JSON, and it ends at a
+//! notification that comes before the first request.
 
 use std::collections::HashSet;
 use std::io;

@@ -3,6 +3,8 @@
 //! SQLite's own waiting sleeps and tries again, so a process can be passed over for seconds. Here writers queue on a
 //! `flock` of a file: the kernel wakes one waiter at a time, about in the order they came, and lets go of the lock when
 //! its holder dies.
+//!
+//! Transactions are `BEGIN IMMEDIATE` all the same, so a program that opens the file without queueing is safe, too.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::os::unix::fs::OpenOptionsExt;

@@ -1,4 +1,8 @@
 //! A supervisor's life: watch the command, then do what follows from its end.
+//!
+//! A command that a signal ended has crashed, it has not failed: its task is given back for another worker, and is
+//! blocked after three crashes in a row. Work that waits for a person is parked, in progress and without a lease: a
+//! lease would expire, and another worker would do the work again.
 
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;

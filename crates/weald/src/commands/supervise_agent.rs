@@ -1,4 +1,7 @@
 //! `weald supervise-agent`: the process that watches over one agent. Started by weald itself.
+//!
+//! A process of its own, not a thread of `weald work`: it leaves the terminal's session, so closing the terminal
+//! changes nothing. It also does everything that follows from the end of the command, landing included.
 
 use clap::Args;
 use rustix::process::setsid;

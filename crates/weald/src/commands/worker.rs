@@ -1,4 +1,7 @@
 //! `weald worker`
+//!
+//! A worker prints a line when a task begins and when it has ended, and nothing of its agents' output; `weald agent
+//! attach` shows that.
 
 use std::borrow::Cow;
 use std::io::Write;

@@ -1,4 +1,8 @@
 //! The fence: a root ref of main whose blob is the newest token of the queue.
+//!
+//! A transaction that begins in a linked worktree may not verify a root ref of main. But it may move it to where it is,
+//! as `main-worktree/WEALD_FENCE`. So one transaction holds fence and target; where refs are in tables, two would block
+//! each other.
 
 use std::thread;
 use std::time::{Duration, Instant};

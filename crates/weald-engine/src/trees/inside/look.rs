@@ -1,4 +1,6 @@
 //! Looking, and sending what the vault lacks.
+//!
+//! HEAD's reflog is sent, too, so a commit that was amended between two looks is kept.
 
 use std::io;
 use std::os::fd::AsFd;

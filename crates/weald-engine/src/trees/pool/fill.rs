@@ -1,4 +1,7 @@
 //! Filling the pool: one process at a time, mostly in the background after a tree was made.
+//!
+//! The donor is a folder of files, not one packed file. Writing from one mapped file was about a tenth faster on ext4.
+//! But reflinks and btrfs snapshots need a folder, and git itself can bring a folder forward.
 
 use std::fs::{self, TryLockError};
 use std::path::{Path, PathBuf};

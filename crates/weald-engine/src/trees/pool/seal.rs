@@ -1,4 +1,8 @@
 //! Seals: what a spare was made from, how its directory looked then, and what must not have changed since.
+//!
+//! Below the top folder, the repository and the index nothing is compared: that would cost as much as a checkout. It is
+//! not needed either, because only weald writes there and the sandbox keeps runs out. A seal counts until the machine
+//! starts again, because the files of a spare are not synced.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

@@ -1,4 +1,6 @@
 //! What of a cargo `target` folder is not copied, because it would answer for main.
+//!
+//! cargo (seen with 1.95) takes a moved `target` for fresh although paths were compiled in.
 
 use std::collections::HashSet;
 use std::fs;

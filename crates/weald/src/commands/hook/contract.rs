@@ -1,6 +1,9 @@
 //! The contract that Claude Code's hooks and those of others share. One JSON object comes on stdin; stdout holds what the
 //! event wants and nothing else; 0 is done, 2 stops what the agent is about to do, and anything else is an error that it
 //! only shows.
+//!
+//! An error of weald's own must not stop the agent, so it exits with 1. Only `pre-tool-use` can stop an edit, and there
+//! `hook.on_error` decides: allow (the default) or block.
 
 use std::io::{self, Write};
 use std::path::PathBuf;

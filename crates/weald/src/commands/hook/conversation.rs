@@ -1,4 +1,7 @@
 //! What is said at the moments of a conversation: when it begins, before and after a tool, and when it stops.
+//!
+//! A hook takes the messages that it shows out of the inbox. That is the step that gives a message to one reader, so no
+//! second list of shown messages is needed.
 
 use weald_core::claude::{briefing, messages_in_words, normal, questions, refusal};
 use weald_core::name::TreeName;

@@ -1,4 +1,8 @@
 //! Worktrees that Claude Code asks for, and those it is done with.
+//!
+//! A worktree that is asked for from inside a worktree is a short-lived one next to it, which lands on its branch.
+//! Answering with the worktree itself, as `ensure` does, would give two agents one worktree, and the first one to
+//! finish would remove it.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
