@@ -52,9 +52,9 @@ pub use install::{
 };
 pub use journal::JOURNAL_FILE;
 pub use landing::{
-    ApprovedCommit, ApprovedFile, Clash, CommitScope, Hunk, LandError, LandRequest, LeftConflict,
-    Observed, OnConflict, PathConflict, Progress, QueueView, Radar, Review, Told, Unknown,
-    Unrecorded, Verification, WorkPatch, approval_folder,
+    ApprovedCommit, ApprovedFile, Clash, CommitScope, Hunk, LandError, LandRequest, Landings,
+    LeftConflict, Observed, OnConflict, PathConflict, Progress, QueueView, Radar, Review, Told,
+    Unknown, Unrecorded, Verification, WorkPatch, approval_folder, free_main,
 };
 pub use loosening::{Loosening, loosening};
 pub use machine::{SystemClock, SystemProcesses};

@@ -22,6 +22,7 @@ use weald_core::tree::{Tree, TreeStatus};
 use crate::events::{JournalLine, read_journal};
 use crate::journal::JOURNAL_FILE;
 use crate::landing::LandError;
+use crate::landing::Landings;
 use crate::steps::step;
 use crate::trees::Trees;
 
@@ -89,7 +90,7 @@ impl Trees<'_> {
         told.lost_events = pieced.lost;
         let known = Seq(pieced.events.len() as u64);
         let lost = pieced.lost;
-        let fence = self.fence_token()?;
+        let fence = Landings::new(self).fence_token()?;
         let begun = self.engine.change(None, Durability::Power, |tx| {
             Ok::<_, LandError>(replay(tx, pieced, &mut told)?)
         })?;

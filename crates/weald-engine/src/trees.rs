@@ -29,6 +29,7 @@ mod keep;
 mod kept_work;
 mod large_files;
 mod layout;
+mod main_refs;
 mod overhearing;
 mod overview;
 mod own_program;
@@ -43,6 +44,7 @@ mod purging;
 mod recover;
 mod recreate;
 mod remove;
+mod renamed;
 mod repairs;
 mod reserve;
 mod restore;
@@ -80,7 +82,7 @@ use weald_core::session::{ProcessIdentity, ProcessState};
 use weald_core::store::{Durability, Read, StoreError, Write};
 use weald_core::tree::{Tree, TreeStatus};
 use weald_core::tree_rules::{self, TreeInput};
-use weald_git::{Keeper, MainRef, Person, Registrations, SigningConfig};
+use weald_git::{Keeper, MainRef, Registrations};
 
 use crate::engine::Engine;
 use crate::machine;
@@ -99,6 +101,7 @@ pub use clean::{
 pub use copied::AdoptedCopy;
 pub(crate) use create::has_task_lock;
 pub use create::{BranchExists, Created, NewTree, Outcome};
+pub(crate) use differences::TEXT_LIMIT as DIFF_LIMIT;
 pub use differences::{Against, Diff};
 pub use doctor::{Code, Finding, GroundCheck, Severity};
 pub use enter::Exited;
@@ -144,6 +147,8 @@ pub struct Host {
     pub actor: Option<SessionName>,
     /// Where the output of a set-up goes, and of hooks that take their time.
     pub narration: fn() -> Box<dyn io::Write + Send>,
+    /// Ends the landing that holds main's refs though its lease has run out; true when they are free.
+    pub free_main: fn(&Trees<'_>) -> bool,
 }
 
 /// The trees of one repository.
@@ -157,12 +162,6 @@ pub struct Trees<'a> {
     pub(crate) known_refs: Option<Vec<MainRef>>,
     /// Commits with their git trees, once somebody asked.
     pub(crate) known_trees: Arc<Mutex<BTreeMap<String, String>>>,
-    /// Who commits landings, once somebody asked.
-    pub(crate) known_committer: OnceLock<Person>,
-    /// How what lands is signed, once somebody asked.
-    pub(crate) known_signing: OnceLock<SigningConfig>,
-    /// Where the main checkout is, once somebody asked: `None` in a bare repository, `Some(None)` at an unknown place.
-    pub(crate) known_main: OnceLock<Option<Option<PathBuf>>>,
     /// How this process holds the vault, once it did.
     pub(crate) known_keeper: OnceLock<Keeper>,
     pub(crate) chores: Chores,
@@ -187,9 +186,6 @@ impl<'a> Trees<'a> {
             host,
             known_refs: None,
             known_trees: Arc::default(),
-            known_committer: OnceLock::new(),
-            known_signing: OnceLock::new(),
-            known_main: OnceLock::new(),
             known_keeper: OnceLock::new(),
             chores: Chores::default(),
             wishes: Wishes::default(),

@@ -23,6 +23,7 @@ use weald_core::undo::{
 };
 
 use crate::landing::LandError;
+use crate::landing::Landings;
 use crate::steps::step;
 use crate::trees::{TreeError, TreeView, Trees, decided};
 
@@ -185,7 +186,7 @@ impl Trees<'_> {
                 part.name, part.id
             )),
         }
-        let reverted = self.landing(*landing)?;
+        let reverted = Landings::new(self).landing(*landing)?;
         if let Some(id) = &reverted.task {
             told.task = self.engine.look(|tx| tx.task(id))?;
         }

@@ -18,7 +18,7 @@ use weald_core::source::Tracker;
 use weald_core::store::{Clock, Store, StoreError};
 use weald_engine::{
     Engine, Host, Identity, IdentitySource, LoadedConfig, Loosening, Place, RecordError, Settings,
-    Sources, SystemClock, SystemProcesses, Trees, agent_above, identify, load_config,
+    Sources, SystemClock, SystemProcesses, Trees, agent_above, free_main, identify, load_config,
     load_own_config, loosening,
 };
 use weald_git::{GitError, require_known_version, require_version_for};
@@ -484,6 +484,7 @@ impl Ground {
                 let stderr = anstream::AutoStream::auto(std::io::stderr());
                 Box::new(Screen::new(stderr, Form::Text))
             },
+            free_main,
         };
         Ok(Trees::new(
             &self.engine,

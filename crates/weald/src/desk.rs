@@ -11,7 +11,7 @@ use weald_core::id::LandingId;
 use weald_core::name::SessionName;
 use weald_core::tree::Tree;
 use weald_engine::agents::drivers::has_driver;
-use weald_engine::{Engine, LandRequest, OwnProgram, RecordError, RunRequest, Trees};
+use weald_engine::{Engine, LandRequest, Landings, OwnProgram, RecordError, RunRequest, Trees};
 use weald_server::broker::{
     Authority, Broker, Desk, DeskError, Face, Fault, LandWish, Mandate, NotAllowed, Reply,
 };
@@ -65,7 +65,7 @@ impl Window {
             let done = work();
             // The mandate ends with the run: what it asked for and is not being moved yet does not land.
             let asked = face.end_mandate();
-            let _ = trees.withdraw(&asked);
+            let _ = Landings::new(&trees).withdraw(&asked);
             done
         })
     }
@@ -181,7 +181,7 @@ impl Host<'_> {
             ..LandRequest::default()
         };
         let landings = match wish.dry_run {
-            true => ground.trees(&context)?.dry_run(&request)?,
+            true => Landings::new(&ground.trees(&context)?).dry_run(&request)?,
             false => {
                 let ids = self.queue(authority, &ground.trees(&context)?, &request)?;
                 let mode = if wish.no_wait {
@@ -215,7 +215,7 @@ impl Host<'_> {
         if asked.ended {
             return Err(authority.no_mandate().into());
         }
-        let queued = trees.queue_landings(request)?;
+        let queued = Landings::new(&trees).queue_landings(request)?;
         let ids: Vec<_> = queued.iter().map(|landing| landing.id).collect();
         asked.landings.extend(&ids);
         Ok(ids)

@@ -13,6 +13,7 @@ use weald_core::objections::Objection;
 use weald_git::Git;
 
 use crate::landing::LandError;
+use crate::landing::Landings;
 use crate::trees::{Dirty, RemoveRequest, TreeError, Trees};
 
 /// Number, size and time of a file.
@@ -57,7 +58,7 @@ impl Trees<'_> {
         if self.has_landed(&landing.tree, landing.tree_id)? {
             return Ok(false);
         }
-        let tip = self.landing_tip(&landing.target)?;
+        let tip = Landings::new(self).landing_tip(&landing.target)?;
         self.vault().require(&self.main_refs()?, &[&tip])?;
         if self.contains(&tip, &landing.head)? {
             return Ok(true);

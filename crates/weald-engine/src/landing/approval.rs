@@ -17,7 +17,8 @@ use weald_git::Git;
 
 use super::LandError;
 use crate::identity::agent_above;
-use crate::trees::{TreeError, Trees, at};
+use crate::landing::Landings;
+use crate::trees::{TreeError, at};
 use secret::{Secret, secret_file};
 
 pub use secret::approval_folder;
@@ -71,7 +72,7 @@ pub(crate) enum Submodules {
     AreHere,
 }
 
-impl Trees<'_> {
+impl Landings<'_> {
     /// What a tree holds now, for a person who may approve it. `expected` is the head that was reviewed, or how it begins.
     pub fn review_landing(
         &self,
@@ -81,10 +82,10 @@ impl Trees<'_> {
         self.refuse_agents()?;
         let tree = match name {
             Some(name) => self.tree_or_task(name)?,
-            None => self.named(None)?,
+            None => self.trees.named(None)?,
         };
-        let site = self.site(&tree)?;
-        let (tree, look) = self.import_and_follow(&tree, &site)?;
+        let site = self.trees.site(&tree)?;
+        let (tree, look) = self.trees.import_and_follow(&tree, &site)?;
         let name = &tree.name;
         if let Some(operation) = &look.operation {
             return Err(LandError::refused(
@@ -117,7 +118,7 @@ impl Trees<'_> {
     pub fn approve_landing(&self, review: &Review) -> Result<(Tree, Approval), LandError> {
         self.refuse_agents()?;
         let (tree, head) = (&review.tree, review.head.clone());
-        let now = self.now()?;
+        let now = self.trees.now()?;
         let state = self.state()?;
         let file = secret_file(state);
         let secret = Secret::load_or_make(state).map_err(at(&file))?;
@@ -125,12 +126,12 @@ impl Trees<'_> {
         let approval = Approval {
             target: tree.target.clone(),
             at: now,
-            by: self.actor().cloned(),
+            by: self.trees.actor().cloned(),
             seal: secret.seal(&text),
             head,
         };
         let input = TreeInput::Approved(Box::new(approval.clone()));
-        Ok((self.decide(tree, Durability::Power, input)?, approval))
+        Ok((self.trees.decide(tree, Durability::Power, input)?, approval))
     }
 
     /// Refuses unless everybody who must agree to `head` has agreed; `old_tip` and `candidate` say what it changes.
@@ -145,7 +146,7 @@ impl Trees<'_> {
         let mut demands = self.demands(old_tip)?;
         // A person is asked when its parent lands.
         demands.everything &= !self.lands_on_parent(tree)?;
-        let vault = self.vault();
+        let vault = self.trees.vault();
         let found = self.changes_between(vault.path(), old_tip, candidate, &demands.protection)?;
         let protected = found.files.into_iter().filter(|(_, is)| *is);
         let mut paths: Vec<_> = protected.map(|(path, _)| path).collect();
@@ -159,7 +160,7 @@ impl Trees<'_> {
             return Ok(());
         }
         // Somebody may have approved it while it waited.
-        let known = self.engine.look(|tx| tx.tree_by_id(tree.id))?;
+        let known = self.trees.engine.look(|tx| tx.tree_by_id(tree.id))?;
         let given = known.as_ref().and_then(|tree| tree.approval.as_ref());
         let genuine = |given: &Approval| self.is_genuine(tree, given);
         let Err(lacking) = judge(given, head, &tree.target, genuine) else {
@@ -188,7 +189,7 @@ impl Trees<'_> {
     /// Whether a change needs a person's word.
     pub(super) fn needs_approval(&self, old: &str, new: &str) -> Result<bool, LandError> {
         let demands = self.demands(old)?;
-        let vault = self.vault();
+        let vault = self.trees.vault();
         let found = self.changes_between(vault.path(), old, new, &demands.protection)?;
         let is_protected = found.files.iter().any(|(_, is_protected)| *is_protected);
         Ok(demands.everything || is_protected || !found.unlisted.is_empty())
@@ -204,10 +205,10 @@ impl Trees<'_> {
     /// What needs a person's word at a tip. What the settings there say comes on top of what was read before, and takes
     /// nothing away.
     fn demands(&self, tip: &str) -> Result<Demands, LandError> {
-        let (gate, origin) = self.config.get("policy.gate");
+        let (gate, origin) = self.trees.config.get("policy.gate");
         let mut everything = gate.to_string() == "human";
-        let mut patterns = self.config.list("policy.protected").to_vec();
-        let read = self.target.as_ref().map(|(_, tip)| tip.as_str());
+        let mut patterns = self.trees.config.list("policy.protected").to_vec();
+        let read = self.trees.target.as_ref().map(|(_, tip)| tip.as_str());
         if read != Some(tip) {
             let there = self.settings_at(tip)?;
             let is_owners = !matches!(
@@ -233,6 +234,7 @@ impl Trees<'_> {
     /// The repository's own settings at a commit, alone; the strictest ones if they can't be understood.
     fn settings_at(&self, tip: &str) -> Result<weald_core::config::Config, LandError> {
         let text = self
+            .trees
             .vault()
             .git("cat-file")
             .args(["blob", &format!("{tip}:{}", approval::SETTINGS)])
@@ -258,9 +260,9 @@ impl Trees<'_> {
         tree: &Tree,
         head: &str,
     ) -> Result<(Vec<ApprovedCommit>, Vec<ApprovedFile>), LandError> {
-        let place = self.comparing(tree);
+        let place = self.trees.comparing(tree);
         let base = || tree.base.commit.clone();
-        let tip = self.target_tip(tree)?.unwrap_or_else(base);
+        let tip = self.trees.target_tip(tree)?.unwrap_or_else(base);
         let fork = Git::new(&place, "merge-base").args([&tip, head]).output()?;
         let fork = String::from_utf8_lossy(&fork.stdout).trim().to_owned();
         let fork = if fork.is_empty() { tip.clone() } else { fork };
@@ -289,11 +291,11 @@ impl Trees<'_> {
     /// Refuses an agent's session, as far as it can be told.
     pub fn refuse_agents(&self) -> Result<(), LandError> {
         let variable = |name: &str| {
-            let mut known = self.host.environment.iter();
+            let mut known = self.trees.host.environment.iter();
             let (_, value) = known.find(|(known, _)| known == name)?;
             Some(value.to_string_lossy().into_owned())
         };
-        match agent_above(self.engine, variable)? {
+        match agent_above(self.trees.engine, variable)? {
             None => Ok(()),
             Some(why) => Err(LandError::refused(
                 "agent_session",
@@ -307,6 +309,6 @@ impl Trees<'_> {
         let missing = || TreeError::Unsupported {
             what: "without a home there is no place for the secret of approvals".to_owned(),
         };
-        Ok(self.host.state.as_deref().ok_or_else(missing)?)
+        Ok(self.trees.host.state.as_deref().ok_or_else(missing)?)
     }
 }

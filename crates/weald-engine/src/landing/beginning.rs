@@ -10,7 +10,7 @@ use weald_core::id::TreeId;
 use weald_core::landing::{Landing, LandingStatus};
 
 use super::LandError;
-use crate::trees::Trees;
+use crate::landing::Landings;
 
 /// A landing that is assumed to be on the target, or is.
 #[derive(Debug, Clone)]
@@ -59,7 +59,7 @@ impl Beginning {
     }
 }
 
-impl Trees<'_> {
+impl Landings<'_> {
     /// What was landed from this tree before, if git can't know it.
     pub(super) fn start_of(
         &self,
@@ -67,7 +67,7 @@ impl Trees<'_> {
         tip: &str,
         ahead: &[Ahead],
     ) -> Result<Start, LandError> {
-        let recorded = self.engine.look(|tx| tx.landings_of(&landing.tree))?;
+        let recorded = self.trees.engine.look(|tx| tx.landings_of(&landing.tree))?;
         let recorded = recorded.into_iter().filter(|one| {
             one.tree_id == landing.tree_id
                 && one.target == landing.target
@@ -156,17 +156,23 @@ impl Trees<'_> {
 
     /// Where two histories part.
     fn parting(&self, one: &str, other: &str) -> Result<Option<String>, LandError> {
-        let asked = self.vault().git("merge-base").args([one, other]).output()?;
+        let asked = self
+            .trees
+            .vault()
+            .git("merge-base")
+            .args([one, other])
+            .output()?;
         Ok(asked.status.success().then(|| line(&asked.stdout)))
     }
 
     fn is_on(&self, tip: &str, commit: &str) -> Result<bool, LandError> {
-        Ok(tip == commit || self.contains(tip, commit)?)
+        Ok(tip == commit || self.trees.contains(tip, commit)?)
     }
 
     /// Those of `commits` that are not in `head`.
     fn missing_in(&self, head: &str, commits: &[&str]) -> Result<Vec<String>, LandError> {
         let answer = self
+            .trees
             .vault()
             .git("rev-list")
             .args(commits)

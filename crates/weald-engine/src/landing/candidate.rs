@@ -10,7 +10,7 @@ use weald_git::{Git, MergeRequest, Merged, NewCommit, Person, commit_tree, merge
 
 use super::LandError;
 use super::beginning::{Ahead, Beginning, Start};
-use crate::trees::Trees;
+use crate::landing::Landings;
 
 /// What would become the target's tip.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub(crate) enum Made {
     Conflict(Vec<String>),
 }
 
-impl Trees<'_> {
+impl Landings<'_> {
     /// Makes the candidate of a landing on top of `tip`, with those `ahead` of it assumed.
     pub(crate) fn make_candidate(
         &self,
@@ -58,7 +58,7 @@ impl Trees<'_> {
 
     fn fast_forward(&self, tree: &Tree, head: &str, tip: &str) -> Result<Made, LandError> {
         self.require_signable(tree.name.as_str())?;
-        match self.contains(head, tip)? {
+        match self.trees.contains(head, tip)? {
             true => Ok(Made::Candidate(Candidate {
                 onto: tip.to_owned(),
                 commit: head.to_owned(),
@@ -82,7 +82,7 @@ impl Trees<'_> {
         start: &Beginning,
         mut commits: Vec<LandedCommit>,
     ) -> Result<Made, LandError> {
-        let vault = self.vault();
+        let vault = self.trees.vault();
         let merged = match self.merge(&landing.head, tip, start)? {
             Merged::Clean { tree } => tree,
             Merged::Conflict { paths, .. } => return Ok(Made::Conflict(paths)),
@@ -91,12 +91,12 @@ impl Trees<'_> {
             return Ok(Made::Nothing);
         }
         let task = match &landing.task {
-            Some(id) => self.engine.look(|tx| tx.task(id))?,
+            Some(id) => self.trees.engine.look(|tx| tx.task(id))?,
             None => None,
         };
         commits.retain(|commit| !commit.message.is_empty());
         let gate = match self.gate_command()? {
-            Some(_) => self.config.text("policy.gate"),
+            Some(_) => self.trees.config.text("policy.gate"),
             None => "none",
         };
         let message = self.message(landing, tree, task.as_ref(), gate, &commits);
@@ -128,7 +128,7 @@ impl Trees<'_> {
     /// Merges `head` into `tip`. What landed before becomes a parent of the tip for that, so that git finds all the bases
     /// that there are: the target may have come into the tree since, too.
     fn merge(&self, head: &str, tip: &str, start: &Beginning) -> Result<Merged, LandError> {
-        let vault = self.vault();
+        let vault = self.trees.vault();
         let joined = match &start.landed {
             None => None,
             Some(landed) => {
@@ -165,7 +165,7 @@ impl Trees<'_> {
     ) -> String {
         let notes = LandingNotes {
             strategy: landing.strategy,
-            template: self.config.text("landing.message"),
+            template: self.trees.config.text("landing.message"),
             tree: tree.name.as_str(),
             branch: &tree.branch,
             target: &landing.target,
@@ -189,6 +189,7 @@ impl Trees<'_> {
         start: &Beginning,
     ) -> Result<Vec<LandedCommit>, LandError> {
         let answer = self
+            .trees
             .vault()
             .git("log")
             .args(["-z", "--reverse", "--topo-order"])
@@ -214,7 +215,7 @@ impl Trees<'_> {
 
     /// Each commit anew on top of `tip`, as `git rebase` makes them: merges go, what `tip` has already goes.
     fn replay(&self, head: &str, tip: &str, start: &Beginning) -> Result<Made, LandError> {
-        let vault = self.vault();
+        let vault = self.trees.vault();
         let mut git = vault
             .git("rev-list")
             .args(["--reverse", "--topo-order", "--parents"]);
@@ -233,7 +234,7 @@ impl Trees<'_> {
         let is_linear = commits.iter().all(|ids| ids.len() == 2);
         // To be signed, each is made again, as `git rebase -S` does it.
         let is_plain = !is_recorded && is_linear && self.signing()?.is_none();
-        if is_plain && self.contains(head, tip)? {
+        if is_plain && self.trees.contains(head, tip)? {
             return Ok(Made::Candidate(Candidate {
                 onto: tip.to_owned(),
                 commit: head.to_owned(),
@@ -278,7 +279,7 @@ impl Trees<'_> {
         made: &str,
     ) -> Result<(), LandError> {
         let whole = self.merge(head, tip, start)?;
-        let tree = tree_of(self.vault().path(), made)?;
+        let tree = tree_of(self.trees.vault().path(), made)?;
         match whole {
             Merged::Clean { tree: whole } if whole == tree => Ok(()),
             _ => Err(LandError::refused(
@@ -297,7 +298,7 @@ impl Trees<'_> {
         parent: &str,
         tip: &str,
     ) -> Result<Result<String, Vec<String>>, LandError> {
-        let vault = self.vault();
+        let vault = self.trees.vault();
         let request = MergeRequest {
             ours: onto,
             theirs: commit,
@@ -343,7 +344,7 @@ impl Trees<'_> {
         if let Some(known) = self.known_committer.get() {
             return Ok(known.clone());
         }
-        let own = self.config.text("landing.identity");
+        let own = self.trees.config.text("landing.identity");
         let found = match person(own) {
             Some(person) => person,
             None if own.is_empty() => self.git_user()?,
@@ -360,9 +361,9 @@ impl Trees<'_> {
 
     /// git's user, by the repository's and the user's own configuration.
     fn git_user(&self) -> Result<Person, LandError> {
-        let main = self.place.repository().common_dir();
+        let main = self.trees.place.repository().common_dir();
         let asked = Git::with_own_config(main, "config")
-            .with_user_config(self.host.home.as_deref())
+            .with_user_config(self.trees.host.home.as_deref())
             .args(["-z", "--get-regexp", "^user\\.(name|email)$"])
             .output()?;
         let text = String::from_utf8_lossy(&asked.stdout).into_owned();

@@ -6,9 +6,9 @@ use weald_core::id::LandingId;
 
 use super::LandError;
 use super::gate::{GateRequest, Purpose, Verdict};
-use crate::trees::Trees;
+use crate::landing::Landings;
 
-impl Trees<'_> {
+impl Landings<'_> {
     /// Runs `command` on `commit`, in a tree of its own. A command of the repository's that nobody approved is refused.
     pub(crate) fn run_check(
         &self,

@@ -10,7 +10,7 @@ use weald_core::tree::Tree;
 use weald_git::Person;
 
 use super::LandError;
-use crate::trees::Trees;
+use crate::landing::Landings;
 use crate::trees::inside::{CommitWish, Job, Reply};
 
 /// How much of what a hook said is passed on.
@@ -36,7 +36,7 @@ pub(crate) struct CommitRequest<'c> {
     pub identity: &'c Person,
 }
 
-impl Trees<'_> {
+impl Landings<'_> {
     /// Commits the changes of a tree, but no protected file that HEAD does not have; answers those, outermost folders first.
     /// A failing hook leaves its index as it was.
     pub(crate) fn commit_changes(
@@ -45,26 +45,28 @@ impl Trees<'_> {
         request: &CommitRequest<'_>,
     ) -> Result<Vec<String>, LandError> {
         let name = tree.name.as_str();
-        self.require_idle(tree)?;
-        let limit = self.config.duration("commit.timeout").unsigned_abs();
+        self.trees.require_idle(tree)?;
+        let limit = self.trees.config.duration("commit.timeout").unsigned_abs();
         let job = Job::Commit(CommitWish {
             untracked: request.scope == CommitScope::All,
             message: request.message.to_owned(),
             identity: (request.identity.name.clone(), request.identity.mail.clone()),
-            protected: self.config.list("policy.protected").to_vec(),
+            protected: self.trees.config.list("policy.protected").to_vec(),
             limit,
         });
         let announcement = format!(
             "committing the changes in {name}; its hooks may take {}",
             self.commit_limit()
         );
-        let reply = self.do_as_a_run(tree, job, limit.saturating_add(GRACE), announcement)?;
+        let reply = self
+            .trees
+            .do_as_a_run(tree, job, limit.saturating_add(GRACE), announcement)?;
         let limit = self.commit_limit();
         match reply.outcome.as_deref() {
             Some("committed") => {
                 let hung = reply.text.as_deref().map(program);
                 if let Some(hung) = hung {
-                    self.engine.notice(format!(
+                    self.trees.engine.notice(format!(
                         "{hung} in {name} did not end within {limit} and was stopped; the commit is made"
                     ));
                 }
@@ -77,7 +79,7 @@ impl Trees<'_> {
 
     /// How long the hooks of a commit may take, in words.
     fn commit_limit(&self) -> String {
-        let limit = self.config.get("commit.timeout").0;
+        let limit = self.trees.config.get("commit.timeout").0;
         format!("{limit} (commit.timeout)")
     }
 
@@ -96,7 +98,7 @@ impl Trees<'_> {
         };
         let left_out = self.commit_changes(tree, &request)?;
         if !left_out.is_empty() {
-            self.engine.notice(format!(
+            self.trees.engine.notice(format!(
                 "not committed, because it is protected and new: {}; it stays in {} (to land it: {})",
                 left_out.join(", "),
                 tree.name,
@@ -113,7 +115,7 @@ impl Trees<'_> {
         scope: CommitScope,
         message: &str,
     ) -> Result<(), LandError> {
-        self.commit_first(&self.named(Some(name))?, scope, message)
+        self.commit_first(&self.trees.named(Some(name))?, scope, message)
             .map(drop)
     }
 }

@@ -95,3 +95,12 @@ pub(super) fn refusal_of(error: LandError) -> Result<LandingInput, LandError> {
         })),
     }
 }
+
+/// Such a landing is refused, with what to do.
+pub(super) fn target_gone(error: TreeError) -> LandError {
+    let TreeError::TargetGone { name, target, base } = &error else {
+        return error.into();
+    };
+    let hint = format!("git branch {target} {base}, then weald land {name}");
+    LandError::refused("no_target", error.to_string()).hint(hint)
+}

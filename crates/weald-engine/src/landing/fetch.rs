@@ -7,7 +7,7 @@
 //! the target needs no record of its own.
 
 use super::LandError;
-use crate::trees::Trees;
+use crate::landing::Landings;
 use crate::trees::fetching::Upstream;
 
 /// What fetching the target found.
@@ -19,15 +19,15 @@ pub(crate) struct FetchedTarget {
     pub note: Option<String>,
 }
 
-impl Trees<'_> {
+impl Landings<'_> {
     /// Fetches the target as `landing.fetch` says. A target that diverged from the remote's is refused.
     pub(crate) fn fetch_landing_target(&self, target: &str) -> Result<FetchedTarget, LandError> {
-        let policy = self.config.text("landing.fetch");
+        let policy = self.trees.config.text("landing.fetch");
         if policy == "never" {
             return Ok(FetchedTarget::default());
         }
         let branch = format!("refs/heads/{target}");
-        let Some(upstream) = self.upstream(&branch)? else {
+        let Some(upstream) = self.trees.upstream(&branch)? else {
             return match policy {
                 "require" => Err(
                     not_fetched(target, "it follows no branch of a remote").hint(format!(
@@ -55,11 +55,12 @@ impl Trees<'_> {
                 "{name} could not be fetched, so this lands on what is known here: {why}"
             ))
         };
-        if policy != "require" && self.failed_recently(branch)? {
+        if policy != "require" && self.trees.failed_recently(branch)? {
             return Ok(told("its remote did not answer a moment ago"));
         }
-        let fetched = self.fetch(upstream);
-        self.remember_attempt(branch, upstream, fetched.is_err())?;
+        let fetched = self.trees.fetch(upstream);
+        self.trees
+            .remember_attempt(branch, upstream, fetched.is_err())?;
         match fetched {
             Ok(()) => Ok(None),
             Err(error) if policy == "require" => Err(not_fetched(name, &error.to_string())
@@ -75,16 +76,16 @@ impl Trees<'_> {
         branch: &str,
         upstream: &Upstream,
     ) -> Result<Option<String>, LandError> {
-        let repository = self.place.repository();
+        let repository = self.trees.place.repository();
         let theirs = repository.resolve(&upstream.tracking)?;
         let (Some(ours), Some(theirs)) = (repository.resolve(branch)?, theirs) else {
             return Ok(None);
         };
         let (ours, theirs) = (ours.as_str(), theirs.as_str());
-        if ours == theirs || self.main_contains(ours, theirs)? {
+        if ours == theirs || self.trees.main_contains(ours, theirs)? {
             return Ok(None);
         }
-        if self.main_contains(theirs, ours)? {
+        if self.trees.main_contains(theirs, ours)? {
             return Ok(Some(theirs.to_owned()));
         }
         let name = upstream.name();

@@ -16,7 +16,7 @@ use weald_core::id::LandingId;
 use weald_core::landing::GateReceipt;
 
 use super::LandError;
-use crate::trees::Trees;
+use crate::landing::Landings;
 use log::Log;
 use running::{Attempt, Ended};
 
@@ -57,12 +57,12 @@ impl Purpose {
     }
 }
 
-impl Trees<'_> {
+impl Landings<'_> {
     /// The command that must pass, if there is one. Refused while nobody has approved it, or the one that checks
     /// afterwards: then it would be too late to say no.
     pub(crate) fn gate_command(&self) -> Result<Option<String>, LandError> {
         self.approved_command("landing.check")?;
-        match self.config.text("policy.gate") {
+        match self.trees.config.text("policy.gate") {
             "none" => Ok(None),
             _ => self.approved_command("gate.command"),
         }
@@ -70,7 +70,7 @@ impl Trees<'_> {
 
     /// The command of a key; refused while it needs somebody's approval.
     pub(super) fn approved_command(&self, key: &str) -> Result<Option<String>, LandError> {
-        match self.command_of(key)? {
+        match self.trees.command_of(key)? {
             None => Ok(None),
             Some(command) if command.may_run => Ok(Some(command.text)),
             Some(command) => {
@@ -107,7 +107,7 @@ impl Trees<'_> {
         (tree, key): (&str, &str),
         cancel: &AtomicBool,
     ) -> Result<Verdict, LandError> {
-        let most = 1 + u32::try_from(self.config.number("gate.retries")).unwrap_or(0);
+        let most = 1 + u32::try_from(self.trees.config.number("gate.retries")).unwrap_or(0);
         let (mut reds, mut last) = (Vec::new(), PathBuf::new());
         for attempts in 1..=most {
             if cancel.load(Ordering::Relaxed) {
@@ -127,7 +127,7 @@ impl Trees<'_> {
                         key: key.to_owned(),
                         tree: tree.to_owned(),
                         command: request.command.to_owned(),
-                        at: self.now()?,
+                        at: self.trees.now()?,
                         took_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
                         attempts,
                         cached: false,
@@ -152,7 +152,7 @@ impl Trees<'_> {
         request: &GateRequest<'_>,
         tree: &str,
     ) -> Result<Log, LandError> {
-        let folder = self.place.private().join("landings");
+        let folder = self.trees.place.private().join("landings");
         let name = match purpose {
             Purpose::Gate => request.landing.to_string(),
             Purpose::Check => format!("{}-{}", request.landing, purpose.word()),
@@ -163,7 +163,7 @@ impl Trees<'_> {
             request.landing,
             request.command,
             request.candidate,
-            self.now()?
+            self.trees.now()?
         );
         Ok(Log::begin(&folder, &name, &head).map_err(crate::trees::at(&folder))?)
     }
@@ -171,7 +171,7 @@ impl Trees<'_> {
     /// The git tree of a commit in the vault.
     pub(super) fn tree_of(&self, commit: &str) -> Result<String, LandError> {
         let spelled = format!("{commit}^{{tree}}");
-        let asked = self.vault().git("rev-parse");
+        let asked = self.trees.vault().git("rev-parse");
         let answer = asked
             .args(["--verify", "--end-of-options", &spelled])
             .run()?;

@@ -13,7 +13,7 @@ use weald_git::{
 };
 
 use super::LandError;
-use crate::trees::Trees;
+use crate::landing::Landings;
 use crate::trees::submodules::LANDED;
 
 /// The largest `.gitmodules` that is read.
@@ -25,7 +25,7 @@ struct Gitlink {
     commit: String,
 }
 
-impl Trees<'_> {
+impl Landings<'_> {
     /// Brings the submodule commits that `candidate` names and `old_tip` does not into main's `modules/`; says whether there
     /// are any.
     pub(crate) fn require_gitlinks(
@@ -48,12 +48,13 @@ impl Trees<'_> {
         }
         if wanted
             .iter()
-            .any(|(name, link)| !self.main_has(name, &link.commit))
+            .any(|(name, link)| !self.trees.main_has(name, &link.commit))
         {
             // What can't be imported may be had elsewhere; if not, the refusal below says what is missing.
             let _ = self
+                .trees
                 .site(tree)
-                .and_then(|site| self.import_submodules(tree, &site));
+                .and_then(|site| self.trees.import_submodules(tree, &site));
         }
         for (name, link) in &wanted {
             self.require_gitlink(name, link)?;
@@ -63,8 +64,8 @@ impl Trees<'_> {
 
     /// Says which submodules of the main checkout are behind what landed: git moves their files only when it is told to.
     pub(super) fn tell_gitlinks(&self, landing: &Landing) {
-        let root = self.place.root();
-        let branch = self.place.repository().main_branch().ok().flatten();
+        let root = self.trees.place.root();
+        let branch = self.trees.place.repository().main_branch().ok().flatten();
         if branch.as_ref() != Some(&landing.target) || !root.join(".gitmodules").is_file() {
             return;
         }
@@ -77,7 +78,7 @@ impl Trees<'_> {
             .iter()
             .filter(|link| root.join(&link.path).join(".git").exists());
         for link in links {
-            self.engine.notice(format!(
+            self.trees.engine.notice(format!(
                 "{0} names another commit of {1} now; to check that out: git submodule update -- {1}",
                 landing.target, link.path
             ));
@@ -87,6 +88,7 @@ impl Trees<'_> {
     /// Entries that name a commit, and did not name that one before.
     fn new_gitlinks(&self, old_tip: &str, candidate: &str) -> Result<Vec<Gitlink>, LandError> {
         let raw = self
+            .trees
             .vault()
             .git("diff-tree")
             .args(["-r", "-z", "--raw", "--no-abbrev", "--no-renames"])
@@ -118,12 +120,13 @@ impl Trees<'_> {
     /// The names of submodules by path, as the candidate's `.gitmodules` has them.
     fn submodule_names(&self, candidate: &str) -> Result<BTreeMap<String, String>, LandError> {
         let text = self
+            .trees
             .vault()
             .git("cat-file")
             .args(["blob", &format!("{candidate}:.gitmodules")])
             .output()?;
         match text.status.success() && text.stdout.len() <= SMALL {
-            true => Ok(self.names_by_path(text.stdout)?),
+            true => Ok(self.trees.names_by_path(text.stdout)?),
             false => Ok(BTreeMap::new()),
         }
     }
@@ -131,7 +134,7 @@ impl Trees<'_> {
     fn require_gitlink(&self, name: &str, link: &Gitlink) -> Result<(), LandError> {
         let module = self.module(name);
         let commit = link.commit.as_str();
-        if self.main_has(name, commit) {
+        if self.trees.main_has(name, commit) {
             return hold(&module, commit);
         }
         if !module.join("objects").is_dir() {
@@ -142,7 +145,7 @@ impl Trees<'_> {
                 )),
             );
         }
-        let vault = self.vault_of_submodule(name);
+        let vault = self.trees.vault_of_submodule(name);
         if vault.path().join("HEAD").is_file() && vault.has_object(commit)? {
             let kept = bring(&vault, &module, commit)?;
             hold(&module, commit)?;
@@ -156,11 +159,16 @@ impl Trees<'_> {
     fn fetch_gitlink(&self, module: &Path, link: &Gitlink) -> Result<(), LandError> {
         let commit = link.commit.as_str();
         let fetch = format!("git --git-dir={} fetch origin {commit}", module.display());
-        if self.config.text("landing.fetch") == "never" {
+        if self.trees.config.text("landing.fetch") == "never" {
             return Err(missing(link, "neither main nor the tree has it").hint(fetch));
         }
-        let limit = self.config.duration("tree.fetch_limit").unsigned_abs();
+        let limit = self
+            .trees
+            .config
+            .duration("tree.fetch_limit")
+            .unsigned_abs();
         let asked = self
+            .trees
             .as_user(Git::new(module, "fetch"))
             .args(["--quiet", "--no-tags", "--no-write-fetch-head"])
             .args(["--no-auto-maintenance", "--no-recurse-submodules"])
@@ -179,7 +187,7 @@ impl Trees<'_> {
     }
 
     fn module(&self, name: &str) -> PathBuf {
-        let common_dir = self.place.repository().common_dir();
+        let common_dir = self.trees.place.repository().common_dir();
         common_dir.join("modules").join(name)
     }
 }

@@ -7,7 +7,7 @@ use weald_core::session::ProcessState;
 use weald_sandbox::interrupted;
 
 use super::LandError;
-use crate::trees::Trees;
+use crate::landing::Landings;
 
 /// Refuses to begin anything more once somebody has asked for the end.
 pub(super) fn go_on() -> Result<(), LandError> {
@@ -17,7 +17,7 @@ pub(super) fn go_on() -> Result<(), LandError> {
     }
 }
 
-impl Trees<'_> {
+impl Landings<'_> {
     /// Takes those out of the queue that still wait or are tested; answers how many.
     pub fn withdraw(&self, ids: &[LandingId]) -> Result<usize, LandError> {
         let mut count = 0;
@@ -34,6 +34,6 @@ impl Trees<'_> {
 
     /// Whether whoever holds the queue is proven gone: then nobody works it.
     pub fn is_gone(&self, holder: &QueueHolder) -> bool {
-        self.engine.processes.state(&holder.process) == ProcessState::Gone
+        self.trees.engine.processes.state(&holder.process) == ProcessState::Gone
     }
 }

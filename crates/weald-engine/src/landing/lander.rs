@@ -14,7 +14,7 @@ use super::queue::Lease;
 use super::source::LandRequest;
 use super::window::Turn;
 use crate::configuration::SHARED_FILE;
-use crate::trees::Trees;
+use crate::landing::Landings;
 
 /// How long waiting looks away.
 const GLANCE: Duration = Duration::from_millis(500);
@@ -30,11 +30,13 @@ pub enum Progress {
     Reload,
 }
 
-impl Trees<'_> {
+impl Landings<'_> {
     /// Puts everything that is asked for into the queue.
     pub fn queue_landings(&self, request: &LandRequest) -> Result<Vec<Landing>, LandError> {
         let trees = self.landing_trees(request)?;
-        trees.iter().try_for_each(|tree| self.require_own(tree))?;
+        trees
+            .iter()
+            .try_for_each(|tree| self.trees.require_own(tree))?;
         let mut queued: Vec<Landing> = Vec::new();
         for tree in &trees {
             match self.enqueue(tree, request) {
@@ -61,7 +63,7 @@ impl Trees<'_> {
     ) -> Result<Progress, LandError> {
         let mut has_settled = false;
         loop {
-            let (seq, view) = (self.engine.look(|tx| tx.last_seq())?, self.queue()?);
+            let (seq, view) = (self.trees.engine.look(|tx| tx.last_seq())?, self.queue()?);
             let waits = |landing: &Landing| mine.is_empty() || mine.contains(&landing.id);
             let is_open = view.open.iter().any(waits);
             // Whoever landed it cleans up, and that is part of the answer. If they are gone it is done here, once.
@@ -87,7 +89,7 @@ impl Trees<'_> {
                     }
                 }
                 Err(LandError::Queue(QueueRefusal::Held { .. }) | LandError::Outrun(_)) => {
-                    self.engine.store().wait(seq, GLANCE)?;
+                    self.trees.engine.store().wait(seq, GLANCE)?;
                 }
                 Err(error) => return Err(error),
             }
@@ -116,21 +118,23 @@ impl Trees<'_> {
 
     /// Whether the repository's own settings are others by now than those that this process read.
     pub(super) fn settings_moved(&self) -> Result<bool, LandError> {
-        let Some((branch, read)) = &self.target else {
+        let Some((branch, read)) = &self.trees.target else {
             return Ok(false);
         };
-        let now = self.place.repository().target(branch)?;
+        let now = self.trees.place.repository().target(branch)?;
         let Some(now) = now.filter(|now| now.tip.as_str() != read) else {
             return Ok(false);
         };
-        self.vault()
-            .require(&self.main_refs()?, &[read, now.tip.as_str()])?;
+        self.trees
+            .vault()
+            .require(&self.trees.main_refs()?, &[read, now.tip.as_str()])?;
         self.settings_differ(read, now.tip.as_str())
     }
 
     /// Whether two commits have other settings of the repository.
     pub(super) fn settings_differ(&self, one: &str, other: &str) -> Result<bool, LandError> {
         let asked = self
+            .trees
             .vault()
             .git("diff-tree")
             .args(["--quiet", one, other, "--", SHARED_FILE])

@@ -9,7 +9,7 @@ use weald_core::tree::Tree;
 use weald_git::{LargeFile, list_pointers};
 
 use super::LandError;
-use crate::trees::Trees;
+use crate::landing::Landings;
 
 /// How many damaged copies a hint names.
 const NAMED: usize = 4;
@@ -26,7 +26,7 @@ fn weald_run(tree: &Tree, missing: &BTreeMap<String, LargeFile>) -> String {
     )
 }
 
-impl Trees<'_> {
+impl Landings<'_> {
     /// Refuses a candidate with pointers to content that nobody has.
     pub(crate) fn require_large_files(
         &self,
@@ -34,12 +34,12 @@ impl Trees<'_> {
         onto: &str,
         candidate: &str,
     ) -> Result<(), LandError> {
-        let repository = self.place.repository();
-        let vault = self.vault();
+        let repository = self.trees.place.repository();
+        let vault = self.trees.vault();
         let range = format!("{candidate}\n^{onto}\n");
         let mut missing = list_pointers(|name| vault.git(name), &range)?;
         if !missing.is_empty() {
-            let store = self.large_files_of(repository.common_dir())?;
+            let store = self.trees.large_files_of(repository.common_dir())?;
             missing.retain(|_, file| !store.holds(file));
         }
         if missing.is_empty() {
@@ -79,7 +79,7 @@ impl Trees<'_> {
         if pointers.is_empty() {
             return Ok(Vec::new());
         }
-        let vault = self.vault();
+        let vault = self.trees.vault();
         let listed = vault.git("ls-tree").args(["-r", "-z", commit]).run()?;
         let mut paths = Vec::new();
         for line in listed.split(|byte| *byte == 0) {

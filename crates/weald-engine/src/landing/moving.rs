@@ -42,11 +42,12 @@ use weald_core::tree::Tree;
 use weald_git::{Reference, Transfer, send};
 
 use super::LandError;
-use crate::trees::Trees;
+use crate::landing::Landings;
 use checkout::Checkout;
 use stage::Stage;
 
 pub(crate) use fence::FENCE;
+pub use fence::free_main;
 pub(crate) use hold::TargetHold;
 pub use leave::LeftConflict;
 pub(crate) use leftovers::LeftoverKind;
@@ -121,13 +122,13 @@ impl PreparedMove {
     }
 }
 
-impl Trees<'_> {
+impl Landings<'_> {
     /// Finds out what has to move, and brings the objects into main.
     pub(crate) fn prepare_move(
         &self,
         request: &MoveRequest<'_>,
     ) -> Result<PreparedMove, LandError> {
-        let repository = self.place.repository();
+        let repository = self.trees.place.repository();
         let name = format!("refs/heads/{}", request.target);
         if let Some(Reference::Symbolic(other)) = repository.reference(&name)? {
             return Err(LandError::refused(
@@ -137,7 +138,7 @@ impl Trees<'_> {
             .hint("land on the branch that it stands for: weald config set target BRANCH"));
         }
         let wanted = Move::of(request);
-        let worker = self.me().ok_or_else(|| {
+        let worker = self.trees.me().ok_or_else(|| {
             LandError::refused("process_unknown", "/proc does not tell who this process is")
         })?;
         let into = self.sealed_on(request.target)?.map(Box::new);
@@ -146,19 +147,19 @@ impl Trees<'_> {
             None => self.checkout_of(request.target)?,
         };
         let place = place.map(|checkout| {
-            let stage = Stage::choose(self.place.private(), &checkout, request.landing);
+            let stage = Stage::choose(self.trees.place.private(), &checkout, request.landing);
             (checkout, stage)
         });
         if place.is_none() {
             self.refuse_reserved_in(request.old, request.new)?;
             let root = into
                 .as_ref()
-                .map_or_else(|| self.place.root(), |tree| tree.path.clone());
+                .map_or_else(|| self.trees.place.root(), |tree| tree.path.clone());
             self.refuse_other_lanes(&root, &self.touched_by(&wanted)?)?;
         }
         let common_dir = repository.common_dir().to_owned();
         let objects = send(
-            self.vault().path(),
+            self.trees.vault().path(),
             &common_dir,
             &[request.new],
             &[request.old],

@@ -18,7 +18,7 @@ use weald_git::{Commit, beside_steps};
 
 use super::LandError;
 use super::moving::FENCE;
-use crate::trees::Trees;
+use crate::landing::Landings;
 
 /// The right to work the queue.
 pub(crate) struct Lease {
@@ -39,16 +39,17 @@ pub struct QueueView {
     pub is_worked: bool,
 }
 
-impl Trees<'_> {
+impl Landings<'_> {
     /// What waits, and who works it.
     pub fn queue(&self) -> Result<QueueView, LandError> {
         let (queue, landings) = self
+            .trees
             .engine
             .look(|tx| Ok::<_, LandError>((tx.queue()?, tx.open_landings()?)))?;
         let holder = queue.holder.as_ref();
         let (unsettled, open) = landings.into_iter().partition(Landing::is_unsettled);
         Ok(QueueView {
-            is_worked: holder.is_some_and(|holder| self.may_live(&holder.process)),
+            is_worked: holder.is_some_and(|holder| self.trees.may_live(&holder.process)),
             queue,
             open,
             unsettled,
@@ -56,14 +57,15 @@ impl Trees<'_> {
     }
 
     pub fn landing(&self, id: LandingId) -> Result<Landing, LandError> {
-        self.engine
+        self.trees
+            .engine
             .look(|tx| tx.landing(id))?
             .ok_or(LandError::NoLanding(id))
     }
 
     /// The last landings, newest first.
     pub fn landings(&self, limit: usize) -> Result<Vec<Landing>, LandError> {
-        let mut all = self.engine.look(|tx| tx.landings())?;
+        let mut all = self.trees.engine.look(|tx| tx.landings())?;
         all.reverse();
         all.truncate(limit);
         Ok(all)
@@ -71,7 +73,7 @@ impl Trees<'_> {
 
     /// Lets nothing land until [`Trees::resume_queue`]. What is being moved at this moment still lands.
     pub fn pause_queue(&self, reason: &str) -> Result<Queue, LandError> {
-        let by = self.actor().cloned();
+        let by = self.trees.actor().cloned();
         self.change_queue(Durability::Process, |now| {
             QueueInput::Pause(QueuePause {
                 reason: reason.to_owned(),
@@ -88,12 +90,14 @@ impl Trees<'_> {
 
     /// Takes a landing out of the queue. The tree stays as it is.
     pub fn drop_landing(&self, id: LandingId) -> Result<Landing, LandError> {
-        self.engine.change(self.actor(), Durability::Process, |tx| {
-            let current = tx.landing(id)?.ok_or(LandError::NoLanding(id))?;
-            let (dropped, change) = landing::decide(&current, LandingInput::Drop, tx.now())?;
-            tx.record(self.actor(), change)?;
-            Ok(dropped)
-        })
+        self.trees
+            .engine
+            .change(self.trees.actor(), Durability::Process, |tx| {
+                let current = tx.landing(id)?.ok_or(LandError::NoLanding(id))?;
+                let (dropped, change) = landing::decide(&current, LandingInput::Drop, tx.now())?;
+                tx.record(self.trees.actor(), change)?;
+                Ok(dropped)
+            })
     }
 
     fn change_queue(
@@ -101,42 +105,45 @@ impl Trees<'_> {
         durability: Durability,
         input: impl FnOnce(weald_core::Timestamp) -> QueueInput,
     ) -> Result<Queue, LandError> {
-        self.engine.change(self.actor(), durability, |tx| {
-            let (queue, change) = queue::decide(&tx.queue()?, input(tx.now()), tx.now())?;
-            tx.record(self.actor(), change)?;
-            Ok(queue)
-        })
+        self.trees
+            .engine
+            .change(self.trees.actor(), durability, |tx| {
+                let (queue, change) = queue::decide(&tx.queue()?, input(tx.now()), tx.now())?;
+                tx.record(self.trees.actor(), change)?;
+                Ok(queue)
+            })
     }
 
     fn lease_ttl(&self) -> SignedDuration {
-        self.config.duration("landing.lease")
+        self.trees.config.duration("landing.lease")
     }
 
     /// Takes the lease and moves the fence.
     pub(crate) fn take_queue(&self) -> Result<Lease, LandError> {
-        let process = self.me().ok_or_else(|| {
+        let process = self.trees.me().ok_or_else(|| {
             LandError::refused("no_process_table", "/proc does not tell who this is")
         })?;
         let ttl = self.lease_ttl();
-        let (taken, was_free) = self
-            .engine
-            .change(self.actor(), Durability::Process, |tx| {
-                let queue = tx.queue()?;
-                let was_free = queue.holder.is_none();
-                let holder = match &queue.holder {
-                    Some(held) => self.engine.processes.state(&held.process),
-                    None => ProcessState::Gone,
-                };
-                let take = QueueInput::Take {
-                    process: process.clone(),
-                    session: self.actor().cloned(),
-                    ttl,
-                    holder,
-                };
-                let (queue, change) = queue::decide(&queue, take, tx.now())?;
-                tx.record(self.actor(), change)?;
-                Ok::<_, LandError>((queue, was_free))
-            })?;
+        let (taken, was_free) =
+            self.trees
+                .engine
+                .change(self.trees.actor(), Durability::Process, |tx| {
+                    let queue = tx.queue()?;
+                    let was_free = queue.holder.is_none();
+                    let holder = match &queue.holder {
+                        Some(held) => self.trees.engine.processes.state(&held.process),
+                        None => ProcessState::Gone,
+                    };
+                    let take = QueueInput::Take {
+                        process: process.clone(),
+                        session: self.trees.actor().cloned(),
+                        ttl,
+                        holder,
+                    };
+                    let (queue, change) = queue::decide(&queue, take, tx.now())?;
+                    tx.record(self.trees.actor(), change)?;
+                    Ok::<_, LandError>((queue, was_free))
+                })?;
         let lease = Lease {
             token: taken.token,
             fence: String::new(),
@@ -154,12 +161,12 @@ impl Trees<'_> {
 
     /// What the fence holds, if it can stay as it is. In tables a ref can't be moved to a blob that was pruned.
     fn held_fence(&self) -> Option<String> {
-        if self.place.repository().has_reftable() {
+        if self.trees.place.repository().has_reftable() {
             let held = self.fence().ok().flatten()?;
             let token = self.token_in(&held).ok().flatten();
             return token.map(|_| held);
         }
-        let file = self.place.repository().common_dir().join(FENCE);
+        let file = self.trees.place.repository().common_dir().join(FENCE);
         let text = crate::files::read_small(&file, 256).ok().flatten()?;
         Commit::parse(text.trim()).map(|id| id.as_str().to_owned())
     }
@@ -205,10 +212,12 @@ impl Trees<'_> {
         durability: Durability,
         input: LandingInput,
     ) -> Result<Landing, LandError> {
-        self.engine.change(self.actor(), durability, |tx| {
-            queue::check_token(&tx.queue()?, lease.token)?;
-            self.step_landing(tx, id, input)
-        })
+        self.trees
+            .engine
+            .change(self.trees.actor(), durability, |tx| {
+                queue::check_token(&tx.queue()?, lease.token)?;
+                self.step_landing(tx, id, input)
+            })
     }
 
     /// The end of a landing that did not happen, with what it means for its task.
@@ -218,12 +227,14 @@ impl Trees<'_> {
         id: LandingId,
         input: LandingInput,
     ) -> Result<Landing, LandError> {
-        self.engine.change(self.actor(), Durability::Process, |tx| {
-            queue::check_token(&tx.queue()?, lease.token)?;
-            let ended = self.step_landing(tx, id, input)?;
-            self.unland_task(tx, &ended)?;
-            Ok(ended)
-        })
+        self.trees
+            .engine
+            .change(self.trees.actor(), Durability::Process, |tx| {
+                queue::check_token(&tx.queue()?, lease.token)?;
+                let ended = self.step_landing(tx, id, input)?;
+                self.unland_task(tx, &ended)?;
+                Ok(ended)
+            })
     }
 
     /// The same inside a transaction whose lease was checked.
@@ -235,7 +246,7 @@ impl Trees<'_> {
     ) -> Result<Landing, LandError> {
         let current = tx.landing(id)?.ok_or(LandError::NoLanding(id))?;
         let (landing, change) = landing::decide(&current, input, tx.now())?;
-        tx.record(self.actor(), change)?;
+        tx.record(self.trees.actor(), change)?;
         Ok(landing)
     }
 }

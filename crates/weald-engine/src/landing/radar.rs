@@ -30,8 +30,9 @@ use self::memory::{Memory, State};
 use self::pairs::{Outcome, Pair, Side};
 use super::LandError;
 use crate::files;
+use crate::landing::Landings;
+use crate::trees::at;
 use crate::trees::fresh::side_by_side;
-use crate::trees::{Trees, at};
 
 pub use telling::Told;
 
@@ -118,7 +119,7 @@ pub struct Observed {
     pub left_out: Vec<String>,
 }
 
-impl Trees<'_> {
+impl Landings<'_> {
     /// Looks at every live tree and merges what may clash. With names, only what concerns those is told.
     pub fn conflicts(&self, names: &[String]) -> Result<Radar, LandError> {
         let mut wanted = BTreeSet::new();
@@ -126,6 +127,7 @@ impl Trees<'_> {
             wanted.insert(self.tree_or_task(name)?.id);
         }
         let trees: Vec<Tree> = self
+            .trees
             .records()?
             .into_iter()
             .filter(|tree| tree.is_live() && !tree.removing)
@@ -146,7 +148,7 @@ impl Trees<'_> {
     }
 
     pub(super) fn radar_file(&self) -> PathBuf {
-        self.place.private().join("conflicts.json")
+        self.trees.place.private().join("conflicts.json")
     }
 
     fn look_around(
@@ -155,7 +157,8 @@ impl Trees<'_> {
         wanted: &BTreeSet<TreeId>,
         memory: &mut Memory,
     ) -> Result<Radar, LandError> {
-        let looking = self.with_refs_of_now()?;
+        let trees_of_now = self.trees.with_refs_of_now()?;
+        let looking = Landings::new(&trees_of_now);
         let mut tips = BTreeMap::new();
         for tree in trees {
             if !tips.contains_key(&tree.target) {
@@ -222,12 +225,14 @@ impl Trees<'_> {
 
     /// A branch's tip, present in the vault; `None` if there is no such branch.
     fn target_for_radar(&self, target: &str) -> Result<Option<String>, LandError> {
-        let found = self.place.repository().target(target);
+        let found = self.trees.place.repository().target(target);
         let Some(target) = found.map_err(LandError::Git)? else {
             return Ok(None);
         };
         let tip = target.tip.as_str().to_owned();
-        self.vault().require(&self.main_refs()?, &[&tip])?;
+        self.trees
+            .vault()
+            .require(&self.trees.main_refs()?, &[&tip])?;
         Ok(Some(tip))
     }
 }

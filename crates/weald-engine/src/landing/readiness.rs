@@ -8,16 +8,16 @@ use weald_core::store::AgentFilter;
 use weald_core::tree::Tree;
 
 use super::{LandError, LandRequest};
-use crate::trees::Trees;
+use crate::landing::Landings;
 
-impl Trees<'_> {
+impl Landings<'_> {
     /// Errors when those who worked in a tree don't say that it is ready; whoever lands it may say so with a report.
     pub fn require_ready(&self, name: &str, report: Option<&str>) -> Result<(), LandError> {
         let request = LandRequest {
             report: report.map(str::to_owned),
             ..LandRequest::default()
         };
-        match self.unready(&self.named(Some(name))?, &request)? {
+        match self.unready(&self.trees.named(Some(name))?, &request)? {
             Some(reason) => Err(LandError::Refused(Box::new(reason))),
             None => Ok(()),
         }
@@ -32,7 +32,7 @@ impl Trees<'_> {
             open: false,
             task: None,
         };
-        let agents = self.engine.look(|tx| tx.agents(&all))?;
+        let agents = self.trees.engine.look(|tx| tx.agents(&all))?;
         let is_its = |agent: &&Agent| agent.tree_id == Some(tree.id);
         let entry = agents.iter().find(is_its);
         let Some((agent, letter)) = entry.and_then(|agent| Some((agent, agent.entry()?))) else {
@@ -41,7 +41,7 @@ impl Trees<'_> {
         let id = &agent.task;
         let of_task = agents.iter().filter(|agent| agent.task == *id);
         let of_task: Vec<Agent> = of_task.cloned().collect();
-        let task = self.engine.look(|tx| tx.task(id))?;
+        let task = self.trees.engine.look(|tx| tx.task(id))?;
         match task.is_some_and(|task| races::is_open(&task, &of_task)) {
             false => Ok(()),
             true => Err(LandError::refused(
@@ -73,12 +73,13 @@ impl Trees<'_> {
             task: Some(id.clone()),
         };
         let found = self
+            .trees
             .engine
             .look(|tx| Ok::<_, LandError>((tx.task(id)?, tx.agents(&filter)?)))?;
         let (Some(task), agents) = found else {
             return Ok(None);
         };
-        let requirement = Requirement::parse(self.config.text("landing.requires"));
+        let requirement = Requirement::parse(self.trees.config.text("landing.requires"));
         let missing = missing(
             requirement,
             &task,

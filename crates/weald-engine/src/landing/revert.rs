@@ -14,10 +14,10 @@ use super::beginning::Ahead;
 use super::candidate::{Candidate, Made, tree_of};
 use super::gate::Verdict;
 use super::settle::move_started;
+use crate::landing::Landings;
 use crate::tasks::{TaskError, move_in};
-use crate::trees::Trees;
 
-impl Trees<'_> {
+impl Landings<'_> {
     /// Queues the undoing of a landing.
     pub fn queue_revert(&self, id: LandingId) -> Result<Landing, LandError> {
         // Where a person must agree to what lands, an agent does not take it away either.
@@ -27,13 +27,13 @@ impl Trees<'_> {
         {
             self.refuse_agents()?;
         }
-        self.queue_undoing(id, self.me())
+        self.queue_undoing(id, self.trees.me())
     }
 
     /// A landing that can be undone: it has landed, and nothing undid it or is about to.
     pub(crate) fn require_revertible(&self, id: LandingId) -> Result<Landing, LandError> {
         let landed = self.require_standing(id)?;
-        self.engine.look(|tx| refuse_second(tx, id))?;
+        self.trees.engine.look(|tx| refuse_second(tx, id))?;
         Ok(landed)
     }
 
@@ -77,31 +77,33 @@ impl Trees<'_> {
         waiter: Option<ProcessIdentity>,
     ) -> Result<Landing, LandError> {
         let landed = self.require_standing(id)?;
-        self.engine.change(self.actor(), Durability::Process, |tx| {
-            refuse_second(tx, id)?;
-            let number = LandingId(tx.next_number(Counter::Landing)?);
-            let (landing, change) = landing::queue(Landing {
-                id: number,
-                head: landed.new_tip.clone().unwrap_or_default(),
-                strategy: Strategy::Squash,
-                reverts: Some(id),
-                queued_at: tx.now(),
-                updated_at: tx.now(),
-                queued_by: self.actor().cloned(),
-                waiter,
-                old_tip: None,
-                onto: None,
-                new_tip: None,
-                gate: None,
-                signature: None,
-                log: None,
-                cleanup: None,
-                task_token: None,
-                ..landed.clone()
-            });
-            tx.record(self.actor(), change)?;
-            Ok(landing)
-        })
+        self.trees
+            .engine
+            .change(self.trees.actor(), Durability::Process, |tx| {
+                refuse_second(tx, id)?;
+                let number = LandingId(tx.next_number(Counter::Landing)?);
+                let (landing, change) = landing::queue(Landing {
+                    id: number,
+                    head: landed.new_tip.clone().unwrap_or_default(),
+                    strategy: Strategy::Squash,
+                    reverts: Some(id),
+                    queued_at: tx.now(),
+                    updated_at: tx.now(),
+                    queued_by: self.trees.actor().cloned(),
+                    waiter,
+                    old_tip: None,
+                    onto: None,
+                    new_tip: None,
+                    gate: None,
+                    signature: None,
+                    log: None,
+                    cleanup: None,
+                    task_token: None,
+                    ..landed.clone()
+                });
+                tx.record(self.trees.actor(), change)?;
+                Ok(landing)
+            })
     }
 
     /// What a landing would make of the target: its own candidate, or the undoing of another.
@@ -114,7 +116,10 @@ impl Trees<'_> {
         match landing.reverts {
             Some(of) => self.undoing(&self.landing(of)?, tip),
             None => {
-                let tree = self.engine.look(|tx| tx.tree_by_id(landing.tree_id))?;
+                let tree = self
+                    .trees
+                    .engine
+                    .look(|tx| tx.tree_by_id(landing.tree_id))?;
                 let tree = tree.ok_or_else(|| {
                     LandError::refused("tree_not_found", format!("tree {} is gone", landing.tree))
                 })?;
@@ -133,7 +138,10 @@ impl Trees<'_> {
         if landing.reverts.is_some() {
             return Ok(());
         }
-        let tree = self.engine.look(|tx| tx.tree_by_id(landing.tree_id))?;
+        let tree = self
+            .trees
+            .engine
+            .look(|tx| tx.tree_by_id(landing.tree_id))?;
         let tree = tree.ok_or(LandError::NoLanding(landing.id))?;
         self.require_claim(landing)?;
         let approved = |submodules| {
@@ -156,7 +164,7 @@ impl Trees<'_> {
                 format!("landing {} does not say what it changed", landed.id),
             ));
         };
-        let vault = self.vault();
+        let vault = self.trees.vault();
         let request = MergeRequest {
             ours: tip,
             theirs: before,
@@ -201,22 +209,24 @@ impl Trees<'_> {
     /// The landing that was undone says so, and its task is open again; or completed again, where that landing undid another.
     pub(super) fn settle_revert(&self, landing: &Landing, of: LandingId) -> Result<(), LandError> {
         let reverted = LandingInput::Reverted { by: landing.id };
-        self.engine.change(self.actor(), Durability::Power, |tx| {
-            self.step_landing(tx, of, reverted)?;
-            let settled = LandingInput::CleanedUp(Cleanup {
-                directory: "absent".to_owned(),
-                branch: "absent".to_owned(),
-                record: "kept".to_owned(),
-                task: match self.brings_back(tx, of)? {
-                    true => self.complete_again(tx, landing)?.to_owned(),
-                    false => self.reopen_task(tx, landing)?.to_owned(),
-                },
-                why: None,
-                ignored: 0,
-                restore: None,
-            });
-            self.step_landing(tx, landing.id, settled)
-        })?;
+        self.trees
+            .engine
+            .change(self.trees.actor(), Durability::Power, |tx| {
+                self.step_landing(tx, of, reverted)?;
+                let settled = LandingInput::CleanedUp(Cleanup {
+                    directory: "absent".to_owned(),
+                    branch: "absent".to_owned(),
+                    record: "kept".to_owned(),
+                    task: match self.brings_back(tx, of)? {
+                        true => self.complete_again(tx, landing)?.to_owned(),
+                        false => self.reopen_task(tx, landing)?.to_owned(),
+                    },
+                    why: None,
+                    ignored: 0,
+                    restore: None,
+                });
+                self.step_landing(tx, landing.id, settled)
+            })?;
         Ok(())
     }
 
@@ -249,7 +259,7 @@ impl Trees<'_> {
             None => Ok("none"),
             Some(task) if task.status == TaskStatus::Completed => Ok("completed"),
             Some(task) if task.status == TaskStatus::Pending => {
-                match move_started(tx, self.actor(), task, None, complete) {
+                match move_started(tx, self.trees.actor(), task, None, complete) {
                     Ok(()) => Ok("completed"),
                     Err(TaskError::Store(error)) => Err(error.into()),
                     Err(_) => Ok("kept"),
@@ -272,7 +282,7 @@ impl Trees<'_> {
         match task {
             None => Ok("none"),
             Some(task) if task.status == TaskStatus::Completed => {
-                match move_in(tx, self.actor(), &task, TaskInput::Reopen) {
+                match move_in(tx, self.trees.actor(), &task, TaskInput::Reopen) {
                     Ok(_) => Ok("reopened"),
                     Err(TaskError::Store(error)) => Err(error.into()),
                     Err(_) => Ok("kept"),
@@ -284,7 +294,7 @@ impl Trees<'_> {
 
     /// The check after a landing: what is red there is taken back, if nothing came on top of it.
     pub(super) fn check_landed(&self, landing: &Landing) -> Result<(), LandError> {
-        let command = self.config.text("landing.check");
+        let command = self.trees.config.text("landing.check");
         let Some(tip) = landing.new_tip.as_deref().filter(|_| !command.is_empty()) else {
             return Ok(());
         };
@@ -294,7 +304,7 @@ impl Trees<'_> {
             // It has landed, whatever became of the check.
             Err(error) => {
                 let what = format!("the check after landing {} did not run", landing.id);
-                self.engine.notice(format!("{what}: {error}"));
+                self.trees.engine.notice(format!("{what}: {error}"));
                 return Ok(());
             }
         };
@@ -309,12 +319,13 @@ impl Trees<'_> {
                 "{told}; {} moved since, so nothing was undone",
                 landing.target
             );
-            self.engine.notice(told.clone());
+            self.trees.engine.notice(told.clone());
             return self.tell_owner(landing, &told);
         }
         // Nobody waits for it, so whoever works the queue does it next.
         let revert = self.queue_undoing(landing.id, None)?;
-        self.engine
+        self.trees
+            .engine
             .notice(format!("{told}; landing {} undoes it", revert.id));
         self.tell_owner(landing, &format!("{told}; landing {} undoes it", revert.id))?;
         match &landing.task {
@@ -330,7 +341,7 @@ impl Trees<'_> {
     pub(crate) fn landing_tip(&self, target: &str) -> Result<String, LandError> {
         self.follow_target(target)?;
         let full = format!("refs/heads/{target}");
-        match self.place.repository().resolve(&full)? {
+        match self.trees.place.repository().resolve(&full)? {
             Some(tip) => Ok(tip.as_str().to_owned()),
             None => Err(
                 LandError::refused("no_target", format!("there is no branch {target}"))

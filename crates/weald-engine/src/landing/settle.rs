@@ -17,9 +17,10 @@ use weald_git::{MergeRequest, Merged, merge_trees};
 
 use super::LandError;
 use super::candidate::tree_of;
+use crate::landing::Landings;
 use crate::steps::step;
 use crate::tasks::{TaskError, move_in, require_task};
-use crate::trees::{BranchOutcome, RemoveRequest, Trees, decided, has_task_lock};
+use crate::trees::{BranchOutcome, RemoveRequest, decided, has_task_lock};
 
 /// Who writes messages about landings.
 const SENDER: &str = weald_core::name::WEALD;
@@ -27,11 +28,11 @@ const SENDER: &str = weald_core::name::WEALD;
 /// How much of a log a message shows.
 const LOG_TAIL: usize = 2000;
 
-impl Trees<'_> {
+impl Landings<'_> {
     /// After a landing: the vault knows the new tip, the task is done, the tree goes as configured.
     pub(crate) fn settle_landed(&self, landing: &Landing) -> Result<(), LandError> {
         if let Some(tip) = &landing.new_tip {
-            self.vault().pin_made(tip, &self.workshop())?;
+            self.trees.vault().pin_made(tip, &self.trees.workshop())?;
         }
         step("land.recorded");
         self.tell_gitlinks(landing);
@@ -42,15 +43,20 @@ impl Trees<'_> {
         let cleanup = self.clean_up(landing)?;
         // A process that is killed in the check leaves it to the next one.
         self.check_landed(landing)?;
-        self.engine.change(self.actor(), Durability::Power, |tx| {
-            self.step_landing(tx, landing.id, LandingInput::CleanedUp(cleanup))
-        })?;
+        self.trees
+            .engine
+            .change(self.trees.actor(), Durability::Power, |tx| {
+                self.step_landing(tx, landing.id, LandingInput::CleanedUp(cleanup))
+            })?;
         Ok(())
     }
 
     fn clean_up(&self, landing: &Landing) -> Result<Cleanup, LandError> {
         let task = self.finish_task(landing)?;
-        let tree = self.engine.look(|tx| tx.tree_by_id(landing.tree_id))?;
+        let tree = self
+            .trees
+            .engine
+            .look(|tx| tx.tree_by_id(landing.tree_id))?;
         let kept = |why: Option<String>| Cleanup {
             directory: "kept".to_owned(),
             branch: "kept".to_owned(),
@@ -77,13 +83,15 @@ impl Trees<'_> {
         };
         let tree = match (landing.status, tree.status) {
             (LandingStatus::Landed, TreeStatus::Active | TreeStatus::Kept) => {
-                self.decide(&tree, Durability::Process, TreeInput::Landed)?
+                self.trees
+                    .decide(&tree, Durability::Process, TreeInput::Landed)?
             }
             _ => tree,
         };
         let has_nothing = landing.status == LandingStatus::NothingToLand;
         let is_unused = has_nothing
-            && (landing.head == tree.base.commit || self.cancels_out(&tree, &landing.head)?);
+            && (landing.head == tree.base.commit
+                || self.trees.cancels_out(&tree, &landing.head)?);
         if is_unused && landing.by_agent && task != "completed" {
             // Its agent did nothing yet, and somebody may go on in it.
             return Ok(kept(Some("its commits change nothing".to_owned())));
@@ -92,7 +100,7 @@ impl Trees<'_> {
             true => self.open_task_lock(tree)?,
             false => tree,
         };
-        let stays = self.config.text("landing.after") == "keep" && tree.scratch_for.is_none();
+        let stays = self.trees.config.text("landing.after") == "keep" && tree.scratch_for.is_none();
         if landing.keep || tree.adopted || (stays && !is_unused) {
             return Ok(kept(None));
         }
@@ -105,7 +113,7 @@ impl Trees<'_> {
             empty_head: is_unused.then(|| landing.head.clone()),
             ..RemoveRequest::default()
         };
-        match self.remove(Some(tree.name.as_str()), &request) {
+        match self.trees.remove(Some(tree.name.as_str()), &request) {
             Ok(removed) => Ok(Cleanup {
                 directory: removed.outcome.to_owned(),
                 branch: branch_word(removed.branch).to_owned(),
@@ -125,23 +133,26 @@ impl Trees<'_> {
             return Ok(tree);
         }
         let tree = self
+            .trees
             .engine
-            .change(self.actor(), Durability::Process, |tx| {
+            .change(self.trees.actor(), Durability::Process, |tx| {
                 let (tree, change) = decided(tx, &tree, TreeInput::Unlock)?;
                 // It follows from the landing: nobody asked for it, and nobody takes it back by itself.
                 let change = change.part_of(Some(tx.last_seq()?));
-                tx.record(self.actor(), change)?;
+                tx.record(self.trees.actor(), change)?;
                 Ok::<_, LandError>(tree)
             })?;
-        self.show_lock(&tree)?;
+        self.trees.show_lock(&tree)?;
         Ok(tree)
     }
 
     /// Whether merging a landing's head would change nothing.
     fn is_in_target(&self, landing: &Landing) -> Result<bool, LandError> {
         let tip = self.landing_tip(&landing.target)?;
-        self.vault().require(&self.main_refs()?, &[&tip])?;
-        if self.contains(&tip, &landing.head)? {
+        self.trees
+            .vault()
+            .require(&self.trees.main_refs()?, &[&tip])?;
+        if self.trees.contains(&tip, &landing.head)? {
             return Ok(true);
         }
         let request = MergeRequest {
@@ -150,7 +161,7 @@ impl Trees<'_> {
             base: None,
             attributes: &tip,
         };
-        let vault = self.vault();
+        let vault = self.trees.vault();
         let tree = tree_of(vault.path(), &tip)?;
         Ok(merge_trees(vault.path(), request)? == Merged::Clean { tree })
     }
@@ -160,7 +171,7 @@ impl Trees<'_> {
         let Some(id) = &landing.task else {
             return Ok("none".to_owned());
         };
-        let Some(task) = self.engine.look(|tx| tx.task(id))? else {
+        let Some(task) = self.trees.engine.look(|tx| tx.task(id))? else {
             return Ok("none".to_owned());
         };
         if task.status == TaskStatus::Completed {
@@ -181,7 +192,8 @@ impl Trees<'_> {
         match self.complete_landed(id, landing.task_token, report) {
             Ok(()) => Ok("completed".to_owned()),
             Err(error) => {
-                self.engine
+                self.trees
+                    .engine
                     .notice(format!("task {id} stays {}: {error}", task.status));
                 Ok("kept".to_owned())
             }
@@ -198,9 +210,14 @@ impl Trees<'_> {
             ..TaskEdit::default()
         };
         let input = TaskInput::Edit(Box::new(edit));
-        if let Err(error) = self.engine.move_task(self.actor(), &task.id, input) {
+        if let Err(error) = self
+            .trees
+            .engine
+            .move_task(self.trees.actor(), &task.id, input)
+        {
             let id = &task.id;
-            self.engine
+            self.trees
+                .engine
                 .notice(format!("the report did not reach task {id}: {error}"));
         }
         Ok(())
@@ -208,7 +225,7 @@ impl Trees<'_> {
 
     /// What the newest agent in a landing's tree that said what it did said.
     fn reported(&self, landing: &Landing, task: &TaskId) -> Result<Option<String>, LandError> {
-        let agents = self.engine.look(|tx| {
+        let agents = self.trees.engine.look(|tx| {
             tx.agents(&AgentFilter {
                 open: false,
                 task: Some(task.clone()),
@@ -231,19 +248,21 @@ impl Trees<'_> {
         token: Option<Token>,
         report: Option<String>,
     ) -> Result<(), TaskError> {
-        self.engine.change(self.actor(), Durability::Power, |tx| {
-            let task = require_task(tx, id)?;
-            let is_own = token == Some(task.token) && task.lease.is_none();
-            let complete = TaskInput::Complete {
-                token: token.filter(|_| !is_own),
-                report,
-            };
-            let is_free = task.lease.is_none() && token.is_none_or(|token| token == task.token);
-            let is_closed = matches!(task.status, TaskStatus::Blocked | TaskStatus::Failed);
-            let reopen = is_free && is_closed;
-            let opening = reopen.then_some(TaskInput::Reopen);
-            move_started(tx, self.actor(), task, opening, complete)
-        })
+        self.trees
+            .engine
+            .change(self.trees.actor(), Durability::Power, |tx| {
+                let task = require_task(tx, id)?;
+                let is_own = token == Some(task.token) && task.lease.is_none();
+                let complete = TaskInput::Complete {
+                    token: token.filter(|_| !is_own),
+                    report,
+                };
+                let is_free = task.lease.is_none() && token.is_none_or(|token| token == task.token);
+                let is_closed = matches!(task.status, TaskStatus::Blocked | TaskStatus::Failed);
+                let reopen = is_free && is_closed;
+                let opening = reopen.then_some(TaskInput::Reopen);
+                move_started(tx, self.trees.actor(), task, opening, complete)
+            })
     }
 
     /// After a landing that did not happen.
@@ -251,9 +270,11 @@ impl Trees<'_> {
         match landing.status {
             LandingStatus::NothingToLand => {
                 let cleanup = self.clean_up(landing)?;
-                self.engine.change(self.actor(), Durability::Power, |tx| {
-                    self.step_landing(tx, landing.id, LandingInput::CleanedUp(cleanup))
-                })?;
+                self.trees
+                    .engine
+                    .change(self.trees.actor(), Durability::Power, |tx| {
+                        self.step_landing(tx, landing.id, LandingInput::CleanedUp(cleanup))
+                    })?;
                 Ok(())
             }
             LandingStatus::Conflict => {
@@ -298,11 +319,11 @@ impl Trees<'_> {
         }
         let (id, status) = (task.id.clone(), task.status);
         let opening = is_completed.then_some(TaskInput::Reopen);
-        match move_started(tx, self.actor(), task, opening, input) {
+        match move_started(tx, self.trees.actor(), task, opening, input) {
             Err(TaskError::Store(error)) => Err(error.into()),
             Err(error) => {
                 let notice = format!("task {id} stays {status}: {error}");
-                self.engine.notice(notice);
+                self.trees.engine.notice(notice);
                 Ok(())
             }
             Ok(()) => Ok(()),
@@ -312,7 +333,7 @@ impl Trees<'_> {
     /// Tells whoever owns the work, if that is somebody else.
     pub(crate) fn tell_owner(&self, landing: &Landing, text: &str) -> Result<(), LandError> {
         let task = match &landing.task {
-            Some(id) => self.engine.look(|tx| tx.task(id))?,
+            Some(id) => self.trees.engine.look(|tx| tx.task(id))?,
             None => None,
         };
         let owner = task
@@ -329,8 +350,9 @@ impl Trees<'_> {
             text: text.to_owned(),
             task: landing.task.clone(),
         };
-        if let Err(error) = self.engine.send(draft) {
-            self.engine
+        if let Err(error) = self.trees.engine.send(draft) {
+            self.trees
+                .engine
                 .notice(format!("the owner could not be told: {error}"));
         }
         Ok(())
@@ -343,8 +365,10 @@ impl Trees<'_> {
             description: format!("Comes from task {after}."),
             ..crate::tasks::NewTask::default()
         };
-        if let Err(error) = self.engine.add_task(self.actor(), new) {
-            self.engine.notice(format!("no follow-up task: {error}"));
+        if let Err(error) = self.trees.engine.add_task(self.trees.actor(), new) {
+            self.trees
+                .engine
+                .notice(format!("no follow-up task: {error}"));
         }
         Ok(())
     }

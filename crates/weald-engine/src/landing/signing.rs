@@ -13,20 +13,20 @@ use weald_git::{GitError, SIGNING_LIMIT, Signer, SigningConfig, reparented};
 use super::LandError;
 use super::candidate::Candidate;
 use super::window::Turn;
-use crate::trees::Trees;
+use crate::landing::Landings;
 
-impl Trees<'_> {
+impl Landings<'_> {
     /// How what weald commits is signed; `None` if nobody wants that.
     pub(super) fn signing(&self) -> Result<Option<&SigningConfig>, LandError> {
-        let mode = self.config.text("landing.sign");
+        let mode = self.trees.config.text("landing.sign");
         if mode == "never" {
             return Ok(None);
         }
         let config = match self.known_signing.get() {
             Some(known) => known,
             None => {
-                let main = self.place.repository().common_dir();
-                let loaded = SigningConfig::load(main, self.host.home.as_deref())?;
+                let main = self.trees.place.repository().common_dir();
+                let loaded = SigningConfig::load(main, self.trees.host.home.as_deref())?;
                 self.known_signing.get_or_init(|| loaded)
             }
         };
@@ -34,7 +34,7 @@ impl Trees<'_> {
     }
 
     fn signature_is_required(&self) -> bool {
-        self.config.text("landing.sign") == "require"
+        self.trees.config.text("landing.sign") == "require"
     }
 
     /// Refuses to land commits as they are where everything that lands has to be signed.
@@ -66,11 +66,11 @@ impl Trees<'_> {
                 "a fast-forward lands commits as they are".to_owned(),
             ));
         }
-        let vault = self.vault();
+        let vault = self.trees.vault();
         let signer = Signer {
             git_dir: vault.path(),
             config,
-            environment: &self.host.environment,
+            environment: &self.trees.host.environment,
             deadline: Instant::now() + SIGNING_LIMIT,
         };
         match signer.sign_chain(&self.made_commits(candidate)?) {
@@ -109,6 +109,7 @@ impl Trees<'_> {
     /// The commits that weald made for a candidate, oldest first.
     fn made_commits(&self, candidate: &Candidate) -> Result<Vec<String>, GitError> {
         let answer = self
+            .trees
             .vault()
             .git("rev-list")
             .args(["--reverse", "--first-parent", &candidate.commit])
@@ -120,7 +121,7 @@ impl Trees<'_> {
 
     /// The same candidate on top of a commit with the same git tree.
     fn moved_onto(&self, candidate: &Candidate, onto: &str) -> Result<Candidate, LandError> {
-        let vault = self.vault();
+        let vault = self.trees.vault();
         let (mut old, mut new) = (candidate.onto.clone(), onto.to_owned());
         for commit in self.made_commits(candidate)? {
             new = reparented(vault.path(), &commit, &old, &new)?;
@@ -146,7 +147,7 @@ impl Turn<'_, '_> {
                 // Made on top of something else: that is found out when its turn comes.
                 return Ok(());
             }
-            let moved = self.trees.moved_onto(&slot.candidate, &new)?;
+            let moved = self.landings.moved_onto(&slot.candidate, &new)?;
             slot.before = new;
             old = std::mem::replace(&mut slot.candidate, moved).commit;
             new = slot.candidate.commit.clone();
@@ -160,7 +161,7 @@ impl Turn<'_, '_> {
             };
             let id = slot.landing.id;
             match self
-                .trees
+                .landings
                 .advance(self.lease, id, Durability::Process, test)
             {
                 // Somebody took it out of the queue.

@@ -14,9 +14,10 @@ use super::approval::Submodules;
 use super::beginning::Ahead;
 use super::candidate::Made;
 use super::commit::{CommitScope, by_hand};
+use super::error::target_gone;
 use super::moving::MoveRequest;
-use super::renamed::target_gone;
-use crate::trees::{Look, TreeError, Trees};
+use crate::landing::Landings;
+use crate::trees::{Look, TreeError};
 
 /// What to do with a landing that does not merge.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -56,12 +57,12 @@ pub struct LandRequest {
     pub commit: Option<(CommitScope, String)>,
 }
 
-impl Trees<'_> {
+impl Landings<'_> {
     /// The trees that are meant, those that others depend on first. Fails before anything is queued.
     pub(crate) fn landing_trees(&self, request: &LandRequest) -> Result<Vec<Tree>, LandError> {
         let mut found: Vec<Tree> = Vec::new();
         if request.names.is_empty() {
-            found.push(self.named(None)?);
+            found.push(self.trees.named(None)?);
         }
         for name in &request.names {
             let tree = self.tree_or_task(name)?;
@@ -80,10 +81,10 @@ impl Trees<'_> {
     /// `#12` is always the task.
     pub fn tree_or_task(&self, name: &str) -> Result<Tree, LandError> {
         let task = match name.parse::<TaskId>() {
-            Ok(id) => self.engine.look(|tx| tx.task(&id))?,
+            Ok(id) => self.trees.engine.look(|tx| tx.task(&id))?,
             Err(_) => None,
         };
-        let not_found = match self.named(Some(name)) {
+        let not_found = match self.trees.named(Some(name)) {
             Ok(tree) => return self.unambiguous(tree, task),
             Err(error @ TreeError::NotFound { .. }) => error,
             Err(error) => return Err(error.into()),
@@ -91,7 +92,7 @@ impl Trees<'_> {
         match task {
             None => Err(not_found.into()),
             Some(task) => match task.worktree {
-                Some(tree) => Ok(self.named(Some(tree.as_str()))?),
+                Some(tree) => Ok(self.trees.named(Some(tree.as_str()))?),
                 None => Err(LandError::refused(
                     "task_without_tree",
                     format!("task {} has no tree", task.id),
@@ -131,7 +132,7 @@ impl Trees<'_> {
     fn in_order(&self, trees: Vec<Tree>) -> Result<Vec<Tree>, LandError> {
         let mut blocked: BTreeMap<TaskId, Vec<TaskId>> = BTreeMap::new();
         for id in trees.iter().filter_map(|tree| tree.task.as_ref()) {
-            if let Some(task) = self.engine.look(|tx| tx.task(id))? {
+            if let Some(task) = self.trees.engine.look(|tx| tx.task(id))? {
                 blocked.insert(id.clone(), task.blocked_by);
             }
         }
@@ -177,60 +178,63 @@ impl Trees<'_> {
             (ready, reason) => (ready, reason.map(|reason| reason.message)),
         };
         if let Some(why) = &forced {
-            self.engine
+            self.trees
+                .engine
                 .notice(format!("{} lands by force: {why}", tree.name));
         }
         let strategy = self.strategy(request);
         let waiter = match request.no_wait {
             true => None,
-            false => self.me(),
+            false => self.trees.me(),
         };
-        self.engine.change(self.actor(), Durability::Process, |tx| {
-            if let Ok(head) = &ready
-                && let Some(same) = waiting_for(tx, &tree, head, strategy)?
-            {
-                // It waits already: asking twice lands it once, for both. It lands under the newer claim: who asked first
-                // may have died, and somebody goes on.
-                let task_token = same.task_token.max(self.claim_of(tx, &tree, request)?);
-                let same = Landing {
-                    waiter,
-                    task_token,
-                    report: request.report.clone().or(same.report),
-                    keep: same.keep && request.keep,
-                    by_agent: same.by_agent && request.by_agent,
-                    interim: same.interim && request.interim,
-                    ..same
+        self.trees
+            .engine
+            .change(self.trees.actor(), Durability::Process, |tx| {
+                if let Ok(head) = &ready
+                    && let Some(same) = waiting_for(tx, &tree, head, strategy)?
+                {
+                    // It waits already: asking twice lands it once, for both. It lands under the newer claim: who asked first
+                    // may have died, and somebody goes on.
+                    let task_token = same.task_token.max(self.claim_of(tx, &tree, request)?);
+                    let same = Landing {
+                        waiter,
+                        task_token,
+                        report: request.report.clone().or(same.report),
+                        keep: same.keep && request.keep,
+                        by_agent: same.by_agent && request.by_agent,
+                        interim: same.interim && request.interim,
+                        ..same
+                    };
+                    tx.record(self.trees.actor(), landing::queue(same.clone()).1)?;
+                    return Ok(same);
+                }
+                let id = LandingId(tx.next_number(Counter::Landing)?);
+                let head = match &ready {
+                    Ok(head) => head.clone(),
+                    Err(_) => tree
+                        .head
+                        .clone()
+                        .unwrap_or_else(|| tree.base.commit.clone()),
                 };
-                tx.record(self.actor(), landing::queue(same.clone()).1)?;
-                return Ok(same);
-            }
-            let id = LandingId(tx.next_number(Counter::Landing)?);
-            let head = match &ready {
-                Ok(head) => head.clone(),
-                Err(_) => tree
-                    .head
-                    .clone()
-                    .unwrap_or_else(|| tree.base.commit.clone()),
-            };
-            let wanted = Landing {
-                strategy,
-                waiter,
-                report: request.report.clone(),
-                keep: request.keep,
-                interim: request.interim,
-                by_agent: request.by_agent,
-                forced,
-                queued_by: self.actor().cloned(),
-                task_token: self.claim_of(tx, &tree, request)?,
-                ..Landing::new(id, &tree, head, tx.now())
-            };
-            let (landing, change) = landing::queue(wanted);
-            tx.record(self.actor(), change)?;
-            match ready {
-                Ok(_) => Ok(landing),
-                Err(reason) => self.step_landing(tx, id, LandingInput::Refuse(*reason)),
-            }
-        })
+                let wanted = Landing {
+                    strategy,
+                    waiter,
+                    report: request.report.clone(),
+                    keep: request.keep,
+                    interim: request.interim,
+                    by_agent: request.by_agent,
+                    forced,
+                    queued_by: self.trees.actor().cloned(),
+                    task_token: self.claim_of(tx, &tree, request)?,
+                    ..Landing::new(id, &tree, head, tx.now())
+                };
+                let (landing, change) = landing::queue(wanted);
+                tx.record(self.trees.actor(), change)?;
+                match ready {
+                    Ok(_) => Ok(landing),
+                    Err(reason) => self.step_landing(tx, id, LandingInput::Refuse(*reason)),
+                }
+            })
     }
 
     /// The claim that a landing is made under: the one that was given, or the caller's own.
@@ -247,7 +251,7 @@ impl Trees<'_> {
             return Ok(Some(*token));
         }
         let lease = tx.task(id)?.and_then(|task| task.lease);
-        let own = lease.filter(|lease| Some(&lease.session) == self.actor());
+        let own = lease.filter(|lease| Some(&lease.session) == self.trees.actor());
         Ok(own.map(|lease| lease.token))
     }
 
@@ -260,7 +264,11 @@ impl Trees<'_> {
     }
 
     fn require_newest(&self, id: &TaskId, token: Token) -> Result<(), LandError> {
-        let newest = self.engine.look(|tx| tx.task(id))?.map(|task| task.token);
+        let newest = self
+            .trees
+            .engine
+            .look(|tx| tx.task(id))?
+            .map(|task| task.token);
         match newest {
             Some(newest) if newest != token => Err(LandError::refused(
                 "stale_token",
@@ -280,9 +288,9 @@ impl Trees<'_> {
         tree: &Tree,
         left_out: &[String],
     ) -> Result<(Tree, String), LandError> {
-        let site = self.site(tree)?;
-        let (tree, look) = self.import_and_follow(tree, &site)?;
-        self.remember_changed(&tree, &look);
+        let site = self.trees.site(tree)?;
+        let (tree, look) = self.trees.import_and_follow(tree, &site)?;
+        self.trees.remember_changed(&tree, &look);
         let name = &tree.name;
         if let Some(operation) = &look.operation {
             return Err(LandError::refused(
@@ -302,15 +310,17 @@ impl Trees<'_> {
             )
             .hint(format!("weald sync {name}")));
         }
-        let tree = self.with_target(tree).map_err(target_gone)?;
-        self.require_local_target(&tree.target)?;
+        let tree = self.trees.with_target(tree).map_err(target_gone)?;
+        self.trees.require_local_target(&tree.target)?;
         let name = &tree.name;
         let head = look
             .head
             .clone()
             .ok_or_else(|| LandError::refused("no_commit", format!("{name} holds no commit")))?;
         if tree.kind == TreeKind::Linked {
-            self.vault().require(&self.main_refs()?, &[&head])?;
+            self.trees
+                .vault()
+                .require(&self.trees.main_refs()?, &[&head])?;
         }
         if look.untracked > 0 {
             self.mind_untracked(&tree, &head, look.untracked, left_out)?;
@@ -336,7 +346,7 @@ impl Trees<'_> {
             true => format!("weald land {name} --commit=all -m MESSAGE"),
             false => by_hand(name),
         };
-        if self.landed(tree, head)?.is_some() {
+        if self.trees.landed(tree, head)?.is_some() {
             return Err(LandError::refused(
                 "tree_dirty",
                 format!("nothing to land: {name}'s {only}"),
@@ -348,7 +358,7 @@ impl Trees<'_> {
             // That was said by the commit.
             return Ok(());
         }
-        self.engine.notice(format!(
+        self.trees.engine.notice(format!(
             "{count} {files} in {name} that git does not know stay behind; to land them, too: {go_on}"
         ));
         Ok(())
@@ -360,7 +370,7 @@ impl Trees<'_> {
         let mut ahead: Vec<Ahead> = Vec::new();
         let mut tips: BTreeMap<String, String> = BTreeMap::new();
         for tree in self.landing_trees(request)? {
-            let now = self.now()?;
+            let now = self.trees.now()?;
             let tip = tips.get(&tree.target).cloned();
             let mut landing = Landing {
                 strategy: self.strategy(request),
@@ -399,7 +409,9 @@ impl Trees<'_> {
         landing.head = head;
         let old_tip = self.landing_tip(&tree.target)?;
         let tip = tip.unwrap_or_else(|| old_tip.clone());
-        self.vault().require(&self.main_refs()?, &[&old_tip])?;
+        self.trees
+            .vault()
+            .require(&self.trees.main_refs()?, &[&old_tip])?;
         let candidate = match self.make_candidate(landing, &tree, &tip, ahead)? {
             Made::Candidate(candidate) => candidate,
             Made::Nothing => return Ok(LandingInput::NothingToLand),
@@ -424,7 +436,7 @@ impl Trees<'_> {
 
     fn strategy(&self, request: &LandRequest) -> Strategy {
         request.strategy.unwrap_or_else(|| {
-            Strategy::parse(self.config.text("landing.strategy")).unwrap_or_default()
+            Strategy::parse(self.trees.config.text("landing.strategy")).unwrap_or_default()
         })
     }
 
@@ -445,7 +457,7 @@ impl Trees<'_> {
             )
             .hint(format!("what {} has since: weald land {0}", old.tree)));
         }
-        let tree = self.named(Some(old.tree.as_str()))?;
+        let tree = self.trees.named(Some(old.tree.as_str()))?;
         let request = LandRequest {
             strategy: Some(old.strategy),
             keep: old.keep,

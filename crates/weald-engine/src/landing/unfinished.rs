@@ -17,7 +17,7 @@ use weald_core::store::Durability;
 use super::LandError;
 use super::moving::Recovered;
 use super::queue::Lease;
-use crate::trees::Trees;
+use crate::landing::Landings;
 
 /// Targets that nothing can land on, and why.
 #[derive(Debug, Default)]
@@ -78,7 +78,7 @@ impl Blocked {
     }
 }
 
-impl Trees<'_> {
+impl Landings<'_> {
     /// Ends what other processes left: in the middle of moving the target, or right after it. Answers what stays blocked.
     pub(crate) fn recover_landings(&self, lease: &Lease) -> Result<Blocked, LandError> {
         let view = self.queue()?;
@@ -141,7 +141,7 @@ impl Trees<'_> {
         }
         let worker = landing.intent.as_ref().map(|intent| &intent.worker);
         match worker {
-            Some(worker) if self.engine.processes.state(worker) == ProcessState::Running => {
+            Some(worker) if self.trees.engine.processes.state(worker) == ProcessState::Running => {
                 Err(LandError::refused(
                     "landing_busy",
                     format!(
@@ -165,7 +165,8 @@ impl Trees<'_> {
         match settled {
             Err(error @ (LandError::Store(_) | LandError::Queue(_))) => Err(error),
             Err(error) => {
-                self.engine
+                self.trees
+                    .engine
                     .notice(format!("landing {} is not settled: {error}", landing.id));
                 Ok(())
             }
@@ -181,9 +182,9 @@ impl Trees<'_> {
     ) -> Result<(), LandError> {
         let worker = landing.intent.as_ref().map(|intent| &intent.worker);
         if let Some(worker) = worker.filter(|_| proof == Proof::Processes)
-            && Some(worker) != self.me().as_ref()
-            && self.engine.processes.state(worker) != ProcessState::Gone
-            && !self.end_process(worker)
+            && Some(worker) != self.trees.me().as_ref()
+            && self.trees.engine.processes.state(worker) != ProcessState::Gone
+            && !self.trees.end_process(worker)
         {
             return Err(LandError::refused(
                 "landing_busy",

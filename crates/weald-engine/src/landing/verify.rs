@@ -12,7 +12,7 @@ use weald_core::store::EventFilter;
 use weald_git::{Commit, Git};
 
 use super::LandError;
-use crate::trees::Trees;
+use crate::landing::Landings;
 
 /// What a comparison of the target with the recorded landings found.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -67,27 +67,32 @@ struct Step {
     told: Unrecorded,
 }
 
-impl Trees<'_> {
+impl Landings<'_> {
     /// Compares the target with what was recorded, from the first landing on or from `since`.
     pub fn verify(
         &self,
         target: Option<&str>,
         since: Option<&str>,
     ) -> Result<Verification, LandError> {
-        let default = self.target.as_ref().map(|(branch, _)| branch.as_str());
+        let default = self
+            .trees
+            .target
+            .as_ref()
+            .map(|(branch, _)| branch.as_str());
         let Some(branch) = target.or(default) else {
             return Err(
                 LandError::refused("no_target", "there is no branch to look at")
                     .hint("weald verify --target BRANCH"),
             );
         };
-        let Some(found) = self.place.repository().target(branch)? else {
+        let Some(found) = self.trees.place.repository().target(branch)? else {
             return Err(
                 LandError::refused("no_target", format!("there is no branch {branch}"))
                     .hint("git branch --list"),
             );
         };
         let landed: Vec<Landing> = self
+            .trees
             .engine
             .look(|tx| tx.landings())?
             .into_iter()
@@ -98,6 +103,7 @@ impl Trees<'_> {
             tip: found.tip.as_str().to_owned(),
             landings: landed.len(),
             has_remote: self
+                .trees
                 .place
                 .repository()
                 .resolve(&format!("refs/remotes/origin/{branch}"))?
@@ -157,12 +163,15 @@ impl Trees<'_> {
 
     /// Whether a person approved what a landing took; true where nobody has to. Every approval is in the log.
     fn was_approved(&self, landing: &Landing) -> Result<bool, LandError> {
-        if self.config.text("policy.gate") != "human" || landing.reverts.is_some() {
+        if self.trees.config.text("policy.gate") != "human" || landing.reverts.is_some() {
             return Ok(true);
         }
-        let known = self.engine.look(|tx| tx.tree_by_id(landing.tree_id))?;
+        let known = self
+            .trees
+            .engine
+            .look(|tx| tx.tree_by_id(landing.tree_id))?;
         let Some(tree) = known else { return Ok(false) };
-        let events = self.engine.look(|tx| {
+        let events = self.trees.engine.look(|tx| {
             tx.events(&EventFilter {
                 since: Some(Seq(0)),
                 tree: Some(landing.tree.clone()),
@@ -186,7 +195,7 @@ impl Trees<'_> {
         since: &str,
     ) -> Result<(Vec<String>, BTreeMap<String, Step>), LandError> {
         let remote = format!("refs/remotes/origin/{target}");
-        let remote = self.place.repository().resolve(&remote)?;
+        let remote = self.trees.place.repository().resolve(&remote)?;
         let not_there: Option<BTreeSet<String>> = match remote {
             Some(remote) => {
                 let remote = format!("^{}", remote.as_str());
@@ -230,7 +239,7 @@ impl Trees<'_> {
     }
 
     fn git_of_main(&self, name: &str) -> Git {
-        Git::new(self.place.repository().common_dir(), name)
+        Git::new(self.trees.place.repository().common_dir(), name)
     }
 
     /// The commits that `rev-list` gives for these.

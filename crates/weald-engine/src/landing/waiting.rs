@@ -4,9 +4,9 @@ use weald_core::id::TaskId;
 use weald_core::tree::Tree;
 
 use super::LandError;
-use crate::trees::Trees;
+use crate::landing::Landings;
 
-impl Trees<'_> {
+impl Landings<'_> {
     /// Says when a tree lands although its task waits for others that don't land with it. It is the caller's decision.
     pub(super) fn warn_of_dependencies(&self, trees: &[Tree]) -> Result<(), LandError> {
         let lands = |id: &TaskId| trees.iter().any(|tree| tree.task.as_ref() == Some(id));
@@ -14,7 +14,7 @@ impl Trees<'_> {
             let Some(id) = &tree.task else {
                 continue;
             };
-            let waits_for = self.engine.look(|tx| {
+            let waits_for = self.trees.engine.look(|tx| {
                 let task = tx.task(id)?;
                 let on = task.map(|task| task.blocked_by).unwrap_or_default();
                 let mut open = Vec::new();
@@ -29,7 +29,7 @@ impl Trees<'_> {
                 Ok::<_, LandError>(open)
             })?;
             if !waits_for.is_empty() {
-                self.engine.notice(format!(
+                self.trees.engine.notice(format!(
                     "task {id} of {} waits for {}, which is not done",
                     tree.name,
                     waits_for.join(", ")

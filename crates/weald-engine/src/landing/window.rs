@@ -26,8 +26,8 @@ use super::moving::{MoveRequest, TargetHold};
 use super::queue::Lease;
 use super::source::{LandRequest, OnConflict};
 use super::unfinished::Blocked;
+use crate::landing::Landings;
 use crate::steps::step;
-use crate::trees::Trees;
 
 /// How long waiting for a gate looks away.
 const GLANCE: Duration = Duration::from_millis(250);
@@ -76,7 +76,7 @@ enum Ended {
 }
 
 pub(super) struct Turn<'t, 'a> {
-    pub(super) trees: &'t Trees<'a>,
+    pub(super) landings: &'t Landings<'a>,
     pub(super) lease: &'t Lease,
     mine: &'t [LandingId],
     request: &'t LandRequest,
@@ -91,14 +91,14 @@ pub(super) struct Turn<'t, 'a> {
 
 impl<'t, 'a> Turn<'t, 'a> {
     pub(super) fn new(
-        trees: &'t Trees<'a>,
+        landings: &'t Landings<'a>,
         lease: &'t Lease,
         mine: &'t [LandingId],
         request: &'t LandRequest,
         lost: &'t AtomicBool,
     ) -> Self {
         Self {
-            trees,
+            landings,
             lease,
             mine,
             request,
@@ -123,10 +123,10 @@ impl<'t, 'a> Turn<'t, 'a> {
     ) -> Result<Progress, LandError> {
         loop {
             self.require_lease()?;
-            if self.trees.queue()?.queue.paused.is_some() {
+            if self.landings.queue()?.queue.paused.is_some() {
                 return Ok(Progress::Paused);
             }
-            if self.window.is_empty() && self.next()?.is_some() && self.trees.settings_moved()? {
+            if self.window.is_empty() && self.next()?.is_some() && self.landings.settings_moved()? {
                 return Ok(Progress::Reload);
             }
             self.fill(scope)?;
@@ -158,7 +158,7 @@ impl<'t, 'a> Turn<'t, 'a> {
 
     /// The next landing for the window. When the caller's own have ended, only those go on that nobody waits for.
     fn next(&self) -> Result<Option<Landing>, LandError> {
-        let open = self.trees.queue()?.open;
+        let open = self.landings.queue()?.open;
         let is_own = |landing: &Landing| self.mine.is_empty() || self.mine.contains(&landing.id);
         let own_left = open.iter().any(is_own);
         let next = open.into_iter().find(|landing| {
@@ -166,7 +166,7 @@ impl<'t, 'a> Turn<'t, 'a> {
                 && self.window.iter().all(|slot| slot.landing.id != landing.id)
         });
         let unattended = |landing: &Landing| {
-            let processes = &self.trees.engine.processes;
+            let processes = &self.landings.trees.engine.processes;
             let waiter = landing.waiter.as_ref();
             waiter.is_none_or(|one| processes.state(one) == ProcessState::Gone)
         };
@@ -175,7 +175,8 @@ impl<'t, 'a> Turn<'t, 'a> {
 
     /// Fills the window. What can't land is recorded once it is the first.
     fn fill<'scope>(&mut self, scope: &'scope Scope<'scope, 't>) -> Result<(), LandError> {
-        let parallel = usize::try_from(self.trees.config.number("landing.parallel")).unwrap_or(1);
+        let parallel =
+            usize::try_from(self.landings.trees.config.number("landing.parallel")).unwrap_or(1);
         while self.window.len() < parallel {
             let Some(landing) = self.next()? else {
                 return Ok(());
@@ -222,8 +223,8 @@ impl<'t, 'a> Turn<'t, 'a> {
             .hint(format!("weald land {}", landing.tree)));
         }
         let is_impatient = *count > PATIENCE && self.window.is_empty();
-        let hold = match is_impatient && self.trees.gate_command()?.is_none() {
-            true => self.trees.hold_target(landing.id, &landing.target)?,
+        let hold = match is_impatient && self.landings.gate_command()?.is_none() {
+            true => self.landings.hold_target(landing.id, &landing.target)?,
             false => None,
         };
         let (before, tip) = match self.window.back() {
@@ -234,12 +235,12 @@ impl<'t, 'a> Turn<'t, 'a> {
             return Ok(Attempt::Later);
         }
         let ahead: Vec<Ahead> = self.window.iter().map(Slot::as_ahead).collect();
-        let candidate = match self.trees.candidate_of(landing, &tip, &ahead)? {
+        let candidate = match self.landings.candidate_of(landing, &tip, &ahead)? {
             Made::Candidate(candidate) => candidate,
             Made::Nothing => return Ok(Attempt::Ends(LandingInput::NothingToLand)),
             Made::Conflict(paths) => return Ok(Attempt::Ends(LandingInput::Conflict { paths })),
         };
-        self.trees.require_consent(landing, &candidate)?;
+        self.landings.require_consent(landing, &candidate)?;
         let landing = landing.clone();
         let mut slot = self.start_gate(scope, landing, before, candidate)?;
         slot.hold = hold;
@@ -248,15 +249,15 @@ impl<'t, 'a> Turn<'t, 'a> {
 
     /// Where a target is, and what a candidate is made on top of: what the remote has more than that, if anything.
     fn tip(&mut self, target: &str) -> Result<(String, String), LandError> {
-        let trees = self.trees;
-        let here = trees.landing_tip(target)?;
+        let landings = self.landings;
+        let here = landings.landing_tip(target)?;
         if !self.remotes.contains_key(target) {
-            let found = match trees.fetch_landing_target(target) {
+            let found = match landings.fetch_landing_target(target) {
                 Ok(fetched) => {
                     fetched
                         .note
                         .into_iter()
-                        .for_each(|note| trees.engine.notice(note));
+                        .for_each(|note| landings.trees.engine.notice(note));
                     Ok(fetched.ahead)
                 }
                 // A remote that does not answer is not waited for again.
@@ -273,9 +274,12 @@ impl<'t, 'a> Turn<'t, 'a> {
         let wanted: Vec<&str> = std::iter::once(here.as_str())
             .chain(remote.as_deref())
             .collect();
-        trees.vault().require(&trees.main_refs()?, &wanted)?;
+        landings
+            .trees
+            .vault()
+            .require(&landings.trees.main_refs()?, &wanted)?;
         match remote {
-            Some(remote) if !trees.contains(&here, &remote)? => Ok((here, remote)),
+            Some(remote) if !landings.trees.contains(&here, &remote)? => Ok((here, remote)),
             _ => Ok((here.clone(), here)),
         }
     }
@@ -290,11 +294,11 @@ impl<'t, 'a> Turn<'t, 'a> {
     ) -> Result<Slot, LandError> {
         let (sender, verdict) = mpsc::channel();
         let cancel = Arc::new(AtomicBool::new(false));
-        let landing = match self.trees.gate_command()? {
+        let landing = match self.landings.gate_command()? {
             None => landing,
             Some(command) => {
                 if self.window.is_empty() {
-                    self.trees.precheck_move(&MoveRequest {
+                    self.landings.precheck_move(&MoveRequest {
                         landing: landing.id,
                         target: &landing.target,
                         old: &before,
@@ -308,9 +312,9 @@ impl<'t, 'a> Turn<'t, 'a> {
                     new_tip: candidate.commit.clone(),
                 };
                 let landing =
-                    self.trees
+                    self.landings
                         .advance(self.lease, landing.id, Durability::Process, test)?;
-                let (trees, commit) = (self.trees, candidate.commit.clone());
+                let (landings, commit) = (self.landings, candidate.commit.clone());
                 let (id, cancel) = (landing.id, Arc::clone(&cancel));
                 scope.spawn(move || {
                     let request = GateRequest {
@@ -319,17 +323,17 @@ impl<'t, 'a> Turn<'t, 'a> {
                         command: &command,
                     };
                     // Nobody listens any more when the window was made anew.
-                    let _ = sender.send(trees.run_gate(&request, &cancel));
+                    let _ = sender.send(landings.run_gate(&request, &cancel));
                 });
                 landing
             }
         };
-        let parallel = self.trees.config.number("landing.parallel");
+        let parallel = self.landings.trees.config.number("landing.parallel");
         Ok(Slot {
             // Alone in the window, the settings are read again after it anyway.
             changes_settings: parallel > 1
                 && self
-                    .trees
+                    .landings
                     .settings_differ(&candidate.onto, &candidate.commit)?,
             landing,
             before,
@@ -348,7 +352,7 @@ impl<'t, 'a> Turn<'t, 'a> {
                 Err(RecvTimeoutError::Disconnected) => break None,
                 Err(RecvTimeoutError::Timeout) => {
                     self.require_lease()?;
-                    if !self.trees.landing(slot.landing.id)?.status.is_open() {
+                    if !self.landings.landing(slot.landing.id)?.status.is_open() {
                         return Ok(Ended::Without);
                     }
                 }
@@ -376,12 +380,12 @@ impl<'t, 'a> Turn<'t, 'a> {
             }
         };
         // Paused while it was tested: its receipt counts when the queue goes on.
-        if self.trees.queue()?.queue.paused.is_some() {
+        if self.landings.queue()?.queue.paused.is_some() {
             return Ok(Ended::Without);
         }
         match self.move_target(&slot, receipt) {
             Ok(landed) => {
-                self.trees.settle(&landed)?;
+                self.landings.settle(&landed)?;
                 let tip = landed.new_tip.unwrap_or_default();
                 Ok(match self.follow_signature(&slot.candidate.commit, &tip) {
                     Ok(()) => Ended::Landed,
@@ -402,13 +406,13 @@ impl<'t, 'a> Turn<'t, 'a> {
         slot: &Slot,
         gate: Option<Box<GateReceipt>>,
     ) -> Result<Landing, LandError> {
-        let (trees, id) = (self.trees, slot.landing.id);
+        let (landings, id) = (self.landings, slot.landing.id);
         step("land.ready");
-        if trees.landing_tip(&slot.landing.target)? != slot.before {
+        if landings.landing_tip(&slot.landing.target)? != slot.before {
             return Err(LandError::Outrun(slot.landing.target.clone()));
         }
-        let (candidate, signature) = trees.signed(&slot.landing, &slot.candidate)?;
-        let prepared = trees.prepare_move(&MoveRequest {
+        let (candidate, signature) = landings.signed(&slot.landing, &slot.candidate)?;
+        let prepared = landings.prepare_move(&MoveRequest {
             landing: id,
             target: &slot.landing.target,
             old: &slot.before,
@@ -423,35 +427,35 @@ impl<'t, 'a> Turn<'t, 'a> {
             gate,
             signature,
         };
-        trees.advance(self.lease, id, Durability::Power, moves)?;
+        landings.advance(self.lease, id, Durability::Power, moves)?;
         step("land.intent");
-        match trees.perform_move(prepared) {
+        match landings.perform_move(prepared) {
             Ok(()) => {}
             Err(outrun @ LandError::Outrun(_)) => {
-                trees.advance(self.lease, id, Durability::Process, LandingInput::Requeue)?;
+                landings.advance(self.lease, id, Durability::Process, LandingInput::Requeue)?;
                 return Err(outrun);
             }
             Err(error) => return Err(error),
         }
         step("land.moved");
-        trees.advance(self.lease, id, Durability::Power, LandingInput::Land)
+        landings.advance(self.lease, id, Durability::Power, LandingInput::Land)
     }
 
     /// Records an end other than landing, and what follows from it.
     fn end(&self, landing: &Landing, input: LandingInput) -> Result<(), LandError> {
         let conflicts = matches!(input, LandingInput::Conflict { .. });
-        let ended = match self.trees.end_unlanded(self.lease, landing.id, input) {
+        let ended = match self.landings.end_unlanded(self.lease, landing.id, input) {
             // Somebody took it out of the queue.
             Err(LandError::Rule(_)) => return Ok(()),
             ended => ended?,
         };
-        self.trees.settle_unlanded(&ended)?;
+        self.landings.settle_unlanded(&ended)?;
         if !conflicts || !self.mine.contains(&landing.id) {
             return Ok(());
         }
         if self.request.stop_on_conflict || self.request.on_conflict == OnConflict::Leave {
             for id in self.mine.iter().filter(|id| **id > landing.id) {
-                match self.trees.drop_landing(*id) {
+                match self.landings.drop_landing(*id) {
                     Ok(_) | Err(LandError::Rule(_)) => {}
                     Err(error) => return Err(error),
                 }

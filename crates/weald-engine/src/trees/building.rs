@@ -38,6 +38,23 @@ pub(super) struct Built {
 }
 
 impl Trees<'_> {
+    /// Whether the repository in a directory borrows from this vault: only weald makes such.
+    pub(crate) fn is_left_from_here(&self, path: &Path) -> bool {
+        let Ok(door) = Door::open(path) else {
+            return false;
+        };
+        let Ok(text) = door.read(".git/objects/info/alternates", 16 * 1024) else {
+            return false;
+        };
+        let Ok(vault) = self.vault().objects().canonicalize() else {
+            return false;
+        };
+        let objects = path.join(".git/objects");
+        String::from_utf8_lossy(&text)
+            .lines()
+            .any(|line| objects.join(line).canonicalize().ok() == Some(vault.clone()))
+    }
+
     /// Brings what the tree needs into the vault; answers what should be known about it.
     fn feed_for(&self, plan: &Plan, kind: TreeKind) -> Result<Vec<String>, TreeError> {
         let mut notes = Vec::new();

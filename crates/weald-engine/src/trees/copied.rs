@@ -38,24 +38,6 @@ pub struct AdoptedCopy {
 }
 
 impl Trees<'_> {
-    /// Refuses a tree that belongs to another repository.
-    pub(crate) fn require_ours(&self, tree: &Tree) -> Result<(), TreeError> {
-        let of_another = |repository: PathBuf| TreeError::OfAnother {
-            name: tree.name.clone(),
-            path: tree.path.clone(),
-            repository,
-        };
-        if let Some(copy) = &self.engine.copy_of {
-            let unknown = || PathBuf::from("an unknown place");
-            return Err(of_another(copy.original.clone().unwrap_or_else(unknown)));
-        }
-        let here = self.place.repository().common_dir();
-        match marker::other_owner(&tree.path, self.host.state.as_deref(), here) {
-            Some(other) => Err(of_another(other)),
-            None => Ok(()),
-        }
-    }
-
     /// Makes a copy a repository of its own: it takes over the trees that were copied along, forgets the others, and gets
     /// a new id. Until the id is written it stays a copy, and this can be done again.
     pub fn adopt_copy(&self, copy: &CopyOf) -> Result<AdoptedCopy, TreeError> {

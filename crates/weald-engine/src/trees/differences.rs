@@ -1,15 +1,13 @@
 //! `weald diff`: what changed in a tree.
 
 use serde::{Deserialize, Serialize};
-use weald_core::id::LandingId;
 
-use super::inside::{ChangedFile, DiffStyle, Job, between};
+use super::inside::{ChangedFile, DiffStyle, Job};
 use super::visit::Access;
 use super::{TreeError, Trees};
-use crate::landing::LandError;
 
 /// How much text a diff may have.
-pub(super) const TEXT_LIMIT: usize = 10 << 20;
+pub(crate) const TEXT_LIMIT: usize = 10 << 20;
 
 /// What a diff starts from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -52,30 +50,6 @@ impl Trees<'_> {
             limit: TEXT_LIMIT,
         };
         let reply = self.do_inside(tree.name.as_str(), &site, Access::Read, job)?;
-        Ok(Diff {
-            files: reply.files,
-            text: reply.text,
-            truncated: reply.truncated,
-        })
-    }
-
-    /// Tells what a landing changed on its target. Both commits are the host's own, in the vault.
-    pub fn landing_diff(&self, id: LandingId, style: DiffStyle) -> Result<Diff, LandError> {
-        let landing = self.landing(id)?;
-        let from = landing.onto.as_ref().or(landing.old_tip.as_ref());
-        let (Some(from), Some(to)) = (from, &landing.new_tip) else {
-            // It did not get so far as to change anything.
-            return Ok(Diff {
-                files: Vec::new(),
-                text: Some(String::new()),
-                truncated: false,
-            });
-        };
-        let reply = between(self.vault().git("diff"), [from, to], style, TEXT_LIMIT);
-        let reply = reply.map_err(|error| TreeError::Unreadable {
-            name: format!("landing {id}"),
-            why: error.to_string(),
-        })?;
         Ok(Diff {
             files: reply.files,
             text: reply.text,

@@ -22,6 +22,7 @@ use super::overhearing::overheard;
 use super::untrusted;
 use super::{TreeError, Trees};
 use crate::machine::INSIDE_ARGUMENT;
+use crate::marker;
 
 /// How much memory a process may write in a visit that reads: enough for a few million files.
 const READING: u64 = 2 << 30;
@@ -101,6 +102,24 @@ impl Visit {
 }
 
 impl Trees<'_> {
+    /// Refuses a tree that belongs to another repository.
+    pub(crate) fn require_ours(&self, tree: &Tree) -> Result<(), TreeError> {
+        let of_another = |repository: PathBuf| TreeError::OfAnother {
+            name: tree.name.clone(),
+            path: tree.path.clone(),
+            repository,
+        };
+        if let Some(copy) = &self.engine.copy_of {
+            let unknown = || PathBuf::from("an unknown place");
+            return Err(of_another(copy.original.clone().unwrap_or_else(unknown)));
+        }
+        let here = self.place.repository().common_dir();
+        match marker::other_owner(&tree.path, self.host.state.as_deref(), here) {
+            Some(other) => Err(of_another(other)),
+            None => Ok(()),
+        }
+    }
+
     /// Does a job and waits for its end.
     pub(crate) fn do_inside(
         &self,

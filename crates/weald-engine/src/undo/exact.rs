@@ -11,6 +11,7 @@ use weald_core::undo::{Operation, TrashedTree, Way};
 
 use super::in_vault;
 use crate::landing::LandError;
+use crate::landing::Landings;
 use crate::tasks::require_task;
 use crate::trees::{TreeError, Trees, identity_of};
 
@@ -21,7 +22,7 @@ impl Trees<'_> {
         match &operation.way {
             Way::Restore(parts) => return self.require_removals(operation, parts),
             Way::Revert { landing, .. } => {
-                self.require_revertible(*landing)?;
+                Landings::new(self).require_revertible(*landing)?;
             }
             Way::Bind { task, tree, name } => {
                 let again = |tx: &dyn Read| bound_again(tx, task, *tree, name);

@@ -19,8 +19,8 @@ use weald_core::message::{Draft, Message, ReplyDraft};
 use weald_core::name::SessionName;
 use weald_core::store::{EventFilter, StoreError, TaskClass, TaskFilter, TaskOrder};
 use weald_engine::{
-    Against, AgentError, DiffStyle, Engine, InboxQuery, MessageError, RecordError, ReplyOutcome,
-    ScopeError, SessionError, TaskError, TreeError, Trees,
+    Against, AgentError, DiffStyle, Engine, InboxQuery, Landings, MessageError, RecordError,
+    ReplyOutcome, ScopeError, SessionError, TaskError, TreeError, Trees,
 };
 
 pub(super) use cost::Cost;
@@ -251,9 +251,10 @@ impl<'a> Desk<'a> {
                 let text = path.display().to_string();
                 Reply::new().with("path", text.strip_suffix('/').unwrap_or(&text))
             }
-            Ask::Beside { path } => {
-                Reply::new().with("trees", &self.trees.also_changed(name, Path::new(&path))?)
-            }
+            Ask::Beside { path } => Reply::new().with(
+                "trees",
+                &Landings::new(self.trees).also_changed(name, Path::new(&path))?,
+            ),
             Ask::Diff {
                 against_target,
                 style,

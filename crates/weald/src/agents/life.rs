@@ -13,7 +13,7 @@ use weald_core::landing::{Landing, LandingStatus};
 use weald_core::needs::to_land_again;
 use weald_core::task_rules::TaskInput;
 use weald_engine::agents::drivers::driver_for;
-use weald_engine::{CheckoutState, CommitScope, LandRequest, Watched};
+use weald_engine::{CheckoutState, CommitScope, LandRequest, Landings, Watched};
 use weald_git::beside_steps;
 use weald_server::broker::{Authority, Mandate};
 
@@ -294,7 +294,7 @@ fn commit(context: &Context<'_>, ground: &Ground, agent: &Agent) -> Result<(), F
     if let Some(scope) = scope(ground) {
         let message = message(ground, agent)?;
         let trees = ground.trees(context)?;
-        trees.commit_work(tree.as_str(), scope, &message)?;
+        Landings::new(&trees).commit_work(tree.as_str(), scope, &message)?;
         // What was committed is taken in.
         trees.look(Some(tree.as_str()))?;
     }
@@ -315,7 +315,7 @@ fn land(context: &Context<'_>, ground: &Ground, agent: &Agent) -> Result<End, Fa
         },
         ..LandRequest::default()
     };
-    let queued = ground.trees(context)?.queue_landings(&request)?;
+    let queued = Landings::new(&ground.trees(context)?).queue_landings(&request)?;
     let ids: Vec<_> = queued.iter().map(|landing| landing.id).collect();
     let again = context.landing_ground()?;
     let worked = land::work(context, again, &ids, &request, land::Mode::Work)?;

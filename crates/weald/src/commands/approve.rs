@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 
 use clap::Args;
-use weald_engine::Review;
+use weald_engine::{Landings, Review};
 
 use super::land::short;
 use crate::completion;
@@ -50,7 +50,8 @@ impl Approve {
             )));
         }
         let trees = ground.trees(context)?;
-        let review = trees.review_landing(self.name.as_deref(), self.head.as_deref())?;
+        let review =
+            Landings::new(&trees).review_landing(self.name.as_deref(), self.head.as_deref())?;
         context.tell(&ground.engine);
         if review.uncommitted > 0 {
             let changes = match review.uncommitted {
@@ -67,7 +68,7 @@ impl Approve {
             shown(&mut out, &review)?;
             out.flush()?;
         }
-        let (tree, approval) = trees.approve_landing(&review)?;
+        let (tree, approval) = Landings::new(&trees).approve_landing(&review)?;
         context.tell(&ground.engine);
         context.ui.answer(
             || {

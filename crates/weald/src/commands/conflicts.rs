@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use weald_core::SignedDuration;
 use weald_core::id::Seq;
-use weald_engine::{Clash, Radar, Told, Unknown};
+use weald_engine::{Clash, Landings, Radar, Told, Unknown};
 
 use crate::cli::duration;
 use crate::completion;
@@ -53,10 +53,10 @@ impl Conflicts {
         }
         let trees = ground.trees(context)?;
         let progress = context.ui.progress("looking and merging");
-        let radar = trees.conflicts(&self.names)?;
+        let radar = Landings::new(&trees).conflicts(&self.names)?;
         drop(progress);
         let told = match self.tell {
-            true => trees.tell_conflicts(&radar)?,
+            true => Landings::new(&trees).tell_conflicts(&radar)?,
             false => Vec::new(),
         };
         context.tell(&ground.engine);
@@ -73,8 +73,8 @@ impl Conflicts {
         let mut before: Option<BTreeSet<String>> = None;
         loop {
             let trees = ground.trees(context)?;
-            let radar = trees.conflicts(&self.names)?;
-            let told = trees.tell_conflicts(&radar)?;
+            let radar = Landings::new(&trees).conflicts(&self.names)?;
+            let told = Landings::new(&trees).tell_conflicts(&radar)?;
             context.tell(&ground.engine);
             let now: BTreeSet<String> = headings(&radar).collect();
             match &before {

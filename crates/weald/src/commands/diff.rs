@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use clap::{Args, ValueEnum};
-use weald_engine::{Against, DiffStyle};
+use weald_engine::{Against, DiffStyle, Landings};
 use weald_server::broker::{Ask, Diffed};
 
 use super::inside::{Inside, field};
@@ -64,7 +64,7 @@ impl Diff {
         };
         let progress = context.ui.progress("looking");
         let name = match &self.name {
-            Some(name) => Some(trees.tree_or_task(name)?.name),
+            Some(name) => Some(Landings::new(&trees).tree_or_task(name)?.name),
             None => None,
         };
         let name = name.as_ref().map(|name| name.as_str());

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use weald_core::id::{LandingId, TaskId, Token};
 use weald_core::landing::{Landing, LandingStatus, Strategy};
 use weald_engine::{
-    CommitScope, LandError, LandRequest, LeftConflict, OnConflict, Progress, Trees,
+    CommitScope, LandError, LandRequest, Landings, LeftConflict, OnConflict, Progress, Trees,
 };
 use weald_sandbox::{catch_interrupts, interrupted};
 use weald_server::broker::{Ask, LandWish};
@@ -112,7 +112,7 @@ impl Land {
         let request = self.request(context, &ground)?;
         if self.dry_run {
             let trees = ground.trees(context)?;
-            let found = trees.dry_run(&request)?;
+            let found = Landings::new(&trees).dry_run(&request)?;
             return answer(context, &ground, &found, &Beside::default());
         }
         if !self.no_wait {
@@ -122,7 +122,7 @@ impl Land {
             true => Vec::new(),
             false => {
                 let progress = context.ui.progress("taking the commits in");
-                let queued = ground.trees(context)?.queue_landings(&request)?;
+                let queued = Landings::new(&ground.trees(context)?).queue_landings(&request)?;
                 drop(progress);
                 queued.iter().map(|landing| landing.id).collect()
             }
@@ -249,14 +249,14 @@ pub fn work(
     mode: Mode,
 ) -> Result<Worked, Failure> {
     let before = match ids.is_empty() {
-        true => ground.trees(context)?.queue()?.open,
+        true => Landings::new(&ground.trees(context)?).queue()?.open,
         false => Vec::new(),
     };
     let progress = context.ui.progress("working the queue");
     let worked = match mode {
         Mode::Queue => Ok(Progress::Done),
         Mode::Work => loop {
-            match ground.trees(context)?.work_queue(ids, request) {
+            match Landings::new(&ground.trees(context)?).work_queue(ids, request) {
                 Ok(Progress::Reload) => {
                     context.tell(&ground.engine);
                     ground = context.landing_ground()?;
@@ -269,7 +269,7 @@ pub fn work(
     let trees = ground.trees(context)?;
     let exit = match worked {
         Err(LandError::Interrupted) => {
-            let is_cut_short = trees.withdraw(ids)? > 0 || ids.is_empty();
+            let is_cut_short = Landings::new(&trees).withdraw(ids)? > 0 || ids.is_empty();
             interrupted()
                 .filter(|_| is_cut_short)
                 .map(|signal| 128 + signal)
@@ -288,7 +288,7 @@ pub fn work(
     vault::keep_up(context, &trees, &ground.place.root());
     let told = before.iter().map(|landing| &landing.id).chain(ids);
     let landings: Vec<_> = told
-        .map(|id| trees.landing(*id))
+        .map(|id| Landings::new(&trees).landing(*id))
         .collect::<Result<_, _>>()?;
     let mut beside = Beside::default();
     if request.on_conflict == OnConflict::Leave {
@@ -311,7 +311,7 @@ fn left_conflict(
 ) -> Option<(LandingId, LeftConflict)> {
     let is_conflict = |landing: &&Landing| landing.status == LandingStatus::Conflict;
     let landing = landings.iter().find(is_conflict)?;
-    match trees.leave_conflict(landing) {
+    match Landings::new(&trees).leave_conflict(landing) {
         Ok(left) => Some((landing.id, left)),
         Err(error) => {
             context.ui.warn(&error.to_string());

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use clap::{Args, ValueEnum};
 use weald_core::id::TaskId;
 use weald_core::tree::TreeKind;
-use weald_engine::{BranchExists, Created, NewTree, Outcome, Trees};
+use weald_engine::{BranchExists, Created, Landings, NewTree, Outcome, Trees};
 use weald_sandbox::{catch_interrupts, interrupted};
 
 use crate::commands::pool;
@@ -106,7 +106,7 @@ impl New {
         let progress = context.ui.progress("making the tree");
         // A task stands for its worktree.
         let parent = match &self.parent {
-            Some(parent) => Some(trees.tree_or_task(parent)?.name.to_string()),
+            Some(parent) => Some(Landings::new(&trees).tree_or_task(parent)?.name.to_string()),
             None => None,
         };
         let created = trees.create(&self.options.request(self.name, parent))?;

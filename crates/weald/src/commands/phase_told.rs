@@ -6,7 +6,7 @@ use serde_json::json;
 use weald_core::agent::Agent;
 use weald_core::landing::{Landing, LandingStatus};
 use weald_core::task::Task;
-use weald_engine::{StageView, TreeView, stages_in_words};
+use weald_engine::{Landings, StageView, TreeView, stages_in_words};
 use weald_sandbox::interrupted;
 
 use super::{land, work_told};
@@ -49,7 +49,7 @@ pub fn answer(
     let task = engine.task(&agent.task)?.task;
     let trees = ground.trees(context)?;
     let landing = match agent.end.as_ref().and_then(|end| end.landing) {
-        Some(id) => Some(trees.landing(id)?),
+        Some(id) => Some(Landings::new(&trees).landing(id)?),
         None => None,
     };
     let tree = agent.tree.as_ref();

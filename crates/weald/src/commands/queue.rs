@@ -7,7 +7,7 @@ use serde_json::Value;
 use weald_core::id::LandingId;
 use weald_core::landing::{Landing, LandingStatus};
 use weald_core::queue::Queue;
-use weald_engine::LandRequest;
+use weald_engine::{LandRequest, Landings};
 use weald_sandbox::catch_interrupts;
 
 use super::land::{Mode, as_json, finish};
@@ -127,11 +127,11 @@ impl Status {
     fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         let trees = ground.trees(context)?;
-        let mut view = trees.queue()?;
+        let mut view = Landings::new(&trees).queue()?;
         let holder = view.queue.holder.take();
-        view.queue.holder = holder.filter(|holder| !trees.is_gone(holder));
+        view.queue.holder = holder.filter(|holder| !Landings::new(&trees).is_gone(holder));
         let shown = match self.all {
-            true => trees.landings(self.limit.unwrap_or(SHOWN))?,
+            true => Landings::new(&trees).landings(self.limit.unwrap_or(SHOWN))?,
             false => view.open,
         };
         let list: Vec<Value> = shown.iter().map(as_json).collect();
@@ -190,7 +190,7 @@ fn told(
 impl Pause {
     fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
-        let queue = ground.trees(context)?.pause_queue(&self.reason)?;
+        let queue = Landings::new(&ground.trees(context)?).pause_queue(&self.reason)?;
         context.tell(&ground.engine);
         context.ui.answer(
             || Fields::new().with("paused", &queue.paused),
@@ -203,7 +203,7 @@ impl Resume {
     fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         catch_interrupts();
         let ground = context.landing_ground()?;
-        ground.trees(context)?.resume_queue()?;
+        Landings::new(&ground.trees(context)?).resume_queue()?;
         let mode = match self.no_work {
             true => Mode::Queue,
             false => Mode::Work,
@@ -215,7 +215,7 @@ impl Resume {
 impl Drop {
     fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
-        let dropped = ground.trees(context)?.drop_landing(self.landing)?;
+        let dropped = Landings::new(&ground.trees(context)?).drop_landing(self.landing)?;
         context.tell(&ground.engine);
         context.ui.answer(
             || Fields::new().with("landing", &as_json(&dropped)),
@@ -231,7 +231,7 @@ impl Retry {
     fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         catch_interrupts();
         let ground = context.landing_ground()?;
-        let queued = ground.trees(context)?.retry_landing(self.landing)?;
+        let queued = Landings::new(&ground.trees(context)?).retry_landing(self.landing)?;
         finish(
             context,
             ground,
@@ -245,7 +245,7 @@ impl Retry {
 impl Recover {
     fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
-        let landing = ground.trees(context)?.recover_by_hand(self.landing)?;
+        let landing = Landings::new(&ground.trees(context)?).recover_by_hand(self.landing)?;
         context.tell(&ground.engine);
         context.ui.answer(
             || Fields::new().with("landing", &as_json(&landing)),
@@ -269,7 +269,7 @@ impl Recover {
 impl Log {
     fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
-        let landing = ground.trees(context)?.landing(self.landing)?;
+        let landing = Landings::new(&ground.trees(context)?).landing(self.landing)?;
         let gate = landing.gate.as_ref().and_then(|gate| gate.log.clone());
         let Some(path) = landing.log.clone().or(gate) else {
             return Err(Failure::new(

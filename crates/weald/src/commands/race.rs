@@ -11,7 +11,7 @@ use weald_core::name::TreeName;
 use weald_core::races::{self, RaceRefusal};
 use weald_core::task::{Task, TaskStatus};
 use weald_core::task_rules::TaskInput;
-use weald_engine::{AgentError, AgentRequest, Created, NewTree, TreeError, holder};
+use weald_engine::{AgentError, AgentRequest, Created, Landings, NewTree, TreeError, holder};
 use weald_sandbox::{catch_interrupts, interrupted};
 
 use super::work;
@@ -330,7 +330,7 @@ fn pick(
         failure
     };
     let tree = winner.tree.as_ref().map_or(name, TreeName::as_str);
-    let ready = trees.require_ready(tree, report.map(String::as_str));
+    let ready = Landings::new(&trees).require_ready(tree, report.map(String::as_str));
     ready.map_err(|error| {
         let again = format!("weald race pick {id} {name} --report TEXT");
         undone(Failure::from(error).hint(again))

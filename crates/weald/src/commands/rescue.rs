@@ -11,7 +11,8 @@ use weald_core::id::TaskId;
 use weald_core::resuming::Diagnosis;
 use weald_engine::{
     Against, AgentRequest, BranchExists, ChangedFile, CommitScope, Created, DiffStyle, LOG_FILE,
-    NewTree, RemoveRequest, Resumption, SnapshotView, TreeError, TreeView, agent_folder, open_own,
+    Landings, NewTree, RemoveRequest, Resumption, SnapshotView, TreeError, TreeView, agent_folder,
+    open_own,
 };
 use weald_sandbox::catch_interrupts;
 
@@ -209,7 +210,7 @@ fn commit(
 ) -> Result<String, Failure> {
     let message = format!("Rescued work of task {}", evidence.task);
     let trees = ground.trees(context)?;
-    trees.commit_work(name, CommitScope::All, &message)?;
+    Landings::new(&trees).commit_work(name, CommitScope::All, &message)?;
     let after = trees.look(Some(name))?.tree;
     let before = evidence
         .tree
@@ -298,7 +299,7 @@ fn patch(
     tree: &str,
     file: &PathBuf,
 ) -> Result<u8, Failure> {
-    let made = ground.trees(context)?.work_patch(tree)?;
+    let made = Landings::new(&ground.trees(context)?).work_patch(tree)?;
     std::fs::write(file, &made.text).map_err(|error| Failure::file(file, &error))?;
     for path in &made.left_out {
         context

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use weald_core::id::LandingId;
-use weald_engine::LandRequest;
+use weald_engine::{LandRequest, Landings};
 use weald_sandbox::catch_interrupts;
 
 use super::land::{Mode, answer_one, work};
@@ -23,7 +23,7 @@ impl Revert {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         catch_interrupts();
         let ground = context.landing_ground()?;
-        let queued = ground.trees(context)?.queue_revert(self.landing)?;
+        let queued = Landings::new(&ground.trees(context)?).queue_revert(self.landing)?;
         let request = LandRequest::default();
         let worked = work(context, ground, &[queued.id], &request, Mode::Work)?;
         let code = answer_one(context, &worked.ground, &worked.landings[0])?;

@@ -9,6 +9,7 @@ use crate::context::Context;
 use crate::errors::Failure;
 use crate::exit;
 use crate::ui::{ACCENT, Fields, clean_line, paint};
+use weald_engine::Landings;
 
 /// Bring the target into a tree
 ///
@@ -30,7 +31,7 @@ impl Sync {
         let trees = ground.trees(context)?;
         let progress = context.ui.progress("bringing the target in");
         let name = match &self.name {
-            Some(name) => Some(trees.tree_or_task(name)?.name),
+            Some(name) => Some(Landings::new(&trees).tree_or_task(name)?.name),
             None => None,
         };
         let name = name.as_ref().map(|name| name.as_str());

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use clap::Args;
 use weald_core::setup::Proposal;
+use weald_engine::Landings;
 use weald_engine::Trust as Trusted;
 
 use crate::context::Context;
@@ -34,7 +35,7 @@ impl Trust {
             (true, _) => trees.trust()?,
             (_, true) => trees.revoke()?,
             _ => {
-                trees.refuse_agents()?;
+                Landings::new(&trees).refuse_agents()?;
                 trees.approve()?
             }
         };

@@ -6,7 +6,7 @@ use clap::Args;
 use weald_core::id::{LandingId, Seq};
 use weald_core::landing::LandingStatus;
 use weald_core::undo::{Operation, Way};
-use weald_engine::{LandRequest, Undone};
+use weald_engine::{LandRequest, Landings, Undone};
 use weald_sandbox::catch_interrupts;
 
 use super::land::{Mode, answer_one, short, work};
@@ -93,7 +93,7 @@ fn undo_landing(
     chosen: &Operation,
 ) -> Result<u8, Failure> {
     catch_interrupts();
-    let queued = ground.trees(context)?.queue_revert(landing)?;
+    let queued = Landings::new(&ground.trees(context)?).queue_revert(landing)?;
     let request = LandRequest::default();
     let worked = work(context, ground, &[queued.id], &request, Mode::Work)?;
     let revert = &worked.landings[0];

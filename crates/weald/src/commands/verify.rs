@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use clap::Args;
-use weald_engine::Verification;
+use weald_engine::{Landings, Verification};
 
 use crate::context::Context;
 use crate::errors::Failure;
@@ -29,7 +29,7 @@ impl Verify {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         let trees = ground.trees(context)?;
-        let found = trees.verify(self.target.as_deref(), self.since.as_deref())?;
+        let found = Landings::new(&trees).verify(self.target.as_deref(), self.since.as_deref())?;
         context.ui.answer(
             || {
                 Fields::new()

@@ -8,7 +8,7 @@ use weald_core::task::{Task, TaskStatus};
 use weald_core::task_rules::TaskInput;
 use weald_engine::agents::drivers::has_driver;
 use weald_engine::{
-    Adoption, AgentRequest, Created, NewTask, NewTree, Outcome as Made, RemoveRequest,
+    Adoption, AgentRequest, Created, Landings, NewTask, NewTree, Outcome as Made, RemoveRequest,
 };
 use weald_sandbox::{catch_interrupts, interrupted};
 
@@ -461,7 +461,7 @@ pub fn answer(context: &Context<'_>, ground: &Ground, agent: &Agent) -> Result<u
     let task = ground.engine.task(&agent.task)?.task;
     let trees = ground.trees(context)?;
     let landing = match agent.end.as_ref().and_then(|end| end.landing) {
-        Some(id) => Some(trees.landing(id)?),
+        Some(id) => Some(Landings::new(&trees).landing(id)?),
         None => None,
     };
     let tree = match &agent.tree {

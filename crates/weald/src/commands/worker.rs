@@ -16,7 +16,7 @@ use weald_core::store::AgentFilter;
 use weald_core::task::TaskStatus;
 use weald_core::task_rules::TaskInput;
 use weald_core::{SignedDuration, Timestamp};
-use weald_engine::{AgentRequest, InboxQuery, NewTree};
+use weald_engine::{AgentRequest, InboxQuery, Landings, NewTree};
 use weald_sandbox::{catch_interrupts, interrupted};
 
 use super::work::How;
@@ -366,7 +366,7 @@ impl Shift<'_> {
     fn print(&self, agent: &Agent) -> Result<(), Failure> {
         let task = self.ground.engine.task(&agent.task)?.task;
         let landing = match agent.end.as_ref().and_then(|end| end.landing) {
-            Some(id) => Some(self.ground.trees(self.context)?.landing(id)?),
+            Some(id) => Some(Landings::new(&self.ground.trees(self.context)?).landing(id)?),
             None => None,
         };
         let outcome = agent

@@ -14,7 +14,7 @@ use weald_git::{Git, GitError};
 use super::super::LandError;
 use super::host::{note_returning, repositories_below};
 use crate::files::{read_small_bytes, replace_private};
-use crate::trees::Trees;
+use crate::landing::Landings;
 use crate::trees::inside::quoted;
 
 /// How git writes that an entry is a submodule's commit.
@@ -134,7 +134,7 @@ impl Stores<'_> {
     }
 }
 
-impl Trees<'_> {
+impl Landings<'_> {
     /// What differs between two commits, submodules included; `place` is a repository that has both.
     pub(super) fn changes_between(
         &self,
@@ -143,18 +143,18 @@ impl Trees<'_> {
         to: &str,
         protection: &Protection,
     ) -> Result<Changes, LandError> {
-        let common = self.place.repository().common_dir();
+        let common = self.trees.place.repository().common_dir();
         let mut repositories = Vec::new();
         repositories_below(&common.join("modules"), DEPTH, &mut repositories);
-        let vault = self.vault().path().join("modules");
+        let vault = self.trees.vault().path().join("modules");
         repositories_below(&vault, DEPTH, &mut repositories);
         let folders: Vec<_> = repositories.iter().map(|it| it.join("objects")).collect();
         let stores = Stores {
             place,
             borrowed: joined(&folders),
-            kept: self.place.private().join("submodule-names"),
+            kept: self.trees.place.private().join("submodule-names"),
         };
-        let root = self.place.root();
+        let root = self.trees.place.root();
         let mut found = Found {
             ways: Ways::at(&root.to_string_lossy()),
             ..Found::default()

@@ -11,7 +11,8 @@ use weald_core::approval::{ConfigPlace, Ways, places_named};
 use weald_git::{Git, GitError};
 
 use crate::files::read_small_bytes;
-use crate::trees::{Trees, at};
+use crate::landing::Landings;
+use crate::trees::at;
 
 use super::super::LandError;
 
@@ -61,7 +62,7 @@ pub(super) struct Checkouts {
     submodules: Vec<String>,
 }
 
-impl Trees<'_> {
+impl Landings<'_> {
     /// Notes what the host runs or obeys; `folders` are those that the commit has.
     pub(super) fn note_host(
         &self,
@@ -69,16 +70,16 @@ impl Trees<'_> {
         folders: &BTreeSet<String>,
         ways: &mut Ways,
     ) -> Result<(), LandError> {
-        let repository = self.place.repository();
+        let repository = self.trees.place.repository();
         let common = repository.common_dir();
-        let mut roots = vec![self.place.root()];
-        let registered = self.registrations().list().map_err(at(common))?;
+        let mut roots = vec![self.trees.place.root()];
+        let registered = self.trees.registrations().list().map_err(at(common))?;
         roots.extend(
             registered
                 .iter()
                 .filter_map(|it| it.path().map(Path::to_owned)),
         );
-        let home = self.host.home.clone();
+        let home = self.trees.host.home.clone();
         let here = Checkouts {
             home,
             roots,

@@ -5,6 +5,7 @@
 
 use std::ffi::{OsStr, OsString};
 
+use crate::landing::Landings;
 use crate::trees::{Host, Trees};
 
 /// Variables that say where things are and how the user wants them.
@@ -63,11 +64,11 @@ fn is_seen(name: &OsStr, further: &[String]) -> bool {
         || further.iter().any(|known| name == known.as_str())
 }
 
-impl<'a> Trees<'a> {
+impl<'a> Landings<'a> {
     /// What a gate sees of the caller's environment, by name.
     pub(super) fn stable_environment(&self) -> Vec<(OsString, OsString)> {
-        let further = self.config.list("gate.env");
-        let all = self.host.environment.iter();
+        let further = self.trees.config.list("gate.env");
+        let all = self.trees.host.environment.iter();
         let mut seen: Vec<_> = all
             .filter(|(name, _)| is_seen(name, further))
             .cloned()
@@ -81,8 +82,8 @@ impl<'a> Trees<'a> {
         &self,
         mut environment: Vec<(OsString, OsString)>,
     ) -> Vec<(OsString, OsString)> {
-        let named = self.config.list("gate.env");
-        let all = self.host.environment.iter();
+        let named = self.trees.config.list("gate.env");
+        let all = self.trees.host.environment.iter();
         let given = all.filter(|(name, _)| named.iter().any(|known| name == known.as_str()));
         environment.extend(given.cloned());
         environment
@@ -92,13 +93,13 @@ impl<'a> Trees<'a> {
     pub(super) fn with_stable_environment(&self) -> Trees<'a> {
         let host = Host {
             environment: self.stable_environment(),
-            ..self.host.clone()
+            ..self.trees.host.clone()
         };
         Trees::new(
-            self.engine,
-            self.place,
-            self.config,
-            self.target.clone(),
+            self.trees.engine,
+            self.trees.place,
+            self.trees.config,
+            self.trees.target.clone(),
             host,
         )
     }

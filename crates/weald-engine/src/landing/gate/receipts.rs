@@ -14,7 +14,7 @@ use weald_git::Digest;
 use super::log::keep_newest;
 use super::{GateRequest, LandError};
 use crate::files;
-use crate::trees::Trees;
+use crate::landing::Landings;
 
 /// Made anew when a gate's tree or its sandbox changes in a way that tests could see.
 const FORMAT: &str = "1";
@@ -33,7 +33,7 @@ const KEYS: [&str; 8] = [
     "tree.share_paths",
 ];
 
-impl Trees<'_> {
+impl Landings<'_> {
     /// Everything that decides a verdict, in one text.
     pub(in crate::landing) fn gate_key(
         &self,
@@ -45,11 +45,16 @@ impl Trees<'_> {
             key.add(text.as_bytes());
         }
         // Line ends, filters, a sparse checkout: how the files of a tree look.
-        key.add(self.pool_settings(request.candidate)?.files.as_bytes());
+        key.add(
+            self.trees
+                .pool_settings(request.candidate)?
+                .files
+                .as_bytes(),
+        );
         for name in KEYS {
-            key.add(self.config.get(name).0.to_string().as_bytes());
+            key.add(self.trees.config.get(name).0.to_string().as_bytes());
         }
-        let commands = self.setup_commands()?;
+        let commands = self.trees.setup_commands()?;
         key.add(commands.len().to_string().as_bytes());
         for command in commands {
             key.add(command.as_bytes());
@@ -62,7 +67,7 @@ impl Trees<'_> {
     }
 
     fn receipt_file(&self, key: &str) -> PathBuf {
-        let folder = self.place.private().join("receipts");
+        let folder = self.trees.place.private().join("receipts");
         folder.join(format!("{key}.json"))
     }
 

@@ -13,6 +13,7 @@ use weald_sandbox::{Invocation, Level, Policy, launch};
 
 use super::log::Log;
 use super::{GateRequest, LandError, Purpose, Red, in_words};
+use crate::landing::Landings;
 use crate::steps::step;
 use crate::trees::{GateTree, Step, TreeError, Trees, at};
 
@@ -58,7 +59,7 @@ struct Call {
     limit: Duration,
 }
 
-impl Trees<'_> {
+impl Landings<'_> {
     /// Runs the command once; answers how that ended, and where its log is.
     pub(super) fn attempt(
         &self,
@@ -85,6 +86,7 @@ impl Trees<'_> {
         let request = attempt.request;
         let name = format!("{}-{}", request.landing, log.number());
         let made = self
+            .trees
             .make_gate_tree(&name, request.candidate)
             .map_err(unmade)?;
         step("gate.made");
@@ -99,7 +101,7 @@ impl Trees<'_> {
         let call = Call {
             words: ["sh", "-c", request.command].map(OsString::from).into(),
             environment: told(self.with_named(stable.run_environment(&made.tree)), attempt),
-            limit: self.config.duration("gate.timeout").unsigned_abs(),
+            limit: self.trees.config.duration("gate.timeout").unsigned_abs(),
         };
         log.say(&format!("\n$ {}", request.command))
             .map_err(at(log.path()))?;
@@ -129,7 +131,7 @@ impl Trees<'_> {
         stable: &Trees<'_>,
         log: &mut Log,
     ) -> Result<Option<Ended>, LandError> {
-        let Some(steps) = self.setup_steps(&made.tree)? else {
+        let Some(steps) = self.trees.setup_steps(&made.tree)? else {
             let message = "nobody approved the set-up commands that its tests need";
             return Err(LandError::refused("not_trusted", message).hint("weald trust"));
         };
@@ -146,7 +148,7 @@ impl Trees<'_> {
                     self.with_named(stable.setup_environment(&made.tree)),
                     attempt,
                 ),
-                limit: self.config.duration("setup.timeout").unsigned_abs(),
+                limit: self.trees.config.duration("setup.timeout").unsigned_abs(),
             };
             let outcome = self.run_call(attempt, &made.tree, call, log)?;
             if matches!(outcome, Outcome::Cancelled) {
@@ -172,7 +174,7 @@ impl Trees<'_> {
     ) -> Result<Option<Ended>, LandError> {
         let (path, commit) = (&made.tree.path, attempt.request.candidate);
         let fresh = made.fresh.as_ref();
-        let found = self.changes_in_gate(path, commit, fresh);
+        let found = self.trees.changes_in_gate(path, commit, fresh);
         let count = match &found {
             Ok(changes) => changes.tracked + changes.untracked,
             Err(TreeError::Unreadable { .. }) => 1,
@@ -182,8 +184,9 @@ impl Trees<'_> {
             return Ok(None);
         }
         let restored = self
+            .trees
             .reset_gate(path, commit, fresh)
-            .and_then(|()| self.changes_in_gate(path, commit, fresh));
+            .and_then(|()| self.trees.changes_in_gate(path, commit, fresh));
         match restored {
             Ok(changes) if changes.tracked + changes.untracked == 0 => {
                 let note = "the set-up changed files that git does not ignore; they were restored, so that what lands is tested";
@@ -206,7 +209,10 @@ impl Trees<'_> {
         made: &GateTree<'_, '_>,
     ) -> Result<Option<String>, LandError> {
         let candidate = attempt.request.candidate;
-        match self.changes_in_gate(&made.tree.path, candidate, made.fresh.as_ref()) {
+        match self
+            .trees
+            .changes_in_gate(&made.tree.path, candidate, made.fresh.as_ref())
+        {
             Ok(changes) if changes.tracked == 0 => Ok(None),
             Ok(changes) => Ok(Some(format!(
                 "the command changed tracked files ({}), so it did not test what lands",
@@ -229,13 +235,13 @@ impl Trees<'_> {
     ) -> Result<Outcome, LandError> {
         let policy = Policy {
             level: Level::Full,
-            ..self.run_policy(tree)
+            ..self.trees.run_policy(tree)
         };
         // One pipe for both, so that lines stay in order.
         let (output, writer) = io::pipe().map_err(at(log.path()))?;
         let again = writer.try_clone().map_err(at(log.path()))?;
         let invocation = Invocation {
-            helper: self.host.helper.clone(),
+            helper: self.trees.host.helper.clone(),
             command: call.words,
             directory: tree.path.clone(),
             environment: call.environment,

@@ -10,7 +10,8 @@ use weald_git::{Git, GitError, Reference, tabled_ref};
 
 use super::super::LandError;
 use crate::files::read_small;
-use crate::trees::{Trees, leads_to};
+use crate::landing::Landings;
+use crate::trees::leads_to;
 
 /// A checkout and the git directory that is its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +42,7 @@ const OPERATIONS: [(&str, &str); 7] = [
     ("BISECT_LOG", "a bisect"),
 ];
 
-impl Trees<'_> {
+impl Landings<'_> {
     /// The checkout that moves with `target`; `None` if it is not checked out. One that can't be moved now is refused.
     pub(super) fn checkout_of(&self, target: &str) -> Result<Option<Checkout>, LandError> {
         let full = format!("refs/heads/{target}");
@@ -76,7 +77,7 @@ impl Trees<'_> {
     }
 
     fn seats(&self) -> Result<Vec<Seat>, LandError> {
-        let repository = self.place.repository();
+        let repository = self.trees.place.repository();
         let common = repository.common_dir();
         let mut seats = Vec::new();
         if let Some(path) = self.main_checkout()? {
@@ -86,7 +87,7 @@ impl Trees<'_> {
                 head: self.head_of(common)?,
             });
         }
-        let registrations = self.registrations();
+        let registrations = self.trees.registrations();
         for entry in registrations.list().map_err(crate::trees::at(common))? {
             let git_dir = registrations.directory(&entry.name);
             seats.push(Seat {
@@ -108,7 +109,7 @@ impl Trees<'_> {
     }
 
     fn configured_main(&self) -> Result<Option<Option<PathBuf>>, GitError> {
-        let repository = self.place.repository();
+        let repository = self.trees.place.repository();
         let common = repository.common_dir();
         let said = Git::with_own_config(common, "config")
             .args(["-z", "--get-regexp", r"^core\.(bare|worktree)$"])
@@ -136,7 +137,7 @@ impl Trees<'_> {
 
     pub(super) fn head_of(&self, git_dir: &Path) -> Result<Option<Reference>, LandError> {
         // One that can't be read may be on the target.
-        if self.place.repository().has_reftable() {
+        if self.trees.place.repository().has_reftable() {
             return Ok(tabled_ref(git_dir, "HEAD")?);
         }
         let file = git_dir.join("HEAD");

@@ -19,7 +19,8 @@ use super::reserved::refuse_reserved;
 use super::stage::Stage;
 use super::touched::{self, Touched};
 use super::users_git::UsersGit;
-use crate::trees::{Trees, at};
+use crate::landing::Landings;
+use crate::trees::at;
 
 /// What the landing touches, and what the checkout's files were before they were compared with the index.
 pub(super) struct Examined {
@@ -29,10 +30,10 @@ pub(super) struct Examined {
     pub clean: Option<CheckoutIndex>,
 }
 
-impl Trees<'_> {
+impl Landings<'_> {
     /// What differs between the two tips of a move.
     pub(super) fn touched_by(&self, wanted: &Move) -> Result<Vec<Touched>, LandError> {
-        let answer = Git::new(self.vault().path(), "diff-tree")
+        let answer = Git::new(self.trees.vault().path(), "diff-tree")
             .args(["-r", "-z", "--raw", "--no-renames", "--no-abbrev"])
             .args([&wanted.old, &wanted.new])
             .run()?;

@@ -9,25 +9,28 @@ use std::time::{Duration, Instant};
 
 use weald_core::id::Token;
 use weald_core::landing::{Landing, LandingStatus};
-use weald_git::{
-    Commit, Git, GitError, Hooks, RefChange, RefStep, RefTransaction, Reference, tabled_ref,
-    update_refs,
-};
+use weald_git::{Commit, Git, Hooks, RefStep, RefTransaction, Reference, tabled_ref};
 
 use super::super::LandError;
 use super::recovery::{STALE, is_older};
 use crate::files::read_small;
+use crate::landing::Landings;
 use crate::trees::Trees;
+
+/// Ends the landing that holds main's refs in tables though its lease has run out; true when they are free.
+pub fn free_main(trees: &Trees<'_>) -> bool {
+    Landings::new(trees).free_tables().unwrap_or_default()
+}
 
 pub(crate) const FENCE: &str = "WEALD_FENCE";
 
 /// How often a lock of it is looked at.
 const PAUSE: Duration = Duration::from_millis(50);
 
-impl Trees<'_> {
+impl Landings<'_> {
     /// Moves the fence to `token`; answers what it holds then. One that holds a newer token outran us.
     pub(crate) fn move_fence(&self, token: Token) -> Result<String, LandError> {
-        let common = self.place.repository().common_dir();
+        let common = self.trees.place.repository().common_dir();
         let outrun = || LandError::Outrun("the queue".to_owned());
         let held = self.fence()?;
         if let Some(held) = &held {
@@ -71,13 +74,14 @@ impl Trees<'_> {
         for landing in open.iter().filter(moving) {
             let worker = landing.intent.as_ref().map(|intent| &intent.worker);
             if worker.is_some_and(|worker| {
-                self.me().as_ref() != Some(worker) && self.end_process(worker)
+                self.trees.me().as_ref() != Some(worker) && self.trees.end_process(worker)
             }) {
                 self.clear_locks_of(landing)?;
             }
         }
         // Nobody else has a reason to hold it for long. (The lock of refs in tables is everybody's.)
         let lock = self
+            .trees
             .place
             .repository()
             .common_dir()
@@ -89,29 +93,12 @@ impl Trees<'_> {
         Ok(())
     }
 
-    /// Changes refs of main. Refs in tables share one lock, and a stopped process that was moving the target holds it: when
-    /// its lease has run out it is ended, as by whoever takes the queue over.
-    pub(crate) fn change_main(
-        &self,
-        change: impl Fn() -> Result<(), GitError>,
-    ) -> Result<(), GitError> {
-        match change() {
-            Err(error) if error.says_locked() && self.free_tables().unwrap_or_default() => change(),
-            changed => changed,
-        }
-    }
-
-    /// The same for changes that git makes, all or none of them.
-    pub(crate) fn update_main(&self, changes: &[RefChange], why: &str) -> Result<(), GitError> {
-        let main = self.place.repository().common_dir();
-        self.change_main(|| update_refs(main, changes, why))
-    }
-
+    /// Ends the process that holds main's refs in tables, if its lease has run out; true when they are free.
     fn free_tables(&self) -> Result<bool, LandError> {
         let holder = self.queue()?.queue.holder;
-        let now = self.now()?;
+        let now = self.trees.now()?;
         let is_over = holder.is_none_or(|holder| holder.expires_at <= now);
-        if is_over && self.place.repository().has_reftable() {
+        if is_over && self.trees.place.repository().has_reftable() {
             self.free_fence()?;
             return Ok(true);
         }
@@ -120,7 +107,7 @@ impl Trees<'_> {
 
     /// What the fence holds.
     pub(crate) fn fence(&self) -> Result<Option<String>, LandError> {
-        let repository = self.place.repository();
+        let repository = self.trees.place.repository();
         let common = repository.common_dir();
         if repository.has_reftable() {
             return Ok(match tabled_ref(common, FENCE)? {
@@ -149,7 +136,7 @@ impl Trees<'_> {
     }
 
     pub(crate) fn token_in(&self, blob: &str) -> Result<Option<u64>, LandError> {
-        let common = self.place.repository().common_dir();
+        let common = self.trees.place.repository().common_dir();
         let read = Git::new(common, "cat-file").args(["blob", blob]).output()?;
         let text = String::from_utf8_lossy(&read.stdout).into_owned();
         Ok(text.trim().parse().ok().filter(|_| read.status.success()))

@@ -18,7 +18,8 @@ use super::folder::Folder;
 use super::stage::Stage;
 use super::touched::{Side, Touched};
 use super::users_git::UsersGit;
-use crate::trees::{Trees, at};
+use crate::landing::Landings;
+use crate::trees::at;
 
 /// Where git keeps what it knows of paths.
 const ATTRIBUTES: &[u8] = b".gitattributes";
@@ -31,7 +32,7 @@ struct NewIndex {
     is_needed: bool,
 }
 
-impl Trees<'_> {
+impl Landings<'_> {
     /// Writes the new files, as the user's own git would, into an empty folder; and the new index.
     pub(super) fn fill_stage(
         &self,

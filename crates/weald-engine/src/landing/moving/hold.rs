@@ -8,7 +8,7 @@ use weald_core::landing::{Landing, LandingStatus};
 use super::super::LandError;
 use super::checkout::Checkout;
 use super::index_lock::{self, IndexLock};
-use crate::trees::Trees;
+use crate::landing::Landings;
 
 /// The checkout of a target is held until this is dropped, or until the landing it is for has moved it.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub(crate) struct TargetHold {
     _lock: IndexLock,
 }
 
-impl Trees<'_> {
+impl Landings<'_> {
     /// Lets nobody commit in the checkout of `target`; `None` if it is checked out nowhere. Only for as long as a merge takes.
     pub(crate) fn hold_target(
         &self,

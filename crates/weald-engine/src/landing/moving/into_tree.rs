@@ -11,23 +11,23 @@ use weald_core::tree::{Tree, TreeKind};
 
 use super::super::LandError;
 use super::Move;
-use crate::trees::Trees;
+use crate::landing::Landings;
 use crate::trees::inside::Job;
 use crate::trees::visit::Access;
 
 /// Refusals that the agent in the target's worktree can do something about.
 const ITS_OWN: [&str; 2] = ["target_dirty", "target_in_operation"];
 
-impl Trees<'_> {
+impl Landings<'_> {
     /// The sealed worktree whose branch `target` is.
     pub(crate) fn sealed_on(&self, target: &str) -> Result<Option<Tree>, LandError> {
         let is_main = |(branch, _): &(String, _)| branch == target;
-        if self.target.as_ref().is_some_and(is_main) {
+        if self.trees.target.as_ref().is_some_and(is_main) {
             return Ok(None);
         }
         let is_its =
             |tree: &Tree| tree.is_live() && tree.kind == TreeKind::Sealed && tree.branch == target;
-        Ok(self.records()?.into_iter().find(is_its))
+        Ok(self.trees.records()?.into_iter().find(is_its))
     }
 
     /// Brings main's ref up to what the worktree of `target` holds, if there is one.
@@ -35,8 +35,8 @@ impl Trees<'_> {
         let Some(tree) = self.sealed_on(target)? else {
             return Ok(());
         };
-        let site = self.site(&tree)?;
-        let (tree, look) = self.import_and_follow(&tree, &site)?;
+        let site = self.trees.site(&tree)?;
+        let (tree, look) = self.trees.import_and_follow(&tree, &site)?;
         let name = &tree.name;
         if let Some(operation) = look.operation {
             return Err(LandError::refused(
@@ -57,30 +57,32 @@ impl Trees<'_> {
 
     /// Moves the worktree's files, index and branch by its own git, and main's ref after them.
     pub(super) fn move_into(&self, wanted: &Move, tree: &Tree) -> Result<(), LandError> {
-        let (name, site) = (&tree.name, self.site(tree)?);
-        self.require_files(&wanted.new)?;
-        self.snapshot_before(tree, &site, "landing")?;
+        let (name, site) = (&tree.name, self.trees.site(tree)?);
+        self.trees.require_files(&wanted.new)?;
+        self.trees.snapshot_before(tree, &site, "landing")?;
         let job = Job::Sync {
             commit: wanted.new.clone(),
             onto: Some(wanted.old.clone()),
             rebase: false,
             message: String::new(),
         };
-        let reply = self.do_inside(name.as_str(), &site, Access::Write, job)?;
+        let reply = self
+            .trees
+            .do_inside(name.as_str(), &site, Access::Write, job)?;
         match reply.outcome.as_deref() {
             Some("merged" | "up_to_date") => {}
             Some("moved") => return Err(LandError::Outrun(wanted.target.clone())),
             _ => return Err(overwritten(tree, &reply.text.unwrap_or_default())),
         }
         for path in reply.aside {
-            self.engine.notice(format!(
+            self.trees.engine.notice(format!(
                 "{name}: an ignored file was in the way and is kept as {path}"
             ));
         }
         // What the worktree says counts for nothing: its head is looked at.
-        let (tree, _) = self.import_and_follow(tree, &site)?;
+        let (tree, _) = self.trees.import_and_follow(tree, &site)?;
         let holds = match &tree.head {
-            Some(head) => *head == wanted.new || self.contains(head, &wanted.new)?,
+            Some(head) => *head == wanted.new || self.trees.contains(head, &wanted.new)?,
             None => false,
         };
         match holds && !tree.diverged {
@@ -95,7 +97,7 @@ impl Trees<'_> {
             return Ok(());
         };
         let task = match &parent.task {
-            Some(id) => self.engine.look(|tx| tx.task(id))?,
+            Some(id) => self.trees.engine.look(|tx| tx.task(id))?,
             None => None,
         };
         let Some(to) = task.as_ref().and_then(|task| task.owner.clone()) else {
@@ -132,9 +134,10 @@ impl Trees<'_> {
             text,
             task: parent.task,
         };
-        if let Err(error) = self.engine.send(draft) {
+        if let Err(error) = self.trees.engine.send(draft) {
             let name = &parent.name;
-            self.engine
+            self.trees
+                .engine
                 .notice(format!("the agent in {name} could not be told: {error}"));
         }
         Ok(())
@@ -145,12 +148,13 @@ impl Trees<'_> {
         let Some(parent) = &tree.scratch_for else {
             return Ok(false);
         };
-        let parent = self.record(parent)?.filter(Tree::is_live);
+        let parent = self.trees.record(parent)?.filter(Tree::is_live);
         Ok(match parent {
             Some(parent) => {
                 parent.branch == tree.target
                     && parent.target != parent.branch
-                    && (parent.kind == TreeKind::Sealed || self.fits_branch(&parent.branch)?)
+                    && (parent.kind == TreeKind::Sealed
+                        || self.trees.fits_branch(&parent.branch)?)
             }
             None => false,
         })

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 
 use super::super::LandError;
 use super::touched::Touched;
+use crate::landing::Landings;
 use crate::marker::is_marked;
-use crate::trees::{Trees, at};
+use crate::trees::at;
 
 /// Folders below a checkout that no landing writes to, relative to it.
 struct Lanes {
@@ -17,7 +18,7 @@ struct Lanes {
     worktrees: Vec<PathBuf>,
 }
 
-impl Trees<'_> {
+impl Landings<'_> {
     /// Refuses a landing that would write into a worktree, or where weald makes them.
     pub(super) fn refuse_other_lanes(
         &self,
@@ -46,9 +47,9 @@ impl Trees<'_> {
             let inside = path.strip_prefix(checkout).ok()?;
             (!inside.as_os_str().is_empty()).then(|| inside.to_owned())
         };
-        let known = self.records()?;
+        let known = self.trees.records()?;
         // Also where they were made under another `tree.path`: a folder that weald marked as its own.
-        let mut roots = self.tree_roots()?;
+        let mut roots = self.trees.tree_roots()?;
         let earlier = known.iter().filter_map(|tree| tree.path.parent());
         roots.extend(earlier.filter(|root| is_marked(root)).map(Path::to_owned));
         roots.sort();
@@ -56,7 +57,7 @@ impl Trees<'_> {
         for root in roots.clone() {
             roots.extend([".trash", crate::trees::GATES].map(|name| root.join(name)));
         }
-        let registrations = self.registrations();
+        let registrations = self.trees.registrations();
         let listed = registrations
             .list()
             .map_err(at(&registrations.directory("")))?;

@@ -10,7 +10,8 @@ use weald_core::landing::{Landing, Strategy};
 
 use super::super::LandError;
 use super::super::beginning::Beginning;
-use crate::trees::{Trees, at};
+use crate::landing::Landings;
+use crate::trees::at;
 
 /// A conflict that waits in a checkout.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +21,7 @@ pub struct LeftConflict {
     pub abort: &'static str,
 }
 
-impl Trees<'_> {
+impl Landings<'_> {
     /// Merges a landing's head into the checkout of its target as plain git does, and leaves the conflict there.
     pub fn leave_conflict(&self, landing: &Landing) -> Result<LeftConflict, LandError> {
         let target = &landing.target;
@@ -76,9 +77,9 @@ impl Trees<'_> {
             ..Beginning::default()
         };
         let commits = self.new_commits(&landing.head, &start)?;
-        let tree = self.named(Some(landing.tree.as_str()))?;
+        let tree = self.trees.named(Some(landing.tree.as_str()))?;
         let task = match &landing.task {
-            Some(id) => self.engine.look(|tx| tx.task(id))?,
+            Some(id) => self.trees.engine.look(|tx| tx.task(id))?,
             None => None,
         };
         Ok(self.message(landing, &tree, task.as_ref(), "none", &commits))

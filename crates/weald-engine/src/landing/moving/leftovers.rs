@@ -15,7 +15,8 @@ use super::checkout::Checkout;
 use super::index_lock;
 use super::plan::Plan;
 use super::stage::{PREFIX, Stage, plans};
-use crate::trees::{Trees, at};
+use crate::landing::Landings;
+use crate::trees::at;
 
 /// One thing that no landing owns any more.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,7 +38,7 @@ pub(crate) enum LeftoverKind {
     Unknown,
 }
 
-impl Trees<'_> {
+impl Landings<'_> {
     /// Files of landings that are not being moved.
     pub(crate) fn landing_leftovers(&self) -> Result<Vec<Leftover>, LandError> {
         let open = self.queue()?.open;
@@ -88,6 +89,7 @@ impl Trees<'_> {
             match Plan::read(&left.path) {
                 Ok(plan) => ended.extend(plan.map(|plan| (left, plan.target))),
                 Err(error) => self
+                    .trees
                     .engine
                     .notice(format!("{}: {error}", left.path.display())),
             }
@@ -97,7 +99,7 @@ impl Trees<'_> {
 
     /// Plans of any landing.
     fn leftover_plans(&self) -> Result<Vec<Leftover>, LandError> {
-        let folder = plans(self.place.private());
+        let folder = plans(self.trees.place.private());
         let entries = match fs::read_dir(&folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             entries => entries.map_err(at(&folder))?,
@@ -146,15 +148,15 @@ impl Trees<'_> {
             path: plan.checkout,
             git_dir: plan.git_dir,
         };
-        let private = self.place.private();
+        let private = self.trees.place.private();
         let stage = Stage::at(private, plan.stage, &checkout, wanted.landing);
         self.recover_checkout(&wanted, &checkout, &stage).map(drop)
     }
 
     /// Every git directory of the repository. Checkouts are not looked at: what is in them is not weald's.
     fn git_dirs(&self) -> Vec<PathBuf> {
-        let mut all = vec![self.place.repository().common_dir().to_owned()];
-        let registrations = self.registrations();
+        let mut all = vec![self.trees.place.repository().common_dir().to_owned()];
+        let registrations = self.trees.registrations();
         let known = registrations.list().unwrap_or_default();
         all.extend(
             known

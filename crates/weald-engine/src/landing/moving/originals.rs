@@ -21,7 +21,8 @@ use super::plan::{RawPath, is_inside};
 use super::stage::Stage;
 use super::stash_limits::unstashable;
 use super::swap::{Left, Side};
-use crate::trees::{Trees, at};
+use crate::landing::Landings;
+use crate::trees::at;
 
 /// What is known of the files that got a second name.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -76,7 +77,7 @@ impl Originals {
     }
 }
 
-impl Trees<'_> {
+impl Landings<'_> {
     /// Gives every changed file, and every untracked one if the stash takes those, a second name in the stage. One that can't
     /// get one refuses.
     pub(super) fn keep_originals(
@@ -150,7 +151,7 @@ impl Trees<'_> {
         if let Err(error) = settled {
             let kept = stage.path.with_extension("kept");
             fs::rename(&stage.path, &kept)?;
-            self.engine.notice(format!(
+            self.trees.engine.notice(format!(
                 "files that landing {landing} took out of {} are kept in {} ({error})",
                 checkout.path.display(),
                 kept.display()

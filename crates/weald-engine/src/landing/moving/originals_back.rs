@@ -23,8 +23,9 @@ use super::originals::{Original, Originals};
 use super::stage::Stage;
 use super::swap::Left;
 use super::touched;
+use crate::landing::Landings;
 use crate::steps::step;
-use crate::trees::{Trees, at};
+use crate::trees::at;
 
 /// A checkout, and where its user's own files have their second names.
 struct Places {
@@ -32,7 +33,7 @@ struct Places {
     own: Folder,
 }
 
-impl Trees<'_> {
+impl Landings<'_> {
     /// Puts files back as they were, after a stash was put back, where a landing that `moved` did not touch them.
     pub(super) fn restore_originals(
         &self,
@@ -43,7 +44,7 @@ impl Trees<'_> {
     ) {
         if let Err(error) = self.put_originals_back(landing, moved, checkout, stage) {
             let place = checkout.path.display();
-            self.engine.notice(format!(
+            self.trees.engine.notice(format!(
                 "your changes are back in {place}, but not all as they were: {error}"
             ));
         }

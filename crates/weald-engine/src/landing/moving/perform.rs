@@ -13,8 +13,9 @@ use super::refs::OpenRefs;
 use super::stage::Stage;
 use super::swap::{Swap, SwapError};
 use super::{Move, PreparedMove};
+use crate::landing::Landings;
 use crate::steps::{step, step_of};
-use crate::trees::{Trees, at};
+use crate::trees::at;
 
 /// Whether the ref moves with the checkout, or has moved already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +45,7 @@ pub(super) fn dirty(wanted: &Move, checkout: &Checkout, paths: Vec<Vec<u8>>) -> 
     .paths(text_of(paths))
 }
 
-impl Trees<'_> {
+impl Landings<'_> {
     /// Moves checkout, index and ref; a refusal or a failure leaves them as they were.
     pub(crate) fn perform_move(&self, prepared: PreparedMove) -> Result<(), LandError> {
         step("land.prepared");
@@ -79,7 +80,7 @@ impl Trees<'_> {
         step("land.ref_committed");
         let followed = match self.checkout_of(&wanted.target) {
             Ok(Some(checkout)) => {
-                let private = self.place.private();
+                let private = self.trees.place.private();
                 let stage = Stage::choose(private, &checkout, wanted.landing);
                 self.move_both(wanted, &checkout, &stage, RefPart::Moved)
             }
@@ -87,7 +88,7 @@ impl Trees<'_> {
             Err(error) => Err(error),
         };
         if let Err(error) = followed {
-            self.engine.notice(format!(
+            self.trees.engine.notice(format!(
                 "{} was checked out while it moved, and its files are still those of {}: {error}",
                 wanted.target, wanted.old
             ));
@@ -106,21 +107,23 @@ impl Trees<'_> {
         self.claim_stage(checkout, stage)?;
         let moved = match self.move_checkout(wanted, checkout, stage, part) {
             Err(LandError::Refused(reason))
-                if reason.code == "target_dirty" && self.config.switch("landing.autostash") =>
+                if reason.code == "target_dirty"
+                    && self.trees.config.switch("landing.autostash") =>
             {
                 self.move_over_stash(wanted, checkout, stage, part)
             }
             moved => moved,
         };
         match &moved {
-            Err(error) if stage.plan().exists() => self.engine.notice(format!(
+            Err(error) if stage.plan().exists() => self.trees.engine.notice(format!(
                 "{} was left half-way ({error}); weald doctor --fix brings it in order",
                 checkout.path.display()
             )),
             _ => {
                 let removed = self.clear_stage(wanted.landing, checkout, stage);
                 if let Err(error) = removed {
-                    self.engine
+                    self.trees
+                        .engine
                         .notice(format!("{}: {error}", stage.path.display()));
                 }
             }

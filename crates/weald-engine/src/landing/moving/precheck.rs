@@ -9,12 +9,13 @@ use super::perform::dirty;
 use super::touched;
 use super::users_git::UsersGit;
 use super::{Move, MoveRequest};
-use crate::trees::{Trees, at};
+use crate::landing::Landings;
+use crate::trees::at;
 
 /// With more paths than this git is asked when the target moves, not before.
 const PATHS: usize = 2000;
 
-impl Trees<'_> {
+impl Landings<'_> {
     /// Refuses what would be refused now.
     pub(crate) fn precheck_move(&self, request: &MoveRequest<'_>) -> Result<(), LandError> {
         if self.sealed_on(request.target)?.is_some() {
@@ -29,7 +30,7 @@ impl Trees<'_> {
         self.refuse_other_lanes(&checkout.path, &touched)?;
         let folder = Folder::open(&checkout.path).map_err(at(&checkout.path))?;
         let in_the_way = touched::in_the_way(&folder, &touched).map_err(at(&checkout.path))?;
-        let stashes = self.config.switch("landing.autostash");
+        let stashes = self.trees.config.switch("landing.autostash");
         if !in_the_way.is_empty() && !stashes {
             return Err(dirty(&wanted, &checkout, in_the_way));
         }
@@ -56,7 +57,7 @@ impl Trees<'_> {
             "--",
         ]);
         args.extend(texts);
-        let scratch = self.workshop_directory()?;
+        let scratch = self.trees.workshop_directory()?;
         let answer = self.users_git(&UsersGit {
             checkout: &checkout,
             work_tree: &checkout.path,

@@ -23,7 +23,8 @@ use super::stage::Stage;
 use super::swap::Swap;
 use super::touched::{self, Side};
 use crate::files::{read_bytes, read_small};
-use crate::trees::{Trees, at};
+use crate::landing::Landings;
+use crate::trees::at;
 
 /// How long a git whose caller died may take to clear up.
 const GRACE: Duration = Duration::from_secs(2);
@@ -43,7 +44,7 @@ pub(crate) enum Recovered {
 /// The entries of an index.
 type Index = BTreeMap<Vec<u8>, Side>;
 
-impl Trees<'_> {
+impl Landings<'_> {
     /// Ends a move that somebody else began and did not end; its process is gone.
     pub(crate) fn recover_move(
         &self,
@@ -69,6 +70,7 @@ impl Trees<'_> {
         let place = self.place_of(intent, &wanted);
         // No git outlives a start of the machine.
         let is_other_start = self
+            .trees
             .me()
             .is_some_and(|me| me.boot_id != intent.worker.boot_id);
         let age = if is_other_start {
@@ -96,7 +98,7 @@ impl Trees<'_> {
 
     /// Asks git something whose answer is its exit code; any code but yes and no is a failure.
     fn asked(&self, name: &str, args: &[&str]) -> Result<bool, LandError> {
-        let common = self.place.repository().common_dir();
+        let common = self.trees.place.repository().common_dir();
         let answer = Git::new(common, name).args(args).output()?;
         match answer.status.code() {
             Some(0) => Ok(true),
@@ -143,7 +145,7 @@ impl Trees<'_> {
             .flat_map(|one| one.kept_changes)
         {
             let notice = format!("{}; get it back: {}", kept.text(), kept.command);
-            self.engine.notice(notice);
+            self.trees.engine.notice(notice);
         }
         stage.remove().map_err(at(&stage.path))?;
         Ok(recovered)
@@ -154,7 +156,7 @@ impl Trees<'_> {
         if stage.is_there() {
             let kept = stage.path.with_extension("kept");
             fs::rename(&stage.path, &kept).map_err(at(&kept))?;
-            self.engine.notice(format!(
+            self.trees.engine.notice(format!(
                 "files that landing {} took out of it are kept in {}",
                 wanted.landing,
                 kept.display()
@@ -171,7 +173,7 @@ impl Trees<'_> {
         let gone = folders.into_iter().find(|folder| !folder.is_dir());
         let gone = gone.or_else(|| Some(&stage.path).filter(|_| !stage.is_there()));
         if let Some(gone) = gone {
-            self.engine.notice(format!(
+            self.trees.engine.notice(format!(
                 "{} is gone, so files of landing {} may be left in {}",
                 gone.display(),
                 wanted.landing,
@@ -233,8 +235,13 @@ impl Trees<'_> {
 
     /// Moves the ref of a landing whose files and index are in place.
     fn end_ref(&self, wanted: &Move, checkout: &Checkout) -> Result<(), LandError> {
-        let common = self.place.repository().common_dir();
-        let objects = transfer(self.vault().path(), common, &[&wanted.new], &[&wanted.old])?;
+        let common = self.trees.place.repository().common_dir();
+        let objects = transfer(
+            self.trees.vault().path(),
+            common,
+            &[&wanted.new],
+            &[&wanted.old],
+        )?;
         let on = self.checkout_of(&wanted.target)?;
         let checkout = Some(checkout).filter(|checkout| on.as_ref() == Some(*checkout));
         let open = self.prepare_refs(wanted, checkout)?;
@@ -245,7 +252,7 @@ impl Trees<'_> {
 
     /// Whether no path of the index was taken back to what it was before the landing.
     fn holds_landing(&self, wanted: &Move, index: &Index) -> Result<bool, LandError> {
-        let raw = Git::new(self.vault().path(), "diff-tree")
+        let raw = Git::new(self.trees.vault().path(), "diff-tree")
             .args(["-r", "-z", "--raw", "--no-renames", "--no-abbrev"])
             .args([&wanted.old, &wanted.new])
             .run()?;
@@ -260,7 +267,7 @@ impl Trees<'_> {
             git_dir: intent.git_dir.clone(),
         };
         let path = intent.stage.clone()?;
-        let stage = Stage::at(self.place.private(), path, &checkout, wanted.landing);
+        let stage = Stage::at(self.trees.place.private(), path, &checkout, wanted.landing);
         Some((checkout, stage))
     }
 

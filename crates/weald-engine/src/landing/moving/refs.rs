@@ -13,7 +13,7 @@ use super::super::LandError;
 use super::Move;
 use super::checkout::Checkout;
 use super::fence::FENCE;
-use crate::trees::Trees;
+use crate::landing::Landings;
 
 /// How often a ref that somebody holds is tried again.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -85,7 +85,7 @@ impl OpenRefs {
     }
 }
 
-impl Trees<'_> {
+impl Landings<'_> {
     /// Locks the ref and the fence, and checks both.
     pub(super) fn prepare_refs(
         &self,
@@ -124,7 +124,7 @@ impl Trees<'_> {
     }
 
     fn try_refs(&self, wanted: &Move, checkout: Option<&Checkout>) -> Result<OpenRefs, GitError> {
-        let common = self.place.repository().common_dir();
+        let common = self.trees.place.repository().common_dir();
         let git_dir = checkout.map_or(common, |checkout| checkout.git_dir.as_path());
         let name = format!("refs/heads/{}", wanted.target);
         let message = format!("weald: land {}", wanted.landing);
@@ -154,8 +154,8 @@ impl Trees<'_> {
                 old: None,
             });
         }
-        let hooks = match self.config.text("landing.hooks") {
-            "run" => Hooks::Run(self.host.home.as_deref()),
+        let hooks = match self.trees.config.text("landing.hooks") {
+            "run" => Hooks::Run(self.trees.host.home.as_deref()),
             _ => Hooks::Off,
         };
         let transaction = RefTransaction::prepare(git_dir, &steps, &message, hooks)?;
@@ -200,6 +200,7 @@ impl Trees<'_> {
     /// Where a branch is.
     pub(super) fn tip_of(&self, target: &str) -> Result<Option<String>, LandError> {
         let tip = self
+            .trees
             .place
             .repository()
             .resolve(&format!("refs/heads/{target}"))?;
@@ -207,6 +208,9 @@ impl Trees<'_> {
     }
 
     pub(super) fn lock_wait(&self) -> Duration {
-        self.config.duration("landing.lock_wait").unsigned_abs()
+        self.trees
+            .config
+            .duration("landing.lock_wait")
+            .unsigned_abs()
     }
 }

@@ -11,9 +11,9 @@ use weald_core::kept_change::KeptChange;
 use super::plan::Plan;
 use super::stage::Stage;
 use super::swap::{Left, Side, Swap};
-use crate::trees::Trees;
+use crate::landing::Landings;
 
-impl Trees<'_> {
+impl Landings<'_> {
     /// Keeps and tells what is left over.
     pub(super) fn rescue(
         &self,
@@ -25,7 +25,7 @@ impl Trees<'_> {
         for (number, one) in left.into_iter().enumerate() {
             let path = String::from_utf8_lossy(&one.path).into_owned();
             let Some((side, name)) = one.kept else {
-                self.engine.notice(format!(
+                self.trees.engine.notice(format!(
                     "{path} came with landing {landing} and was changed since, so it stays"
                 ));
                 continue;
@@ -36,6 +36,7 @@ impl Trees<'_> {
                 Side::Originals => stage.originals().join(path_of(&name)),
             };
             let folder = self
+                .trees
                 .place
                 .private()
                 .join(format!("rescued/landing-{landing}"));
@@ -61,7 +62,8 @@ impl Trees<'_> {
             .written_late(plan)
             .and_then(|late| self.rescue(plan.landing, &plan.checkout, stage, late));
         if let Err(error) = rescued {
-            self.engine
+            self.trees
+                .engine
                 .notice(format!("{}: {error}", stage.path.display()));
         }
     }

@@ -14,16 +14,17 @@ use super::checkout::Checkout;
 use super::stage::{PREFIX, Stage};
 use super::touched::Touched;
 use crate::excludes;
-use crate::trees::{Trees, at};
+use crate::landing::Landings;
+use crate::trees::at;
 
-impl Trees<'_> {
+impl Landings<'_> {
     /// Makes the folder of a stage. One in the checkout itself is nothing that git should see.
     pub(super) fn claim_stage(&self, checkout: &Checkout, stage: &Stage) -> Result<(), LandError> {
         let is_inside = stage.path.starts_with(&checkout.path);
         if is_inside && !stage.path.starts_with(&checkout.git_dir) {
-            let common = self.place.repository().common_dir();
+            let common = self.trees.place.repository().common_dir();
             let line = "/.weald-landing-*/";
-            excludes::add(common, self.place.private(), &[line]).map_err(at(common))?;
+            excludes::add(common, self.trees.place.private(), &[line]).map_err(at(common))?;
         }
         match DirBuilder::new().mode(0o700).create(&stage.path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(in_the_way(stage)),
@@ -33,7 +34,7 @@ impl Trees<'_> {
 
     /// Refuses a landing that brings what looks like a stage.
     pub(super) fn refuse_reserved_in(&self, old: &str, new: &str) -> Result<(), LandError> {
-        let added = Git::new(self.vault().path(), "diff-tree")
+        let added = Git::new(self.trees.vault().path(), "diff-tree")
             .args(["-z", "--name-only", "--no-renames", "--diff-filter=d"])
             .args([old, new])
             .run()?;

@@ -19,11 +19,12 @@ use super::originals::Originals;
 use super::perform::RefPart;
 use super::stage::Stage;
 use super::touched;
+use crate::landing::Landings;
 use crate::stashes::{message, stash_entries};
 use crate::steps::step;
-use crate::trees::{Trees, at};
+use crate::trees::at;
 
-impl Trees<'_> {
+impl Landings<'_> {
     /// Moves a checkout after what is in the way was stashed, and puts that back.
     pub(super) fn move_over_stash(
         &self,
@@ -65,7 +66,9 @@ impl Trees<'_> {
         if let Err(error) = stage.write_originals(&known) {
             // The entry is there, and has to be put back or named all the same.
             let place = stage.originals_note();
-            self.engine.notice(format!("{}: {error}", place.display()));
+            self.trees
+                .engine
+                .notice(format!("{}: {error}", place.display()));
         }
         if answer.code == 0 {
             return Ok(stashed);
@@ -172,7 +175,7 @@ impl Trees<'_> {
         let Some(known) = Originals::read(stage).map_err(at(&stage.path))? else {
             return Ok(());
         };
-        let made = stash_entries(self.place.repository())?.into_iter();
+        let made = stash_entries(self.trees.place.repository())?.into_iter();
         let listed = made.clone().find(|entry| match &known.stash {
             Some(commit) => entry.commit == *commit,
             None => entry.landing == Some(wanted.landing),
@@ -210,24 +213,27 @@ impl Trees<'_> {
     /// Records a change of the user's that is not where it was, so that every answer about the landing names it.
     pub(super) fn keep_change(&self, landing: LandingId, kept: KeptChange) {
         let text = format!("{}: {}", kept.text(), kept.command);
-        let recorded = self.engine.change(self.actor(), Durability::Power, |tx| {
-            self.step_landing(tx, landing, LandingInput::Kept(kept))
-        });
+        let recorded = self
+            .trees
+            .engine
+            .change(self.trees.actor(), Durability::Power, |tx| {
+                self.step_landing(tx, landing, LandingInput::Kept(kept))
+            });
         if recorded.is_err() {
-            self.engine.notice(text);
+            self.trees.engine.notice(text);
         }
     }
 
     /// The commits of entries that a landing made.
     fn stashes_of(&self, landing: LandingId) -> Result<Vec<String>, LandError> {
-        let entries = stash_entries(self.place.repository())?.into_iter();
+        let entries = stash_entries(self.trees.place.repository())?.into_iter();
         let own = entries.filter(|entry| entry.landing == Some(landing));
         Ok(own.map(|entry| entry.commit).collect())
     }
 
     /// The name of a stash entry now: others may have been put on top.
     pub(super) fn stash_entry(&self, commit: &str) -> Result<Option<String>, LandError> {
-        let entries = stash_entries(self.place.repository())?;
+        let entries = stash_entries(self.trees.place.repository())?;
         let entry = entries.into_iter().find(|entry| entry.commit == commit);
         Ok(entry.map(|entry| entry.name))
     }

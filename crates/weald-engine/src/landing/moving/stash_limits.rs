@@ -15,9 +15,10 @@ use super::checkout::Checkout;
 use super::perform::text_of;
 use super::stage::Stage;
 use super::users_git::ANSWER_LIMIT;
-use crate::trees::{Trees, at};
+use crate::landing::Landings;
+use crate::trees::at;
 
-impl Trees<'_> {
+impl Landings<'_> {
     /// Refuses while the checkout holds something that a stash would lose, or would not take though it is in the way. It
     /// takes untracked files if any are.
     pub(super) fn refuse_unstashable(

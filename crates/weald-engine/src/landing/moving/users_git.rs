@@ -13,7 +13,7 @@ use weald_sandbox::{
 
 use super::super::LandError;
 use super::checkout::Checkout;
-use crate::trees::Trees;
+use crate::landing::Landings;
 
 /// How long it may take: a filter may have to fetch what it writes.
 const TIME_LIMIT: Duration = Duration::from_secs(1800);
@@ -53,11 +53,11 @@ pub(super) struct UsersAnswer {
     pub stderr: String,
 }
 
-impl Trees<'_> {
+impl Landings<'_> {
     /// Runs a command of git as the user would, confined to what it may write, at the strongest level that this machine
     /// gives.
     pub(super) fn users_git(&self, job: &UsersGit<'_>) -> Result<UsersAnswer, LandError> {
-        let level = strongest_level(Network::On, &self.host.helper)?;
+        let level = strongest_level(Network::On, &self.trees.host.helper)?;
         self.users_git_at(level, job)
     }
 
@@ -69,7 +69,7 @@ impl Trees<'_> {
     ) -> Result<UsersAnswer, LandError> {
         // The checkout's own git directory is in one of the two.
         let mut write = vec![checkout.path.clone()];
-        let common = self.place.repository().common_dir();
+        let common = self.trees.place.repository().common_dir();
         if !common.starts_with(&checkout.path) {
             write.push(common.to_owned());
         }
@@ -87,11 +87,11 @@ impl Trees<'_> {
         policy.level = level;
         let tmp = match level {
             Level::Full => None,
-            Level::Landlock => Some(self.workshop_directory()?),
+            Level::Landlock => Some(self.trees.workshop_directory()?),
         };
         policy.tmp = tmp.as_ref().map(|tmp| tmp.path().to_owned());
         let invocation = Invocation {
-            helper: self.host.helper.clone(),
+            helper: self.trees.host.helper.clone(),
             command: command_of(job),
             directory: job.work_tree.to_owned(),
             environment: self.users_environment(job),
@@ -122,7 +122,7 @@ impl Trees<'_> {
     }
 
     fn users_policy(&self, job: &UsersGit<'_>) -> Policy {
-        let common = self.place.repository().common_dir();
+        let common = self.trees.place.repository().common_dir();
         let mut policy = Policy::new(job.work_tree);
         policy.write = job.write.clone();
         // What a large-file filter keeps is beside the objects. Where a setting names another place it is read, never written:
@@ -131,8 +131,8 @@ impl Trees<'_> {
         if large.is_dir() && !job.write.iter().any(|other| large.starts_with(other)) {
             policy.write.push(large);
         }
-        policy.home = self.host.home.clone();
-        policy.mask = self.unseen(job.work_tree).mask;
+        policy.home = self.trees.host.home.clone();
+        policy.mask = self.trees.unseen(job.work_tree).mask;
         // Scratch space in weald's own folder is all that is seen of that.
         let is_masked = |path: &PathBuf| policy.mask.iter().any(|mask| path.starts_with(mask));
         let (scratch, write) = policy.write.into_iter().partition(is_masked);
@@ -146,8 +146,9 @@ impl Trees<'_> {
             })
             .collect();
         // The user's own filters may start what the landing brings.
-        policy.hidden = self.hidden_from_runs();
+        policy.hidden = self.trees.hidden_from_runs();
         policy.sockets = self
+            .trees
             .config
             .list("sandbox.sockets")
             .iter()
@@ -155,11 +156,11 @@ impl Trees<'_> {
             .collect();
         let private = ["/tmp", "/var/tmp", "/run"];
         let seen = [
-            self.place.root(),
+            self.trees.place.root(),
             common.to_owned(),
             job.checkout.path.clone(),
         ];
-        let home = self.host.home.as_deref();
+        let home = self.trees.host.home.as_deref();
         let is_layered =
             |path: &Path| home.is_some_and(|home| path.starts_with(home) && path != home);
         let hidden =
@@ -172,7 +173,7 @@ impl Trees<'_> {
     }
 
     fn users_environment(&self, job: &UsersGit<'_>) -> Vec<(OsString, OsString)> {
-        let mut environment = self.visit_environment();
+        let mut environment = self.trees.visit_environment();
         let mut set = |name: &str, value: OsString| environment.push((name.into(), value));
         set("GIT_DIR", job.checkout.git_dir.clone().into());
         set("GIT_WORK_TREE", job.work_tree.into());

@@ -10,9 +10,10 @@ use weald_core::tree::Tree;
 use weald_git::Git;
 
 use super::memory::Memory;
-use crate::trees::{TreeError, Trees};
+use crate::landing::Landings;
+use crate::trees::TreeError;
 
-impl Trees<'_> {
+impl Landings<'_> {
     /// The live trees besides this one whose last known state has another `path` than they started from. The path is relative
     /// to the tree; one that leaves it, or has dots in it, is nobody's.
     pub fn also_changed(
@@ -20,12 +21,12 @@ impl Trees<'_> {
         name: Option<&str>,
         path: &Path,
     ) -> Result<Vec<TreeName>, TreeError> {
-        let tree = self.named(name)?;
+        let tree = self.trees.named(name)?;
         // Git would take anything else for a path of its own making, or die of it.
         let Some(path) = name_in_git(path) else {
             return Ok(Vec::new());
         };
-        let others = self.records()?.into_iter();
+        let others = self.trees.records()?.into_iter();
         let others = others.filter(|other| other.is_live() && other.id != tree.id);
         let memory = Memory::load(&self.radar_file());
         let mut asked = Vec::new();
@@ -35,7 +36,7 @@ impl Trees<'_> {
             states.extend(head.map(|head| format!("{head}:{path}")));
             let looked = memory.states.get(&other.id);
             states.extend(looked.map(|state| format!("{}:{path}", state.commit)));
-            let kept = self.numbered(&other)?.pop_last();
+            let kept = self.trees.numbered(&other)?.pop_last();
             states.extend(kept.map(|(_, commit)| format!("{commit}:files/{path}")));
             if !states.is_empty() {
                 asked.push((other, states));
@@ -56,16 +57,16 @@ impl Trees<'_> {
         let mut lines = String::new();
         for (other, states) in &asked {
             lines.push_str(&format!("{}:{path}\n", other.base.commit));
-            let target = self.place.repository().target(&other.target)?;
+            let target = self.trees.place.repository().target(&other.target)?;
             let tip = target.map(|target| target.tip.as_str().to_owned());
             let tip = tip.unwrap_or_else(|| other.base.commit.clone());
             lines.push_str(&format!("{tip}:{path}\n"));
             lines.extend(states.iter().map(|state| format!("{state}\n")));
         }
-        let radar = self.place.private().join("radar.git");
+        let radar = self.trees.place.private().join("radar.git");
         let repository = match radar.is_dir() {
             true => radar,
-            false => self.vault().path().to_owned(),
+            false => self.trees.vault().path().to_owned(),
         };
         let answer = Git::new(&repository, "cat-file")
             .args(["--batch-check=%(objectname)"])

@@ -7,9 +7,9 @@ use weald_core::tree::Tree;
 use weald_git::{Git, GitError};
 
 use crate::landing::LandError;
-use crate::trees::Trees;
+use crate::landing::Landings;
 
-impl Trees<'_> {
+impl Landings<'_> {
     /// The head that landed last and that `head` goes on from, if the target has not come into the tree since.
     pub(super) fn landed_base(
         &self,
@@ -18,7 +18,7 @@ impl Trees<'_> {
         head: &str,
         tip: &str,
     ) -> Result<Option<String>, LandError> {
-        let recorded = self.engine.look(|tx| tx.landings_of(&tree.name))?;
+        let recorded = self.trees.engine.look(|tx| tx.landings_of(&tree.name))?;
         let counts = recorded.into_iter().rev().filter(|one| {
             one.tree_id == tree.id
                 && one.target == tree.target

@@ -10,14 +10,15 @@ use weald_git::{GitError, NewCommit, Person, commit_tree};
 
 use super::memory::State;
 use crate::landing::LandError;
+use crate::landing::Landings;
+use crate::trees::TreeError;
 use crate::trees::inside::{Job, SnapshotForm};
 use crate::trees::visit::{Access, Site};
-use crate::trees::{TreeError, Trees};
 
 /// What such a commit says; nobody sees it.
 const MESSAGE: &str = "work that is not committed\n";
 
-impl Trees<'_> {
+impl Landings<'_> {
     /// What a tree holds; `known` is what it held the last time.
     pub(super) fn observe(
         &self,
@@ -25,12 +26,12 @@ impl Trees<'_> {
         repository: &Path,
         known: Option<&State>,
     ) -> Result<State, LandError> {
-        let site = self.site(tree)?;
+        let site = self.trees.site(tree)?;
         if let Some(known) = known
             && known.fingerprint.is_some()
         {
-            let unless = self.unless(known.ignored.clone())?;
-            if self.fingerprint(tree, &site, &unless)? == known.fingerprint {
+            let unless = self.trees.unless(known.ignored.clone())?;
+            if self.trees.fingerprint(tree, &site, &unless)? == known.fingerprint {
                 return Ok(known.clone());
             }
         }
@@ -44,25 +45,31 @@ impl Trees<'_> {
         repository: &Path,
         known: Option<&State>,
     ) -> Result<State, LandError> {
-        let mut unless = self.unless(known.map_or(Vec::new(), |known| known.ignored.clone()))?;
+        let mut unless = self
+            .trees
+            .unless(known.map_or(Vec::new(), |known| known.ignored.clone()))?;
         unless.like = known.and_then(|known| known.work.clone());
-        let mut wish = self.wish(tree, "radar", Some(unless))?;
+        let mut wish = self.trees.wish(tree, "radar", Some(unless))?;
         wish.form = SnapshotForm::Work;
         let haves = match tree.kind {
-            TreeKind::Sealed => {
-                Some(self.haves(tree, &self.known_refs(tree)?, &self.main_refs()?)?)
-            }
+            TreeKind::Sealed => Some(self.trees.haves(
+                tree,
+                &self.trees.known_refs(tree)?,
+                &self.trees.main_refs()?,
+            )?),
             TreeKind::Linked => None,
         };
-        let vault = self.vault();
+        let vault = self.trees.vault();
         let job = Job::Look {
             haves,
             snapshot: Some(wish),
             partial: vault.main_is_partial().then(|| vault.path().to_owned()),
             lent: None,
         };
-        let visit = self.visit(tree.name.as_str(), site, Access::Read, job)?;
-        let reply = self.receive_into(repository, tree, visit)?;
+        let visit = self
+            .trees
+            .visit(tree.name.as_str(), site, Access::Read, job)?;
+        let reply = self.trees.receive_into(repository, tree, visit)?;
         let unreadable = |why: &str| TreeError::Unreadable {
             name: tree.name.to_string(),
             why: why.to_owned(),

@@ -3,7 +3,7 @@
 use weald_git::Git;
 
 use crate::landing::LandError;
-use crate::trees::Trees;
+use crate::landing::Landings;
 
 /// A tree's work as a patch.
 pub struct WorkPatch {
@@ -15,11 +15,11 @@ pub struct WorkPatch {
     pub left_out: Vec<String>,
 }
 
-impl Trees<'_> {
+impl Landings<'_> {
     /// What a tree would add to its base if everything in it were committed. Nothing in it is written.
     pub fn work_patch(&self, name: &str) -> Result<WorkPatch, LandError> {
-        let tree = self.named(Some(name))?;
-        let folder = self.workshop_directory()?;
+        let tree = self.trees.named(Some(name))?;
+        let folder = self.trees.workshop_directory()?;
         let repository = folder.path().join("patch.git");
         self.lay_out(&repository)?;
         let state = self.observe(&tree, &repository, None)?;

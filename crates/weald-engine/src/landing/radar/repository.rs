@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 
 use super::memory::Memory;
 use crate::landing::LandError;
+use crate::landing::Landings;
+use crate::trees::at;
 use crate::trees::inside::quoted;
-use crate::trees::{Trees, at};
 
 /// It begins anew when so many packs came from trees.
 const PACKS: usize = 300;
@@ -21,10 +22,10 @@ const LOOSE: usize = 40_000;
 /// Where it says which one it is.
 const STAMP: &str = "weald-stamp";
 
-impl Trees<'_> {
+impl Landings<'_> {
     /// The repository, made where there is none or where it grew large. States in another one are forgotten.
     pub(super) fn radar_repository(&self, memory: &mut Memory) -> Result<PathBuf, LandError> {
-        let path = self.place.private().join("radar.git");
+        let path = self.trees.place.private().join("radar.git");
         let stamp = fs::read_to_string(path.join(STAMP)).unwrap_or_default();
         if !stamp.is_empty() && !has_grown(&path) {
             if stamp != memory.stamp {
@@ -40,7 +41,7 @@ impl Trees<'_> {
             fs::remove_dir_all(&path).map_err(at(&path))?;
         }
         self.lay_out(&path)?;
-        memory.stamp = self.now()?.to_string();
+        memory.stamp = self.trees.now()?.to_string();
         let file = path.join(STAMP);
         fs::write(&file, &memory.stamp).map_err(at(&file))?;
         Ok(path)
@@ -56,12 +57,12 @@ impl Trees<'_> {
             let file = path.join(name);
             fs::write(&file, text).map_err(at(&file))
         };
-        let vault = self.vault();
+        let vault = self.trees.vault();
         let config = vault.path().join("config");
         write("config", &fs::read(&config).map_err(at(&config))?)?;
         write("HEAD", b"ref: refs/heads/none\n")?;
         let mut lines = Vec::new();
-        let main = self.place.repository().common_dir().join("objects");
+        let main = self.trees.place.repository().common_dir().join("objects");
         for objects in [vault.objects(), main] {
             quoted(&mut lines, objects.as_os_str().as_bytes());
             lines.push(b'\n');

@@ -12,7 +12,8 @@ use super::memory::Memory;
 use super::{Clash, Radar};
 use crate::files;
 use crate::landing::LandError;
-use crate::trees::{Trees, at};
+use crate::landing::Landings;
+use crate::trees::at;
 
 const SENDER: &str = weald_core::name::WEALD;
 
@@ -32,14 +33,14 @@ pub struct Told {
     pub with: String,
 }
 
-impl Trees<'_> {
+impl Landings<'_> {
     /// Writes to the owners of trees that clash: whoever has the task, else whoever worked there last. The same two
     /// trees and paths are told once.
     pub fn tell_conflicts(&self, radar: &Radar) -> Result<Vec<Told>, LandError> {
         if radar.pairs.is_empty() {
             return Ok(Vec::new());
         }
-        let trees = self.records()?;
+        let trees = self.trees.records()?;
         let live = |name: &str| {
             let mut live = trees.iter().filter(|tree| tree.is_live());
             live.find(|tree| tree.name.as_str() == name)
@@ -105,7 +106,7 @@ impl Trees<'_> {
             text,
             task: tree.task.clone(),
         };
-        self.engine.send(draft)?;
+        self.trees.engine.send(draft)?;
         Ok(Some(Told {
             to,
             tree: name.to_string(),
@@ -115,7 +116,7 @@ impl Trees<'_> {
 
     /// Who has the tree's task; else who runs something in it; else who last did anything with it.
     fn owner_of(&self, tree: &Tree) -> Result<Option<SessionName>, LandError> {
-        self.engine.look(|tx| {
+        self.trees.engine.look(|tx| {
             if let Some(id) = &tree.task
                 && let Some(task) = tx.task(id)?
                 && let Some(owner) = task.owner

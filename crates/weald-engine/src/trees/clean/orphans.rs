@@ -12,7 +12,6 @@ use weald_core::event::{Change, EventKind};
 use weald_core::id::Seq;
 use weald_core::store::Durability;
 use weald_core::tree::{Tree, TreeStatus};
-use weald_git::Door;
 
 use super::around::Around;
 use super::{CleanReport, NotTaken, Taken};
@@ -174,23 +173,6 @@ impl Trees<'_> {
             outcome: None,
             trash: None,
         }
-    }
-
-    /// Whether the repository in a directory borrows from this vault: only weald makes such.
-    pub(in crate::trees) fn is_left_from_here(&self, path: &Path) -> bool {
-        let Ok(door) = Door::open(path) else {
-            return false;
-        };
-        let Ok(text) = door.read(".git/objects/info/alternates", 16 * 1024) else {
-            return false;
-        };
-        let Ok(vault) = self.vault().objects().canonicalize() else {
-            return false;
-        };
-        let objects = path.join(".git/objects");
-        String::from_utf8_lossy(&text)
-            .lines()
-            .any(|line| objects.join(line).canonicalize().ok() == Some(vault.clone()))
     }
 
     /// Acts on what may be acted on; what fails is told.

@@ -6,6 +6,7 @@ use weald_core::landing::{Landing, LandingStatus};
 use weald_core::session::ProcessState;
 
 use super::{Code, Round, Severity};
+use crate::landing::Landings;
 use crate::landing::{LandError, Lease, LeftoverKind};
 use crate::stashes::stash_entries;
 use crate::trees::{TreeError, Trees};
@@ -14,7 +15,9 @@ impl Round<'_, '_> {
     /// Nothing is looked for while a process works the queue: what it makes is its own.
     pub(super) fn check_landings(&mut self) -> Result<(), TreeError> {
         let trees = self.trees;
-        let view = trees.queue().map_err(|error| told(trees, error))?;
+        let view = Landings::new(trees)
+            .queue()
+            .map_err(|error| told(trees, error))?;
         let holder = view.queue.holder.as_ref();
         let holder = holder.map(|holder| trees.engine.processes.state(&holder.process));
         if holder == Some(ProcessState::Running) {
@@ -36,10 +39,12 @@ impl Round<'_, '_> {
             );
             let would = "complete its task, and let its tree go as configured";
             self.found(Code::LandingUnsettled, Severity::Warn, what, would, || {
-                alone(trees, |lease| trees.recover_landings(lease).map(drop))
+                alone(trees, |lease| {
+                    Landings::new(trees).recover_landings(lease).map(drop)
+                })
             });
         }
-        let left = trees
+        let left = Landings::new(trees)
             .landing_leftovers()
             .map_err(|error| told(trees, error))?;
         for left in left {
@@ -60,7 +65,7 @@ impl Round<'_, '_> {
             );
             let would = "put back what it holds, and delete it";
             self.found(Code::LandingLeftover, Severity::Warn, what, would, || {
-                alone(trees, |_| trees.clear_leftover(&left))
+                alone(trees, |_| Landings::new(trees).clear_leftover(&left))
             });
         }
         self.check_stashes()
@@ -109,7 +114,11 @@ impl Round<'_, '_> {
             Severity::Error,
             what,
             would,
-            || alone(trees, |lease| trees.recover_landing(lease, landing.id)),
+            || {
+                alone(trees, |lease| {
+                    Landings::new(trees).recover_landing(lease, landing.id)
+                })
+            },
         );
     }
 }
@@ -119,9 +128,11 @@ fn alone(
     trees: &Trees<'_>,
     work: impl FnOnce(&Lease) -> Result<(), LandError>,
 ) -> Result<(), TreeError> {
-    let lease = trees.take_queue().map_err(|error| told(trees, error))?;
+    let lease = Landings::new(trees)
+        .take_queue()
+        .map_err(|error| told(trees, error))?;
     let done = work(&lease);
-    let released = trees.release_queue(&lease);
+    let released = Landings::new(trees).release_queue(&lease);
     done.and(released).map_err(|error| told(trees, error))
 }
 

@@ -1,7 +1,7 @@
 //! `weald agent diff`
 
 use clap::Args;
-use weald_engine::Against;
+use weald_engine::{Against, Landings};
 
 use super::Which;
 use crate::commands::diff::{Style, print};
@@ -32,7 +32,7 @@ impl Diff {
         let landing = ground.engine.landed_by(&agent)?;
         let diff = match (own, landing) {
             (Some(tree), _) => trees.diff(Some(tree.name.as_str()), Against::Base, style)?,
-            (None, Some(landing)) => trees.landing_diff(landing, style)?,
+            (None, Some(landing)) => Landings::new(&trees).landing_diff(landing, style)?,
             (None, None) => {
                 return Err(Failure::new(
                     "no_tree",

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use weald_engine::{AdoptedCopy, Standing, SystemClock};
+use weald_engine::{AdoptedCopy, Landings, Standing, SystemClock};
 use weald_store::SqliteStore;
 
 use crate::context::{Context, Ground};
@@ -19,7 +19,7 @@ pub fn run(context: &Context<'_>, places: &[PathBuf]) -> Result<u8, Failure> {
     }
     let ground = context.ground()?;
     let trees = ground.trees(context)?;
-    trees.refuse_agents()?;
+    Landings::new(&trees).refuse_agents()?;
     let mut adopted = Vec::new();
     for place in places {
         adopted.push(trees.adopt_tree(place)?);
@@ -54,7 +54,7 @@ fn adopt_copy(context: &Context<'_>) -> Result<u8, Failure> {
     let store = SqliteStore::open(place.private(), Arc::new(SystemClock))?;
     let ground: Ground = Context::ground_of(place, loaded, store)?;
     let trees = ground.trees(context)?;
-    trees.refuse_agents()?;
+    Landings::new(&trees).refuse_agents()?;
     let adopted = trees.adopt_copy(&copy)?;
     context.tell(&ground.engine);
     context.ui.answer(

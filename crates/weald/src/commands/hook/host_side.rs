@@ -10,8 +10,8 @@ use weald_core::store::{TaskClass, TaskFilter};
 use weald_core::task::TaskStatus;
 use weald_core::tree::Tree;
 use weald_engine::{
-    Edit, IdentitySource, InboxQuery, Place, PlaceError, SystemProcesses, TaskError, TreeError,
-    Trees, is_news, program_above,
+    Edit, IdentitySource, InboxQuery, Landings, Place, PlaceError, SystemProcesses, TaskError,
+    TreeError, Trees, is_news, program_above,
 };
 use weald_store::DATABASE_FILE;
 
@@ -226,7 +226,7 @@ impl Side for HostSide<'_> {
         let Ok(below) = path.strip_prefix(&tree.path) else {
             return Ok(Vec::new());
         };
-        let mut others = trees.also_changed(Some(tree.name.as_str()), below)?;
+        let mut others = Landings::new(&trees).also_changed(Some(tree.name.as_str()), below)?;
         others.retain(|other| {
             let told = format!("{}\n{other}\n{}", tree.id, below.display());
             is_news(&self.ground.place, &told)

@@ -5,21 +5,11 @@ use weald_core::tree::Tree;
 use weald_core::tree_rules::TreeInput;
 use weald_git::{Git, RefName, list_tips};
 
-use super::LandError;
+use super::{TreeError, Trees};
 use crate::files::read_small;
-use crate::trees::{TreeError, Trees};
 
 /// The largest log of a branch that is read.
 const LOG_LIMIT: u64 = 16 << 20;
-
-/// Such a landing is refused, with what to do.
-pub(super) fn target_gone(error: TreeError) -> LandError {
-    let TreeError::TargetGone { name, target, base } = &error else {
-        return error.into();
-    };
-    let hint = format!("git branch {target} {base}, then weald land {name}");
-    LandError::refused("no_target", error.to_string()).hint(hint)
-}
 
 impl Trees<'_> {
     /// The tree with a target that exists: its own, the branch that this was renamed to, or the one that the user set since
@@ -45,7 +35,7 @@ impl Trees<'_> {
     }
 
     /// Makes a target here that only its remote has, as `git switch` would: landings move a branch of this repository.
-    pub(super) fn require_local_target(&self, target: &str) -> Result<(), TreeError> {
+    pub(crate) fn require_local_target(&self, target: &str) -> Result<(), TreeError> {
         let repository = self.place.repository();
         let is_here = repository.resolve(&format!("refs/heads/{target}"))?;
         let remote = format!("refs/remotes/origin/{target}");
