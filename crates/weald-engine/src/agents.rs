@@ -31,3 +31,16 @@ pub use weald_control::agents::{
     Activity, AgentList, AgentQuery, AgentRequest, AgentSort, AgentView, LOG_FILE, RecordError,
     StageView, agent_folder, holder, newest_on, stages_in_words,
 };
+
+use crate::trees::Trees;
+
+/// The agents of one repository.
+pub struct Agents<'a> {
+    trees: &'a Trees<'a>,
+}
+
+impl<'a> Agents<'a> {
+    pub fn new(trees: &'a Trees<'a>) -> Self {
+        Self { trees }
+    }
+}

@@ -16,6 +16,7 @@ mod sources;
 mod sweep;
 mod trees;
 mod undo;
+mod upkeep;
 
 pub use weald_control::claude_plugin;
 pub(crate) use weald_control::{
@@ -25,9 +26,9 @@ pub(crate) use weald_control::{
 };
 
 pub use agents::{
-    Activity, AgentError, AgentList, AgentQuery, AgentRequest, AgentSort, AgentView, CheckoutState,
-    EntryView, LOG_FILE, Prepared, RecordError, Resumption, StageView, Watched, agent_folder,
-    holder, stages_in_words,
+    Activity, AgentError, AgentList, AgentQuery, AgentRequest, AgentSort, AgentView, Agents,
+    CheckoutState, EntryView, LOG_FILE, Prepared, RecordError, Resumption, StageView, Watched,
+    agent_folder, holder, stages_in_words,
 };
 pub use board::{Board, KnownConflict};
 pub use claude_settings::worktree_settings;
@@ -83,3 +84,4 @@ pub use trees::{
     Trust, UsageReport, Wanted, Wishes, bound_for, quoted, read_only_home, run_if_inside,
 };
 pub use undo::{RevertedBy, Undone};
+pub use upkeep::Upkeep;

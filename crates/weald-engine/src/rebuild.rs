@@ -22,9 +22,8 @@ use weald_core::tree::{Tree, TreeStatus};
 use crate::events::{JournalLine, read_journal};
 use crate::journal::JOURNAL_FILE;
 use crate::landing::LandError;
-use crate::landing::Landings;
 use crate::steps::step;
-use crate::trees::Trees;
+use crate::upkeep::Upkeep;
 
 pub use comparing::Compared;
 
@@ -74,10 +73,10 @@ pub struct Rebuilt {
     pub agrees: bool,
 }
 
-impl Trees<'_> {
+impl Upkeep<'_> {
     /// Fills the empty store of this engine.
     pub fn rebuild(&self, present: Present<'_>) -> Result<Rebuilt, LandError> {
-        let journals = Journals::read(self.place.private());
+        let journals = Journals::read(self.trees.place.private());
         let mut told = Rebuilt {
             problem: present.problem.clone(),
             torn_lines: journals.torn,
@@ -90,14 +89,14 @@ impl Trees<'_> {
         told.lost_events = pieced.lost;
         let known = Seq(pieced.events.len() as u64);
         let lost = pieced.lost;
-        let fence = Landings::new(self).fence_token()?;
-        let begun = self.engine.change(None, Durability::Power, |tx| {
+        let fence = self.landings.fence_token()?;
+        let begun = self.trees.engine.change(None, Durability::Power, |tx| {
             Ok::<_, LandError>(replay(tx, pieced, &mut told)?)
         })?;
         step("rebuild.replayed");
         self.raise_counters(known, lost)?;
         told.recovered = self.recover_trees(begun)?;
-        self.engine.change(None, Durability::Power, |tx| {
+        self.trees.engine.change(None, Durability::Power, |tx| {
             let tasks = tx.tasks(&TaskFilter::default())?;
             let tasks = tasks.iter().filter_map(|task| fenced_task(task, lost));
             for change in tasks.chain(fenced_queue(&tx.queue()?, fence)) {
@@ -113,14 +112,16 @@ impl Trees<'_> {
 
     /// Processes that would go on in the old database.
     fn at_work(&self) -> Result<Vec<String>, LandError> {
-        let me = self.me();
-        let lives =
-            |process: &ProcessIdentity| me.as_ref() != Some(process) && self.may_live(process);
+        let me = self.trees.me();
+        let lives = |process: &ProcessIdentity| {
+            me.as_ref() != Some(process) && self.trees.may_live(process)
+        };
         let open = AgentFilter {
             open: true,
             task: None,
         };
         let (agents, queue, trees) = self
+            .trees
             .engine
             .look(|tx| Ok::<_, StoreError>((tx.agents(&open)?, tx.queue()?, tx.trees()?)))?;
         let mut found = Vec::new();

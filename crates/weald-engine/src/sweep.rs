@@ -22,7 +22,8 @@ use crate::engine::Engine;
 use crate::machine::Places;
 use crate::steps::step;
 use crate::tasks::TaskError;
-use crate::trees::{TreeError, Trees};
+use crate::trees::TreeError;
+use crate::upkeep::Upkeep;
 
 pub use locks::{KeptTree, LockSweep, Outside};
 pub use release::LockAtEnd;
@@ -151,37 +152,37 @@ fn require_lease(tx: &dyn Write, lease: Option<&SweepLease>) -> Result<(), Sweep
     Ok(())
 }
 
-impl Trees<'_> {
+impl Upkeep<'_> {
     pub fn sweep(&self, mode: SweepMode) -> Result<SweepReport, SweepError> {
         let lease = match mode {
             SweepMode::DryRun => None,
             SweepMode::Apply => {
-                let me = self.me().ok_or(SweepError::NoIdentity)?;
-                let ttl = self.config.duration("sweep.lease");
-                Some(Sweeper(self.engine).take_maintenance(me, ttl)?)
+                let me = self.trees.me().ok_or(SweepError::NoIdentity)?;
+                let ttl = self.trees.config.duration("sweep.lease");
+                Some(Sweeper(self.trees.engine).take_maintenance(me, ttl)?)
             }
         };
         step("sweep.taken");
         let swept = self.sweep_under(lease.as_ref());
         if let Some(lease) = &lease {
-            Sweeper(self.engine).release_maintenance(lease)?;
+            Sweeper(self.trees.engine).release_maintenance(lease)?;
         }
         swept
     }
 
     fn sweep_under(&self, lease: Option<&SweepLease>) -> Result<SweepReport, SweepError> {
-        let cycle = self.config.duration("sweep.cycle");
+        let cycle = self.trees.config.duration("sweep.cycle");
         let places = Places::now();
         let outside = |tree: &Tree| Outside {
-            foreign_lock: self.foreign_lock(tree),
+            foreign_lock: self.trees.foreign_lock(tree),
             standing: places.within(&tree.path),
         };
-        let sessions = Sweeper(self.engine).sweep_sessions(lease)?;
+        let sessions = Sweeper(self.trees.engine).sweep_sessions(lease)?;
         let mut report = SweepReport {
             applied: lease.is_some(),
             leases: sessions.leases,
             sessions: sessions.sessions,
-            locks: Sweeper(self.engine).sweep_locks(cycle, lease, &outside)?,
+            locks: Sweeper(self.trees.engine).sweep_locks(cycle, lease, &outside)?,
             ..SweepReport::default()
         };
         if lease.is_some() && !report.locks.unlocked.is_empty() {
@@ -189,7 +190,7 @@ impl Trees<'_> {
         }
         // After the record: git shows what it says.
         for name in lease.iter().flat_map(|_| &report.locks.unlocked) {
-            if let Err(error) = self.show_no_lock(name) {
+            if let Err(error) = self.trees.show_no_lock(name) {
                 report.failed.push(error.to_string());
             }
         }

@@ -23,9 +23,9 @@ use weald_core::undo::{
 };
 
 use crate::landing::LandError;
-use crate::landing::Landings;
 use crate::steps::step;
-use crate::trees::{TreeError, TreeView, Trees, decided};
+use crate::trees::{TreeError, TreeView, decided};
+use crate::upkeep::Upkeep;
 
 /// How many events are looked at first; more if nothing is found in them.
 const WINDOW: u64 = 2_000;
@@ -78,7 +78,7 @@ impl Undone {
     }
 }
 
-impl Trees<'_> {
+impl Upkeep<'_> {
     /// What can be taken back, newest first.
     pub fn undoable(&self, most: usize) -> Result<Vec<Operation>, LandError> {
         let mut found = self.in_window(|events, is_whole| {
@@ -94,7 +94,7 @@ impl Trees<'_> {
     /// The last operation that stands, if the caller may take it back without naming it.
     pub fn last_operation(&self) -> Result<Operation, LandError> {
         let found = self.in_window(|events, is_whole| {
-            let found = last_operation(events, self.actor());
+            let found = last_operation(events, self.trees.actor());
             (is_whole || !matches!(found, Ok(None))).then_some(found)
         })?;
         match found {
@@ -122,7 +122,7 @@ impl Trees<'_> {
                 limit: Some(limit),
                 ..EventFilter::default()
             };
-            let events = self.engine.events(&filter)?;
+            let events = self.trees.engine.events(&filter)?;
             let is_whole = (events.len() as u64) < limit || events[0].seq == Seq(1);
             match look(&events, is_whole) {
                 Some(found) => return Ok(found),
@@ -186,9 +186,9 @@ impl Trees<'_> {
                 part.name, part.id
             )),
         }
-        let reverted = Landings::new(self).landing(*landing)?;
+        let reverted = self.landings.landing(*landing)?;
         if let Some(id) = &reverted.task {
-            told.task = self.engine.look(|tx| tx.task(id))?;
+            told.task = self.trees.engine.look(|tx| tx.task(id))?;
         }
         step("undo.done");
         self.mark_undone(operation)?;
@@ -216,16 +216,19 @@ impl Trees<'_> {
     }
 
     fn restore_part(&self, part: &TrashedTree) -> Result<TreeView, TreeError> {
-        self.restore(&format!("#{}", part.id))
+        self.trees.restore(&format!("#{}", part.id))
     }
 
     /// A task that a removal completed is open again.
     fn open_again(&self, id: &TaskId) -> Result<Option<Task>, LandError> {
-        let task = self.engine.look(|tx| tx.task(id))?;
+        let task = self.trees.engine.look(|tx| tx.task(id))?;
         if task.as_ref().map(|task| task.status) != Some(TaskStatus::Completed) {
             return Ok(task);
         }
-        let moved = self.engine.move_task(self.actor(), id, TaskInput::Reopen);
+        let moved = self
+            .trees
+            .engine
+            .move_task(self.trees.actor(), id, TaskInput::Reopen);
         Ok(Some(moved.map_err(TreeError::from)?.task))
     }
 
@@ -238,10 +241,11 @@ impl Trees<'_> {
     ) -> Result<Undone, LandError> {
         let mut told = Undone::of(operation);
         let bound = self
+            .trees
             .engine
-            .change(self.actor(), Durability::Process, |tx| {
+            .change(self.trees.actor(), Durability::Process, |tx| {
                 let (bound, change) = exact::bound_again(tx, task, tree, name)?;
-                tx.record(self.actor(), change.part_of(Some(operation.event)))?;
+                tx.record(self.trees.actor(), change.part_of(Some(operation.event)))?;
                 self.mark(tx, operation)?;
                 Ok::<_, LandError>(bound)
             })?;
@@ -258,32 +262,35 @@ impl Trees<'_> {
     ) -> Result<Undone, LandError> {
         let mut told = Undone::of(operation);
         let tree = self
+            .trees
             .engine
-            .change(self.actor(), Durability::Process, |tx| {
+            .change(self.trees.actor(), Durability::Process, |tx| {
                 let current = exact::require_lock(tx, id, now)?;
                 let input = match before {
                     Some(lock) => TreeInput::Lock(lock.clone()),
                     None => TreeInput::Unlock,
                 };
                 let (tree, change) = decided(tx, &current, input)?;
-                tx.record(self.actor(), change.part_of(Some(operation.event)))?;
+                tx.record(self.trees.actor(), change.part_of(Some(operation.event)))?;
                 self.mark(tx, operation)?;
                 Ok::<_, LandError>(tree)
             })?;
-        self.show_lock(&tree)?;
-        told.trees.push(self.view(tree));
+        self.trees.show_lock(&tree)?;
+        told.trees.push(self.trees.view(tree));
         Ok(told)
     }
 
     fn mark_undone(&self, operation: &Operation) -> Result<(), LandError> {
-        self.engine.change(self.actor(), Durability::Power, |tx| {
-            self.mark(tx, operation)
-        })
+        self.trees
+            .engine
+            .change(self.trees.actor(), Durability::Power, |tx| {
+                self.mark(tx, operation)
+            })
     }
 
     fn mark(&self, tx: &mut dyn Write, operation: &Operation) -> Result<(), LandError> {
         let mark = Change::fact(EventKind::OPERATION_UNDONE).part_of(Some(operation.event));
-        tx.record(self.actor(), mark)?;
+        tx.record(self.trees.actor(), mark)?;
         Ok(())
     }
 }

@@ -65,7 +65,7 @@ impl Window {
             let done = work();
             // The mandate ends with the run: what it asked for and is not being moved yet does not land.
             let asked = face.end_mandate();
-            let _ = Landings::new(&trees).withdraw(&asked);
+            let _ = Landings::new(trees).withdraw(&asked);
             done
         })
     }
@@ -215,7 +215,7 @@ impl Host<'_> {
         if asked.ended {
             return Err(authority.no_mandate().into());
         }
-        let queued = Landings::new(&trees).queue_landings(request)?;
+        let queued = Landings::new(trees).queue_landings(request)?;
         let ids: Vec<_> = queued.iter().map(|landing| landing.id).collect();
         asked.landings.extend(&ids);
         Ok(ids)

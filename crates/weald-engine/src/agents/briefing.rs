@@ -12,9 +12,10 @@ use weald_core::tree::Tree;
 use weald_sandbox::{Level, Revealed};
 
 use super::AgentError;
+use super::Agents;
 use super::drivers::{Brief, Driver, Start};
 use super::error::at;
-use crate::trees::{RunRequest, RunSandbox, Trees, use_login_layer};
+use crate::trees::{RunRequest, RunSandbox, use_login_layer};
 
 /// The prompt's name in the folder of a run.
 const PROMPT_FILE: &str = "prompt.md";
@@ -38,7 +39,7 @@ fn is_descriptor(request: &RunRequest) -> bool {
     policy.is_some_and(|policy| policy.level == Level::Landlock)
 }
 
-impl Trees<'_> {
+impl Agents<'_> {
     /// Prepares an agent's run. `folder` is the run's own, seen inside and not written there.
     pub fn prepare_agent(
         &self,
@@ -49,7 +50,7 @@ impl Trees<'_> {
     ) -> Result<Prepared, AgentError> {
         let mut request = match (agent.in_main, &agent.tree) {
             (true, _) => self.prepare_main()?,
-            (false, Some(name)) => self.prepare_run(Some(name.as_str()), sandbox)?,
+            (false, Some(name)) => self.trees.prepare_run(Some(name.as_str()), sandbox)?,
             (false, None) => {
                 return Err(AgentError::NoTree {
                     agent: agent.id.to_string(),
@@ -67,7 +68,7 @@ impl Trees<'_> {
             });
         }
         let arguments: Vec<OsString> = agent.command.iter().map(OsString::from).collect();
-        let environment = self.host.environment.clone();
+        let environment = self.trees.host.environment.clone();
         let variable = |wanted: &str| {
             let found = environment.iter().find(|(name, _)| name == wanted);
             found.map(|(_, value)| value.clone())
@@ -77,17 +78,17 @@ impl Trees<'_> {
             prompt_file: &prompt_file,
             tree: &request.tree.path,
             home: &home,
-            user_home: self.host.home.as_deref(),
+            user_home: self.trees.host.home.as_deref(),
             model: agent.model.as_deref(),
             conversation,
-            with_tools: self.config.switch("agent.mcp") && !is_descriptor(&request),
+            with_tools: self.trees.config.switch("agent.mcp") && !is_descriptor(&request),
             arguments: &arguments,
             variable: &variable,
         })?;
         request.notes.extend(start.notes.iter().cloned());
         self.give_login(driver.name(), &mut request);
         if let Some(program) = arguments.first().filter(|_| driver.name() == "command") {
-            self.allow_login(&mut request, program);
+            self.trees.allow_login(&mut request, program);
         }
         self.add_environment(agent, &prompt_file, &start, &mut request)?;
         self.expect_verdict(agent, &mut request)?;
@@ -102,7 +103,7 @@ impl Trees<'_> {
 
     /// An agent's driver needs what the agent logs in with; nothing else that looks like a secret comes along.
     fn give_login(&self, driver: &str, request: &mut RunRequest) {
-        let all = self.host.environment.iter();
+        let all = self.trees.host.environment.iter();
         let login =
             all.filter(|(name, _)| name.to_str().is_some_and(|name| is_login_of(driver, name)));
         request.environment.extend(login.cloned());
@@ -119,7 +120,7 @@ impl Trees<'_> {
         start: &Start,
         request: &mut RunRequest,
     ) -> Result<(), AgentError> {
-        let task = self.engine.task(&agent.task)?.task;
+        let task = self.trees.engine.task(&agent.task)?.task;
         let own: [(OsString, OsString); 6] = [
             ("WEALD_TASK".into(), agent.task.to_string().into()),
             ("WEALD_TASK_SUBJECT".into(), task.subject.into()),
@@ -136,13 +137,13 @@ impl Trees<'_> {
     }
 
     fn prompt_for(&self, agent: &Agent, tree: &Tree) -> Result<String, AgentError> {
-        let task = self.engine.task(&agent.task)?.task;
+        let task = self.trees.engine.task(&agent.task)?.task;
         let mut dependencies = Vec::new();
         for id in &task.blocked_by {
-            dependencies.extend(self.engine.look(|tx| tx.task(id))?);
+            dependencies.extend(self.trees.engine.look(|tx| tx.task(id))?);
         }
         let before = match agent.resumes {
-            Some(id) => Some(self.engine.agent(id)?),
+            Some(id) => Some(self.trees.engine.agent(id)?),
             None => None,
         };
         let before = before.map(|before| match &before.end {
@@ -163,7 +164,7 @@ impl Trees<'_> {
             fate: self.fate_of(agent),
             leftovers: match agent.in_main {
                 true => Leftovers::Nothing,
-                false => Leftovers::of(self.config.text("work.commit")),
+                false => Leftovers::of(self.trees.config.text("work.commit")),
             },
             standing: agent
                 .brief
@@ -177,15 +178,15 @@ impl Trees<'_> {
 
     /// What becomes of an agent's work when it is done, by what was asked for and how this repository is set up.
     fn fate_of(&self, agent: &Agent) -> Fate {
-        let tests = !self.config.text("gate.command").is_empty();
+        let tests = !self.trees.config.text("gate.command").is_empty();
         match agent.goal {
             _ if agent.in_main => Fate::InMain,
             Goal::Stay if agent.entry().is_some() => Fate::Raced,
             Goal::Stay => Fate::Phased,
             Goal::Finish => Fate::Stays,
             Goal::Land => Fate::Lands {
-                strategy: Strategy::of(self.config.text("landing.strategy")),
-                gate: match self.config.text("policy.gate") {
+                strategy: Strategy::of(self.trees.config.text("landing.strategy")),
+                gate: match self.trees.config.text("policy.gate") {
                     "human" => Gate::Person,
                     "tests" if tests => Gate::Tests,
                     _ => Gate::Open,
@@ -202,7 +203,7 @@ impl Trees<'_> {
         driver: &str,
         request: &mut RunRequest,
     ) -> Result<(PathBuf, Option<&'a str>), AgentError> {
-        let home = self.place.home_of(request.tree.id).join(driver);
+        let home = self.trees.place.home_of(request.tree.id).join(driver);
         let conversation = agent.conversation.as_deref();
         let found = conversation.filter(|_| home.is_dir());
         if conversation != found {

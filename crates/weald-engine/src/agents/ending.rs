@@ -11,14 +11,14 @@ use weald_core::agent_rules::AgentInput;
 use weald_core::session::{ProcessIdentity, ProcessState};
 use weald_core::store::Clock;
 
+use super::Agents;
 use super::{AgentError, RecordError};
 use crate::machine::{self, SystemClock};
-use crate::trees::Trees;
 
 /// How long a family of processes that no namespace holds together has to be gone.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-impl Trees<'_> {
+impl Agents<'_> {
     /// Ends what is left of an earlier agent; true when all of it is proven gone. Its record says who came after it.
     pub(super) fn end_agent_of(&self, earlier: &Agent, next: &Agent) -> Result<bool, AgentError> {
         if earlier.status == AgentStatus::Exited {
@@ -26,7 +26,7 @@ impl Trees<'_> {
         }
         // Whoever only starts it can't any more: its claim is not the newest.
         let supervisor = earlier.supervisor.as_ref().filter(|_| earlier.supervised);
-        if !supervisor.is_none_or(|process| self.end_process(process)) {
+        if !supervisor.is_none_or(|process| self.trees.end_process(process)) {
             return Ok(false);
         }
         // With its supervisor gone a run ends by itself, but not if it was stopped, and not at once.
@@ -44,7 +44,7 @@ impl Trees<'_> {
             landing: None,
             at: SystemClock.now(),
         });
-        match self.engine.decide_agent(earlier.id, end) {
+        match self.trees.engine.decide_agent(earlier.id, end) {
             // It was noticed before.
             Ok(_) | Err(RecordError::Refused(_)) => Ok(true),
             Err(error) => Err(error.into()),
@@ -55,7 +55,7 @@ impl Trees<'_> {
     /// without a namespace each has to be found.
     fn end_run_of(&self, keeper: &ProcessIdentity) -> bool {
         let deadline = Instant::now() + PATIENCE;
-        let is_alive = || self.engine.processes.state(keeper) == ProcessState::Running;
+        let is_alive = || self.trees.engine.processes.state(keeper) == ProcessState::Running;
         while is_alive() && !machine::is_first_of_namespace(keeper.pid) {
             let family = machine::descendants(keeper.pid);
             if family.is_empty() || Instant::now() >= deadline {
@@ -64,7 +64,7 @@ impl Trees<'_> {
             family.into_iter().for_each(kill);
             thread::sleep(Duration::from_millis(2));
         }
-        self.end_process(keeper)
+        self.trees.end_process(keeper)
     }
 }
 

@@ -11,45 +11,48 @@ use weald_core::tree::{Base, Tree};
 use weald_sandbox::Ended;
 
 use super::AgentError;
+use super::Agents;
 use crate::confinement::{SandboxRequest, sandbox_policy, without_secrets};
-use crate::trees::{RunRequest, Trees};
+use crate::trees::RunRequest;
 
 /// What the place is called where a tree's name is wanted.
 const NAME: &str = "main-checkout";
 
-impl Trees<'_> {
+impl Agents<'_> {
     /// Prepares a run in the main checkout.
     pub(super) fn prepare_main(&self) -> Result<RunRequest, AgentError> {
-        let root = self.place.root();
-        let common = self.place.repository().common_dir().to_owned();
+        let root = self.trees.place.root();
+        let common = self.trees.place.repository().common_dir().to_owned();
         if common != root.join(".git") {
             return Err(AgentError::NoCheckout { path: root });
         }
-        let mut masked = self.control_plane(&root);
+        let mut masked = self.trees.control_plane(&root);
         masked.push(common.join("weald"));
         for tree in self
+            .trees
             .records()?
             .iter()
             .filter(|tree| tree.path.starts_with(&root))
         {
-            let inside = [tree.path.clone(), self.trash_directory(&tree.path)?];
+            let inside = [tree.path.clone(), self.trees.trash_directory(&tree.path)?];
             masked.extend(inside.into_iter().filter(|path| path.is_dir()));
         }
         masked.dedup();
         let mut policy = sandbox_policy(
-            self.config,
+            self.trees.config,
             SandboxRequest {
                 main: root.clone(),
-                home: self.host.home.clone(),
-                variables: &self.host.environment,
+                home: self.trees.host.home.clone(),
+                variables: &self.trees.host.environment,
                 write: vec![root.clone()],
                 masked,
-                state: self.host.state.clone(),
-                home_layer: self.home_layer(&self.as_tree(&root)?),
+                state: self.trees.host.state.clone(),
+                home_layer: self.trees.home_layer(&self.as_tree(&root)?),
             },
         );
-        policy.show.extend(self.shown(&root));
-        let mut environment = without_secrets(self.config, self.host.environment.clone());
+        policy.show.extend(self.trees.shown(&root));
+        let mut environment =
+            without_secrets(self.trees.config, self.trees.host.environment.clone());
         environment.retain(|(name, _)| !name.to_string_lossy().starts_with("WEALD_TREE"));
         environment.push(("WEALD_MAIN".into(), root.clone().into()));
         Ok(RunRequest {
@@ -63,7 +66,7 @@ impl Trees<'_> {
 
     /// The checkout where a prompt speaks of a tree; it is on no record.
     fn as_tree(&self, root: &Path) -> Result<Tree, AgentError> {
-        let (target, commit) = self.target.clone().unwrap_or_default();
+        let (target, commit) = self.trees.target.clone().unwrap_or_default();
         let base = Base {
             reference: target.clone(),
             commit,
@@ -71,7 +74,7 @@ impl Trees<'_> {
         let name = NAME.parse().expect("a name");
         Ok(Tree {
             branch: target,
-            ..Tree::new(TreeId(0), name, root.to_owned(), base, self.now()?)
+            ..Tree::new(TreeId(0), name, root.to_owned(), base, self.trees.now()?)
         })
     }
 
@@ -84,7 +87,7 @@ impl Trees<'_> {
     ) -> Result<Tree, AgentError> {
         match agent.in_main {
             true => Ok(request.tree.clone()),
-            false => Ok(self.begin_run(request, program)?),
+            false => Ok(self.trees.begin_run(request, program)?),
         }
     }
 
@@ -97,7 +100,7 @@ impl Trees<'_> {
     ) -> Result<Tree, AgentError> {
         match agent.in_main {
             true => Ok(tree.clone()),
-            false => Ok(self.end_run(tree, ended)?),
+            false => Ok(self.trees.end_run(tree, ended)?),
         }
     }
 
@@ -110,7 +113,7 @@ impl Trees<'_> {
     ) -> (T, Option<String>) {
         match agent.in_main {
             true => (work(), None),
-            false => self.with_snapshots(tree, work),
+            false => self.trees.with_snapshots(tree, work),
         }
     }
 }

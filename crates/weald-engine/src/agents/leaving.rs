@@ -12,9 +12,10 @@ use weald_core::name::TreeName;
 use weald_core::objections::Objection;
 use weald_git::Git;
 
+use super::Agents;
 use crate::landing::LandError;
 use crate::landing::Landings;
-use crate::trees::{Dirty, RemoveRequest, TreeError, Trees};
+use crate::trees::{Dirty, RemoveRequest, TreeError};
 
 /// Number, size and time of a file.
 type Stamp = (u64, u64, i64, i64);
@@ -26,10 +27,13 @@ pub struct CheckoutState {
     changed: Vec<(Vec<u8>, Option<Stamp>)>,
 }
 
-impl Trees<'_> {
+impl Agents<'_> {
     /// How the main checkout is now.
     pub fn checkout_state(&self) -> Result<CheckoutState, LandError> {
-        let (common, root) = (self.place.repository().common_dir(), self.place.root());
+        let (common, root) = (
+            self.trees.place.repository().common_dir(),
+            self.trees.place.root(),
+        );
         let git = |name: &str| Git::new(common, name).work_tree(&root);
         // One without a commit has no head.
         let head = git("rev-parse").args(["--verify", "-q", "HEAD"]).output()?;
@@ -58,27 +62,33 @@ impl Trees<'_> {
         if self.has_landed(&landing.tree, landing.tree_id)? {
             return Ok(false);
         }
-        let tip = Landings::new(self).landing_tip(&landing.target)?;
-        self.vault().require(&self.main_refs()?, &[&tip])?;
-        if self.contains(&tip, &landing.head)? {
+        let tip = Landings::new(self.trees).landing_tip(&landing.target)?;
+        self.trees
+            .vault()
+            .require(&self.trees.main_refs()?, &[&tip])?;
+        if self.trees.contains(&tip, &landing.head)? {
             return Ok(true);
         }
-        match self.engine.look(|tx| tx.tree_by_id(landing.tree_id))? {
-            Some(tree) => Ok(self.cancels_out(&tree, &landing.head)?),
+        match self
+            .trees
+            .engine
+            .look(|tx| tx.tree_by_id(landing.tree_id))?
+        {
+            Some(tree) => Ok(self.trees.cancels_out(&tree, &landing.head)?),
             None => Ok(false),
         }
     }
 
     /// Whether a tree has neither commits that its target lacks nor changes, and nothing landed from it.
     pub fn holds_nothing(&self, name: &str) -> Result<bool, LandError> {
-        let view = self.look(Some(name))?;
+        let view = self.trees.look(Some(name))?;
         Ok(view.ahead == Some(0)
             && view.dirty == Dirty::Known(false)
             && !self.has_landed(&view.tree.name, view.tree.id)?)
     }
 
     pub(super) fn has_landed(&self, name: &TreeName, id: TreeId) -> Result<bool, LandError> {
-        let all = self.engine.look(|tx| tx.landings_of(name))?;
+        let all = self.trees.engine.look(|tx| tx.landings_of(name))?;
         Ok(all
             .iter()
             .any(|one| one.tree_id == id && one.status == LandingStatus::Landed))
@@ -89,10 +99,10 @@ impl Trees<'_> {
     pub fn failed_landing(&self, agent: &Agent) -> Result<Option<Landing>, LandError> {
         use LandingStatus::{Conflict, Landed, NothingToLand, Red};
         let name = agent.tree.as_ref().map(TreeName::as_str);
-        let Some(tree) = name.and_then(|name| self.named(Some(name)).ok()) else {
+        let Some(tree) = name.and_then(|name| self.trees.named(Some(name)).ok()) else {
             return Ok(None);
         };
-        let mut all = self.engine.look(|tx| tx.landings_of(&tree.name))?;
+        let mut all = self.trees.engine.look(|tx| tx.landings_of(&tree.name))?;
         all.retain(|one| {
             let counts = matches!(one.status, Conflict | Landed | NothingToLand | Red);
             counts && one.tree_id == tree.id && !one.interim && one.reverts.is_none()
@@ -102,7 +112,8 @@ impl Trees<'_> {
             return Ok(None);
         };
         let head = tree.head.as_deref().unwrap_or(&tree.base.commit);
-        let is_there = self.landed(&tree, head)?.is_some() || self.cancels_out(&tree, head)?;
+        let is_there =
+            self.trees.landed(&tree, head)?.is_some() || self.trees.cancels_out(&tree, head)?;
         Ok((!is_there).then_some(landing))
     }
 
@@ -113,13 +124,13 @@ impl Trees<'_> {
             empty_head: head.map(str::to_owned),
             ..RemoveRequest::default()
         };
-        let error = self.remove(Some(name.as_str()), &request).err()?;
+        let error = self.trees.remove(Some(name.as_str()), &request).err()?;
         if let TreeError::Removal { objections, .. } = &error
             && objections.iter().any(is_about_work)
         {
             return Some(format!("there was nothing to land, but {error}"));
         }
-        self.engine.notice(format!("{name} stays: {error}"));
+        self.trees.engine.notice(format!("{name} stays: {error}"));
         None
     }
 }

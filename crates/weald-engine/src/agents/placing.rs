@@ -18,20 +18,21 @@ use weald_core::tree_rules::TreeInput;
 use weald_git::{Door, RefName};
 
 use super::AgentError;
+use super::Agents;
 use super::starting::AgentRequest;
 use crate::steps::step;
-use crate::trees::{Binding, BranchExists, Created, NewTree, Outcome, TreeError, Trees};
+use crate::trees::{Binding, BranchExists, Created, NewTree, Outcome, TreeError};
 
-impl Trees<'_> {
+impl Agents<'_> {
     /// Finds or makes the tree of an agent's task, and clears it of whoever was there before.
     pub fn place_agent(&self, agent: &Agent, new: NewTree) -> Result<(Agent, Created), AgentError> {
-        let task = self.engine.task(&agent.task)?.task;
+        let task = self.trees.engine.task(&agent.task)?.task;
         let new = self.tree_for(&task, new)?;
         self.hand_over(&new)?;
         let goes_on = new.branch_exists == BranchExists::Reuse;
-        let mut created = self.ensure(&new)?;
+        let mut created = self.trees.ensure(&new)?;
         if goes_on && created.outcome == Outcome::Created {
-            self.engine.notice(format!(
+            self.trees.engine.notice(format!(
                 "{} continues on branch {}, which the previous worktree left; uncommitted files of it are in the trash: weald trash list",
                 created.tree.name, created.tree.branch
             ));
@@ -42,28 +43,28 @@ impl Trees<'_> {
         }
         if created.tree.task.is_none() && agent.goal != Goal::Stay {
             let name = created.tree.name.to_string();
-            self.bind(&agent.task, &name, Binding::default())?;
-            created.tree = self.named(Some(&name))?;
+            self.trees.bind(&agent.task, &name, Binding::default())?;
+            created.tree = self.trees.named(Some(&name))?;
         }
         let placed = AgentInput::Placed {
             tree: created.tree.name.clone(),
             tree_id: created.tree.id,
             branch: created.tree.branch.clone(),
         };
-        let agent = self.engine.decide_agent(agent.id, placed)?;
+        let agent = self.trees.engine.decide_agent(agent.id, placed)?;
         step("agent.placed");
         Ok((agent, created))
     }
 
     /// Errors when the tree of a task can't be made because of its branch, before anything is claimed.
     pub fn require_tree_for(&self, task: &TaskId, new: &NewTree) -> Result<(), AgentError> {
-        let task = self.engine.task(task)?.task;
+        let task = self.trees.engine.task(task)?.task;
         if let Some(name) = &new.name {
-            self.require_unbound(&task, &self.name(name)?)?;
+            self.trees.require_unbound(&task, &self.trees.name(name)?)?;
         }
         let new = self.tree_for(&task, new.clone())?;
         self.done_with(&new)?;
-        Ok(self.require_branch(&new)?)
+        Ok(self.trees.require_branch(&new)?)
     }
 
     /// Errors when an agent could not begin on a new task of these words, before there is one.
@@ -73,29 +74,29 @@ impl Trees<'_> {
         request: &AgentRequest,
         new: &NewTree,
     ) -> Result<(), AgentError> {
-        self.engine.require_own_name(request)?;
+        self.trees.engine.require_own_name(request)?;
         self.done_with(new)?;
-        Ok(self.require_plan(subject, new)?)
+        Ok(self.trees.require_plan(subject, new)?)
     }
 
     /// The task that is done with the tree where another one should be worked on; `None` if it is nobody's. Errors while
     /// its task is open, or left commits there that have not landed.
     fn done_with(&self, new: &NewTree) -> Result<Option<(Tree, Task)>, AgentError> {
         let name = match &new.name {
-            Some(name) => self.name(name)?,
+            Some(name) => self.trees.name(name)?,
             None => return Ok(None),
         };
-        let Some(tree) = self.record(&name)?.filter(Tree::is_live) else {
+        let Some(tree) = self.trees.record(&name)?.filter(Tree::is_live) else {
             return Ok(None);
         };
         let Some(bound) = tree.task.clone().filter(|id| Some(id) != new.task.as_ref()) else {
             return Ok(None);
         };
-        let task = self.engine.task(&bound)?.task;
+        let task = self.trees.engine.task(&bound)?.task;
         let is_over = matches!(task.status, TaskStatus::Completed | TaskStatus::Cancelled);
         let has_left = || -> Result<bool, AgentError> {
             let is_landed = self.has_landed(&tree.name, tree.id)?;
-            Ok(!is_landed && self.look(Some(tree.name.as_str()))?.ahead != Some(0))
+            Ok(!is_landed && self.trees.look(Some(tree.name.as_str()))?.ahead != Some(0))
         };
         if !is_over || has_left()? {
             let refusal = BindRefusal::TreeBound {
@@ -112,12 +113,14 @@ impl Trees<'_> {
         let Some((tree, task)) = self.done_with(new)? else {
             return Ok(());
         };
-        self.engine.change(self.actor(), Durability::Process, |tx| {
-            let unbound = binding::unbind(&task, Some(&tree), tx.now());
-            let (_, change) = unbound.map_err(TreeError::from)?;
-            tx.record(self.actor(), change)?;
-            Ok::<_, AgentError>(())
-        })
+        self.trees
+            .engine
+            .change(self.trees.actor(), Durability::Process, |tx| {
+                let unbound = binding::unbind(&task, Some(&tree), tx.now());
+                let (_, change) = unbound.map_err(TreeError::from)?;
+                tx.record(self.trees.actor(), change)?;
+                Ok::<_, AgentError>(())
+            })
     }
 
     /// The tree that a task has or gets. A branch that a removal of its own tree left is gone on with.
@@ -147,11 +150,12 @@ impl Trees<'_> {
         let Some(last) = task.last_worktree.as_ref() else {
             return Ok(None);
         };
-        let Some(tree) = self.record(last)?.filter(|_| task.worktree.is_none()) else {
+        let Some(tree) = self.trees.record(last)?.filter(|_| task.worktree.is_none()) else {
             return Ok(None);
         };
         let full = format!("refs/heads/{}", tree.branch);
         let held = self
+            .trees
             .place
             .repository()
             .resolve(&full)
@@ -169,7 +173,7 @@ impl Trees<'_> {
     /// Ends what earlier agents of the task left running in a tree; false where that can't be proven. Whatever else
     /// runs there is somebody's, and is left alone.
     fn clear_for(&self, agent: &Agent, tree: &Tree) -> Result<bool, AgentError> {
-        let mut earlier = self.engine.agents(&AgentFilter {
+        let mut earlier = self.trees.engine.agents(&AgentFilter {
             open: false,
             task: Some(agent.task.clone()),
         })?;
@@ -179,7 +183,7 @@ impl Trees<'_> {
                 return Ok(false);
             }
         }
-        let Some(tree) = self.engine.look(|tx| tx.tree_by_id(tree.id))? else {
+        let Some(tree) = self.trees.engine.look(|tx| tx.tree_by_id(tree.id))? else {
             return Ok(true);
         };
         let is_earlier = |run: &Run| {
@@ -197,8 +201,8 @@ impl Trees<'_> {
                     timed_out: false,
                     code: None,
                 };
-                self.decide(&tree, Durability::Process, ended)?;
-            } else if self.may_live(&run.process) {
+                self.trees.decide(&tree, Durability::Process, ended)?;
+            } else if self.trees.may_live(&run.process) {
                 return Err(busy(&tree, run));
             }
         }
@@ -229,7 +233,7 @@ impl Trees<'_> {
     /// A new tree for the task, from what was taken in of the old one. The old one stays as it is.
     fn beside(&self, agent: &Agent, old: &Tree) -> Result<Created, AgentError> {
         let base = old.head.clone().unwrap_or_else(|| old.branch.clone());
-        let created = self.ensure(&NewTree {
+        let created = self.trees.ensure(&NewTree {
             name: Some(format!("{}-{}", old.name, agent.token)),
             base: Some(base),
             target: Some(old.target.clone()).filter(|target| !target.is_empty()),
@@ -239,8 +243,9 @@ impl Trees<'_> {
             rebind: true,
             ..Binding::default()
         };
-        self.bind(&agent.task, created.tree.name.as_str(), binding)?;
-        self.engine.notice(format!(
+        self.trees
+            .bind(&agent.task, created.tree.name.as_str(), binding)?;
+        self.trees.engine.notice(format!(
             "{} may still be used by the agent before, so this one works in {}",
             old.name, created.tree.name
         ));

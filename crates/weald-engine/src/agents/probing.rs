@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use weald_sandbox::{Level, Policy, require_level};
 
 use super::AgentError;
+use super::Agents;
 use super::drivers::DriverError;
 use crate::confinement::{SandboxRequest, sandbox_policy};
-use crate::trees::Trees;
 
 /// Folders for temporary files.
 const TEMPORARY: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
@@ -18,29 +18,29 @@ pub fn is_temporary_inside(path: &Path) -> bool {
     TEMPORARY.iter().any(|folder| path.starts_with(folder))
 }
 
-impl Trees<'_> {
+impl Agents<'_> {
     /// Errors when no run could be held as the configuration wants it.
     pub fn require_sandbox(&self) -> Result<(), AgentError> {
         let configured = self.configured_policy();
         Ok(require_level(
             configured.level,
             configured.network,
-            &self.host.helper,
+            &self.trees.host.helper,
         )?)
     }
 
     fn configured_policy(&self) -> Policy {
-        let directory = self.place.repository().common_dir().to_owned();
+        let directory = self.trees.place.repository().common_dir().to_owned();
         let request = SandboxRequest {
-            main: self.place.root(),
-            home: self.host.home.clone(),
+            main: self.trees.place.root(),
+            home: self.trees.host.home.clone(),
             variables: &[],
             write: vec![directory],
             masked: Vec::new(),
             state: None,
             home_layer: None,
         };
-        sandbox_policy(self.config, request)
+        sandbox_policy(self.trees.config, request)
     }
 
     /// The same, and errors when a program is there on the host and in no run. What may be seen from one of the worktrees
@@ -57,10 +57,14 @@ impl Trees<'_> {
         }
         let mut seen = policy.write;
         seen.extend(policy.home);
-        seen.push(self.place.root());
-        seen.push(self.host.directory.clone());
-        seen.extend(self.tree_roots()?);
-        let trees = self.records()?.into_iter().filter(|tree| tree.is_live());
+        seen.push(self.trees.place.root());
+        seen.push(self.trees.host.directory.clone());
+        seen.extend(self.trees.tree_roots()?);
+        let trees = self
+            .trees
+            .records()?
+            .into_iter()
+            .filter(|tree| tree.is_live());
         seen.extend(trees.map(|tree| tree.path));
         match seen.iter().any(|shown| program.starts_with(shown)) {
             true => Ok(()),

@@ -10,10 +10,9 @@ use weald_core::task::Task;
 use weald_core::tree::TreeStatus;
 
 use super::AgentError;
+use super::Agents;
 use crate::trees::inside::DiffStyle;
-use crate::trees::{
-    Against, Binding, BranchExists, Created, NewTree, RemoveRequest, Removed, Trees,
-};
+use crate::trees::{Against, Binding, BranchExists, Created, NewTree, RemoveRequest, Removed};
 
 /// An entry of a race, with what it came to.
 #[derive(Debug, Clone, Serialize)]
@@ -45,14 +44,14 @@ pub struct EntryView {
     pub picked: bool,
 }
 
-impl Trees<'_> {
+impl Agents<'_> {
     /// Makes the trees of a race. If one can't be made, none is left.
     pub fn make_race(&self, task: &Task, count: usize) -> Result<Vec<Created>, AgentError> {
-        let base = self.free_name_for(task)?;
+        let base = self.trees.free_name_for(task)?;
         let mut made: Vec<Created> = Vec::new();
         for index in 0..count {
             let name = format!("{base}-{}", races::letter(index));
-            let before = self.record(&self.name(&name)?)?;
+            let before = self.trees.record(&self.trees.name(&name)?)?;
             let new = NewTree {
                 name: Some(name),
                 entry_of: Some(task.id.clone()),
@@ -63,7 +62,7 @@ impl Trees<'_> {
                 },
                 ..NewTree::default()
             };
-            match self.create(&new) {
+            match self.trees.create(&new) {
                 Ok(created) => made.push(created),
                 Err(error) => {
                     let names = made.iter().map(|created| &created.tree.name);
@@ -84,9 +83,9 @@ impl Trees<'_> {
         };
         let mut removed = Vec::new();
         for name in names {
-            match self.remove(Some(name.as_str()), &request) {
+            match self.trees.remove(Some(name.as_str()), &request) {
                 Ok(one) => removed.push(one),
-                Err(error) => self.engine.notice(format!("{name} stays: {error}")),
+                Err(error) => self.trees.engine.notice(format!("{name} stays: {error}")),
             }
         }
         removed
@@ -100,13 +99,13 @@ impl Trees<'_> {
             tree_id: tree.id,
             branch: tree.branch.clone(),
         };
-        Ok(self.engine.decide_agent(agent.id, placed)?)
+        Ok(self.trees.engine.decide_agent(agent.id, placed)?)
     }
 
     /// The entries of a task's newest race, side by side.
     pub fn race(&self, id: &TaskId) -> Result<(Task, Vec<EntryView>), AgentError> {
-        let task = self.engine.task(id)?.task;
-        let agents = self.engine.agents_on(id)?;
+        let task = self.trees.engine.task(id)?.task;
+        let agents = self.trees.engine.agents_on(id)?;
         let entries = races::entries(&agents);
         if entries.is_empty() {
             return Err(races::RaceRefusal::NoRace { task: id.clone() }.into());
@@ -119,12 +118,12 @@ impl Trees<'_> {
 
     fn entry_view(&self, agent: &Agent, picked: Option<AgentId>) -> Result<EntryView, AgentError> {
         let ended = agent.end.as_ref().map(|end| end.at);
-        let until = ended.map_or_else(|| self.now(), Ok)?;
+        let until = ended.map_or_else(|| self.trees.now(), Ok)?;
         let report = agent.report.as_ref();
         let (mut files, mut lines) = (report.map_or(0, |report| report.files_changed.len()), None);
         let tree = agent.tree.as_ref().map(TreeName::as_str);
         // A tree that is gone, or can't be looked at, is told by its agent's report alone.
-        if let Ok(diff) = self.diff(tree, Against::Base, DiffStyle::Files) {
+        if let Ok(diff) = self.trees.diff(tree, Against::Base, DiffStyle::Files) {
             let count = |part: fn(&crate::ChangedFile) -> Option<u64>| -> u64 {
                 diff.files.iter().filter_map(part).sum()
             };
@@ -159,13 +158,15 @@ impl Trees<'_> {
 
     /// Gives the task the tree of an entry. Whoever comes second is refused.
     pub fn bind_pick(&self, id: &TaskId, name: &str) -> Result<Agent, AgentError> {
-        let task = self.engine.task(id)?.task;
-        let agents = self.engine.agents_on(id)?;
+        let task = self.trees.engine.task(id)?.task;
+        let agents = self.trees.engine.agents_on(id)?;
         let agent = races::pick(&task, &agents, name)?.clone();
         let tree = agent.tree.clone().ok_or_else(|| AgentError::NoTree {
             agent: agent.id.to_string(),
         })?;
-        let diff = self.diff(Some(tree.as_str()), Against::Base, DiffStyle::Files);
+        let diff = self
+            .trees
+            .diff(Some(tree.as_str()), Against::Base, DiffStyle::Files);
         if diff.is_ok_and(|diff| diff.files.is_empty()) {
             return Err(races::RaceRefusal::NotDone {
                 agent: agent.id,
@@ -173,7 +174,7 @@ impl Trees<'_> {
             }
             .into());
         }
-        self.bind(id, tree.as_str(), Binding::default())?;
+        self.trees.bind(id, tree.as_str(), Binding::default())?;
         Ok(agent)
     }
 }

@@ -6,9 +6,9 @@ use weald_core::resuming::{self, Diagnosis};
 use weald_core::task::{Task, TaskStatus};
 use weald_core::task_rules::{self, TaskInput};
 
+use super::Agents;
 use super::{AgentError, AgentRequest, newest_on};
 use crate::tasks::TaskError;
-use crate::trees::Trees;
 
 /// What became of a task.
 pub struct Resumption {
@@ -18,12 +18,12 @@ pub struct Resumption {
     pub newest: Option<Agent>,
 }
 
-impl Trees<'_> {
+impl Agents<'_> {
     /// Finds out what became of a task.
     pub fn diagnose(&self, id: &TaskId) -> Result<Resumption, AgentError> {
-        let task = self.engine.task(id)?.task;
-        let newest = self.engine.look(|tx| newest_on(tx, id))?;
-        let diagnosis = resuming::diagnose(&task, newest.as_ref(), self.now()?);
+        let task = self.trees.engine.task(id)?.task;
+        let newest = self.trees.engine.look(|tx| newest_on(tx, id))?;
+        let diagnosis = resuming::diagnose(&task, newest.as_ref(), self.trees.now()?);
         Ok(Resumption {
             task,
             diagnosis,
@@ -37,7 +37,7 @@ impl Trees<'_> {
             return Ok(());
         }
         let start = TaskInput::Start { owner: None };
-        match task_rules::decide(task, start, self.now()?) {
+        match task_rules::decide(task, start, self.trees.now()?) {
             Ok(_) => Ok(()),
             Err(refusal) => Err(TaskError::Refused(refusal).into()),
         }
@@ -57,7 +57,7 @@ impl Trees<'_> {
             });
         };
         let landing = match last.end.as_ref().and_then(|end| end.landing) {
-            Some(id) => self.engine.look(|tx| tx.landing(id))?,
+            Some(id) => self.trees.engine.look(|tx| tx.landing(id))?,
             None => None,
         };
         let is_same = request.driver == last.driver;

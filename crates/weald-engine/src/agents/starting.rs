@@ -8,21 +8,21 @@ use weald_core::id::TaskId;
 use weald_core::session::ProcessIdentity;
 
 use super::AgentError;
+use super::Agents;
 use super::drivers::driver_for;
-use crate::trees::Trees;
 
-impl Trees<'_> {
+impl Agents<'_> {
     /// This process, as others can look it up; fails where /proc can't be read.
     pub fn identity(&self) -> Result<ProcessIdentity, AgentError> {
-        self.me().ok_or(AgentError::NoIdentity)
+        self.trees.me().ok_or(AgentError::NoIdentity)
     }
 
     /// Errors when an agent can't be started as asked, before anything is claimed or made.
     pub fn require_driver(&self, request: &AgentRequest) -> Result<(), AgentError> {
         request.require_name()?;
         let command: Vec<OsString> = request.command.iter().map(OsString::from).collect();
-        let driver = driver_for(self.config, Some(&request.driver), &command)?;
-        let known = &self.host.environment;
+        let driver = driver_for(self.trees.config, Some(&request.driver), &command)?;
+        let known = &self.trees.host.environment;
         let variable = |wanted: &str| {
             let found = known.iter().find(|(name, _)| name == wanted);
             found.map(|(_, value)| value.clone())
@@ -43,6 +43,9 @@ impl Trees<'_> {
         request: &AgentRequest,
     ) -> Result<Agent, AgentError> {
         let me = self.identity()?;
-        Ok(self.engine.start_agent(self.actor(), me, task, request)?)
+        Ok(self
+            .trees
+            .engine
+            .start_agent(self.trees.actor(), me, task, request)?)
     }
 }

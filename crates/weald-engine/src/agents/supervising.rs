@@ -21,6 +21,7 @@ use weald_core::tree::Tree;
 use weald_git::Door;
 use weald_sandbox::{Ended, Invocation, Running, interrupted, launch, launch_unconfined};
 
+use super::Agents;
 use super::briefing::Prepared;
 use super::drivers::{Driver, Input};
 use super::error::at;
@@ -66,15 +67,15 @@ pub enum Watched {
     Superseded,
 }
 
-impl Trees<'_> {
+impl Agents<'_> {
     /// Runs an agent's command and watches over it until it ends. What it committed is taken in then.
     pub fn watch_agent(
         &self,
         agent: &Agent,
         prepared: Prepared,
     ) -> Result<(Watched, Tree), AgentError> {
-        let folder = agent_folder(self.place, agent.id);
-        let limit = parse_size(self.config.text("agent.log_limit")).unwrap_or(u64::MAX);
+        let folder = agent_folder(self.trees.place, agent.id);
+        let limit = parse_size(self.trees.config.text("agent.log_limit")).unwrap_or(u64::MAX);
         let log = Log::open(&folder, limit).map_err(at(&folder))?;
         let program = prepared.start.command.first().cloned().unwrap_or_default();
         let tree = self.run_begins(agent, &prepared.request, &program.to_string_lossy())?;
@@ -90,7 +91,7 @@ impl Trees<'_> {
             _ => Stdio::piped(),
         };
         let invocation = Invocation {
-            helper: self.host.helper.clone(),
+            helper: self.trees.host.helper.clone(),
             command: start.command,
             directory: request.directory,
             environment: request.environment,
@@ -113,7 +114,7 @@ impl Trees<'_> {
             self.watch(agent, running, driver.as_ref(), start.input, log)
         });
         if let Some(failed) = failed {
-            self.engine.notice(failed);
+            self.trees.engine.notice(failed);
         }
         self.forget_secrets(driver.as_ref(), &home);
         if !agent.in_main {
@@ -139,7 +140,8 @@ impl Trees<'_> {
             let removed = Door::open(home).and_then(|door| door.remove(name));
             if let Err(error) = removed {
                 let path = home.join(name);
-                self.engine
+                self.trees
+                    .engine
                     .notice(format!("{} could not be removed: {error}", path.display()));
             }
         }
@@ -153,8 +155,9 @@ impl Trees<'_> {
         input: Input,
         log: Log,
     ) -> Result<Watched, AgentError> {
-        if let Some(process) = self.engine.processes.identify(running.keeper()) {
-            self.engine
+        if let Some(process) = self.trees.engine.processes.identify(running.keeper()) {
+            self.trees
+                .engine
                 .decide_agent(agent.id, AgentInput::Began(process))?;
         }
         step("agent.started");
@@ -167,7 +170,7 @@ impl Trees<'_> {
             let line = stdin.map(|stdin| speak(stdin, input));
             let out = stdout.map(|stream| scope.spawn(move || output.drain(stream, true)));
             let err = stderr.map(|stream| scope.spawn(move || output.drain(stream, false)));
-            let mut watch = Watch::new(self, agent, driver, output, news, line.flatten());
+            let mut watch = Watch::new(self.trees, agent, driver, output, news, line.flatten());
             let ended = watch.run(&mut running);
             // Everything in the run is gone now, and with it whoever could hold the streams open.
             drop(running);

@@ -16,10 +16,11 @@ use weald_git::{Door, DoorError};
 use weald_sandbox::Revealed;
 
 use super::AgentError;
+use super::Agents;
 use super::error::at;
+use crate::trees::RunRequest;
 use crate::trees::inside::{DiffStyle, Job};
 use crate::trees::visit::Access;
-use crate::trees::{RunRequest, Trees};
 
 const FILE: &str = "verdict.json";
 
@@ -32,7 +33,7 @@ const FILES: usize = 1000;
 /// How much a visit may tell.
 const TEXT: usize = 1 << 20;
 
-impl Trees<'_> {
+impl Agents<'_> {
     /// The part that an agent plays, in words.
     pub(super) fn part_of(&self, agent: &Agent) -> Result<Option<String>, AgentError> {
         if agent.entry().is_some() {
@@ -42,12 +43,12 @@ impl Trees<'_> {
         let Some(phase) = agent.phase() else {
             return Ok(None);
         };
-        let before = self.engine.agents(&AgentFilter {
+        let before = self.trees.engine.agents(&AgentFilter {
             open: false,
             task: Some(agent.task.clone()),
         })?;
-        let must_fix = phases::course(self.config.list("phase.list"), &before).must_fix;
-        let own = phases::entry(self.config.list("phase.prompts"), phase);
+        let must_fix = phases::course(self.trees.config.list("phase.list"), &before).must_fix;
+        let own = phases::entry(self.trees.config.list("phase.prompts"), phase);
         let file = self.verdict_folder(agent).join(FILE);
         Ok(Some(phases::part(
             phase,
@@ -59,7 +60,7 @@ impl Trees<'_> {
 
     fn verdict_folder(&self, agent: &Agent) -> PathBuf {
         let tree = agent.tree_id.unwrap_or_default();
-        let folder = self.place.home_of(tree).join("verdicts");
+        let folder = self.trees.place.home_of(tree).join("verdicts");
         folder.join(agent.id.to_string())
     }
 
@@ -109,15 +110,15 @@ impl Trees<'_> {
 
     /// The files that differ from a tree's base, committed or not; at most so many that a record can hold them.
     pub fn changed_files(&self, name: &str) -> Result<Vec<String>, AgentError> {
-        let tree: Tree = self.named(Some(name))?;
-        let site = self.site(&tree)?;
+        let tree: Tree = self.trees.named(Some(name))?;
+        let site = self.trees.site(&tree)?;
         let job = Job::Diff {
             base: tree.base.commit.clone(),
             against: None,
             style: DiffStyle::Files,
             limit: TEXT,
         };
-        let reply = self.do_inside(name, &site, Access::Read, job)?;
+        let reply = self.trees.do_inside(name, &site, Access::Read, job)?;
         let mut files: Vec<String> = reply.files.into_iter().map(|file| file.path).collect();
         files.sort();
         files.dedup();

@@ -9,7 +9,7 @@ use weald_core::store::{
 };
 
 use super::Rebuilt;
-use crate::trees::Trees;
+use crate::upkeep::Upkeep;
 
 /// One kind of record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -25,14 +25,14 @@ pub struct Compared {
 
 type Records = Vec<(&'static str, BTreeMap<String, Value>)>;
 
-impl Trees<'_> {
+impl Upkeep<'_> {
     /// Compares what was made with what is in place.
     pub(super) fn compare_registries(
         &self,
         told: &mut Rebuilt,
         present: Option<&dyn Store>,
     ) -> Result<(), StoreError> {
-        let rebuilt = records(self.engine.store().read()?.as_ref())?;
+        let rebuilt = records(self.trees.engine.store().read()?.as_ref())?;
         // What its log can't explain can't be read either.
         let present = match present.map(|store| records(store.read()?.as_ref())) {
             Some(Ok(records)) => Some(records),

@@ -6,12 +6,12 @@ use weald_core::id::Seq;
 use weald_core::store::{Counter, Durability};
 
 use crate::landing::LandError;
-use crate::trees::Trees;
+use crate::upkeep::Upkeep;
 
 /// Where no log tells what was given out, counting goes on this far above what can be seen.
 const UNKNOWN: u64 = 1_000;
 
-impl Trees<'_> {
+impl Upkeep<'_> {
     /// Raises every counter above what git and the disk show, and above what `lost` events may have taken.
     pub(super) fn raise_counters(&self, known: Seq, lost: u64) -> Result<(), LandError> {
         let margin = match known {
@@ -25,7 +25,7 @@ impl Trees<'_> {
             (Counter::Agent, self.highest_in("agents")),
             (Counter::Message, 0),
         ];
-        self.engine.change(None, Durability::Process, |tx| {
+        self.trees.engine.change(None, Durability::Process, |tx| {
             for (counter, number) in seen {
                 tx.raise(counter, number)?;
                 if margin > 0 {
@@ -45,11 +45,12 @@ impl Trees<'_> {
 
     /// Tasks that landed are named in the target's history. That is asked only where no log knows better.
     fn highest_task(&self, known: Seq) -> Result<u64, LandError> {
-        let (Seq(0), Some((_, tip))) = (known, &self.target) else {
+        let (Seq(0), Some((_, tip))) = (known, &self.trees.target) else {
             return Ok(0);
         };
         let format = "--format=%(trailers:key=Weald-Task,valueonly)";
         let asked = self
+            .trees
             .place
             .repository()
             .git("log")
@@ -65,7 +66,7 @@ impl Trees<'_> {
 
     /// The highest number that a name in one of weald's own folders begins with.
     fn highest_in(&self, folder: &str) -> u64 {
-        let entries = fs::read_dir(self.place.private().join(folder));
+        let entries = fs::read_dir(self.trees.place.private().join(folder));
         let names = entries.into_iter().flatten().flatten();
         let numbers = names.filter_map(|entry| {
             let name = entry.file_name().into_string().ok()?;

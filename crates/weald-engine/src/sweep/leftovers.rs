@@ -19,7 +19,8 @@ use crate::confinement::home_layer_of_tree;
 use crate::place::{own_folders, own_name};
 use crate::standing::is_gone;
 use crate::steps::step;
-use crate::trees::{TreeError, Trees, delete};
+use crate::trees::{TreeError, delete};
+use crate::upkeep::Upkeep;
 
 /// A login this young may be the one of an agent that starts at this moment.
 const FRESH: Duration = Duration::from_secs(60);
@@ -30,7 +31,7 @@ const FORGOTTEN: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 /// A thing to clear away, and how.
 type Chore<'c> = Box<dyn Fn() -> Result<(), TreeError> + 'c>;
 
-impl Trees<'_> {
+impl Upkeep<'_> {
     pub(super) fn sweep_leftovers(
         &self,
         lease: Option<&SweepLease>,
@@ -65,7 +66,7 @@ impl Trees<'_> {
         };
         let mut done = 0;
         for chore in chores {
-            Sweeper(self.engine).renew_maintenance(lease)?;
+            Sweeper(self.trees.engine).renew_maintenance(lease)?;
             match chore() {
                 Ok(()) => done += 1,
                 Err(error) => failed.push(error.to_string()),
@@ -76,24 +77,25 @@ impl Trees<'_> {
     }
 
     fn stale_ports(&self) -> Vec<Chore<'_>> {
-        let free = self.free_leases().into_iter();
-        free.map(|(cell, _)| -> Chore<'_> { Box::new(move || self.clear_lease(cell)) })
+        let free = self.trees.free_leases().into_iter();
+        free.map(|(cell, _)| -> Chore<'_> { Box::new(move || self.trees.clear_lease(cell)) })
             .collect()
     }
 
     fn stale_runs(&self) -> Vec<Chore<'_>> {
-        let folders = self.abandoned_run_folders().into_iter();
-        let folders =
-            folders.map(|path| -> Chore<'_> { Box::new(move || self.clear_run_folder(&path)) });
-        let gates = self.abandoned_gate_trees().into_iter();
+        let folders = self.trees.abandoned_run_folders().into_iter();
+        let folders = folders
+            .map(|path| -> Chore<'_> { Box::new(move || self.trees.clear_run_folder(&path)) });
+        let gates = self.trees.abandoned_gate_trees().into_iter();
         let gates =
-            gates.map(|path| -> Chore<'_> { Box::new(move || self.clear_gate_tree(&path)) });
+            gates.map(|path| -> Chore<'_> { Box::new(move || self.trees.clear_gate_tree(&path)) });
         folders.chain(gates).collect()
     }
 
     fn stale_spares(&self) -> Result<Vec<Chore<'_>>, TreeError> {
-        let spares = self.stale_pool_entries()?.into_iter();
-        let evict = |path: PathBuf| -> Chore<'_> { Box::new(move || self.evict_stale(&path)) };
+        let spares = self.trees.stale_pool_entries()?.into_iter();
+        let evict =
+            |path: PathBuf| -> Chore<'_> { Box::new(move || self.trees.evict_stale(&path)) };
         Ok(spares.map(evict).collect())
     }
 
@@ -101,7 +103,7 @@ impl Trees<'_> {
     fn stale_homes(&self) -> Result<Vec<Chore<'_>>, SweepError> {
         let mut chores: Vec<Chore<'_>> = Vec::new();
         for (path, id) in self.homes() {
-            let tree = self.engine.look(|tx| tx.tree_by_id(id))?;
+            let tree = self.trees.engine.look(|tx| tx.tree_by_id(id))?;
             if tree.is_some_and(|tree| tree.status == TreeStatus::Removed) {
                 chores.push(Box::new(move || delete_folder(&path)));
             }
@@ -117,7 +119,7 @@ impl Trees<'_> {
 
     /// Folders in the user's state folder whose repository is gone. Its disk may be away, so only logins go at once.
     fn folders_of_gone(&self) -> Vec<PathBuf> {
-        let state = self.host.state.as_deref();
+        let state = self.trees.host.state.as_deref();
         let all = state.map(|state| (state, own_folders(state)));
         let gone = all.into_iter().flat_map(|(state, folders)| {
             let is_gone_from_here = |own: &PathBuf| {
@@ -138,7 +140,7 @@ impl Trees<'_> {
             open: true,
             task: None,
         };
-        let open = self.engine.look(|tx| tx.agents(&running))?;
+        let open = self.trees.engine.look(|tx| tx.agents(&running))?;
         let mut chores: Vec<Chore<'_>> = Vec::new();
         let is_used = |id: TreeId| {
             let mut users = open.iter().map(|agent| agent.tree_id.unwrap_or(TreeId(0)));
@@ -164,17 +166,17 @@ impl Trees<'_> {
 
     /// Folders of agents, with the number of their tree.
     fn homes(&self) -> Vec<(PathBuf, TreeId)> {
-        let places = self.place.all_of("homes");
+        let places = self.trees.place.all_of("homes");
         places.iter().flat_map(|homes| homes_in(homes)).collect()
     }
 
     /// What runs wrote to their homes in trees that are removed for good.
     fn stale_caches(&self) -> Result<Vec<Chore<'_>>, SweepError> {
-        let Some(home) = &self.host.home else {
+        let Some(home) = &self.trees.host.home else {
             return Ok(Vec::new());
         };
-        let repository = self.place.repository().common_dir();
-        let trees = self.records()?;
+        let repository = self.trees.place.repository().common_dir();
+        let trees = self.trees.records()?;
         let gone = trees
             .iter()
             .filter(|tree| tree.status == TreeStatus::Removed);

@@ -9,7 +9,8 @@ use weald_core::tree::{Tree, TreeLock};
 use weald_core::tree_rules::{self, TreeInput};
 
 use super::locks::tasks_in;
-use crate::trees::{TreeError, Trees};
+use crate::trees::TreeError;
+use crate::upkeep::Upkeep;
 
 /// What became of a lock.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -21,7 +22,7 @@ pub struct LockAtEnd {
     pub why: Vec<LockStays>,
 }
 
-impl Trees<'_> {
+impl Upkeep<'_> {
     /// Opens the locks of a session that ends, where everything is over; without one, of a person who leaves a tree.
     /// Answers every lock that is the session's, or on its tree, or on the tree that the shell is in.
     pub fn release_on_end(
@@ -29,12 +30,12 @@ impl Trees<'_> {
         session: Option<&SessionName>,
     ) -> Result<Vec<LockAtEnd>, TreeError> {
         let place = match session {
-            Some(name) => self.engine.look(|tx| tx.session(name))?,
+            Some(name) => self.trees.engine.look(|tx| tx.session(name))?,
             None => None,
         };
         let place = place.and_then(|session| session.tree);
         let mut found = Vec::new();
-        for tree in self.records()?.into_iter().filter(Tree::is_live) {
+        for tree in self.trees.records()?.into_iter().filter(Tree::is_live) {
             let Some(lock) = tree.locked.clone() else {
                 continue;
             };
@@ -47,7 +48,7 @@ impl Trees<'_> {
     }
 
     fn is_in(&self, tree: &Tree) -> bool {
-        self.host.directory.starts_with(&tree.path)
+        self.trees.host.directory.starts_with(&tree.path)
     }
 
     fn release_lock(
@@ -56,7 +57,7 @@ impl Trees<'_> {
         lock: &TreeLock,
         session: Option<&SessionName>,
     ) -> Result<LockAtEnd, TreeError> {
-        let tasks = self.engine.look(|tx| tasks_in(tx, &tree))?;
+        let tasks = self.trees.engine.look(|tx| tasks_in(tx, &tree))?;
         let nothing = Contents::Known {
             staged: 0,
             unstaged: 0,
@@ -71,7 +72,7 @@ impl Trees<'_> {
         };
         // Looking into a tree costs something; what stays anyway is not looked into.
         if why_lock_stays(&facts).is_empty() {
-            facts.contents = self.contents_of(&tree)?;
+            facts.contents = self.trees.contents_of(&tree)?;
         }
         let mut why = why_lock_stays(&facts);
         if why.is_empty() && !self.open_lock(&tree, lock)? {
@@ -86,7 +87,7 @@ impl Trees<'_> {
 
     /// Takes away exactly this lock; false if another one is there by now.
     fn open_lock(&self, tree: &Tree, lock: &TreeLock) -> Result<bool, TreeError> {
-        let opened = self.engine.change(None, Durability::Process, |tx| {
+        let opened = self.trees.engine.change(None, Durability::Process, |tx| {
             let current = tx.tree_by_id(tree.id)?;
             let Some(current) = current.filter(|tree| tree.locked.as_ref() == Some(lock)) else {
                 return Ok(None);
@@ -94,11 +95,11 @@ impl Trees<'_> {
             let (opened, change) = tree_rules::decide(&current, TreeInput::Unlock, tx.now())?;
             // It follows from the end, and is no operation that anybody takes back.
             let change = change.part_of(Some(tx.last_seq()?));
-            tx.record(self.actor(), change)?;
+            tx.record(self.trees.actor(), change)?;
             Ok::<_, TreeError>(Some(opened))
         })?;
         match opened {
-            Some(tree) => self.show_lock(&tree).map(|()| true),
+            Some(tree) => self.trees.show_lock(&tree).map(|()| true),
             None => Ok(false),
         }
     }

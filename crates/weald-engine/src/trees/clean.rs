@@ -18,7 +18,8 @@ use weald_core::name::TreeName;
 use weald_core::tree::{Tree, TreeStatus};
 use weald_core::{SignedDuration, Timestamp};
 
-use super::{BranchOutcome, Removed, TreeError, Trees};
+use super::{BranchOutcome, Removed, TreeError};
+use crate::upkeep::Upkeep;
 use around::Around;
 pub use orphans::{Orphan, OrphanClass};
 pub(super) use survey::is_benign;
@@ -148,7 +149,7 @@ struct Judged {
     taken: Option<Result<Taken, TreeError>>,
 }
 
-impl Trees<'_> {
+impl Upkeep<'_> {
     /// Says what may go and what keeps the rest; takes it if asked to.
     pub fn clean(&self, request: &CleanRequest) -> Result<CleanReport, TreeError> {
         let rules = self.clean_rules(request);
@@ -166,7 +167,7 @@ impl Trees<'_> {
         let taking = Taking::new(self, &rules);
         let judged = self.judge_all(&around, request, &rules, &taking)?;
         self.tell_records(&around, &judged, &mut report);
-        let stale_after = self.config.duration("clean.stale_after");
+        let stale_after = self.trees.config.duration("clean.stale_after");
         for one in &judged {
             let used = one.facts.last_used;
             if let (Some(last_used_at), true) = (used, is_stale(used, stale_after, around.now)) {
@@ -183,22 +184,22 @@ impl Trees<'_> {
         if request.apply {
             tell_taken(judged, &mut report);
             if let Some(first) = report.candidates.first() {
-                report.trash = self.trash_directory(&first.path).ok();
+                report.trash = self.trees.trash_directory(&first.path).ok();
             }
         }
         if request.apply && request.orphans && report.orphans.iter().any(|found| found.acts) {
             self.take_orphans(taking.operation()?, &mut report);
         }
         if !report.removed.is_empty() {
-            self.engine.sync()?;
+            self.trees.engine.sync()?;
         }
         Ok(report)
     }
 
     fn clean_rules(&self, request: &CleanRequest) -> CleanRules {
-        let configured = || self.config.age("clean.min_age");
+        let configured = || self.trees.config.age("clean.min_age");
         CleanRules {
-            requires: Requires::of(self.config.text("clean.requires")),
+            requires: Requires::of(self.trees.config.text("clean.requires")),
             min_age: request.min_age.unwrap_or_else(configured),
         }
     }
@@ -231,7 +232,7 @@ impl Trees<'_> {
         let taking = request.apply.then_some(taking);
         let surveyed = self.survey_all(around, &facts, rules, taking)?;
         // The clock of the looks themselves: what was touched during them is no future.
-        let now = self.now()?;
+        let now = self.trees.now()?;
         let judged = found.into_iter().zip(surveyed);
         Ok(judged
             .map(|((tree, mut facts, mut notes), seen)| {
@@ -278,6 +279,7 @@ impl Trees<'_> {
     /// Asks the remotes for the targets of all trees; one that does not answer is told, and what is known here counts.
     fn fetch_targets(&self) -> Result<Vec<String>, TreeError> {
         let mut targets: Vec<_> = self
+            .trees
             .records()?
             .into_iter()
             .filter(Tree::is_live)
@@ -287,10 +289,10 @@ impl Trees<'_> {
         targets.dedup();
         let mut warnings = Vec::new();
         for target in targets {
-            let Some(upstream) = self.upstream(&format!("refs/heads/{target}"))? else {
+            let Some(upstream) = self.trees.upstream(&format!("refs/heads/{target}"))? else {
                 continue;
             };
-            if let Err(error) = self.fetch(&upstream) {
+            if let Err(error) = self.trees.fetch(&upstream) {
                 warnings.push(format!(
                     "{} could not be fetched, so what is known here counts: {error}",
                     upstream.name()

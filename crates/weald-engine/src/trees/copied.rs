@@ -21,10 +21,11 @@ use weald_git::{Door, set_aside};
 
 use super::building::identity_of;
 use super::remove::RemoveRequest;
-use super::{TreeError, Trees, at};
+use super::{TreeError, at};
 use crate::marker::{self, TreeNote};
 use crate::standing::{CopyOf, same_directory};
 use crate::tasks::move_in;
+use crate::upkeep::Upkeep;
 
 /// What a copy took over, and what it forgot.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -37,12 +38,12 @@ pub struct AdoptedCopy {
     pub forgotten: Vec<PathBuf>,
 }
 
-impl Trees<'_> {
+impl Upkeep<'_> {
     /// Makes a copy a repository of its own: it takes over the trees that were copied along, forgets the others, and gets
     /// a new id. Until the id is written it stays a copy, and this can be done again.
     pub fn adopt_copy(&self, copy: &CopyOf) -> Result<AdoptedCopy, TreeError> {
         // Nobody else has what the records name if the original is gone from its place, or is this very directory.
-        let here = self.place.repository().common_dir();
+        let here = self.trees.place.repository().common_dir();
         // What can't be looked at may be there.
         let is_there =
             |path: &&Path| path.try_exists().unwrap_or(true) && !same_directory(path, here);
@@ -53,13 +54,13 @@ impl Trees<'_> {
         };
         if let Some(original) = original {
             self.end_copied_work(original)?;
-            for tree in self.records()? {
+            for tree in self.trees.records()? {
                 self.take_or_leave(&tree, original, &mut adopted)?;
             }
         }
-        let state = self.host.state.as_deref();
-        let written = self.place.become_original(state);
-        written.map_err(at(self.place.private()))?;
+        let state = self.trees.host.state.as_deref();
+        let written = self.trees.place.become_original(state);
+        written.map_err(at(self.trees.place.private()))?;
         Ok(adopted)
     }
 
@@ -85,7 +86,7 @@ impl Trees<'_> {
     /// Ends on record what runs in the original: its processes are not the copy's to watch or to end.
     fn end_copied_work(&self, original: &Path) -> Result<(), TreeError> {
         let place = original.display().to_string();
-        self.engine.change(None, Durability::Power, |tx| {
+        self.trees.engine.change(None, Durability::Power, |tx| {
             end_agents(tx, &place)?;
             end_landings(tx, &place)?;
             for known in tx.sessions(SessionSet::Open)? {
@@ -95,9 +96,9 @@ impl Trees<'_> {
             Ok::<_, TreeError>(())
         })?;
         // Plans of landings name the original's checkout.
-        let plans = crate::landing::plans(self.place.private());
+        let plans = crate::landing::plans(self.trees.place.private());
         match plans.symlink_metadata() {
-            Ok(_) => set_aside(&plans, &self.aside())
+            Ok(_) => set_aside(&plans, &self.trees.aside())
                 .map(drop)
                 .map_err(at(&plans)),
             Err(_) => Ok(()),
@@ -106,9 +107,9 @@ impl Trees<'_> {
 
     /// Whether a tree was this repository's before it was copied, or is one already that was taken over.
     fn is_from_here(&self, tree: &Tree) -> bool {
-        let here = self.place.repository().common_dir();
-        tree.path.starts_with(self.place.root())
-            || marker::is_named_for(&tree.path, self.host.state.as_deref(), here)
+        let here = self.trees.place.repository().common_dir();
+        tree.path.starts_with(self.trees.place.root())
+            || marker::is_named_for(&tree.path, self.trees.host.state.as_deref(), here)
     }
 
     /// Takes over the directory that was copied along, if there is one; answers where it is.
@@ -141,7 +142,7 @@ impl Trees<'_> {
 
     /// Where something of the original would be if it was copied with the repository.
     fn counterpart(&self, root: &Path, path: &Path) -> Option<PathBuf> {
-        let here = self.place.root();
+        let here = self.trees.place.root();
         if let Ok(below) = path.strip_prefix(root) {
             return Some(here.join(below));
         }
@@ -152,22 +153,25 @@ impl Trees<'_> {
 
     /// Forgets a tree. Its entry in this repository's `worktrees/` goes aside: a linked tree's HEAD and index are in it.
     fn forget_original(&self, tree: &Tree) -> Result<(), TreeError> {
-        let registrations = self.registrations();
+        let registrations = self.trees.registrations();
         for known in registrations.list().unwrap_or_default() {
             if TreeNote::of(&known).is_some_and(|note| note.tree == tree.id) {
                 let entry = registrations.directory(&known.name);
-                set_aside(&entry, &self.aside()).map_err(at(&entry))?;
+                set_aside(&entry, &self.trees.aside()).map_err(at(&entry))?;
             }
         }
-        self.engine.change(self.actor(), Durability::Power, |tx| {
-            self.record_end(tx, tree, TreeInput::Forgotten, &RemoveRequest::default())
-                .map(drop)
-        })
+        self.trees
+            .engine
+            .change(self.trees.actor(), Durability::Power, |tx| {
+                self.trees
+                    .record_end(tx, tree, TreeInput::Forgotten, &RemoveRequest::default())
+                    .map(drop)
+            })
     }
 
     /// Takes what is at `path` for the tree whose record says so: a person restored or copied it there.
     pub fn adopt_tree(&self, path: &Path) -> Result<Tree, TreeError> {
-        let records = self.records()?;
+        let records = self.trees.records()?;
         let name = path.file_name().and_then(|name| name.to_str());
         let is_lost = |tree: &&Tree| {
             let is_missing = tree.path.symlink_metadata().is_err();
@@ -185,7 +189,7 @@ impl Trees<'_> {
         let tree = found.ok_or_else(|| TreeError::NotFound {
             name: path.display().to_string(),
         })?;
-        self.require_ours(tree)?;
+        self.trees.require_ours(tree)?;
         self.require_plausible(tree, path)?;
         match tree.status {
             TreeStatus::Trashed => self.know_in_trash(tree, tree.path.clone(), path.to_owned()),
@@ -203,13 +207,13 @@ impl Trees<'_> {
         let door = Door::open(path).map_err(|_| replaced("it is no directory"))?;
         if tree.kind == TreeKind::Linked {
             let name = tree.registration.as_deref().unwrap_or(tree.name.as_str());
-            let note = self.registrations().read(name);
+            let note = self.trees.registrations().read(name);
             let note = note.as_ref().and_then(TreeNote::of);
             if note.is_none_or(|note| note.tree != tree.id) {
                 return Err(replaced("its entry in worktrees/ is gone or another's"));
             }
         }
-        match self.leads_here(tree, path, &door) || led_here(tree, path, &door) {
+        match self.trees.leads_here(tree, path, &door) || led_here(tree, path, &door) {
             true => Ok(()),
             false => Err(replaced("nothing in it leads to this repository")),
         }
@@ -218,10 +222,10 @@ impl Trees<'_> {
     /// Records where a tree is and which directory it is, and points both at each other.
     fn know_again(&self, tree: &Tree, path: &Path) -> Result<Tree, TreeError> {
         let tree = &self.end_runs(tree)?;
-        self.accept_move(tree, path)?;
-        let tree = self.engine.look(|tx| tx.tree_by_id(tree.id))?;
+        self.trees.accept_move(tree, path)?;
+        let tree = self.trees.engine.look(|tx| tx.tree_by_id(tree.id))?;
         let tree = tree.ok_or(TreeError::NoTree)?;
-        Ok(self.hold_ports(tree, None)?.0)
+        Ok(self.trees.hold_ports(tree, None)?.0)
     }
 
     fn know_in_trash(&self, tree: &Tree, path: PathBuf, place: PathBuf) -> Result<Tree, TreeError> {
@@ -230,13 +234,13 @@ impl Trees<'_> {
             path,
             trash: place.clone(),
         };
-        let tree = self.decide(tree, Durability::Power, input)?;
+        let tree = self.trees.decide(tree, Durability::Power, input)?;
         if let (TreeKind::Linked, Some(trash)) = (tree.kind, &tree.trash) {
             let trash = Trash {
                 path: place,
                 ..trash.clone()
             };
-            self.register_in_trash(&tree, &trash)?;
+            self.trees.register_in_trash(&tree, &trash)?;
         }
         Ok(tree)
     }
@@ -250,13 +254,13 @@ impl Trees<'_> {
                 timed_out: false,
                 code: None,
             };
-            tree = self.decide(&tree, Durability::Process, ends)?;
+            tree = self.trees.decide(&tree, Durability::Process, ends)?;
         }
         match tree.removing {
             false => Ok(tree),
             true => {
                 let error = "it was copied meanwhile".to_owned();
-                self.decide(
+                self.trees.decide(
                     &tree,
                     Durability::Process,
                     TreeInput::RemoveFailed { error },

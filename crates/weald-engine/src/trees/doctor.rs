@@ -30,6 +30,7 @@ use std::path::PathBuf;
 use weald_core::tree::{Tree, TreeStatus};
 
 use super::{TreeError, Trees};
+use crate::upkeep::Upkeep;
 use finding::Ledger;
 pub(crate) use whereabouts::Whereabouts;
 
@@ -46,12 +47,12 @@ struct Round<'r, 'a> {
     broken_entries: HashSet<String>,
 }
 
-impl Trees<'_> {
+impl Upkeep<'_> {
     /// Looks for everything that does not fit; repairs what can be with `fix`. `places` are further directories in which
     /// moved trees may be.
     pub fn doctor(&self, fix: bool, places: &[PathBuf]) -> Vec<Finding> {
         let mut round = Round {
-            trees: self,
+            trees: self.trees,
             ledger: Ledger::new(fix),
             whereabouts: Whereabouts::new(places),
             broken_entries: HashSet::new(),

@@ -10,12 +10,13 @@ use weald_core::store::{TaskClass, TaskFilter};
 use weald_core::task::TaskStatus;
 use weald_core::tree::Tree;
 
+use super::TreeError;
 use super::fresh::side_by_side;
 use super::inside::{Job, Size};
 use super::view::TreeView;
 use super::visit::Access;
-use super::{TreeError, Trees};
 use crate::agents::{AgentError, AgentQuery, AgentView};
+use crate::upkeep::Upkeep;
 
 /// How long one tree is measured, in milliseconds.
 const MEASURE: u64 = 1_000;
@@ -69,20 +70,21 @@ pub enum Freshness {
     Known,
 }
 
-impl Trees<'_> {
+impl Upkeep<'_> {
     /// Looks at everything that goes on.
     pub fn overview(&self, freshness: Freshness) -> Result<Overview, AgentError> {
         let views = match freshness {
-            Freshness::Now => self.list_fresh()?,
-            Freshness::Known => self.list()?,
+            Freshness::Now => self.trees.list_fresh()?,
+            Freshness::Known => self.trees.list()?,
         };
         let sizes = match freshness {
             Freshness::Now => side_by_side(&views, 1, |view| self.size(&view.tree).ok()),
             Freshness::Known => vec![None; views.len()],
         };
         let agents = self
+            .trees
             .engine
-            .agent_list(self.place, &AgentQuery::default())?
+            .agent_list(self.trees.place, &AgentQuery::default())?
             .agents;
         let by_tree: BTreeMap<_, _> = agents
             .iter()
@@ -111,7 +113,7 @@ impl Trees<'_> {
     }
 
     fn phase_of(&self, tree: &Tree) -> Result<&'static str, AgentError> {
-        self.engine.look(|tx| {
+        self.trees.engine.look(|tx| {
             let task = match &tree.task {
                 Some(id) => tx.task(id)?,
                 None => None,
@@ -124,9 +126,11 @@ impl Trees<'_> {
     }
 
     fn size(&self, tree: &Tree) -> Result<Size, TreeError> {
-        let site = self.site(tree)?;
+        let site = self.trees.site(tree)?;
         let job = Job::Size { millis: MEASURE };
-        let reply = self.do_inside(tree.name.as_str(), &site, Access::Read, job)?;
+        let reply = self
+            .trees
+            .do_inside(tree.name.as_str(), &site, Access::Read, job)?;
         reply.size.ok_or_else(|| TreeError::Unreadable {
             name: tree.name.to_string(),
             why: "its size was not told".to_owned(),
@@ -134,7 +138,7 @@ impl Trees<'_> {
     }
 
     fn progress(&self) -> Result<TaskProgress, AgentError> {
-        self.engine.look(|tx| {
+        self.trees.engine.look(|tx| {
             let count = |classes: Vec<TaskClass>| {
                 tx.count_tasks(&TaskFilter {
                     classes,

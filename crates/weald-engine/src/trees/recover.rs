@@ -19,9 +19,10 @@ use weald_git::{Commit, Door, Reference, Registration, list_tips};
 use super::building::identity_of;
 use super::keep::SEALED;
 use super::remove::IN_TRASH;
-use super::{TreeError, Trees, decided};
+use super::{TreeError, decided};
 use crate::marker::TreeNote;
 use crate::rebuild::RecoveredTree;
+use crate::upkeep::Upkeep;
 
 /// The most of a small file in a tree that is read.
 const LIMIT: u64 = 1024 * 1024;
@@ -33,14 +34,14 @@ struct Found {
     by: &'static str,
 }
 
-impl Trees<'_> {
+impl Upkeep<'_> {
     /// Records every tree that is there and on no record. `step` is the event that all of it is part of.
     pub(crate) fn recover_trees(&self, step: Seq) -> Result<Vec<RecoveredTree>, TreeError> {
         let heads = self.trees_in_vault()?;
-        let records = self.records()?;
+        let records = self.trees.records()?;
         let mut found = self.registered_unknown(&records, &heads)?;
         found.extend(self.in_folders(&records, &found, &heads)?);
-        let recovered = self.engine.change(None, Durability::Power, |tx| {
+        let recovered = self.trees.engine.change(None, Durability::Power, |tx| {
             let mut recovered = Vec::new();
             for one in found {
                 recovered.push(record(tx, one, step)?);
@@ -53,7 +54,7 @@ impl Trees<'_> {
 
     /// The numbers of trees that the vault names, each with the last HEAD that is known.
     pub(crate) fn trees_in_vault(&self) -> Result<BTreeMap<u64, Option<String>>, TreeError> {
-        let vault = self.vault();
+        let vault = self.trees.vault();
         let mut named = BTreeMap::new();
         if !vault.path().join("HEAD").exists() {
             return Ok(named);
@@ -79,7 +80,7 @@ impl Trees<'_> {
         heads: &BTreeMap<u64, Option<String>>,
     ) -> Result<Vec<Found>, TreeError> {
         let mut found = Vec::new();
-        for known in self.registrations().list().unwrap_or_default() {
+        for known in self.trees.registrations().list().unwrap_or_default() {
             let Some(note) = TreeNote::of(&known) else {
                 continue;
             };
@@ -120,9 +121,13 @@ impl Trees<'_> {
         let Ok(name) = name else {
             return Ok(None);
         };
-        let layout = self.layout(note.tree, &name, None)?;
+        let layout = self.trees.layout(note.tree, &name, None)?;
         // A linked tree's index is in its registration; a sealed one has its own.
-        let has_index = self.registrations().directory(&known.name).join("index");
+        let has_index = self
+            .trees
+            .registrations()
+            .directory(&known.name)
+            .join("index");
         let kind = match has_index.exists() {
             true => TreeKind::Linked,
             false => TreeKind::Sealed,
@@ -134,7 +139,7 @@ impl Trees<'_> {
         let branch = branch.unwrap_or(layout.branch);
         let (base, target) = self.origin(&branch, head.as_ref())?;
         let trash = match is_trashed {
-            true => Some(trash_at(path.clone(), head.clone(), self.now()?)),
+            true => Some(trash_at(path.clone(), head.clone(), self.trees.now()?)),
             false => None,
         };
         Ok(Some(FoundTree {
@@ -205,14 +210,14 @@ impl Trees<'_> {
         registered: &[Found],
     ) -> Result<Vec<(PathBuf, bool)>, TreeError> {
         let somewhere: TreeName = "x".parse()?;
-        let mut paths = vec![self.layout(TreeId(0), &somewhere, None)?.path];
+        let mut paths = vec![self.trees.layout(TreeId(0), &somewhere, None)?.path];
         paths.extend(records.iter().map(|tree| tree.path.clone()));
         paths.extend(registered.iter().map(|one| one.tree.path.clone()));
         let mut places = Vec::new();
         for path in paths {
             let root = path.parent().unwrap_or(&path).to_owned();
             places.push((root, false));
-            places.push((self.trash_directory(&path)?, true));
+            places.push((self.trees.trash_directory(&path)?, true));
         }
         places.sort();
         places.dedup();
@@ -235,14 +240,14 @@ impl Trees<'_> {
         let Ok(name) = text.parse::<TreeName>() else {
             return Ok(None);
         };
-        let layout = self.layout(TreeId(0), &name, None)?;
+        let layout = self.trees.layout(TreeId(0), &name, None)?;
         // In the trash only the name is left of where it was.
         let home = match (is_trash, folder.parent()) {
             (false, _) => path.to_owned(),
             (true, Some(root)) if folder.ends_with(".trash") => root.join(text),
             (true, _) => layout.path,
         };
-        if !self.is_borrower(path, &home) {
+        if !self.trees.is_borrower(path, &home) {
             return Ok(None);
         }
         let (branch, head) = inner_head(path);
@@ -250,7 +255,7 @@ impl Trees<'_> {
         let (base, target) = self.origin(&branch, head.as_ref())?;
         let at = match at {
             Some(at) => at,
-            None => self.now()?,
+            None => self.trees.now()?,
         };
         Ok(Some(FoundTree {
             kind: TreeKind::Sealed,
@@ -273,13 +278,14 @@ impl Trees<'_> {
             Some(head) => Some(head.clone()),
             None => {
                 let held = self
+                    .trees
                     .place
                     .repository()
                     .resolve(&format!("refs/heads/{branch}"))?;
                 held.map(|tip| tip.as_str().to_owned())
             }
         };
-        let (target, commit) = match (&self.target, tip) {
+        let (target, commit) = match (&self.trees.target, tip) {
             (Some((target, at)), Some(tip)) => {
                 let common = self.merge_base(&tip, at).unwrap_or_else(|| at.clone());
                 (target.clone(), common)
@@ -297,8 +303,8 @@ impl Trees<'_> {
             let text = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
             Commit::parse(&text).map(|found| found.as_str().to_owned())
         };
-        let main = self.place.repository();
-        asked(main.git("merge-base")).or_else(|| asked(self.vault().git("merge-base")))
+        let main = self.trees.place.repository();
+        asked(main.git("merge-base")).or_else(|| asked(self.trees.vault().git("merge-base")))
     }
 
     /// A tree that is on record as there, and in the trash by now: `doctor` finishes what nobody recorded.
@@ -307,10 +313,10 @@ impl Trees<'_> {
             tree.is_live()
                 && !tree.removing
                 && tree.path.symlink_metadata().is_err()
-                && self.in_trash(tree).is_some()
+                && self.trees.in_trash(tree).is_some()
         };
         for tree in records.iter().filter(unseen) {
-            self.engine.change(None, Durability::Power, |tx| {
+            self.trees.engine.change(None, Durability::Power, |tx| {
                 let begins = TreeInput::RemoveBegins { worker: None };
                 let (_, change) = decided(tx, tree, begins)?;
                 tx.record(None, change)?;

@@ -20,7 +20,8 @@ use super::clean::CleanRequest;
 use super::fresh::side_by_side;
 use super::inside::{Job, Usage, UsageWish, apart};
 use super::visit::Access;
-use super::{TreeError, Trees, at};
+use super::{TreeError, at};
+use crate::upkeep::Upkeep;
 
 pub use freeing::{Evicted, Freeing, NotEvicted, RoomMode};
 
@@ -71,13 +72,13 @@ pub struct UsageReport {
     pub freeing: Option<Freeing>,
 }
 
-impl Trees<'_> {
+impl Upkeep<'_> {
     /// Measures these trees, or all of them, and everything else.
     pub fn usage(&self, names: &[String]) -> Result<UsageReport, TreeError> {
         let records = match names.is_empty() {
-            true => self.records()?,
+            true => self.trees.records()?,
             false => {
-                let named = names.iter().map(|name| self.named(Some(name)));
+                let named = names.iter().map(|name| self.trees.named(Some(name)));
                 named.collect::<Result<_, _>>()?
             }
         };
@@ -86,15 +87,15 @@ impl Trees<'_> {
         records.retain(|tree| seen.insert(tree.id));
         let trees = side_by_side(&records, 1, |tree| self.usage_of(tree));
         let would_free = self.freed_by_clean(&trees);
-        let home = self.place.repository().common_dir().join("weald");
-        let root = self.tree_root()?;
+        let home = self.trees.place.repository().common_dir().join("weald");
+        let root = self.trees.tree_root()?;
         Ok(UsageReport {
             total: together(&trees),
             trees,
-            trash: self.trash()?.iter().map(|entry| entry.bytes).sum(),
+            trash: self.trees.trash()?.iter().map(|entry| entry.bytes).sum(),
             pool: own_bytes(&home.join("pool")) + own_bytes(&root.join(".pool")),
             vault: own_bytes(&home.join("vault")),
-            private: own_bytes(self.place.private()),
+            private: own_bytes(self.trees.place.private()),
             free: self.room_left()?,
             would_free,
             freeing: None,
@@ -103,16 +104,16 @@ impl Trees<'_> {
 
     /// What is free where trees are.
     fn room_left(&self) -> Result<u64, TreeError> {
-        let root = self.tree_root()?;
+        let root = self.trees.tree_root()?;
         let there = existing(&root);
         let found = rustix::fs::statvfs(&there).map_err(|error| at(&there)(error.into()))?;
         Ok(found.f_bavail.saturating_mul(found.f_frsize))
     }
 
     fn usage_wish(&self) -> UsageWish {
-        let limit = self.config.duration("tree.look_limit").unsigned_abs();
+        let limit = self.trees.config.duration("tree.look_limit").unsigned_abs();
         UsageWish {
-            regenerable: self.config.list("usage.regenerable").to_vec(),
+            regenerable: self.trees.config.list("usage.regenerable").to_vec(),
             // Told before the visit is ended.
             millis: u64::try_from(limit.as_millis() * 9 / 10).unwrap_or(u64::MAX),
         }
@@ -120,9 +121,11 @@ impl Trees<'_> {
 
     /// One tree that can't be measured does not hide the others.
     fn usage_of(&self, tree: &Tree) -> TreeUsage {
-        let measured = self.site(tree).and_then(|site| {
+        let measured = self.trees.site(tree).and_then(|site| {
             let job = Job::Usage(self.usage_wish());
-            let reply = self.do_inside(tree.name.as_str(), &site, Access::Read, job)?;
+            let reply = self
+                .trees
+                .do_inside(tree.name.as_str(), &site, Access::Read, job)?;
             let touched = reply.touched_at.map(Timestamp::from_second).transpose();
             let last_used = touched.ok().map(|at| at.max(Some(tree.last_used_at)));
             let usage = reply.usage.ok_or_else(|| TreeError::Unreadable {
@@ -159,7 +162,8 @@ impl Trees<'_> {
         let report = match self.clean(&CleanRequest::default()) {
             Ok(report) => report,
             Err(error) => {
-                self.engine
+                self.trees
+                    .engine
                     .notice(format!("what a clean would free is not known: {error}"));
                 return 0;
             }

@@ -11,25 +11,25 @@ use weald_core::undo::{Operation, TrashedTree, Way};
 
 use super::in_vault;
 use crate::landing::LandError;
-use crate::landing::Landings;
 use crate::tasks::require_task;
-use crate::trees::{TreeError, Trees, identity_of};
+use crate::trees::{TreeError, identity_of};
+use crate::upkeep::Upkeep;
 
-impl Trees<'_> {
+impl Upkeep<'_> {
     /// Refuses an operation that `undo` would refuse; answers what would not come back. Whether a landing can be merged
     /// back, and what the gate says to that, shows only when it is done.
     pub fn require_undoable(&self, operation: &Operation) -> Result<Vec<String>, LandError> {
         match &operation.way {
             Way::Restore(parts) => return self.require_removals(operation, parts),
             Way::Revert { landing, .. } => {
-                Landings::new(self).require_revertible(*landing)?;
+                self.landings.require_revertible(*landing)?;
             }
             Way::Bind { task, tree, name } => {
                 let again = |tx: &dyn Read| bound_again(tx, task, *tree, name);
-                self.engine.look(again)?;
+                self.trees.engine.look(again)?;
             }
             Way::Lock { tree, now, .. } => {
-                self.engine.look(|tx| require_lock(tx, *tree, now))?;
+                self.trees.engine.look(|tx| require_lock(tx, *tree, now))?;
             }
         }
         Ok(Vec::new())
@@ -55,7 +55,7 @@ impl Trees<'_> {
     }
 
     fn require_exact(&self, part: &TrashedTree, event: Seq) -> Result<(), LandError> {
-        let tree = self.engine.look(|tx| tx.tree_by_id(part.id))?;
+        let tree = self.trees.engine.look(|tx| tx.tree_by_id(part.id))?;
         let trash = tree.as_ref().and_then(|tree| tree.trash.as_ref());
         let (Some(tree), Some(trash)) = (&tree, trash) else {
             let id = format!("#{}", part.id);
@@ -69,7 +69,7 @@ impl Trees<'_> {
             ))
         };
         let full = format!("refs/heads/{}", tree.branch);
-        let held = self.place.repository().resolve(&full)?;
+        let held = self.trees.place.repository().resolve(&full)?;
         let held = held.map(|tip| tip.as_str().to_owned());
         if held.is_some() && held != trash.branch_tip {
             return Err(inexact(format!(
@@ -78,7 +78,7 @@ impl Trees<'_> {
             )));
         }
         let task = match &trash.task {
-            Some(id) => self.engine.look(|tx| tx.task(id))?,
+            Some(id) => self.trees.engine.look(|tx| tx.task(id))?,
             None => None,
         };
         match task.and_then(|task| Some((task.id, task.worktree?))) {
@@ -96,7 +96,7 @@ impl Trees<'_> {
             LandError::refused("undo_inexact", why)
                 .hint(format!("{first}, then weald undo {event}"))
         };
-        match self.refuse_name_taken(tree) {
+        match self.trees.refuse_name_taken(tree) {
             Err(TreeError::Exists { name, path }) => {
                 let why = format!("there is another tree {name} by now: {}", path.display());
                 return Err(inexact(why, format!("weald rm {name}")));

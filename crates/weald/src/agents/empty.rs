@@ -2,7 +2,7 @@
 //! anything was done: the task waits for a person, with the agent's last words.
 
 use weald_core::agent::{Agent, Stage};
-use weald_engine::CheckoutState;
+use weald_engine::{Agents, CheckoutState};
 
 use super::following::Tail;
 use crate::context::{Context, Ground};
@@ -22,7 +22,7 @@ pub fn checkout_before(
     agent: &Agent,
 ) -> Result<Option<CheckoutState>, Failure> {
     match agent.in_main && agent.begin_at == Stage::Run {
-        true => Ok(Some(ground.trees(context)?.checkout_state()?)),
+        true => Ok(Some(Agents::new(&ground.trees(context)?).checkout_state()?)),
         false => Ok(None),
     }
 }
@@ -58,9 +58,10 @@ pub fn is_empty(
     match (&agent.tree, before) {
         (Some(tree), _) => {
             let name = tree.as_str();
-            Ok(trees.holds_nothing(name)? && trees.leave_unchanged(tree, None).is_none())
+            Ok(Agents::new(&trees).holds_nothing(name)?
+                && Agents::new(&trees).leave_unchanged(tree, None).is_none())
         }
-        (None, Some(before)) => Ok(trees.checkout_state()? == before),
+        (None, Some(before)) => Ok(Agents::new(&trees).checkout_state()? == before),
         (None, None) => Ok(false),
     }
 }

@@ -11,7 +11,7 @@ use weald_core::agent_rules::AgentInput;
 use weald_core::id::TaskId;
 use weald_core::task::{Task, TaskStatus};
 use weald_core::task_rules::TaskInput;
-use weald_engine::{AgentRequest, Created, NewTree, agent_folder, open_own};
+use weald_engine::{AgentRequest, Agents, Created, NewTree, agent_folder, open_own};
 
 use crate::commands::pool;
 use crate::context::{Context, Ground};
@@ -36,20 +36,22 @@ pub fn launch(
     placed: impl FnOnce(&Agent, &Created),
 ) -> Result<Agent, Failure> {
     let trees = ground.trees(context)?;
-    trees.require_driver(request)?;
+    Agents::new(&trees).require_driver(request)?;
     let before = match task {
         Some(id) => Some(ground.engine.task(id)?.task),
         None => None,
     };
     if let Some(id) = task {
-        trees.require_tree_for(id, &new)?;
+        Agents::new(&trees).require_tree_for(id, &new)?;
     }
-    let agent = trees.start_agent(task, request)?;
+    let agent = Agents::new(&trees).start_agent(task, request)?;
     let is_new = |task: &Task| task.worktree.is_none() && new.name.is_none();
     if before.as_ref().is_some_and(is_new) && !context.ui.is_json() {
         context.ui.note("Creating isolated worktree...");
     }
-    let begun = trees.place_agent(&agent, new).map_err(Failure::from);
+    let begun = Agents::new(&trees)
+        .place_agent(&agent, new)
+        .map_err(Failure::from);
     let begun = begun.and_then(|(agent, created)| {
         placed(&agent, &created);
         supervise(context, ground, &agent)?;
@@ -85,7 +87,7 @@ pub fn start_in_main(
     task: &TaskId,
     request: &AgentRequest,
 ) -> Result<Agent, Failure> {
-    let agent = ground.trees(context)?.start_agent(Some(task), request)?;
+    let agent = Agents::new(&ground.trees(context)?).start_agent(Some(task), request)?;
     let begun = supervise(context, ground, &agent);
     begun.inspect_err(|failure| give_back(ground, &agent, None, &failure.message))?;
     Ok(agent)
@@ -100,8 +102,10 @@ pub fn enter(
     created: &Created,
 ) -> Result<Agent, Failure> {
     let trees = ground.trees(context)?;
-    let agent = trees.start_agent(Some(task), request)?;
-    let begun = trees.place_entry(&agent, created).map_err(Failure::from);
+    let agent = Agents::new(&trees).start_agent(Some(task), request)?;
+    let begun = Agents::new(&trees)
+        .place_entry(&agent, created)
+        .map_err(Failure::from);
     let begun = begun.and_then(|agent| supervise(context, ground, &agent).map(|()| agent));
     begun.inspect_err(|failure| give_back(ground, &agent, None, &failure.message))
 }

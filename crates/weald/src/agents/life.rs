@@ -13,7 +13,7 @@ use weald_core::landing::{Landing, LandingStatus};
 use weald_core::needs::to_land_again;
 use weald_core::task_rules::TaskInput;
 use weald_engine::agents::drivers::driver_for;
-use weald_engine::{CheckoutState, CommitScope, LandRequest, Landings, Watched};
+use weald_engine::{Agents, CheckoutState, CommitScope, LandRequest, Landings, Watched};
 use weald_git::beside_steps;
 use weald_server::broker::{Authority, Mandate};
 
@@ -28,7 +28,7 @@ use crate::hidden_files;
 /// Supervises an agent from its beginning to its end. Whatever goes wrong is in its record.
 pub fn live(context: &Context<'_>, id: AgentId) -> Result<u8, Failure> {
     let ground = context.landing_ground()?;
-    let me = ground.trees(context)?.identity()?;
+    let me = Agents::new(&ground.trees(context)?).identity()?;
     let agent = ground.engine.decide_agent(id, AgentInput::Supervised(me))?;
     let ended = work(context, &ground, &agent);
     let end = match ended {
@@ -135,7 +135,7 @@ fn watch(
     let arguments: Vec<_> = agent.command.iter().map(Into::into).collect();
     let driver = driver_for(ground.config(), Some(&agent.driver), &arguments)?;
     let mut window = Window::open(&trees)?;
-    let mut prepared = trees.prepare_agent(agent, driver, window.folder(), None)?;
+    let mut prepared = Agents::new(&trees).prepare_agent(agent, driver, window.folder(), None)?;
     prepared.passed = window.grant(&mut prepared.request)?;
     let authority = Authority {
         session: Some(agent.session.clone()),
@@ -150,7 +150,7 @@ fn watch(
     }
     let words = agent.command.iter().map(AsRef::as_ref);
     let hidden = hidden_files::told(prepared.request.policy.as_ref(), words);
-    let watch = || trees.watch_agent(agent, prepared);
+    let watch = || Agents::new(&trees).watch_agent(agent, prepared);
     let served = || window.serve_while(context, ground, &trees, authority, watch);
     let (watched, _) = holding(ground, agent, served)??;
     let current = ground.engine.agent(agent.id)?;
@@ -226,7 +226,7 @@ fn succeeded(
             if empty::is_empty(context, ground, agent, before)? {
                 return ended_empty(context, ground, agent);
             }
-            match ground.trees(context)?.failed_landing(agent)? {
+            match Agents::new(&ground.trees(context)?).failed_landing(agent)? {
                 Some(landing) => park(context, ground, agent, &to_land_again(&landing.target)),
                 None => complete(ground, agent)?,
             }
@@ -345,9 +345,9 @@ fn judged(
         LandingStatus::Landed => Ok((Outcome::Done, String::new())),
         LandingStatus::NothingToLand => {
             let trees = ground.trees(context)?;
-            let brought_nothing = trees.brought_nothing(landing)?;
+            let brought_nothing = Agents::new(&trees).brought_nothing(landing)?;
             let tree = agent.tree.as_ref();
-            let leave = |tree| trees.leave_unchanged(tree, Some(&landing.head));
+            let leave = |tree| Agents::new(&trees).leave_unchanged(tree, Some(&landing.head));
             if let Some(held) = tree.and_then(leave) {
                 return park(held);
             }

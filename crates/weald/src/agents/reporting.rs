@@ -3,7 +3,7 @@
 use weald_core::agent::{Agent, FinalReport, Verification};
 use weald_core::agent_rules::AgentInput;
 use weald_core::phases::{Ruling, Verdict};
-use weald_engine::Trees;
+use weald_engine::{Agents, Trees};
 
 use crate::context::{Context, Ground};
 use crate::errors::Failure;
@@ -45,7 +45,7 @@ pub fn write_down(
         }
     }
     if let Some(tree) = &agent.tree {
-        match trees.changed_files(tree.as_str()) {
+        match Agents::new(&trees).changed_files(tree.as_str()) {
             Ok(files) => drop(engine.decide_agent(agent.id, AgentInput::Changed { files })?),
             Err(error) => context
                 .ui
@@ -63,7 +63,7 @@ pub fn write_down(
 /// The verdict of a phase.
 fn verdict(trees: &Trees<'_>, agent: &Agent, code: i32) -> Option<Verdict> {
     agent.phase()?;
-    let verdict = Verdict::of(trees.written_verdict(agent), code);
+    let verdict = Verdict::of(Agents::new(trees).written_verdict(agent), code);
     let refusal = agent.report.as_ref().filter(|report| !report.success);
     match refusal.filter(|_| verdict.passes()) {
         Some(report) => Some(Verdict {

@@ -8,7 +8,7 @@ use weald_core::SignedDuration;
 use weald_core::id::TaskId;
 use weald_core::kill_switch::CLEAN;
 use weald_core::name::TreeName;
-use weald_engine::{CleanReport, CleanRequest};
+use weald_engine::{CleanReport, CleanRequest, Upkeep};
 
 use crate::cli::age;
 use crate::commands::enter::quoted;
@@ -105,7 +105,7 @@ impl Clean {
             fetch: self.fetch,
         };
         let progress = context.ui.progress("looking");
-        let report = ground.trees(context)?.clean(&request)?;
+        let report = Upkeep::new(&ground.trees(context)?).clean(&request)?;
         drop(progress);
         Ok(report)
     }

@@ -9,7 +9,7 @@ mod told;
 use std::path::PathBuf;
 
 use clap::Args;
-use weald_engine::{Code, Finding, GroundCheck, Severity};
+use weald_engine::{Code, Finding, GroundCheck, Severity, Upkeep};
 
 use crate::context::Context;
 use crate::errors::Failure;
@@ -100,7 +100,7 @@ impl Doctor {
         findings.extend(check().run());
         if let Some(trees) = &trees {
             let fix = self.fix && patient.is_safe && patient.is_understood;
-            findings.extend(trees.doctor(fix, places));
+            findings.extend(Upkeep::new(trees).doctor(fix, places));
         }
         findings.extend(check().run_last());
         if let Some(ground) = &ground {

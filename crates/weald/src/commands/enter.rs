@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use weald_core::id::TaskId;
 use weald_core::tree::Tree;
-use weald_engine::{Exited, RemoveRequest, TreeError, Trees};
+use weald_engine::{Exited, RemoveRequest, TreeError, Trees, Upkeep};
 
 use super::session::told_lock;
 use super::shell_init::Moves;
@@ -169,7 +169,9 @@ impl Exit {
         // What goes to the trash has no lock any more.
         let locks = match exited.outcome {
             "removed" => Vec::new(),
-            _ => trees.release_on_end(context.actor(&ground.engine, None)?.as_ref())?,
+            _ => {
+                Upkeep::new(&trees).release_on_end(context.actor(&ground.engine, None)?.as_ref())?
+            }
         };
         let locks: Vec<_> = locks
             .into_iter()

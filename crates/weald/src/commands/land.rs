@@ -311,7 +311,7 @@ fn left_conflict(
 ) -> Option<(LandingId, LeftConflict)> {
     let is_conflict = |landing: &&Landing| landing.status == LandingStatus::Conflict;
     let landing = landings.iter().find(is_conflict)?;
-    match Landings::new(&trees).leave_conflict(landing) {
+    match Landings::new(trees).leave_conflict(landing) {
         Ok(left) => Some((landing.id, left)),
         Err(error) => {
             context.ui.warn(&error.to_string());

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use weald_core::Timestamp;
 use weald_core::store::Store;
-use weald_engine::{Dirty, Freshness, Overview, TreeOverview};
+use weald_engine::{Dirty, Freshness, Overview, TreeOverview, Upkeep};
 use weald_sandbox::{catch_interrupts, interrupted};
 
 use super::agent;
@@ -120,7 +120,7 @@ pub fn watch(context: &Context<'_>, ground: &Ground) -> Result<u8, Failure> {
     catch_interrupts();
     let trees = ground.trees(context)?;
     let draws = io::stdout().is_terminal() && !context.ui.is_json();
-    let mut found = trees.overview(Freshness::Now)?;
+    let mut found = Upkeep::new(&trees).overview(Freshness::Now)?;
     let sizes: BTreeMap<_, _> = found
         .trees
         .iter()
@@ -136,7 +136,7 @@ pub fn watch(context: &Context<'_>, ground: &Ground) -> Result<u8, Failure> {
             return Ok(exit::DONE);
         }
         ground.engine.reap_agents()?;
-        found = trees.overview(Freshness::Known)?;
+        found = Upkeep::new(&trees).overview(Freshness::Known)?;
         for one in &mut found.trees {
             if let Some(size) = sizes.get(&one.view.tree.id) {
                 (one.bytes, one.bytes_whole) = *size;

@@ -8,7 +8,7 @@ use weald_core::name::SessionName;
 use weald_core::phases::{self, Blocked, Course};
 use weald_core::task::TaskStatus;
 use weald_core::task_rules::TaskInput;
-use weald_engine::{AgentRequest, Created, NewTree, holder};
+use weald_engine::{AgentRequest, Agents, Created, NewTree, holder};
 use weald_sandbox::catch_interrupts;
 
 use super::phase_told::{Outcome, answer};
@@ -74,7 +74,7 @@ pub fn go_on(
         .next
         .is_some();
     if first.is_some() || is_left {
-        ground.trees(context)?.require_sandbox()?;
+        Agents::new(&ground.trees(context)?).require_sandbox()?;
     }
     let status = engine.task(task)?.task.status;
     let reopen = matches!(status, TaskStatus::Blocked | TaskStatus::Failed);

@@ -11,7 +11,9 @@ use weald_core::name::TreeName;
 use weald_core::races::{self, RaceRefusal};
 use weald_core::task::{Task, TaskStatus};
 use weald_core::task_rules::TaskInput;
-use weald_engine::{AgentError, AgentRequest, Created, Landings, NewTree, TreeError, holder};
+use weald_engine::{
+    AgentError, AgentRequest, Agents, Created, Landings, NewTree, TreeError, holder,
+};
 use weald_sandbox::{catch_interrupts, interrupted};
 
 use super::work;
@@ -172,7 +174,7 @@ impl Race {
                 model: self.model.clone().or_else(|| model.clone()),
                 ..AgentRequest::new(driver, Goal::Stay)
             };
-            trees.require_driver(&request)?;
+            Agents::new(&trees).require_driver(&request)?;
             requests.push(request);
         }
         Ok(requests)
@@ -187,7 +189,7 @@ fn begin(
     requests: &[AgentRequest],
 ) -> Result<Vec<Agent>, Failure> {
     let trees = ground.trees(context)?;
-    let made = trees.make_race(task, requests.len())?;
+    let made = Agents::new(&trees).make_race(task, requests.len())?;
     let mut agents: Vec<Agent> = Vec::new();
     for (request, created) in requests.iter().zip(&made) {
         let request = AgentRequest {
@@ -202,7 +204,7 @@ fn begin(
             Err(failure) => {
                 let ids: Vec<_> = agents.iter().map(|agent| agent.id).collect();
                 stop(ground, &ids, "another entry of its race could not begin")?;
-                trees.take_away(made.iter().map(|created| created.tree.name.clone()));
+                Agents::new(&trees).take_away(made.iter().map(|created| created.tree.name.clone()));
                 context.tell(&ground.engine);
                 return Err(failure);
             }
@@ -241,7 +243,7 @@ fn watch(context: &Context<'_>, ground: &Ground, agents: &[Agent]) -> Result<(),
             if end.outcome == Outcome::NotStarted && agent.process.is_none() {
                 stop(ground, &open, "another entry of its race could not begin")?;
                 let trees = ground.trees(context)?;
-                trees.take_away(agents.iter().filter_map(|agent| agent.tree.clone()));
+                Agents::new(&trees).take_away(agents.iter().filter_map(|agent| agent.tree.clone()));
                 context.tell(engine);
                 let message = format!("entry {entry} could not begin: {}", end.why);
                 return Err(Failure::new("agent_not_started", exit::REFUSED, message)
@@ -322,8 +324,8 @@ fn pick(
     report: Option<&String>,
 ) -> Result<u8, Failure> {
     let trees = ground.trees(context)?;
-    trees.require_wanted(&ground.engine.task(id)?.task)?;
-    let winner = trees.bind_pick(id, name)?;
+    Agents::new(&trees).require_wanted(&ground.engine.task(id)?.task)?;
+    let winner = Agents::new(&trees).bind_pick(id, name)?;
     let undone = |failure: Failure| {
         // Nothing was landed, so nothing was picked.
         let _ = trees.unbind(id);
@@ -374,7 +376,7 @@ fn pick(
     let agents = ground.engine.agents_on(id)?;
     let losers = races::entries(&agents).into_iter();
     let losers = losers.filter(|agent| agent.id != winner.id && agent.token == winner.token);
-    let removed = trees.take_away(losers.filter_map(|agent| agent.tree.clone()));
+    let removed = Agents::new(&trees).take_away(losers.filter_map(|agent| agent.tree.clone()));
     context.tell(&ground.engine);
     told::tell_removed(context, &removed);
     work::answer(context, ground, &agent)
@@ -382,7 +384,7 @@ fn pick(
 
 fn drop_race(context: &Context<'_>, ground: &Ground, id: &TaskId) -> Result<u8, Failure> {
     let trees = ground.trees(context)?;
-    let (task, entries) = trees.race(id)?;
+    let (task, entries) = Agents::new(&trees).race(id)?;
     let token = ground.engine.agent(entries[0].agent)?.token;
     let left = entries.iter().filter(|entry| !entry.picked);
     let left = left.filter_map(|entry| entry.tree.clone());
@@ -399,7 +401,7 @@ fn drop_race(context: &Context<'_>, ground: &Ground, id: &TaskId) -> Result<u8, 
         return Err(AgentError::from(refused).into());
     }
     stop(ground, &open_entries(ground, id)?, "its race was dropped")?;
-    let removed = trees.take_away(live);
+    let removed = Agents::new(&trees).take_away(live);
     let current = ground.engine.task(id)?.task;
     if current.worktree.is_none() {
         give_back(ground, id, token)?;

@@ -10,9 +10,9 @@ use weald_core::agent::{Agent, AgentStatus, Goal};
 use weald_core::id::TaskId;
 use weald_core::resuming::Diagnosis;
 use weald_engine::{
-    Against, AgentRequest, BranchExists, ChangedFile, CommitScope, Created, DiffStyle, LOG_FILE,
-    Landings, NewTree, RemoveRequest, Resumption, SnapshotView, TreeError, TreeView, agent_folder,
-    open_own,
+    Against, AgentRequest, Agents, BranchExists, ChangedFile, CommitScope, Created, DiffStyle,
+    LOG_FILE, Landings, NewTree, RemoveRequest, Resumption, SnapshotView, TreeError, TreeView,
+    agent_folder, open_own,
 };
 use weald_sandbox::catch_interrupts;
 
@@ -86,7 +86,7 @@ struct Evidence {
 impl Rescue {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
-        let found = ground.trees(context)?.diagnose(&self.task)?;
+        let found = Agents::new(&ground.trees(context)?).diagnose(&self.task)?;
         self.refuse_running(&found)?;
         let evidence = gather(context, &ground, &found)?;
         let tree = evidence
@@ -169,8 +169,8 @@ impl Rescue {
             ..request
         };
         // Nothing goes before it is sure that somebody can begin anew.
-        ground.trees(context)?.require_wanted(&found.task)?;
-        ground.trees(context)?.require_driver(&request)?;
+        Agents::new(&ground.trees(context)?).require_wanted(&found.task)?;
+        Agents::new(&ground.trees(context)?).require_driver(&request)?;
         if let Some(tree) = tree {
             to_trash(context, ground, tree)?;
         }

@@ -8,7 +8,7 @@ use weald_core::races;
 use weald_core::resuming::Diagnosis;
 use weald_core::task::TaskStatus;
 use weald_core::tree::TreeStatus;
-use weald_engine::{AgentRequest, Resumption, TreeView};
+use weald_engine::{AgentRequest, Agents, Resumption, TreeView};
 
 use super::phase;
 use super::work::{self, How, find};
@@ -70,7 +70,7 @@ impl Resume {
         let ground = context.ground()?;
         ground.warn_of_settings(context);
         let task = find(&ground, &self.task)?;
-        let found = ground.trees(context)?.diagnose(&task)?;
+        let found = Agents::new(&ground.trees(context)?).diagnose(&task)?;
         match found.diagnosis {
             Diagnosis::Completed => return completed(context, &ground, &found),
             Diagnosis::Running => return self.running(context, &ground, &found),
@@ -159,7 +159,7 @@ pub fn continued(
         how.driver = found.newest.as_ref().map(|agent| agent.driver.clone());
     }
     let request = how.request(ground);
-    Ok(ground.trees(context)?.continuing(found, request)?)
+    Ok(Agents::new(&ground.trees(context)?).continuing(found, request)?)
 }
 
 /// Whether an agent worked on the task, and `weald work` goes on where that one ended instead of being refused.

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use clap::Args;
 use weald_core::Timestamp;
 use weald_core::setup::SetupOutcome;
-use weald_engine::{Dirty, Freshness, StageView, TreeView, stages_in_words};
+use weald_engine::{Dirty, Freshness, StageView, TreeView, Upkeep, stages_in_words};
 use weald_server::broker::{Ask, Reply};
 
 use super::inside::{Inside, field};
@@ -50,7 +50,7 @@ impl Status {
             return overview::watch(context, &ground);
         }
         if self.all || (self.name.is_none() && ground.place.inside().is_none()) {
-            let found = trees.overview(Freshness::Now)?;
+            let found = Upkeep::new(&trees).overview(Freshness::Now)?;
             drop(progress);
             return overview::print(context, &found);
         }

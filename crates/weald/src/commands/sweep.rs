@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use clap::Args;
 use weald_core::kill_switch::SWEEP;
-use weald_engine::{SweepMode, SweepReport};
+use weald_engine::{SweepMode, SweepReport, Upkeep};
 
 use crate::context::Context;
 use crate::errors::Failure;
@@ -41,7 +41,7 @@ impl Sweep {
         };
         let trees = ground.trees(context)?;
         let progress = context.ui.progress("sweeping");
-        let report = trees.sweep(mode)?;
+        let report = Upkeep::new(&trees).sweep(mode)?;
         drop(progress);
         context.tell(&ground.engine);
         context.ui.answer(

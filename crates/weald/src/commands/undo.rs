@@ -6,7 +6,7 @@ use clap::Args;
 use weald_core::id::{LandingId, Seq};
 use weald_core::landing::LandingStatus;
 use weald_core::undo::{Operation, Way};
-use weald_engine::{LandRequest, Landings, Undone};
+use weald_engine::{LandRequest, Landings, Undone, Upkeep};
 use weald_sandbox::catch_interrupts;
 
 use super::land::{Mode, answer_one, short, work};
@@ -46,11 +46,11 @@ impl Undo {
         let ground = context.landing_ground()?;
         let trees = ground.trees(context)?;
         let chosen = match self.event {
-            Some(event) => trees.operation(event)?,
-            None => trees.last_operation()?,
+            Some(event) => Upkeep::new(&trees).operation(event)?,
+            None => Upkeep::new(&trees).last_operation()?,
         };
         if self.dry_run {
-            let notes = trees.require_undoable(&chosen)?;
+            let notes = Upkeep::new(&trees).require_undoable(&chosen)?;
             return would(context, &chosen, &notes);
         }
         match &chosen.way {
@@ -59,7 +59,7 @@ impl Undo {
                 undo_landing(context, ground, landing, &chosen)
             }
             _ => {
-                let undone = trees.undo(&chosen)?;
+                let undone = Upkeep::new(&trees).undo(&chosen)?;
                 context.tell(&ground.engine);
                 answer(context, &chosen, &undone)
             }
@@ -102,7 +102,7 @@ fn undo_landing(
         return Ok(worked.exit.unwrap_or(code));
     }
     let trees = worked.ground.trees(context)?;
-    let undone = trees.undo_landed(chosen, revert)?;
+    let undone = Upkeep::new(&trees).undo_landed(chosen, revert)?;
     context.tell(&worked.ground.engine);
     for kept in &revert.kept_changes {
         let warning = format!("{}; get it back: {}", kept.text(), kept.command);
@@ -113,7 +113,7 @@ fn undo_landing(
 
 fn list(context: &Context<'_>) -> Result<u8, Failure> {
     let ground = context.ground()?;
-    let found = ground.trees(context)?.undoable(LISTED)?;
+    let found = Upkeep::new(&ground.trees(context)?).undoable(LISTED)?;
     context.ui.answer(
         || Fields::new().with("operations", &found),
         |out| {

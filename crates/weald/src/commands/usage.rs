@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use clap::Args;
 use weald_core::config::parse_size;
-use weald_engine::{Freeing, RoomMode, UsageReport};
+use weald_engine::{Freeing, RoomMode, Upkeep, UsageReport};
 
 use crate::completion;
 use crate::context::Context;
@@ -36,13 +36,13 @@ impl Usage {
         let ground = context.ground()?;
         let trees = ground.trees(context)?;
         let progress = context.ui.progress("measuring");
-        let mut report = trees.usage(&self.names)?;
+        let mut report = Upkeep::new(&trees).usage(&self.names)?;
         if let Some(wanted) = self.free {
             let mode = match self.apply {
                 true => RoomMode::Apply,
                 false => RoomMode::DryRun,
             };
-            trees.make_room(&mut report, wanted, mode)?;
+            Upkeep::new(&trees).make_room(&mut report, wanted, mode)?;
         }
         drop(progress);
         context.tell(&ground.engine);

@@ -8,7 +8,8 @@ use weald_core::task::{Task, TaskStatus};
 use weald_core::task_rules::TaskInput;
 use weald_engine::agents::drivers::has_driver;
 use weald_engine::{
-    Adoption, AgentRequest, Created, Landings, NewTask, NewTree, Outcome as Made, RemoveRequest,
+    Adoption, AgentRequest, Agents, Created, Landings, NewTask, NewTree, Outcome as Made,
+    RemoveRequest,
 };
 use weald_sandbox::{catch_interrupts, interrupted};
 
@@ -145,7 +146,7 @@ impl Work {
         let ground = context.ground()?;
         ground.warn_of_settings(context);
         let request = self.how.request(&ground);
-        ground.trees(context)?.require_driver(&request)?;
+        Agents::new(&ground.trees(context)?).require_driver(&request)?;
         let place = match self.no_worktree {
             true => None,
             false => Some(place_of(context, &ground)?),
@@ -169,7 +170,7 @@ impl Work {
         })?;
         // Both say what holds anyway.
         let _ = (self.yes, self.use_worktree);
-        let found = ground.trees(context)?.diagnose(&task)?;
+        let found = Agents::new(&ground.trees(context)?).diagnose(&task)?;
         if place.is_some() && resume::was_begun(&found) {
             resume::tell_again(context, &found);
             let again = Resume::of_work(task.to_string(), self.how, self.detach);
@@ -206,7 +207,7 @@ pub fn can_start(
     new: &NewTree,
 ) -> Result<(), Failure> {
     let trees = ground.trees(context)?;
-    Ok(trees.require_start(subject.trim(), request, new)?)
+    Ok(Agents::new(&trees).require_start(subject.trim(), request, new)?)
 }
 
 /// Takes back a task that was made for an agent which could not begin, if nobody has it.

@@ -16,7 +16,7 @@ use weald_core::store::AgentFilter;
 use weald_core::task::TaskStatus;
 use weald_core::task_rules::TaskInput;
 use weald_core::{SignedDuration, Timestamp};
-use weald_engine::{AgentRequest, InboxQuery, Landings, NewTree};
+use weald_engine::{AgentRequest, Agents, InboxQuery, Landings, NewTree};
 use weald_sandbox::{catch_interrupts, interrupted};
 
 use super::work::How;
@@ -82,7 +82,7 @@ impl Worker {
         catch_interrupts();
         let ground = context.ground()?;
         ground.warn_of_settings(context);
-        ground.trees(context)?.require_sandbox()?;
+        Agents::new(&ground.trees(context)?).require_sandbox()?;
         let name = match &self.how.name {
             Some(name) => name.clone(),
             None => format!("worker-{}", std::process::id())
@@ -94,7 +94,7 @@ impl Worker {
             ..self.how.request(&ground)
         };
         // What no task could be done with is told before anybody is there to do one.
-        ground.trees(context)?.require_driver(&request)?;
+        Agents::new(&ground.trees(context)?).require_driver(&request)?;
         if self.detach {
             return worker_behind::start(context, &ground, &name, &self.words(&name));
         }

@@ -21,7 +21,8 @@ use crate::trees::building::locked_text;
 use crate::trees::has_task_lock;
 use crate::trees::keep::SEALED;
 use crate::trees::view::peek_head;
-use crate::trees::{TreeError, Trees, run};
+use crate::trees::{TreeError, run};
+use crate::upkeep::Upkeep;
 
 /// Everything around the trees, read once.
 pub(in crate::trees) struct Around {
@@ -152,20 +153,20 @@ fn is_nested(one: &Path, other: &Path) -> bool {
         || (others.starts_with(text) && other.starts_with(one))
 }
 
-impl Trees<'_> {
+impl Upkeep<'_> {
     /// Reads everything around the trees. What can't be read is an error: nothing is taken then.
     pub(in crate::trees) fn around(&self) -> Result<Around, TreeError> {
-        let sessions = self.known_sessions()?;
-        let main_branch = match self.place.repository().reference("HEAD")? {
+        let sessions = self.trees.known_sessions()?;
+        let main_branch = match self.trees.place.repository().reference("HEAD")? {
             Some(Reference::Symbolic(name)) => Some(name),
             _ => None,
         };
-        let registrations = self.registrations();
+        let registrations = self.trees.registrations();
         let registrations = registrations
             .list()
             .map_err(crate::trees::at(&registrations.directory("")))?;
         let places = Places::now();
-        self.engine.look(|tx| {
+        self.trees.engine.look(|tx| {
             let records = tx.trees()?;
             let mut tasks = BTreeMap::new();
             for id in records.iter().filter_map(|tree| tree.task.as_ref()) {
@@ -198,7 +199,7 @@ impl Trees<'_> {
     ) -> Result<(CleanFacts, Vec<String>), TreeError> {
         let task = tree.task.as_ref().and_then(|id| around.tasks.get(id));
         let mut notes = Vec::new();
-        let at_path = match self.opened(tree) {
+        let at_path = match self.trees.opened(tree) {
             // Without it the directory can't be known again.
             Ok(_) if tree.identity.is_none() => AtPath::Other,
             Ok(_) => AtPath::Tree,
@@ -210,11 +211,11 @@ impl Trees<'_> {
         };
         let sharers = around.sharers(tree);
         let mut uses = self.uses(around, tree);
-        let holds_caller = self.host.directory.starts_with(&tree.path);
+        let holds_caller = self.trees.host.directory.starts_with(&tree.path);
         if !holds_caller {
             uses.activity.extend(uses.standing);
         }
-        let fits_branch = tree.adopted || self.fits_branch(&tree.branch)?;
+        let fits_branch = tree.adopted || self.trees.fits_branch(&tree.branch)?;
         if !fits_branch {
             notes.push(format!("{} is no branch that trees have here", tree.branch));
         }
@@ -222,7 +223,7 @@ impl Trees<'_> {
             status: tree.status,
             task: task.map(|task| task.status),
             at_path,
-            path_fits: self.fits_path(&tree.path)?,
+            path_fits: self.trees.fits_path(&tree.path)?,
             inside: Inside::Unknown,
             base_known: true,
             work: Work::Unknown,
@@ -241,9 +242,10 @@ impl Trees<'_> {
 
     /// Whether a tree's HEAD is where it was made, as far as that shows from outside: then it has nothing to land.
     pub(super) fn is_at_base(&self, around: &Around, tree: &Tree) -> bool {
-        let repository = self.place.repository();
+        let repository = self.trees.place.repository();
         let head = match tree.kind {
             TreeKind::Sealed => self
+                .trees
                 .opened(tree)
                 .ok()
                 .and_then(|(_, door)| peek_head(&door)),
@@ -273,12 +275,12 @@ impl Trees<'_> {
 
     /// What goes on in a tree, or may.
     fn activity(&self, around: &Around, tree: &Tree, task: Option<&Task>) -> Vec<String> {
-        let running = self.running(tree).into_iter();
+        let running = self.trees.running(tree).into_iter();
         let mut found: Vec<_> = running.map(|what| format!("runs: {what}")).collect();
         if around.agents.contains(&tree.id) {
             found.push("an agent is at work".to_owned());
         }
-        let worker = tree.worker.as_ref().filter(|one| self.may_live(one));
+        let worker = tree.worker.as_ref().filter(|one| self.trees.may_live(one));
         found.extend(worker.map(|one| format!("process {} makes or removes it", one.pid)));
         if tree.removing {
             found.push("a removal is not over; if it was cut short: weald doctor --fix".to_owned());

@@ -20,7 +20,8 @@ use crate::marker::TreeNote;
 use crate::trees::building::identity_of;
 use crate::trees::doctor::Whereabouts;
 use crate::trees::remove::rename;
-use crate::trees::{RemoveRequest, TreeError, Trees, at};
+use crate::trees::{RemoveRequest, TreeError, at};
+use crate::upkeep::Upkeep;
 
 /// How many entries of a folder are looked at.
 const ENTRIES: usize = 10_000;
@@ -59,17 +60,17 @@ pub struct Orphan {
     pub trash: Option<PathBuf>,
 }
 
-impl Trees<'_> {
+impl Upkeep<'_> {
     /// Everything that is there alone.
     pub(super) fn orphans(&self, around: &Around) -> Result<Vec<Orphan>, TreeError> {
         let mut found = Vec::new();
         let live = around.records.iter().filter(|tree| tree.is_live());
         let mut whereabouts = Whereabouts::new(&[]);
         for tree in live.filter(|tree| tree.path.symlink_metadata().is_err()) {
-            let moved = whereabouts.of(self, tree);
+            let moved = whereabouts.of(self.trees, tree);
             found.push(missing_directory(tree, moved));
         }
-        for root in self.tree_roots()? {
+        for root in self.trees.tree_roots()? {
             self.unknown_directories(around, &root, &mut found)?;
         }
         let known: BTreeSet<_> = around.records.iter().map(|tree| tree.id).collect();
@@ -113,7 +114,7 @@ impl Trees<'_> {
         paths.sort();
         for path in paths {
             let is_directory = path.symlink_metadata().is_ok_and(|found| found.is_dir());
-            if !is_directory || recorded.contains(path.as_path()) || !self.fits_path(&path)? {
+            if !is_directory || recorded.contains(path.as_path()) || !self.trees.fits_path(&path)? {
                 continue;
             }
             found.push(self.unknown_directory(around, path));
@@ -127,7 +128,7 @@ impl Trees<'_> {
             .records
             .iter()
             .find(|tree| tree.identity.is_some() && tree.identity == identity);
-        let holds_caller = self.host.directory.starts_with(&path);
+        let holds_caller = self.trees.host.directory.starts_with(&path);
         let standing = around.standing_in(&path);
         let is_empty = fs::read_dir(&path).is_ok_and(|mut entries| entries.next().is_none());
         let (what, would, acts) = match of_record {
@@ -151,7 +152,7 @@ impl Trees<'_> {
                 "put it into the trash".to_owned(),
                 true,
             ),
-            None if self.is_left_from_here(&path) => (
+            None if self.trees.is_left_from_here(&path) => (
                 "left from a tree of this repository".to_owned(),
                 "put it into the trash, as it is".to_owned(),
                 true,
@@ -208,17 +209,19 @@ impl Trees<'_> {
             operation: Some(operation),
             ..RemoveRequest::default()
         };
-        Ok(self.remove(Some(name), &request)?.into())
+        Ok(self.trees.remove(Some(name), &request)?.into())
     }
 
     /// Renames a directory into the trash, unless somebody came into it; answers where it is.
     fn trash_directory_of(&self, path: &Path, operation: Seq) -> Result<PathBuf, TreeError> {
-        let directory = self.trash_directory(path)?;
-        self.require_own_trash(&directory)?;
+        let directory = self.trees.trash_directory(path)?;
+        self.trees.require_own_trash(&directory)?;
         fs::create_dir_all(&directory).map_err(at(&directory))?;
-        self.exclude(&directory)?;
+        self.trees.exclude(&directory)?;
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let place = self.free_place(&directory, &name, self.now()?)?;
+        let place = self
+            .trees
+            .free_place(&directory, &name, self.trees.now()?)?;
         if let Some(pid) = standing_in(path) {
             return Err(TreeError::Inhabited {
                 path: path.to_owned(),
@@ -229,9 +232,10 @@ impl Trees<'_> {
         let fact = Change::fact(EventKind::ORPHAN_TRASHED)
             .with_note(format!("{} is now {}", path.display(), place.display()))
             .part_of(Some(operation));
-        self.engine
-            .change(self.actor(), Durability::Process, |tx| {
-                tx.record(self.actor(), fact)?;
+        self.trees
+            .engine
+            .change(self.trees.actor(), Durability::Process, |tx| {
+                tx.record(self.trees.actor(), fact)?;
                 Ok::<_, TreeError>(())
             })?;
         Ok(place)

@@ -11,11 +11,12 @@ use weald_core::tree::{Tree, TreeKind};
 use super::Taken;
 use super::around::Around;
 use super::taking::Taking;
+use crate::trees::TreeError;
 use crate::trees::fresh::{side_by_side, waiting_side_by_side};
 use crate::trees::inside::{Job, Look, Reply};
 use crate::trees::unlanded::{AgainstTarget, Asked};
 use crate::trees::visit::{Access, Site};
-use crate::trees::{TreeError, Trees};
+use crate::upkeep::Upkeep;
 
 /// For how long trees are looked into that stay anyway.
 const PATIENCE: Duration = Duration::from_millis(1500);
@@ -76,7 +77,7 @@ impl Seen {
     }
 }
 
-impl Trees<'_> {
+impl Upkeep<'_> {
     /// Looks into trees: into all that could go, and into the others as long as there is time. `None`: not looked into.
     /// One that could go is taken right after the look, if anything is to be taken.
     pub(super) fn survey_all(
@@ -86,9 +87,10 @@ impl Trees<'_> {
         rules: &CleanRules,
         taking: Option<&Taking<'_>>,
     ) -> Result<Vec<Option<Seen>>, TreeError> {
-        let looking = self.with_refs_of_now()?;
-        let mains = looking.names_and_tips()?;
-        let ignored = self.config.list("clean.ignore_dirty");
+        let looking = self.trees.with_refs_of_now()?;
+        let upkeep = Upkeep::new(&looking);
+        let mains = upkeep.names_and_tips()?;
+        let ignored = self.trees.config.list("clean.ignore_dirty");
         let ignored = Patterns::new(ignored.iter().map(String::as_str));
         let could_go = |(tree, facts): &(&Tree, &CleanFacts)| {
             let best = CleanFacts {
@@ -120,7 +122,7 @@ impl Trees<'_> {
             if let Some(taking) = taking.filter(|_| could_go[*place]) {
                 return Some(taking.take(tree));
             }
-            let found = looking.survey(tree, &site, &mains, &ignored);
+            let found = upkeep.survey(tree, &site, &mains, &ignored);
             Some(Seen {
                 found: found.map_err(|error| error.to_string()),
                 standing: None,
@@ -154,7 +156,7 @@ impl Trees<'_> {
                 places.push(place);
             }
         }
-        for (place, standing) in places.into_iter().zip(self.standings(&asked)?) {
+        for (place, standing) in places.into_iter().zip(self.trees.standings(&asked)?) {
             if let Some(seen) = &mut seen[place] {
                 seen.standing = Some(standing);
             }
@@ -167,7 +169,7 @@ impl Trees<'_> {
         let mut tips = found.tips.clone();
         // Main's branch may have been moved by somebody else.
         let name = format!("refs/heads/{}", tree.branch);
-        let branch = self.place.repository().resolve(&name)?;
+        let branch = self.trees.place.repository().resolve(&name)?;
         tips.extend(branch.map(|tip| tip.as_str().to_owned()));
         tips.sort();
         tips.dedup();
@@ -181,7 +183,7 @@ impl Trees<'_> {
     /// How one tree stands to its target.
     pub(super) fn compared(&self, tree: &Tree, found: &Found) -> Result<AgainstTarget, TreeError> {
         let asked = self.to_compare(tree, found)?;
-        let target = self.place.repository().target(&tree.target)?;
+        let target = self.trees.place.repository().target(&tree.target)?;
         let target = target.as_ref().map(|target| target.tip.as_str());
         let base = &tree.base.commit;
         // The look itself just read that commit.
@@ -191,7 +193,7 @@ impl Trees<'_> {
                 base_known: true,
             });
         }
-        let standing = self.standings(&[asked])?.into_iter().next();
+        let standing = self.trees.standings(&[asked])?.into_iter().next();
         Ok(standing.unwrap_or(AgainstTarget {
             work: Work::Unknown,
             base_known: false,
@@ -200,7 +202,7 @@ impl Trees<'_> {
 
     /// Main's refs, each with what it holds.
     pub(super) fn names_and_tips(&self) -> Result<BTreeSet<(String, String)>, TreeError> {
-        let known = self.main_refs()?.into_iter();
+        let known = self.trees.main_refs()?.into_iter();
         Ok(known.map(|known| (known.name, known.commit)).collect())
     }
 
@@ -212,9 +214,11 @@ impl Trees<'_> {
         mains: &BTreeSet<(String, String)>,
         ignored: &Patterns,
     ) -> Result<Found, TreeError> {
-        let reply = match self.glance(tree, site, &self.main_refs()?) {
+        let reply = match self.trees.glance(tree, site, &self.trees.main_refs()?) {
             Some(reply) => reply,
-            None => self.do_inside(tree.name.as_str(), site, Access::Read, Job::Survey)?,
+            None => self
+                .trees
+                .do_inside(tree.name.as_str(), site, Access::Read, Job::Survey)?,
         };
         self.found(tree, reply, mains, ignored)
     }
@@ -234,7 +238,7 @@ impl Trees<'_> {
             None => Ok(None),
         };
         let (Some(look), Some(tips)) = (reply.look, reply.tips) else {
-            return Err(self.no_answer(tree));
+            return Err(self.trees.no_answer(tree));
         };
         let mut held: Vec<_> = look.head.iter().cloned().collect();
         if tree.kind == TreeKind::Sealed {

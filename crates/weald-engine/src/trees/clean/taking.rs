@@ -20,13 +20,14 @@ use super::survey::Seen;
 use crate::steps::step;
 use crate::trees::remove::{AsJudged, Verdict};
 use crate::trees::{RemoveRequest, TreeError, Trees};
+use crate::upkeep::Upkeep;
 
 /// For how long what is around the trees counts as known.
 const YOUNG: Duration = Duration::from_millis(200);
 
 /// A clean that takes what may go.
 pub(super) struct Taking<'t> {
-    trees: &'t Trees<'t>,
+    upkeep: &'t Upkeep<'t>,
     rules: &'t CleanRules,
     begun: Mutex<Option<Seq>>,
     recent: Mutex<Option<Arc<Recent<'t>>>>,
@@ -41,9 +42,9 @@ struct Recent<'t> {
 
 impl<'t> Taking<'t> {
     /// Nothing was taken yet.
-    pub(super) fn new(trees: &'t Trees<'t>, rules: &'t CleanRules) -> Self {
+    pub(super) fn new(upkeep: &'t Upkeep<'t>, rules: &'t CleanRules) -> Self {
         Self {
-            trees,
+            upkeep,
             rules,
             begun: Mutex::default(),
             recent: Mutex::default(),
@@ -56,8 +57,8 @@ impl<'t> Taking<'t> {
         if let Some(operation) = *begun {
             return Ok(operation);
         }
-        let actor = self.trees.actor();
-        let engine = self.trees.engine;
+        let actor = self.upkeep.trees.actor();
+        let engine = self.upkeep.trees.engine;
         let operation = engine.change(actor, Durability::Process, |tx| {
             tx.record(actor, Change::fact(EventKind::CLEAN_BEGUN))
         })?;
@@ -74,8 +75,8 @@ impl<'t> Taking<'t> {
         }
         let recent = Arc::new(Recent {
             read_at: Instant::now(),
-            around: self.trees.around()?,
-            looking: self.trees.with_refs_of_now()?,
+            around: self.upkeep.around()?,
+            looking: self.upkeep.trees.with_refs_of_now()?,
         });
         *kept = Some(Arc::clone(&recent));
         Ok(recent)
@@ -83,16 +84,16 @@ impl<'t> Taking<'t> {
 
     /// Looks into a tree that could go, and takes it if nothing speaks against it.
     pub(super) fn take(&self, tree: &Tree) -> Seen {
-        self.trees.release_reserve();
+        self.upkeep.trees.release_reserve();
         let seen = self.try_to_take(tree);
-        self.trees.regain_reserve();
+        self.upkeep.trees.regain_reserve();
         seen.unwrap_or_else(|error| Seen::unreadable(error.to_string()))
     }
 
     fn try_to_take(&self, tree: &Tree) -> Result<Seen, TreeError> {
         let recent = self.recent()?;
         let looking = &recent.looking;
-        let ignored = self.trees.config.list("clean.ignore_dirty");
+        let ignored = self.upkeep.trees.config.list("clean.ignore_dirty");
         let mut verdict = Verdict::of(tree.clone());
         let request = RemoveRequest {
             ignore_dirty: ignored.to_vec(),
@@ -107,9 +108,10 @@ impl<'t> Taking<'t> {
             return Ok(Seen::unreadable(String::new()));
         };
         let patterns = Patterns::new(ignored.iter().map(String::as_str));
-        let found = looking.found(tree, reply, &looking.names_and_tips()?, &patterns)?;
+        let upkeep = Upkeep::new(looking);
+        let found = upkeep.found(tree, reply, &upkeep.names_and_tips()?, &patterns)?;
         let mut seen = Seen {
-            standing: Some(looking.compared(tree, &found)?),
+            standing: Some(upkeep.compared(tree, &found)?),
             found: Ok(found),
             taken: None,
         };
@@ -134,13 +136,13 @@ impl<'t> Taking<'t> {
         let current = current.ok_or_else(|| TreeError::NotFound {
             name: tree.name.to_string(),
         })?;
-        let (mut facts, _) = self.trees.facts_of(&recent.around, current)?;
+        let (mut facts, _) = self.upkeep.facts_of(&recent.around, current)?;
         if current.last_used_at == verdict.tree.last_used_at {
             // That its commits were taken in just now is no use of it.
             facts.last_used = Some(tree.last_used_at);
         }
         seen.fill(&mut facts);
-        if let Err(blockers) = clean::judge(&facts, self.rules, self.trees.now()?) {
+        if let Err(blockers) = clean::judge(&facts, self.rules, self.upkeep.trees.now()?) {
             let name = current.name.clone();
             return Err(TreeError::ChangedMeanwhile { name, blockers });
         }

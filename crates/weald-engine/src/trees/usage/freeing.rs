@@ -14,10 +14,11 @@ use weald_core::tree::{Tree, TreeStatus};
 
 use super::{TreeUsage, UsageReport, existing};
 use crate::steps::step;
+use crate::trees::TreeError;
 use crate::trees::clean::around::Around;
 use crate::trees::inside::Job;
 use crate::trees::visit::Access;
-use crate::trees::{TreeError, Trees};
+use crate::upkeep::Upkeep;
 
 /// Whether anything is deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +58,7 @@ pub struct Freeing {
     pub short: u64,
 }
 
-impl Trees<'_> {
+impl Upkeep<'_> {
     /// Chooses what has to go so that `wanted` bytes are free where trees are; deletes it if it is to.
     pub fn make_room(
         &self,
@@ -127,7 +128,7 @@ impl Trees<'_> {
         tree: &Tree,
         last_used: Option<Timestamp>,
     ) -> Result<Result<(), NotIdle>, TreeError> {
-        let root = existing(&self.tree_root()?);
+        let root = existing(&self.trees.tree_root()?);
         let device = |path: &Path| path.metadata().map(|found| found.dev()).ok();
         let mut uses = self.uses(around, tree).all();
         if tree.status == TreeStatus::Kept {
@@ -140,8 +141,8 @@ impl Trees<'_> {
                 .max(Some(tree.last_used_at))
                 .filter(|_| last_used.is_some()),
         };
-        let min_age = self.config.age("usage.min_age");
-        Ok(require_idle(&facts, min_age, self.now()?))
+        let min_age = self.trees.config.age("usage.min_age");
+        Ok(require_idle(&facts, min_age, self.trees.now()?))
     }
 
     /// The same in the moment before: somebody may have come.
@@ -161,25 +162,28 @@ impl Trees<'_> {
     /// Deletes folders of a tree, from inside of it; answers those that are gone. It is in the log first, and they are put
     /// aside before anything is deleted: a kill leaves a trace, and no half of one under its name.
     fn evict(&self, tree: &Tree, chosen: &Evictable) -> Result<Vec<Evicted>, TreeError> {
-        let site = self.site(tree)?;
+        let site = self.trees.site(tree)?;
         let folders = chosen.folders.iter();
         let paths: Vec<_> = folders.map(|folder| folder.path.clone()).collect();
         let fact = Change {
             tree: Some(tree.name.clone()),
             ..Change::fact(EventKind::TREE_EVICTED).with_note(paths.join(", "))
         };
-        self.engine
-            .change(self.actor(), Durability::Process, |tx| {
-                tx.record(self.actor(), fact)?;
+        self.trees
+            .engine
+            .change(self.trees.actor(), Durability::Process, |tx| {
+                tx.record(self.trees.actor(), fact)?;
                 Ok::<_, TreeError>(())
             })?;
         let wish = self.usage_wish();
         let (name, access) = (tree.name.as_str(), Access::Write);
-        let reply = self.do_inside(name, &site, access, Job::Evict { wish, paths })?;
+        let reply = self
+            .trees
+            .do_inside(name, &site, access, Job::Evict { wish, paths })?;
         step("evict.renamed");
-        if let Err(error) = self.do_inside(name, &site, access, Job::ClearEvicted) {
+        if let Err(error) = self.trees.do_inside(name, &site, access, Job::ClearEvicted) {
             let rest = format!("a part is left, and goes the next time: {error}");
-            self.engine.notice(rest);
+            self.trees.engine.notice(rest);
         }
         let mut gone = told(chosen);
         gone.retain(|evicted| reply.paths.contains(&evicted.path));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use weald_core::agent::{Agent, AgentStatus, Goal, Outcome};
 use weald_core::task::{Task, TaskStatus};
-use weald_engine::{AgentRequest, NewTree};
+use weald_engine::{AgentRequest, Agents, NewTree};
 
 use super::orders::{ended, stop};
 use super::{Which, answer, wait_for};
@@ -73,7 +73,7 @@ impl Restart {
                 _ => format!("weald agent pulse {id}"),
             }))
         };
-        let found = ground.trees(context)?.diagnose(&agent.task)?;
+        let found = Agents::new(&ground.trees(context)?).diagnose(&agent.task)?;
         if let Some(newest) = found.newest.filter(|newest| newest.id != id) {
             return refused(
                 "agent_superseded",
@@ -115,7 +115,7 @@ impl Restart {
             in_main: agent.in_main,
             ..AgentRequest::new(agent.driver.clone(), agent.goal)
         };
-        ground.trees(context)?.require_driver(&request)?;
+        Agents::new(&ground.trees(context)?).require_driver(&request)?;
         Ok(request)
     }
 

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use weald_core::agent::Stage;
-use weald_engine::AgentRequest;
+use weald_engine::{AgentRequest, Agents};
 
 use super::answer;
 use crate::agents::launching::{await_begin, launch};
@@ -40,10 +40,10 @@ impl Spawn {
         }
         let new = place_of(context, &ground)?;
         let request = self.how.request(&ground);
-        ground.trees(context)?.require_driver(&request)?;
+        Agents::new(&ground.trees(context)?).require_driver(&request)?;
         let can_start = |subject: &str| can_start(context, &ground, subject, &request, &new);
         let (task, is_new) = find_or_add(context, &ground, &self.task, false, can_start)?;
-        let found = ground.trees(context)?.diagnose(&task)?;
+        let found = Agents::new(&ground.trees(context)?).diagnose(&task)?;
         let is_plain = ground.engine.stages(&task)?.is_empty();
         let request = match is_plain && resume::was_begun(&found) {
             true => {

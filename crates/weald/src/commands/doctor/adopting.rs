@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use weald_engine::{AdoptedCopy, Landings, Standing, SystemClock};
+use weald_engine::{AdoptedCopy, Landings, Standing, SystemClock, Upkeep};
 use weald_store::SqliteStore;
 
 use crate::context::{Context, Ground};
@@ -22,7 +22,7 @@ pub fn run(context: &Context<'_>, places: &[PathBuf]) -> Result<u8, Failure> {
     Landings::new(&trees).refuse_agents()?;
     let mut adopted = Vec::new();
     for place in places {
-        adopted.push(trees.adopt_tree(place)?);
+        adopted.push(Upkeep::new(&trees).adopt_tree(place)?);
     }
     context.tell(&ground.engine);
     let views: Vec<_> = adopted
@@ -55,7 +55,7 @@ fn adopt_copy(context: &Context<'_>) -> Result<u8, Failure> {
     let ground: Ground = Context::ground_of(place, loaded, store)?;
     let trees = ground.trees(context)?;
     Landings::new(&trees).refuse_agents()?;
-    let adopted = trees.adopt_copy(&copy)?;
+    let adopted = Upkeep::new(&trees).adopt_copy(&copy)?;
     context.tell(&ground.engine);
     context.ui.answer(
         || Fields::new().with("adopted", &adopted),

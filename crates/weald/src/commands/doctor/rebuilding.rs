@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 use weald_core::store::Store;
-use weald_engine::{Present, Rebuilt, SystemClock, succeed};
+use weald_engine::{Present, Rebuilt, SystemClock, Upkeep, succeed};
 use weald_store::Rebuilding;
 
 use crate::context::Context;
@@ -30,7 +30,7 @@ pub fn run(context: &Context<'_>, fix: bool) -> Result<u8, Failure> {
         events: remains.events.clone(),
         problem: remains.problem.clone(),
     };
-    let rebuilt = ground.trees(context)?.rebuild(present)?;
+    let rebuilt = Upkeep::new(&ground.trees(context)?).rebuild(present)?;
     drop((ground, remains, progress));
     let replaces = fix && !rebuilt.agrees;
     if replaces && !rebuilt.at_work.is_empty() {

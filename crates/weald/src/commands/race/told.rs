@@ -6,7 +6,7 @@ use serde_json::json;
 use weald_core::id::TaskId;
 use weald_core::name::TreeName;
 use weald_core::task::Task;
-use weald_engine::{EntryView, Removed};
+use weald_engine::{Agents, EntryView, Removed};
 
 use crate::context::{Context, Ground};
 use crate::errors::Failure;
@@ -14,7 +14,7 @@ use crate::ui::{ACCENT, Fields, Out, Table};
 
 /// The entries, side by side.
 pub fn show(context: &Context<'_>, ground: &Ground, id: &TaskId) -> Result<u8, Failure> {
-    let (task, entries) = ground.trees(context)?.race(id)?;
+    let (task, entries) = Agents::new(&ground.trees(context)?).race(id)?;
     context.tell(&ground.engine);
     context.ui.answer(
         || {

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use clap::Args;
-use weald_engine::LockAtEnd;
+use weald_engine::{LockAtEnd, Upkeep};
 
 use super::{Which, print_line};
 use crate::context::Context;
@@ -39,7 +39,7 @@ impl End {
         let engine = &ground.engine;
         let name = self.which.resolve(context, engine)?;
         let (view, released) = engine.end(&name)?;
-        let locks = ground.trees(context)?.release_on_end(Some(&name))?;
+        let locks = Upkeep::new(&ground.trees(context)?).release_on_end(Some(&name))?;
         context.tell(engine);
         let now = context.now();
         context.ui.answer(
