@@ -11,11 +11,7 @@
 pub mod agents;
 mod install;
 mod landing;
-mod rebuild;
 mod sources;
-mod sweep;
-mod trees;
-mod undo;
 mod upkeep;
 
 pub use weald_control::claude_plugin;
@@ -24,6 +20,7 @@ pub(crate) use weald_control::{
     hook_memory, identity, journal, loosening, machine, marker, messages, place, sessions,
     standing, stashes, steps, task_import, tasks, tree_records, views,
 };
+pub(crate) use weald_trees as trees;
 
 pub use agents::{
     Activity, AgentError, AgentList, AgentQuery, AgentRequest, AgentSort, AgentView, Agents,
@@ -61,27 +58,26 @@ pub use loosening::{Loosening, loosening};
 pub use machine::{SystemClock, SystemProcesses};
 pub use messages::{InboxQuery, MessageError, ReplyOutcome};
 pub use place::{Place, PlaceError};
-pub use rebuild::{Compared, Present, Rebuilt, RecoveredTree, succeed};
 pub use sessions::{Contest, SessionError, SessionView};
 pub use sources::{Source, SourceError, TellingError, follow_for_tracker, has_untold};
 pub use standing::{CopyOf, Standing};
 pub use steps::STEPS;
-pub use sweep::{
-    KeptTree, LockAtEnd, LockSweep, Outside, SessionSweep, SweepError, SweepLease, SweepMode,
-    SweepReport, Sweeper, SweptSession,
-};
 pub use task_import::{BadLines, Imported};
 pub use tasks::{Claimed, Finished, NewTask, TaskDetail, TaskError};
 pub use trees::{
-    AdoptError, AdoptedCopy, Adoption, Against, Binding, BranchExists, BranchOutcome, BroughtBack,
-    Candidate, ChangedFile, CleanReport, CleanRequest, Code, CommandResult, Created, Diff,
-    DiffStyle, Dirty, Edit, Evicted, Exited, Finding, ForeignTree, Freeing, Freshness, GroundCheck,
-    Holder, Host, KeptCommit, KeptWork, Look, NewTree, NotEvicted, NotTaken, Orphan, OrphanClass,
-    Outcome, Overview, OwnProgram, Patience, PoolStatus, Population, Proposed, PurgeRequest,
-    Purged, RemoveRequest, Removed, RoomMode, RunFolder, RunRequest, RunSandbox, ScopeError,
-    SetupReport, Severity, Skipped, SnapshotRestored, SnapshotView, Stale, Synced, Taken,
-    TaskProgress, TrashEntry, TreeError, TreeOverview, TreePorts, TreeUsage, TreeView, Trees,
-    Trust, UsageReport, Wanted, Wishes, bound_for, quoted, read_only_home, run_if_inside,
+    AdoptError, Adoption, Against, Binding, BranchExists, BranchOutcome, BroughtBack, ChangedFile,
+    CommandResult, Created, Diff, DiffStyle, Dirty, Edit, Exited, ForeignTree, Holder, Host,
+    KeptCommit, KeptWork, Look, NewTree, Outcome, OwnProgram, Patience, PoolStatus, Population,
+    Proposed, PurgeRequest, Purged, RemoveRequest, Removed, RunFolder, RunRequest, RunSandbox,
+    ScopeError, SetupReport, SnapshotRestored, SnapshotView, Synced, TrashEntry, TreeError,
+    TreePorts, TreeView, Trees, Trust, Wanted, Wishes, bound_for, quoted, read_only_home,
+    run_if_inside,
 };
-pub use undo::{RevertedBy, Undone};
-pub use upkeep::Upkeep;
+pub use upkeep::{
+    AdoptedCopy, Candidate, CleanReport, CleanRequest, Code, Compared, Evicted, Finding, Freeing,
+    Freshness, GroundCheck, KeptTree, LockAtEnd, LockSweep, NotEvicted, NotTaken, Orphan,
+    OrphanClass, Outside, Overview, Present, Rebuilt, RecoveredTree, RevertedBy, RoomMode,
+    SessionSweep, Severity, Skipped, Stale, SweepError, SweepLease, SweepMode, SweepReport,
+    Sweeper, SweptSession, Taken, TaskProgress, TreeOverview, TreeUsage, Undone, Upkeep,
+    UsageReport, succeed,
+};

@@ -29,7 +29,7 @@ pub(crate) struct GateRequest<'g> {
 
 /// What a gate said.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub enum Verdict {
     Green(GateReceipt),
     Red {
         why: String,

@@ -62,7 +62,7 @@ impl Verification {
 }
 
 /// A commit on the way down the target.
-struct Step {
+pub struct Step {
     parent: Option<String>,
     told: Unrecorded,
 }

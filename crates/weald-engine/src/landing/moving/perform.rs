@@ -287,7 +287,7 @@ impl Landings<'_> {
 }
 
 /// Everything about one swap that goes on.
-struct Site<'s> {
+pub struct Site<'s> {
     wanted: &'s Move,
     checkout: &'s Checkout,
     stage: &'s Stage,

@@ -1,0 +1,90 @@
+//! Binding tasks and trees.
+
+use weald_core::binding::{self, BindStart};
+use weald_core::id::TaskId;
+use weald_core::name::SessionName;
+use weald_core::store::{Durability, Read};
+use weald_core::task::Task;
+
+use super::{TreeError, Trees, called, require_task_record};
+
+#[derive(Debug, Clone, Default)]
+pub struct Binding {
+    /// Whether the task starts.
+    pub start: bool,
+    /// Who works on it then.
+    pub owner: Option<SessionName>,
+    /// Whether older bindings of both are let go.
+    pub rebind: bool,
+}
+
+impl Trees<'_> {
+    /// Binds a task and a tree.
+    pub fn bind(&self, id: &TaskId, tree: &str, how: Binding) -> Result<Task, TreeError> {
+        let tree = self.named(Some(tree))?;
+        self.require_own(&tree)?;
+        let advances = how.start || how.owner.is_some() || self.config.switch("bind_advances");
+        let start = match advances {
+            true => BindStart::Start(how.owner.clone()),
+            false => BindStart::Keep,
+        };
+        let mut robbed = None;
+        let bound = self
+            .engine
+            .change(self.actor(), Durability::Process, |tx| {
+                let mut task = self.own_task(tx, id)?;
+                if how.rebind {
+                    if let Some(bound) = task.worktree.clone().filter(|bound| *bound != tree.name) {
+                        let old = called(tx, &bound)?;
+                        let (free, change) = binding::unbind(&task, old.as_ref(), tx.now())?;
+                        tx.record(self.actor(), change)?;
+                        task = free;
+                    }
+                    let current = tx.tree_by_id(tree.id)?.unwrap_or_else(|| tree.clone());
+                    if let Some(other) = current.task.clone().filter(|other| other != id) {
+                        let other = self.own_task(tx, &other)?;
+                        let (_, change) = binding::unbind(&other, Some(&current), tx.now())?;
+                        tx.record(self.actor(), change)?;
+                        robbed = Some(other.id);
+                    }
+                }
+                let current = tx.tree_by_id(tree.id)?.unwrap_or_else(|| tree.clone());
+                let (task, _, change) = binding::bind(&task, &current, start, tx.now())?;
+                tx.record(self.actor(), change)?;
+                Ok::<_, TreeError>(task)
+            })?;
+        if let Some(other) = robbed {
+            self.engine.notice(format!(
+                "worktree {} belonged to task {other}, which has no worktree now",
+                tree.name
+            ));
+        }
+        Ok(bound)
+    }
+
+    /// Lets a task's tree go.
+    pub fn unbind(&self, id: &TaskId) -> Result<Task, TreeError> {
+        self.engine.change(self.actor(), Durability::Process, |tx| {
+            let task = self.own_task(tx, id)?;
+            let tree = match &task.worktree {
+                Some(name) => called(tx, name)?,
+                None => None,
+            };
+            let (task, change) = binding::unbind(&task, tree.as_ref(), tx.now())?;
+            tx.record(self.actor(), change)?;
+            Ok(task)
+        })
+    }
+
+    /// A task that the caller may change.
+    pub(super) fn own_task(
+        &self,
+        tx: &(impl Read + ?Sized),
+        id: &TaskId,
+    ) -> Result<Task, TreeError> {
+        let task = require_task_record(tx, id)?;
+        let may = self.engine.role.may_change(self.actor(), &task, tx.now());
+        may.map_err(weald_control::tasks::TaskError::from)?;
+        Ok(task)
+    }
+}

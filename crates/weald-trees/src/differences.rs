@@ -1,0 +1,59 @@
+//! `weald diff`: what changed in a tree.
+
+use serde::{Deserialize, Serialize};
+
+use super::inside::{ChangedFile, DiffStyle, Job};
+use super::visit::Access;
+use super::{TreeError, Trees};
+
+/// How much text a diff may have.
+pub const TEXT_LIMIT: usize = 10 << 20;
+
+/// What a diff starts from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Against {
+    /// The commit the tree started from.
+    #[default]
+    Base,
+    /// Where the tree left the target as it is now.
+    Target,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Diff {
+    /// Files, for a list.
+    pub files: Vec<ChangedFile>,
+    /// Text, for the other styles.
+    pub text: Option<String>,
+    /// Whether something was left out.
+    pub truncated: bool,
+}
+
+impl Trees<'_> {
+    pub fn diff(
+        &self,
+        name: Option<&str>,
+        against: Against,
+        style: DiffStyle,
+    ) -> Result<Diff, TreeError> {
+        let view = self.look(name)?;
+        let tree = view.tree;
+        let site = self.site(&tree)?;
+        let target = match against {
+            Against::Base => None,
+            Against::Target => self.target_tip(&tree)?,
+        };
+        let job = Job::Diff {
+            base: tree.base.commit.clone(),
+            against: target,
+            style,
+            limit: TEXT_LIMIT,
+        };
+        let reply = self.do_inside(tree.name.as_str(), &site, Access::Read, job)?;
+        Ok(Diff {
+            files: reply.files,
+            text: reply.text,
+            truncated: reply.truncated,
+        })
+    }
+}

@@ -1,0 +1,321 @@
+//! Why something did not happen to a tree, in words.
+
+use std::io;
+use std::path::PathBuf;
+
+use weald_core::binding::BindRefusal;
+use weald_core::clean::Blocker;
+use weald_core::id::{TaskId, TreeId};
+use weald_core::name::{NameError, TreeName};
+use weald_core::naming::TemplateError;
+use weald_core::objections::Objection;
+use weald_core::role::NotYourTree;
+use weald_core::store::StoreError;
+use weald_core::tree::{Tree, TreeLock};
+use weald_core::tree_rules::TreeRefusal;
+use weald_git::{GitError, VaultError};
+use weald_sandbox::SandboxError;
+
+use super::startable::Holder;
+use super::{AdoptError, SetupReport};
+use weald_control::tasks::TaskError;
+
+/// Why something did not happen to a tree.
+#[derive(Debug, thiserror::Error)]
+pub enum TreeError {
+    /// The store did not answer.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// git did not do it.
+    #[error(transparent)]
+    Git(#[from] GitError),
+    /// The vault can't be used.
+    #[error(transparent)]
+    Vault(#[from] VaultError),
+    /// The sandbox did not start.
+    #[error(transparent)]
+    Sandbox(#[from] SandboxError),
+    #[error(transparent)]
+    Task(#[from] TaskError),
+    /// Its status does not allow it.
+    #[error(transparent)]
+    Rule(#[from] TreeRefusal),
+    /// Task and tree can't be bound.
+    #[error(transparent)]
+    Bind(#[from] BindRefusal),
+    /// It is somebody else's.
+    #[error(transparent)]
+    NotYours(#[from] NotYourTree),
+    /// A worktree that can't be adopted.
+    #[error(transparent)]
+    Adopt(#[from] AdoptError),
+    /// It can't be called that.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// A template of the configuration makes no sense here.
+    #[error(transparent)]
+    Template(#[from] TemplateError),
+    /// Somebody asked this process to end.
+    #[error("interrupted; the worktree was not created")]
+    Interrupted,
+    #[error("there is no tree {name}")]
+    NotFound { name: String },
+    /// Its directory is gone.
+    #[error("tree {name} is gone: {} is not there", .path.display())]
+    Missing { name: TreeName, path: PathBuf },
+    /// Something else is where it was.
+    #[error("{} is not tree {name} any more: {why}", .path.display())]
+    Replaced {
+        name: TreeName,
+        path: PathBuf,
+        why: String,
+    },
+    /// It belongs to another repository, of which this one is a copy.
+    #[error("worktree {name} at {} belongs to the repository at {}", .path.display(), .repository.display())]
+    OfAnother {
+        name: TreeName,
+        path: PathBuf,
+        repository: PathBuf,
+    },
+    /// Its repository is gone or replaced.
+    #[error("tree {name} is damaged: {why}")]
+    Damaged {
+        name: TreeName,
+        path: PathBuf,
+        why: String,
+    },
+    /// Somebody else locked it.
+    #[error("tree {name} is locked by {}: {}", .lock.owner, .lock.reason)]
+    Locked { name: TreeName, lock: TreeLock },
+    /// It waits in the trash.
+    #[error("tree {name} is in the trash")]
+    InTrash { name: TreeName, id: TreeId },
+    /// Something runs in it.
+    #[error("tree {name} is in use: {}", .running.join(", "))]
+    Busy {
+        name: TreeName,
+        running: Vec<String>,
+    },
+    /// It changed between the look into it and its removal.
+    #[error(
+        "tree {name} is in use: somebody committed or staged something meanwhile; nothing was removed"
+    )]
+    Stirred { name: TreeName },
+    /// A clean judged it before, and something speaks against it now.
+    #[error("tree {name} changed while others were taken: {}", words(.blockers))]
+    ChangedMeanwhile {
+        name: TreeName,
+        /// What speaks against it.
+        blockers: Vec<Blocker>,
+    },
+    /// Somebody is in a directory that was to be moved.
+    #[error("process {pid} stands in {}", .path.display())]
+    Inhabited { path: PathBuf, pid: u32 },
+    /// The name is taken.
+    #[error("tree {name} exists already: {}", .path.display())]
+    Exists { name: TreeName, path: PathBuf },
+    /// Something is where the tree would go.
+    #[error("{} {}", .by.path.display(), in_the_way(.by))]
+    Occupied { by: Box<Holder> },
+    /// The branch is taken.
+    #[error("branch {branch} exists already{}", holding(*.commits))]
+    BranchExists {
+        branch: String,
+        /// For which tree it was wanted.
+        name: TreeName,
+        task: Option<TaskId>,
+        /// How many commits it holds that the target lacks, if that is known.
+        commits: Option<u64>,
+    },
+    /// The branch is in use by another worktree.
+    #[error("branch {branch} is checked out in {}", .by.path.display())]
+    BranchInUse { branch: String, by: Box<Holder> },
+    /// A branch with the name of a folder, or the other way round.
+    #[error("branch {branch} can't be made while there is a branch {existing}")]
+    BranchClash {
+        branch: String,
+        /// What is in the way.
+        existing: String,
+    },
+    /// The repository has no commit.
+    #[error("the repository has no commit yet, so there is nothing to start from")]
+    NoCommit,
+    /// There are commits, and no branch that trees could start from.
+    #[error(
+        "no branch is the target: the main checkout is on none, and there is neither main nor master"
+    )]
+    NoTarget,
+    /// The branch that a tree lands on is gone.
+    #[error("{name} lands on {target}, and there is no such branch; nothing was changed")]
+    TargetGone {
+        name: TreeName,
+        target: String,
+        /// The commit that the tree began with there.
+        base: String,
+    },
+    /// The target is no branch.
+    #[error("there is no branch {target} to land on")]
+    UnknownTarget { target: String },
+    /// The base is no commit.
+    #[error("{base} is not a branch, tag or commit of this repository")]
+    UnknownBase { base: String },
+    /// The remote was not asked, and the configuration wants that.
+    #[error("{base} could not be fetched, and tree.fetch is require: {why}")]
+    NotFetched {
+        /// What should have been fetched.
+        base: String,
+        /// Why it was not.
+        why: String,
+    },
+    /// The main checkout has changes and the configuration wants none.
+    #[error("the main checkout has {count} uncommitted changes, and tree.dirty_main is refuse")]
+    DirtyMain { count: usize },
+    /// Something speaks against a removal.
+    #[error("{}", removal_message(.tree, .objections))]
+    Removal {
+        tree: Box<Tree>,
+        /// What speaks against it, the strongest first.
+        objections: Vec<Objection>,
+    },
+    /// The caller stands in it.
+    #[error("the current directory is in tree {name}")]
+    Standing {
+        /// Whether work may go with it.
+        discard: bool,
+        name: TreeName,
+    },
+    /// A merge or the like is not finished.
+    #[error("a {operation} is going on in {name}")]
+    InOperation {
+        name: TreeName,
+        /// `merge`, `rebase` …
+        operation: String,
+    },
+    /// It can't be told what is in it.
+    #[error("{name} could not be inspected: {why}")]
+    Unreadable { name: String, why: String },
+    /// A file could not be read or written.
+    #[error("{}: {source}", .path.display())]
+    File { path: PathBuf, source: io::Error },
+    /// A path that templates can't hold.
+    #[error("{} is no UTF-8, so no tree can be made beside it", .path.display())]
+    OddPath { path: PathBuf },
+    /// A place that nothing is written to.
+    #[error("{key} ({origin}) leads to {}, and {why}; nothing was written", .path.display())]
+    UnsafePlace {
+        /// The key of the template.
+        key: &'static str,
+        /// Where its value comes from.
+        origin: String,
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// What a template makes is no name of a branch.
+    #[error("tree.branch ({origin}) gives `{}`, which is no branch name; nothing was created", .branch.escape_debug())]
+    NoBranchName {
+        /// Where its value comes from.
+        origin: String,
+        branch: String,
+    },
+    /// Nothing in the trash is called that.
+    #[error("there is nothing called {id} in the trash")]
+    NotInTrash { id: String },
+    /// Of nothing that is called so the vault is the only one to hold something.
+    #[error("the vault holds nothing called {id} of a tree that is gone")]
+    NotInVault { id: String },
+    /// What it holds could not be taken into the vault.
+    #[error(
+        "tree {name} in the trash is kept: what it holds is not all in the vault, and can't be taken in: {why}"
+    )]
+    NotTakenIn {
+        name: TreeName,
+        id: TreeId,
+        why: String,
+    },
+    /// Its record names a place that is no trash.
+    #[error("tree {name} is left alone: its record says that it was removed to {}, but {why}", .path.display())]
+    OutsideTrash {
+        name: TreeName,
+        id: TreeId,
+        path: PathBuf,
+        /// What is wrong with that.
+        why: String,
+    },
+    /// There is no such snapshot.
+    #[error("tree {name} has no snapshot{}", .id.map(|id| format!(" {id}")).unwrap_or_default())]
+    NoSnapshot {
+        name: TreeName,
+        /// As given; without it the newest was asked for.
+        id: Option<u64>,
+    },
+    /// No tree was named and the caller is in none.
+    #[error("no tree is named, and the current directory is in none")]
+    NoTree,
+    /// Its set-up did not succeed.
+    #[error("{}", .report.error.as_deref().unwrap_or("the set-up failed"))]
+    SetUp {
+        name: TreeName,
+        report: Box<SetupReport>,
+        /// Its number in the trash, if it went there.
+        trash: Option<TreeId>,
+    },
+    /// It is not the kind that can do this.
+    #[error("{what}")]
+    Unsupported {
+        /// What can't be done.
+        what: String,
+    },
+}
+
+fn words(blockers: &[Blocker]) -> String {
+    let words: Vec<_> = blockers.iter().map(|blocker| blocker.as_str()).collect();
+    words.join(", ")
+}
+
+fn removal_message(tree: &Tree, objections: &[Objection]) -> String {
+    let said: Vec<_> = objections
+        .iter()
+        .map(|objection| said(tree, objection))
+        .collect();
+    format!("{} {}", tree.name, said.join("; it "))
+}
+
+fn said(tree: &Tree, objection: &Objection) -> String {
+    match objection {
+        Objection::Running(what) => format!("is in use: {}", what.join(", ")),
+        Objection::Locked(lock) => format!("is locked by {}: {}", lock.owner, lock.reason),
+        Objection::Referenced(by) => format!("is referred to by {}", by.join(", ")),
+        Objection::Unknown(why) => format!("could not be inspected, so it is kept: {why}"),
+        Objection::Dirty {
+            staged,
+            unstaged,
+            untracked,
+        } => format!(
+            "has uncommitted changes: {staged} staged, {unstaged} unstaged, {untracked} untracked"
+        ),
+        Objection::Unlanded { commits: 1 } => {
+            format!("holds 1 commit that {} does not have", tree.target)
+        }
+        Objection::Unlanded { commits } => {
+            let word = if *commits == 1 { "commit" } else { "commits" };
+            format!("holds {commits} {word} that {} does not have", tree.target)
+        }
+    }
+}
+
+/// What a directory is that should not be there.
+fn in_the_way(by: &Holder) -> String {
+    match &by.tree {
+        Some(tree) => format!("is there already, as worktree {tree}"),
+        None => "is there already and is no tree of weald; it was left alone".to_owned(),
+    }
+}
+
+fn holding(commits: Option<u64>) -> String {
+    match commits {
+        Some(1) => ", with 1 commit that is not landed".to_owned(),
+        Some(count) if count > 0 => format!(", with {count} commits that are not landed"),
+        _ => String::new(),
+    }
+}

@@ -1,0 +1,110 @@
+//! Looking into many trees at once: a few at a time, each by itself.
+
+use std::num::NonZero;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use super::view::{Dirty, TreeView};
+use super::{TreeError, Trees};
+
+/// How many trees are looked into at the same time, at most; fewer where there are fewer processors.
+const AT_ONCE: usize = 8;
+
+/// Works on items with a thread for each processor, each of which takes `portion` of them at a time. The answers keep their
+/// order.
+pub fn side_by_side<T: Sync, R: Send>(
+    items: &[T],
+    portion: usize,
+    work: impl Fn(&T) -> R + Sync,
+) -> Vec<R> {
+    in_threads(processors(), items, portion, work)
+}
+
+/// The same with twice as many threads, for work that waits for the disk as long as it computes.
+pub fn waiting_side_by_side<T: Sync, R: Send>(
+    items: &[T],
+    work: impl Fn(&T) -> R + Sync,
+) -> Vec<R> {
+    in_threads(2 * processors(), items, 1, work)
+}
+
+fn processors() -> usize {
+    thread::available_parallelism().map_or(1, NonZero::get)
+}
+
+fn in_threads<T: Sync, R: Send>(
+    threads: usize,
+    items: &[T],
+    portion: usize,
+    work: impl Fn(&T) -> R + Sync,
+) -> Vec<R> {
+    let portions: Vec<_> = items.chunks(portion).collect();
+    let next = AtomicUsize::new(0);
+    let some = || {
+        let mut done = Vec::new();
+        loop {
+            let place = next.fetch_add(1, Ordering::Relaxed);
+            let Some(portion) = portions.get(place) else {
+                return done;
+            };
+            done.push((place, portion.iter().map(&work).collect::<Vec<_>>()));
+        }
+    };
+    let mut done = thread::scope(|scope| {
+        let others: Vec<_> = (1..threads.min(AT_ONCE).min(portions.len()))
+            .map(|_| scope.spawn(some))
+            .collect();
+        let mut done = some();
+        for other in others {
+            done.extend(
+                other
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            );
+        }
+        done
+    });
+    done.sort_by_key(|(place, _)| *place);
+    done.into_iter().flat_map(|(_, answers)| answers).collect()
+}
+
+impl Trees<'_> {
+    /// Every tree that is there or should be, by number, each looked at now.
+    pub fn list_fresh(&self) -> Result<Vec<TreeView>, TreeError> {
+        let views = self.list()?;
+        let looking = self.with_refs_of_now()?;
+        Ok(side_by_side(&views, 1, |view| {
+            looking.refreshed(view.clone())
+        }))
+    }
+
+    /// One tree that can't be looked into does not hide the others.
+    fn refreshed(&self, view: TreeView) -> TreeView {
+        if !view.tree.is_live() {
+            return view;
+        }
+        self.look_at(view.tree.clone())
+            .unwrap_or_else(|error| TreeView {
+                dirty: Dirty::Unknown,
+                problem: Some(error.to_string()),
+                ..view
+            })
+    }
+
+    /// The same trees, with main's refs read once for all of them.
+    pub fn with_refs_of_now(&self) -> Result<Trees<'_>, TreeError> {
+        Ok(Trees {
+            engine: self.engine,
+            place: self.place,
+            config: self.config,
+            target: self.target.clone(),
+            host: self.host.clone(),
+            known_refs: Some(self.main_refs()?),
+            known_trees: Arc::clone(&self.known_trees),
+            known_keeper: self.known_keeper.clone(),
+            chores: Default::default(),
+            wishes: self.wishes.clone(),
+        })
+    }
+}

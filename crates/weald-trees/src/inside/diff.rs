@@ -1,0 +1,260 @@
+//! What changed in a tree: against its base, in its index, in its files.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+
+use serde::{Deserialize, Serialize};
+use weald_git::Git;
+
+use super::changes::ChangedFile;
+use super::{InsideError, Reply, Request, SnapshotWish, TIME_LIMIT, read_capped, say};
+
+/// How a diff is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum DiffStyle {
+    /// A list of files.
+    Files,
+    Patch,
+    /// Files with how much changed.
+    Stat,
+    Names,
+}
+
+/// How much of an untracked file is read to count its lines.
+const COUNTED: u64 = 8 << 20;
+
+/// How many files a list holds at most.
+const FILES: usize = 20_000;
+
+impl Request {
+    pub(super) fn diff(
+        &self,
+        base: &str,
+        against: Option<&str>,
+        style: DiffStyle,
+        limit: usize,
+    ) -> Result<(), InsideError> {
+        let from = match against {
+            Some(target) => {
+                let found = self.git("merge-base").args([target, "HEAD"]).run()?;
+                String::from_utf8_lossy(&found).trim_end().to_owned()
+            }
+            None => base.to_owned(),
+        };
+        let layers: [(&str, Vec<&str>); 3] = [
+            ("committed", vec![&from, "HEAD"]),
+            ("staged", vec!["--cached", "HEAD"]),
+            ("unstaged", vec![]),
+        ];
+        let untracked = self.changes()?.untracked;
+        let mut reply = Reply::default();
+        let mut text = String::new();
+        for (state, range) in &layers {
+            match style {
+                DiffStyle::Files => reply.files.extend(listed(self.git("diff"), state, range)?),
+                _ => text.push_str(&told(self.git("diff"), style, range)?),
+            }
+            // What is already more than may be told needs no more.
+            if text.len() > limit {
+                break;
+            }
+        }
+        for path in &untracked {
+            match style {
+                DiffStyle::Files => reply.files.push(self.untracked(path)),
+                DiffStyle::Names => text.push_str(&format!("{}\n", String::from_utf8_lossy(path))),
+                _ if text.len() <= limit => text.push_str(&self.told_untracked(style, path)?),
+                _ => break,
+            }
+        }
+        Ok(say(&bounded(reply, text, style, limit))?)
+    }
+
+    /// What changed between two snapshots; without the second one, between the first and now.
+    pub(super) fn snapshot_diff(
+        &self,
+        from: &str,
+        to: Option<&str>,
+        now: &SnapshotWish,
+        style: DiffStyle,
+        limit: usize,
+    ) -> Result<(), InsideError> {
+        let repository = self.own_repository(now)?;
+        let to = match to {
+            Some(to) => to.to_owned(),
+            None => {
+                let made = self.make_snapshot(&self.changes()?, now)?;
+                made.map(|made| made.commit).unwrap_or_default()
+            }
+        };
+        let nothing = match now.is_sha256 {
+            true => "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
+            false => "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
+        };
+        let mut range = Vec::new();
+        for commit in [from, &to] {
+            let files = Git::new(&repository, "rev-parse")
+                .args(["-q", "--verify", &format!("{commit}:files")])
+                .output()?;
+            let id = String::from_utf8_lossy(&files.stdout).trim_end().to_owned();
+            range.push(match files.status.success() {
+                true => id,
+                false => nothing.to_owned(),
+            });
+        }
+        let range: Vec<_> = range.iter().map(String::as_str).collect();
+        let git = Git::new(&repository, "diff").limit(TIME_LIMIT);
+        let (mut reply, mut text) = (Reply::default(), String::new());
+        match style {
+            DiffStyle::Files => reply.files = listed(git, "snapshot", &range)?,
+            _ => text = told(git, style, &range)?,
+        }
+        Ok(say(&bounded(reply, text, style, limit))?)
+    }
+
+    fn told_untracked(&self, style: DiffStyle, path: &[u8]) -> Result<String, InsideError> {
+        let form = match style {
+            DiffStyle::Stat => "--stat=80",
+            _ => "--patch",
+        };
+        // It answers 1, because there is a difference.
+        let output = self
+            .git("diff")
+            .args([
+                "--no-ext-diff",
+                "--no-textconv",
+                "--no-color",
+                "--no-index",
+                form,
+            ])
+            .args(["--", "/dev/null"])
+            .args([OsString::from_vec(path.to_vec())])
+            .output()?;
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    fn untracked(&self, path: &[u8]) -> ChangedFile {
+        let full = self.work_tree.join(OsString::from_vec(path.to_vec()));
+        let is_file = full.symlink_metadata().is_ok_and(|found| found.is_file());
+        let content = is_file.then(|| read_capped(&full, COUNTED)).flatten();
+        let lines = match &content {
+            Some(bytes) if bytes.contains(&0) => None,
+            Some(bytes) => {
+                let unended = bytes.last().is_some_and(|last| *last != b'\n');
+                let ended = bytes.iter().filter(|byte| **byte == b'\n').count();
+                Some(ended as u64 + u64::from(unended))
+            }
+            None => Some(1),
+        };
+        ChangedFile {
+            path: String::from_utf8_lossy(path).into_owned(),
+            status: "added".to_owned(),
+            state: "untracked".to_owned(),
+            added: lines,
+            deleted: lines.map(|_| 0),
+        }
+    }
+}
+
+/// `--raw -z` gives `:modes ids status\0path\0` for each file, then `--numstat -z` gives `added\tdeleted\tpath\0`.
+fn parse_raw_and_numstat(answer: &[u8], state: &str) -> Vec<ChangedFile> {
+    let mut files: Vec<ChangedFile> = Vec::new();
+    let mut parts = answer
+        .split(|byte| *byte == 0)
+        .filter(|part| !part.is_empty());
+    while let Some(part) = parts.next() {
+        let text = String::from_utf8_lossy(part).into_owned();
+        if part[0] == b':' {
+            let status = match text.rsplit(' ').next().and_then(|word| word.chars().next()) {
+                Some('A') => "added",
+                Some('D') => "deleted",
+                Some('T') => "type_changed",
+                Some('U') => "conflicted",
+                _ => "modified",
+            };
+            files.push(ChangedFile {
+                path: String::from_utf8_lossy(parts.next().unwrap_or_default()).into_owned(),
+                status: status.to_owned(),
+                state: state.to_owned(),
+                added: None,
+                deleted: None,
+            });
+        } else {
+            let mut fields = text.splitn(3, '\t');
+            let (added, deleted, path) = (fields.next(), fields.next(), fields.next());
+            if let Some(file) = files
+                .iter_mut()
+                .find(|file| Some(file.path.as_str()) == path)
+            {
+                file.added = added.and_then(|number| number.parse().ok());
+                file.deleted = deleted.and_then(|number| number.parse().ok());
+            }
+        }
+    }
+    files
+}
+
+/// What changed between two commits that the host trusts.
+pub fn between(
+    git: Git,
+    range: [&str; 2],
+    style: DiffStyle,
+    limit: usize,
+) -> Result<Reply, InsideError> {
+    let (mut reply, mut text) = (Reply::default(), String::new());
+    match style {
+        DiffStyle::Files => reply.files = listed(git, "committed", &range)?,
+        _ => text = told(git, style, &range)?,
+    }
+    Ok(bounded(reply, text, style, limit))
+}
+
+/// The answer, no longer than may be told.
+fn bounded(mut reply: Reply, mut text: String, style: DiffStyle, limit: usize) -> Reply {
+    if style == DiffStyle::Names {
+        let mut seen = std::collections::BTreeSet::new();
+        let once = text.lines().filter(|line| seen.insert(*line));
+        text = once.map(|line| format!("{line}\n")).collect();
+    }
+    if reply.files.len() > FILES {
+        reply.files.truncate(FILES);
+        reply.truncated = true;
+    }
+    if text.len() > limit {
+        text.truncate(text.floor_char_boundary(limit));
+        reply.truncated = true;
+    }
+    reply.text = (style != DiffStyle::Files).then_some(text);
+    reply
+}
+
+fn told(git: Git, style: DiffStyle, range: &[&str]) -> Result<String, InsideError> {
+    let form = match style {
+        DiffStyle::Stat => "--stat=80",
+        DiffStyle::Names => "--name-only",
+        _ => "--patch",
+    };
+    let answer = git
+        .config("core.quotePath", "false")
+        .args(["--no-ext-diff", "--no-textconv", "--no-color", form])
+        .args(range)
+        .args(["--"])
+        .run()?;
+    Ok(String::from_utf8_lossy(&answer).into_owned())
+}
+
+fn listed(git: Git, state: &str, range: &[&str]) -> Result<Vec<ChangedFile>, InsideError> {
+    let answer = git
+        .args([
+            "--no-ext-diff",
+            "--no-textconv",
+            "--no-renames",
+            "-z",
+            "--raw",
+        ])
+        .args(["--numstat"])
+        .args(range)
+        .args(["--"])
+        .run()?;
+    Ok(parse_raw_and_numstat(&answer, state))
+}

@@ -1,0 +1,299 @@
+//! Ports of trees: blocks that no other tree of the user has, in any repository.
+//!
+//! A lease is a link in the user's own state directory, named after its cell: made in one step, with what it says, or not
+//! at all. What decides is the tree's record; a lease whose tree is gone and whose maker has ended is free. Taking a
+//! lease costs one call in most cases, however many there are.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use weald_core::id::TreeId;
+use weald_core::ports::{PortBlock, PortRange};
+use weald_core::session::ProcessIdentity;
+use weald_core::store::Durability;
+use weald_core::tree::{Tree, TreeStatus};
+use weald_core::tree_rules::TreeInput;
+use weald_git::Registrations;
+
+use super::planning::Plan;
+use super::{TreeError, Trees, at, hash_of};
+use weald_control::files;
+use weald_control::marker::TreeNote;
+
+/// How many blocks are tried before anybody asks who holds them.
+const QUICK: usize = 32;
+
+/// Who holds a cell.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lease {
+    pub tree: TreeId,
+    pub repository: PathBuf,
+    /// Who took it: holds it until the tree is on record.
+    process: Option<ProcessIdentity>,
+}
+
+/// A tree and its ports.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TreePorts {
+    pub tree: String,
+    #[serde(flatten)]
+    pub block: PortBlock,
+    /// The last of them.
+    pub last: u16,
+}
+
+impl Trees<'_> {
+    /// Which trees have which ports: all, or one.
+    pub fn ports(&self, name: Option<&str>) -> Result<Vec<TreePorts>, TreeError> {
+        let trees = match name {
+            Some(_) => vec![self.named(name)?],
+            None => self.records()?,
+        };
+        let held = trees.into_iter().filter_map(|tree| {
+            let block = tree.ports?;
+            Some(TreePorts {
+                tree: tree.name.to_string(),
+                last: block.last(),
+                block,
+            })
+        });
+        Ok(held.collect())
+    }
+
+    /// Where blocks may lie, by the configuration.
+    pub fn port_range(&self) -> PortRange {
+        let number = |key: &str| u16::try_from(self.config.number(key)).unwrap_or(0);
+        PortRange {
+            first: number("ports.first"),
+            last: number("ports.last"),
+            count: number("ports.count"),
+        }
+    }
+
+    /// The plan with ports for its tree; without any, if there are none left.
+    pub(super) fn with_ports(&self, mut plan: Plan) -> Plan {
+        let (ports, note) = self.lease(plan.tree.id, None);
+        plan.tree.ports = ports;
+        plan.notes.extend(note);
+        plan
+    }
+
+    /// A tree that came back, or was moved, holds its ports again; others where somebody else took them.
+    pub fn hold_ports(
+        &self,
+        tree: Tree,
+        wish: Option<PortBlock>,
+    ) -> Result<(Tree, Option<String>), TreeError> {
+        let wish = tree.ports.or(wish);
+        if self.holds_ports(&tree) {
+            return Ok((tree, None));
+        }
+        let (ports, note) = self.lease(tree.id, wish);
+        if ports == tree.ports {
+            return Ok((tree, note));
+        }
+        let held = self.decide(&tree, Durability::Process, TreeInput::Ports(ports));
+        let held = held.inspect_err(|_| self.release(tree.id, ports))?;
+        Ok((held, note))
+    }
+
+    /// Whether the ports on a tree's record are held for it.
+    pub fn holds_ports(&self, tree: &Tree) -> bool {
+        let (Some(directory), Some(block)) = (self.leases(), tree.ports) else {
+            return false;
+        };
+        block
+            .cells()
+            .all(|cell| read(&directory, cell).is_some_and(|lease| self.is_of(&lease, tree.id)))
+    }
+
+    /// The ports of a tree that is gone are others' to take.
+    pub(crate) fn release_ports(&self, tree: &Tree) {
+        self.release(tree.id, tree.ports);
+    }
+
+    /// A block for a tree, or why there is none.
+    fn lease(&self, id: TreeId, wish: Option<PortBlock>) -> (Option<PortBlock>, Option<String>) {
+        let range = self.port_range();
+        if range.count == 0 {
+            return (None, None);
+        }
+        let Some(directory) = self.leases() else {
+            let why = "there is no home to note ports in, so the tree has none of its own";
+            return (None, Some(why.to_owned()));
+        };
+        match self.take_any(&directory, id, range, wish) {
+            Ok(Some(block)) => (Some(block), None),
+            Ok(None) => {
+                let why = format!(
+                    "no {} ports from {} to {} are left, so the tree has none of its own; `weald ports` lists who has them",
+                    range.count, range.first, range.last
+                );
+                (None, Some(why))
+            }
+            Err(error) => (
+                None,
+                Some(format!("the tree has no ports of its own: {error}")),
+            ),
+        }
+    }
+
+    fn take_any(
+        &self,
+        directory: &Path,
+        id: TreeId,
+        range: PortRange,
+        wish: Option<PortBlock>,
+    ) -> Result<Option<PortBlock>, TreeError> {
+        let repository = self.place.repository().common_dir().to_owned();
+        let seed = hash_of(&repository).wrapping_add(id.0);
+        let lease = Lease {
+            tree: id,
+            repository,
+            process: self.me(),
+        };
+        let text = serde_json::to_string(&lease).unwrap_or_default();
+        if !directory.is_dir() {
+            fs::create_dir_all(directory).map_err(at(directory))?;
+        }
+        if wish.is_none() {
+            for block in range.search(seed).take(QUICK) {
+                if take(directory, block, &text).map_err(at(directory))? {
+                    return Ok(Some(block));
+                }
+            }
+        }
+        // It must be this one, or nearly all seem to be taken: see who holds them, while nobody else clears up.
+        let found = files::edit_alone(&directory.join("turn"), || {
+            for block in wish.into_iter().chain(range.search(seed)) {
+                for cell in block.cells() {
+                    if read(directory, cell).is_some_and(|lease| self.is_free(&lease, cell)) {
+                        let _ = fs::remove_file(directory.join(cell.to_string()));
+                    }
+                }
+                if take(directory, block, &text)? {
+                    return Ok(Some(block));
+                }
+            }
+            Ok(None)
+        });
+        found.and_then(|found| found).map_err(at(directory))
+    }
+
+    fn release(&self, id: TreeId, ports: Option<PortBlock>) {
+        let (Some(directory), Some(block)) = (self.leases(), ports) else {
+            return;
+        };
+        // A lease that can't be taken away is free anyhow: its tree is gone.
+        let _ = files::edit_alone(&directory.join("turn"), || {
+            for cell in block.cells() {
+                if read(&directory, cell).is_some_and(|lease| self.is_of(&lease, id)) {
+                    let _ = fs::remove_file(directory.join(cell.to_string()));
+                }
+            }
+        });
+    }
+
+    /// Leases that nobody holds any more.
+    pub fn free_leases(&self) -> Vec<(u32, Lease)> {
+        let Some(directory) = self.leases() else {
+            return Vec::new();
+        };
+        let names = fs::read_dir(&directory).into_iter().flatten().flatten();
+        names
+            .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
+            .filter_map(|cell| Some((cell, read(&directory, cell)?)))
+            .filter(|(cell, lease)| self.is_free(lease, *cell))
+            .collect()
+    }
+
+    /// Takes a lease away that nobody holds any more.
+    pub fn clear_lease(&self, cell: u32) -> Result<(), TreeError> {
+        let Some(directory) = self.leases() else {
+            return Ok(());
+        };
+        let file = directory.join(cell.to_string());
+        files::edit_alone(&directory.join("turn"), || {
+            match read(&directory, cell).is_some_and(|lease| self.is_free(&lease, cell)) {
+                true => fs::remove_file(&file),
+                false => Ok(()),
+            }
+        })
+        .and_then(|done| done)
+        .map_err(at(&file))
+    }
+
+    fn leases(&self) -> Option<PathBuf> {
+        Some(self.host.state.as_ref()?.join("ports"))
+    }
+
+    fn is_of(&self, lease: &Lease, id: TreeId) -> bool {
+        lease.tree == id && lease.repository == self.place.repository().common_dir()
+    }
+
+    /// True with proof only: the process that took it has ended, and no tree has it.
+    fn is_free(&self, lease: &Lease, cell: u32) -> bool {
+        let maker = lease.process.as_ref();
+        if maker.is_none_or(|process| self.may_live(process)) {
+            return false;
+        }
+        if lease.repository != self.place.repository().common_dir() {
+            return !is_registered(lease);
+        }
+        match self.engine.look(|tx| tx.tree_by_id(lease.tree)) {
+            Ok(Some(tree)) => {
+                let there = tree.is_live() || tree.status == TreeStatus::Creating;
+                let has = |block: PortBlock| block.cells().any(|held| held == cell);
+                !(there && tree.ports.is_some_and(has))
+            }
+            Ok(None) => true,
+            Err(_) => false,
+        }
+    }
+}
+
+/// Whether another repository still has the tree. Its store is its own; its registrations can be read.
+fn is_registered(lease: &Lease) -> bool {
+    let workshop = lease.repository.join("weald/private/workshop");
+    let listed = match lease.repository.join("objects").is_dir() {
+        true => Registrations::new(&lease.repository, &workshop).list(),
+        false => return false,
+    };
+    match listed {
+        Ok(listed) => listed
+            .iter()
+            .any(|known| TreeNote::of(known).is_some_and(|note| note.tree == lease.tree)),
+        // What can't be read may be there.
+        Err(_) => true,
+    }
+}
+
+/// Takes every cell of a block, or none.
+fn take(directory: &Path, block: PortBlock, text: &str) -> io::Result<bool> {
+    let mut taken = Vec::new();
+    for cell in block.cells() {
+        let file = directory.join(cell.to_string());
+        match symlink(text, &file) {
+            Ok(()) => taken.push(file),
+            Err(error) => {
+                for file in taken {
+                    fs::remove_file(file)?;
+                }
+                return match error.kind() {
+                    io::ErrorKind::AlreadyExists => Ok(false),
+                    _ => Err(error),
+                };
+            }
+        }
+    }
+    Ok(true)
+}
+
+/// What a lease says; one that says nothing can't be told to be free.
+fn read(directory: &Path, cell: u32) -> Option<Lease> {
+    let text = fs::read_link(directory.join(cell.to_string())).ok()?;
+    serde_json::from_str(text.to_str()?).ok()
+}

@@ -1,0 +1,102 @@
+//! What may be deleted from the trash for good: a directory that lies in a trash of this repository, is the very one that
+//! was put there, and whose commits are in the vault.
+//!
+//! Whoever stood in a tree while it was removed may have committed in it later, so it is looked into once more.
+
+use std::path::{Path, PathBuf};
+
+use weald_core::tree::{Tree, TreeKind};
+use weald_git::{Commit, Expected, RefChange, update_refs};
+
+use super::building::identity_of;
+use super::{TreeError, Trees, at};
+
+/// What a tree in the trash is called while it is being deleted.
+pub fn going(tree: &Tree, path: &Path) -> PathBuf {
+    path.with_file_name(format!(".purging-{}", tree.id))
+}
+
+/// Whether a directory is the one that was the tree, whatever it is called now.
+pub fn is_the_tree(tree: &Tree, path: &Path) -> bool {
+    tree.identity.is_some() && identity_of(path).ok() == tree.identity
+}
+
+impl Trees<'_> {
+    /// Refuses a place where no removed tree of this repository can be: a record may be broken, or forged.
+    pub fn require_in_trash(&self, tree: &Tree, path: &Path) -> Result<(), TreeError> {
+        let outside = |why: String| TreeError::OutsideTrash {
+            name: tree.name.clone(),
+            id: tree.id,
+            path: path.to_owned(),
+            why,
+        };
+        let root = tree.path.parent().unwrap_or(&tree.path);
+        let folders = [self.trash_directory(&tree.path)?, root.join(".trash")];
+        let folder = path.parent().filter(|_| path.file_name().is_some());
+        let Some(folder) = folder.filter(|folder| folders.iter().any(|known| known == folder))
+        else {
+            return Err(outside("that is no trash of this repository".to_owned()));
+        };
+        match folder.is_symlink() {
+            true => Err(outside(format!("{} is a symbolic link", folder.display()))),
+            false => Ok(()),
+        }
+    }
+
+    /// Refuses a trash that lies behind a link: what goes there would leave the folder of trees.
+    pub fn require_own_trash(&self, directory: &Path) -> Result<(), TreeError> {
+        match directory.is_symlink() {
+            true => Err(at(directory)(std::io::Error::other(
+                "the trash is a symbolic link; nothing was moved through it, look at what put it there",
+            ))),
+            false => Ok(()),
+        }
+    }
+
+    /// Takes everything into the vault that a tree in the trash holds, so that nothing but files goes with it.
+    pub(super) fn take_in_from_trash(&self, tree: &Tree, path: &Path) -> Result<(), TreeError> {
+        let there = Tree {
+            path: path.to_owned(),
+            ..tree.clone()
+        };
+        let taken = match tree.kind {
+            TreeKind::Sealed => self.take_in_sealed(&there),
+            TreeKind::Linked => self.take_in_linked(&there),
+        };
+        taken.map_err(|error| TreeError::NotTakenIn {
+            name: tree.name.clone(),
+            id: tree.id,
+            why: error.to_string(),
+        })
+    }
+
+    fn take_in_sealed(&self, there: &Tree) -> Result<(), TreeError> {
+        let site = self.site(there)?;
+        self.import(there, &site)?;
+        self.import_submodules(there, &site).map(drop)
+    }
+
+    /// A linked tree's commits are main's; what a detached HEAD holds goes with its registration.
+    fn take_in_linked(&self, there: &Tree) -> Result<(), TreeError> {
+        let head = self.registered_head(there);
+        let head = head.as_deref().map(str::trim_end).and_then(Commit::parse);
+        let Some(head) = head.map(|head| head.as_str().to_owned()) else {
+            return Ok(());
+        };
+        let known = self.known_refs(there)?;
+        if known.values().any(|held| *held == head) {
+            return Ok(());
+        }
+        self.vault().require(&self.main_refs()?, &[&head])?;
+        let numbers = known.keys().filter_map(|name| name.strip_prefix("old/"));
+        let newest = numbers
+            .filter_map(|number| number.parse::<u64>().ok())
+            .max();
+        let kept = RefChange {
+            name: format!("refs/tree/{}/old/{}", there.id, newest.unwrap_or(0) + 1),
+            new: Some(head),
+            expected: Expected::Absent,
+        };
+        Ok(update_refs(self.vault().path(), &[kept], "weald: purge")?)
+    }
+}

@@ -1,0 +1,67 @@
+//! What becomes of a removed tree's branch in main.
+
+use serde::Serialize;
+use weald_core::tree::Tree;
+use weald_git::delete_branch;
+
+use super::Verdict;
+use crate::{TreeError, Trees};
+use weald_control::steps::step;
+
+/// What became of a branch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BranchOutcome {
+    /// It is gone; its tip is in the vault.
+    Deleted,
+    /// It holds what the target lacks.
+    KeptUnmerged,
+    /// The configuration keeps it.
+    KeptByPolicy,
+    /// There was none.
+    Absent,
+}
+
+impl Trees<'_> {
+    /// Deletes the branch in main if the policy says so and nothing is lost by it.
+    pub(super) fn settle_branch(
+        &self,
+        tree: &Tree,
+        verdict: &Verdict,
+    ) -> Result<BranchOutcome, TreeError> {
+        let full = format!("refs/heads/{}", tree.branch);
+        let main = self.place.repository();
+        let Some(tip) = main.resolve(&full)?.map(|tip| tip.as_str().to_owned()) else {
+            return Ok(BranchOutcome::Absent);
+        };
+        let judged = tree.head.as_deref().unwrap_or(&tree.base.commit);
+        let is_open = verdict.is_gone || tree.diverged || verdict.unlanded > 0;
+        let landed = match is_open || tip != judged {
+            true => self.is_landed(tree, &tip)?,
+            false => true,
+        };
+        let goes = match self.config.text("remove.branch") {
+            "keep" => return Ok(BranchOutcome::KeptByPolicy),
+            _ if tree.adopted => return Ok(BranchOutcome::KeptByPolicy),
+            "always" => true,
+            "if_unchanged" if tip != tree.base.commit => return Ok(BranchOutcome::KeptByPolicy),
+            _ => landed,
+        };
+        if !goes {
+            return Ok(BranchOutcome::KeptUnmerged);
+        }
+        self.require_branch_tip(tree, &tip)?;
+        let kept = format!("refs/tree/{}/branch", tree.id);
+        self.vault().hold(&kept, &tip, &self.workshop())?;
+        step("remove.branch_kept");
+        let why = format!("weald: rm {}", tree.name);
+        let (workshop, branch) = (self.workshop(), &tree.branch);
+        self.change_main(|| delete_branch(main.common_dir(), &workshop, branch, &tip, &why))?;
+        Ok(BranchOutcome::Deleted)
+    }
+
+    fn is_landed(&self, tree: &Tree, tip: &str) -> Result<bool, TreeError> {
+        self.require_branch_tip(tree, tip)?;
+        Ok(self.unlanded(tree, &[tip.to_owned()])? == 0)
+    }
+}

@@ -1,0 +1,282 @@
+//! Setting a new tree up: files of main that git ignores, shared folders, the user's hook, commands.
+//!
+//! With nothing configured it costs a few looks at files and no process. Files are copied by the host before anybody is in
+//! the tree; whatever runs, runs in the tree's sandbox at level full. Commands that the repository proposes run only after
+//! somebody approved exactly these.
+
+mod cargo;
+mod commands;
+mod copying;
+mod hook;
+mod sharing;
+mod trust;
+
+use std::path::Path;
+
+use serde::Serialize;
+use weald_core::setup::{SetupOutcome, is_approved};
+use weald_core::store::Durability;
+use weald_core::tree::Tree;
+use weald_core::tree_rules::TreeInput;
+use weald_sandbox::SandboxError;
+
+use super::visit::Site;
+use super::{Created, Outcome, RemoveRequest, TreeError, Trees};
+pub use commands::CommandResult;
+pub use commands::Step;
+pub use trust::{Proposed, Trust};
+
+/// What a set-up did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SetupReport {
+    pub outcome: SetupOutcome,
+    /// Files that `.worktreeinclude` brought.
+    pub copied: u64,
+    /// Folders that are shared.
+    pub shared: Vec<String>,
+    /// Where the commands come from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// The commands that ran.
+    pub commands: Vec<CommandResult>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// A set-up in the making.
+pub(super) struct Setup {
+    report: SetupReport,
+    notes: Vec<String>,
+    unavailable: Option<SandboxError>,
+    has_begun: bool,
+}
+
+impl Setup {
+    fn new() -> Self {
+        Self {
+            report: SetupReport {
+                outcome: SetupOutcome::Done,
+                copied: 0,
+                shared: Vec::new(),
+                from: None,
+                commands: Vec::new(),
+                error: None,
+            },
+            notes: Vec::new(),
+            unavailable: None,
+            has_begun: false,
+        }
+    }
+
+    /// There is something to do, so there will be something to tell.
+    fn begins(&mut self) {
+        self.has_begun = true;
+    }
+
+    /// What went wrong so far.
+    pub(super) fn failure(&self) -> Option<&str> {
+        self.report.error.as_deref()
+    }
+
+    /// What was brought, and what a person should know about it.
+    pub(super) fn told(self) -> Vec<String> {
+        let copied = Some(self.report.copied).filter(|count| *count > 0);
+        let copied = copied.map(|count| format!("{count} ignored files were copied from main"));
+        let shared = self.report.shared.into_iter();
+        let shared = shared.map(|path| format!("{path} is shared"));
+        copied.into_iter().chain(shared).chain(self.notes).collect()
+    }
+
+    fn fails(&mut self, outcome: SetupOutcome, why: String) {
+        self.begins();
+        self.report.outcome = outcome;
+        self.report.error = Some(why);
+    }
+}
+
+impl Trees<'_> {
+    /// Sets a tree up again: what is missing is brought, what is there stays, the commands run.
+    pub fn set_up_again(&self, name: Option<&str>) -> Result<Created, TreeError> {
+        let tree = self.named(name)?;
+        self.require_own(&tree)?;
+        self.site(&tree)?;
+        self.require_idle(&tree)?;
+        let (tree, note) = self.hold_ports(tree, None)?;
+        let (tree, mut setup) = self.set_up(tree, None)?;
+        setup.notes.extend(note);
+        let made = setup.into_created(tree, Outcome::Reused, Vec::new());
+        match made.1 {
+            Some(failure) => Err(failure),
+            None => Ok(made.0),
+        }
+    }
+
+    /// A tree that was just made, set up. One whose set-up fails stays, or goes to the trash if the configuration says so.
+    /// `begun` has what was done while it was made.
+    pub(super) fn with_setup(
+        &self,
+        made: Created,
+        begun: Option<Setup>,
+    ) -> Result<Created, TreeError> {
+        let (population, branch_reused) = (made.population, made.branch_reused);
+        let (tree, setup) = self.set_up(made.tree, begun)?;
+        let (mut made, failure) = setup.into_created(tree, made.outcome, made.notes);
+        (made.population, made.branch_reused) = (population, branch_reused);
+        let Some(failure) = failure else {
+            return Ok(made);
+        };
+        let outcome = made.setup.as_ref().map(|report| report.outcome);
+        let goes = self.config.text("setup.on_failure") == "rollback"
+            && made.outcome == Outcome::Created
+            && outcome != Some(SetupOutcome::Unapproved);
+        if goes {
+            let request = RemoveRequest {
+                discard: true,
+                force: 2,
+                reason: Some("its set-up failed".to_owned()),
+                ..RemoveRequest::default()
+            };
+            self.remove(Some(made.tree.name.as_str()), &request)?;
+            return Err(match failure {
+                TreeError::SetUp { name, report, .. } => TreeError::SetUp {
+                    name,
+                    report,
+                    trash: Some(made.tree.id),
+                },
+                other => other,
+            });
+        }
+        made.notes.push(match outcome {
+            Some(SetupOutcome::Unapproved) => format!(
+                "{failure}; `weald trust` shows and approves them, then `weald setup {}`",
+                made.tree.name
+            ),
+            _ => format!(
+                "{failure}; the tree is kept, `weald setup {}` tries again",
+                made.tree.name
+            ),
+        });
+        Ok(made)
+    }
+
+    /// Does all of it, and records how it ended if there was anything to do.
+    fn set_up(&self, tree: Tree, begun: Option<Setup>) -> Result<(Tree, Setup), TreeError> {
+        let mut tree = tree;
+        let mut setup = match begun {
+            Some(begun) => begun,
+            None => {
+                let mut setup = Setup::new();
+                if let Err(error) = self.share(&tree, &mut setup) {
+                    setup.fails(SetupOutcome::Failed, error.to_string());
+                }
+                setup
+            }
+        };
+        if setup.report.outcome == SetupOutcome::Done
+            && let Err(error) = self.set_up_by_commands(&mut tree, &mut setup)
+        {
+            setup.fails(SetupOutcome::Failed, error.to_string());
+        }
+        if !setup.has_begun {
+            return Ok((tree, setup));
+        }
+        let input = TreeInput::SetUp {
+            outcome: setup.report.outcome,
+            error: setup.report.error.clone(),
+        };
+        let tree = self.decide(&tree, Durability::Process, input)?;
+        Ok((tree, setup))
+    }
+
+    /// Brings files of main into a tree in the making, before anybody can be in it.
+    pub(super) fn set_up_files(&self, tree: &Tree, site: &Site, index: &Path) -> Setup {
+        let mut setup = Setup::new();
+        if let Err(error) = self.share_into(tree, site, Some(index), &mut setup) {
+            setup.fails(SetupOutcome::Failed, error.to_string());
+        }
+        setup
+    }
+
+    /// The commands that set up new trees, approved or not.
+    pub fn setup_commands(&self) -> Result<Vec<String>, TreeError> {
+        let wanted = self.wanted_commands(&mut Vec::new())?;
+        Ok(wanted.map_or(Vec::new(), |wanted| wanted.proposal.commands))
+    }
+
+    /// The steps that set up a tree which is on no record. `None` while nobody approved the repository's commands.
+    pub fn setup_steps(&self, tree: &Tree) -> Result<Option<Vec<Step>>, TreeError> {
+        let mut steps: Vec<_> = self.hook_step(tree).into_iter().collect();
+        let Some(wanted) = self.wanted_commands(&mut Vec::new())? else {
+            return Ok(Some(steps));
+        };
+        let proposal = wanted.proposal;
+        if !wanted.is_own && !is_approved(&self.approvals()?, &proposal) {
+            return Ok(None);
+        }
+        for command in &proposal.commands {
+            let step = self.command_step(tree, &proposal.from, command);
+            steps.push(step.map_err(|why| TreeError::Unreadable {
+                name: proposal.from.clone(),
+                why,
+            })?);
+        }
+        Ok(Some(steps))
+    }
+
+    fn set_up_by_commands(&self, tree: &mut Tree, setup: &mut Setup) -> Result<(), TreeError> {
+        let mut steps: Vec<_> = self.hook_step(tree).into_iter().collect();
+        if let Some(wanted) = self.wanted_commands(&mut setup.notes)? {
+            let proposal = wanted.proposal;
+            setup.begins();
+            setup.report.from = Some(proposal.from.clone());
+            if wanted.is_own || is_approved(&self.approvals()?, &proposal) {
+                for command in &proposal.commands {
+                    match self.command_step(tree, &proposal.from, command) {
+                        Ok(step) => steps.push(step),
+                        Err(why) => {
+                            setup.fails(SetupOutcome::Failed, why);
+                            return Ok(());
+                        }
+                    }
+                }
+            } else {
+                let why = format!("nobody approved the set-up commands of {}", proposal.from);
+                setup.fails(SetupOutcome::Unapproved, why);
+            }
+        }
+        if !steps.is_empty() {
+            *tree = self.run_steps(tree.clone(), &steps, setup)?;
+        }
+        Ok(())
+    }
+}
+
+impl Setup {
+    /// What came about, and the failure if it is one.
+    fn into_created(
+        self,
+        tree: Tree,
+        outcome: Outcome,
+        mut notes: Vec<String>,
+    ) -> (Created, Option<TreeError>) {
+        notes.extend(self.notes);
+        let failed = self.has_begun && self.report.outcome != SetupOutcome::Done;
+        let failure = failed.then(|| match self.unavailable {
+            Some(error) => error.into(),
+            None => TreeError::SetUp {
+                name: tree.name.clone(),
+                report: Box::new(self.report.clone()),
+                trash: None,
+            },
+        });
+        let made = Created {
+            tree,
+            outcome,
+            population: None,
+            branch_reused: false,
+            notes,
+            setup: self.has_begun.then_some(self.report),
+        };
+        (made, failure)
+    }
+}

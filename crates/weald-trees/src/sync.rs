@@ -1,0 +1,177 @@
+//! `weald sync`: the target, and what somebody else put on main's branch, come into the tree.
+
+use serde::Serialize;
+use weald_core::store::Durability;
+use weald_core::tree::{Base, Tree, TreeKind};
+use weald_core::tree_rules::TreeInput;
+use weald_git::Git;
+
+use super::inside::Job;
+use super::visit::{Access, Site};
+use super::{TreeError, Trees};
+use weald_control::steps::step;
+
+/// How a sync ended.
+#[derive(Debug, Clone, Serialize)]
+pub struct Synced {
+    pub tree: Tree,
+    /// `up_to_date`, `merged` or `conflict`.
+    pub outcome: String,
+    /// What conflicts, left in the tree.
+    pub conflicts: Vec<String>,
+    /// What is going on in the tree because of that: `merge` or `rebase`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operation: Option<String>,
+    /// Files that git ignores and that were in the way, by their new names.
+    pub set_aside: Vec<String>,
+}
+
+/// What bringing commits in came to.
+#[derive(Default)]
+struct Brought {
+    outcome: String,
+    conflicts: Vec<String>,
+    set_aside: Vec<String>,
+}
+
+impl Brought {
+    fn nothing() -> Self {
+        Self {
+            outcome: "up_to_date".to_owned(),
+            ..Self::default()
+        }
+    }
+
+    /// This, and then something more.
+    fn and(mut self, next: Self) -> Self {
+        if next.outcome != "up_to_date" {
+            self.outcome = next.outcome;
+        }
+        self.conflicts.extend(next.conflicts);
+        self.set_aside.extend(next.set_aside);
+        self
+    }
+}
+
+impl Trees<'_> {
+    /// Brings the target in.
+    pub fn sync(&self, name: Option<&str>, rebase: bool) -> Result<Synced, TreeError> {
+        let view = self.look(name)?;
+        let (tree, look) = (view.tree, view.look.unwrap_or_default());
+        let site = self.site(&tree)?;
+        self.require_idle(&tree)?;
+        if let Some(operation) = look.operation {
+            return Err(TreeError::InOperation {
+                name: tree.name,
+                operation,
+            });
+        }
+        let tree = self.with_target(tree)?;
+        let tip = self.target_tip(&tree)?;
+        if !tree.diverged && self.has_all(&tree, look.head.as_deref(), tip.as_deref())? {
+            return self.synced(tree, &site, Brought::nothing(), tip);
+        }
+        self.snapshot_before(&tree, &site, "sync")?;
+        step("sync.kept");
+        let mut brought = Brought::nothing();
+        if tree.diverged
+            && let Some(held) = self
+                .place
+                .repository()
+                .resolve(&format!("refs/heads/{}", tree.branch))?
+        {
+            let held = held.as_str().to_owned();
+            self.vault().require(&self.main_refs()?, &[&held])?;
+            brought = brought.and(self.bring_in(&tree, &site, &held, &tree.branch, false)?);
+            if !brought.conflicts.is_empty() {
+                return self.synced(tree, &site, brought, None);
+            }
+        }
+        if let Some(tip) = &tip {
+            brought = brought.and(self.bring_in(&tree, &site, tip, &tree.target, rebase)?);
+        }
+        self.synced(tree, &site, brought, tip)
+    }
+
+    /// Whether there is nothing to bring in.
+    fn has_all(
+        &self,
+        tree: &Tree,
+        head: Option<&str>,
+        tip: Option<&str>,
+    ) -> Result<bool, TreeError> {
+        let (Some(head), Some(tip)) = (head, tip) else {
+            return Ok(tip.is_none());
+        };
+        let asked = Git::new(&self.comparing(tree), "merge-base")
+            .args(["--is-ancestor", tip, head])
+            .output()?;
+        Ok(asked.status.success())
+    }
+
+    fn bring_in(
+        &self,
+        tree: &Tree,
+        site: &Site,
+        commit: &str,
+        called: &str,
+        rebase: bool,
+    ) -> Result<Brought, TreeError> {
+        if tree.kind == TreeKind::Sealed {
+            self.require_files(commit)?;
+        }
+        let job = Job::Sync {
+            commit: commit.to_owned(),
+            onto: None,
+            rebase,
+            message: format!("Merge {called} into {}", tree.branch),
+        };
+        let reply = self.do_inside(tree.name.as_str(), site, Access::Write, job)?;
+        let outcome = reply.outcome.unwrap_or_default();
+        match outcome.as_str() {
+            "refused" => Err(TreeError::Unsupported {
+                what: format!(
+                    "{called} can't be brought into {}: {}",
+                    tree.name,
+                    reply.text.unwrap_or_default()
+                ),
+            }),
+            _ => Ok(Brought {
+                outcome,
+                conflicts: reply.paths,
+                set_aside: reply.aside,
+            }),
+        }
+    }
+
+    fn synced(
+        &self,
+        tree: Tree,
+        site: &Site,
+        brought: Brought,
+        tip: Option<String>,
+    ) -> Result<Synced, TreeError> {
+        step("sync.brought");
+        let (mut tree, _) = self.import_and_follow(&tree, site)?;
+        step("sync.imported");
+        if let Some(commit) = tip.filter(|_| brought.conflicts.is_empty()) {
+            let base = Base {
+                reference: tree.target.clone(),
+                commit,
+            };
+            // It may have started from a newer one: the remote's.
+            let has_it = self.has_all(&tree, Some(&tree.base.commit), Some(&base.commit))?;
+            if base != tree.base && (!has_it || base.commit == tree.base.commit) {
+                tree = self.decide(&tree, Durability::Process, TreeInput::Synced(base))?;
+            }
+        }
+        let view = self.look_at(tree)?;
+        Ok(Synced {
+            tree: view.tree,
+            outcome: brought.outcome,
+            conflicts: brought.conflicts,
+            operation: view.look.and_then(|look| look.operation),
+            set_aside: brought.set_aside,
+        })
+    }
+}
