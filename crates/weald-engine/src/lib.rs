@@ -10,7 +10,7 @@
 
 pub mod agents;
 mod install;
-mod landing;
+
 mod sources;
 mod upkeep;
 
@@ -20,6 +20,7 @@ pub(crate) use weald_control::{
     hook_memory, identity, journal, loosening, machine, marker, messages, place, sessions,
     standing, stashes, steps, task_import, tasks, tree_records, views,
 };
+pub(crate) use weald_landing as landing;
 pub(crate) use weald_trees as trees;
 
 pub use agents::{

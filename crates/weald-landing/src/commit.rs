@@ -1,0 +1,178 @@
+//! Committing what a tree holds, inside its sandbox, before it lands.
+//!
+//! Hooks of the tree run, with everything that a run in it has, so level full is needed. Whatever fails leaves the tree's
+//! index and HEAD as they were.
+
+use std::time::Duration;
+
+use weald_core::name::TreeName;
+use weald_core::tree::Tree;
+use weald_git::Person;
+
+use super::LandError;
+use crate::Landings;
+use weald_trees::inside::{CommitWish, Job, Reply};
+
+/// How much of what a hook said is passed on.
+const SAID: usize = 2000;
+
+/// How much longer the visit may take than the commit in it, so that what takes too long is still taken back.
+const GRACE: Duration = Duration::from_secs(20);
+
+/// Which uncommitted changes are committed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CommitScope {
+    /// Those of files that git knows.
+    Tracked,
+    /// New files, too; ignored ones never.
+    All,
+}
+
+/// What to commit, and as whom.
+pub(crate) struct CommitRequest<'c> {
+    pub scope: CommitScope,
+    pub message: &'c str,
+    /// Who commits where the tree's own git does not know.
+    pub identity: &'c Person,
+}
+
+impl Landings<'_> {
+    /// Commits the changes of a tree, but no protected file that HEAD does not have; answers those, outermost folders first.
+    /// A failing hook leaves its index as it was.
+    pub(crate) fn commit_changes(
+        &self,
+        tree: &Tree,
+        request: &CommitRequest<'_>,
+    ) -> Result<Vec<String>, LandError> {
+        let name = tree.name.as_str();
+        self.trees.require_idle(tree)?;
+        let limit = self.trees.config.duration("commit.timeout").unsigned_abs();
+        let job = Job::Commit(CommitWish {
+            untracked: request.scope == CommitScope::All,
+            message: request.message.to_owned(),
+            identity: (request.identity.name.clone(), request.identity.mail.clone()),
+            protected: self.trees.config.list("policy.protected").to_vec(),
+            limit,
+        });
+        let announcement = format!(
+            "committing the changes in {name}; its hooks may take {}",
+            self.commit_limit()
+        );
+        let reply = self
+            .trees
+            .do_as_a_run(tree, job, limit.saturating_add(GRACE), announcement)?;
+        let limit = self.commit_limit();
+        match reply.outcome.as_deref() {
+            Some("committed") => {
+                let hung = reply.text.as_deref().map(program);
+                if let Some(hung) = hung {
+                    self.trees.engine.notice(format!(
+                        "{hung} in {name} did not end within {limit} and was stopped; the commit is made"
+                    ));
+                }
+                Ok(reply.paths)
+            }
+            Some("nothing") => Ok(reply.paths),
+            _ => Err(not_committed(name, &limit, &reply)),
+        }
+    }
+
+    /// How long the hooks of a commit may take, in words.
+    fn commit_limit(&self) -> String {
+        let limit = self.trees.config.get("commit.timeout").0;
+        format!("{limit} (commit.timeout)")
+    }
+
+    /// The same as the user of this repository.
+    pub(super) fn commit_first(
+        &self,
+        tree: &Tree,
+        scope: CommitScope,
+        message: &str,
+    ) -> Result<Vec<String>, LandError> {
+        let identity = self.committer()?;
+        let request = CommitRequest {
+            scope,
+            message,
+            identity: &identity,
+        };
+        let left_out = self.commit_changes(tree, &request)?;
+        if !left_out.is_empty() {
+            self.trees.engine.notice(format!(
+                "not committed, because it is protected and new: {}; it stays in {} (to land it: {})",
+                left_out.join(", "),
+                tree.name,
+                by_hand(&tree.name)
+            ));
+        }
+        Ok(left_out)
+    }
+
+    /// Commits what a tree holds; a failing hook leaves it as it was.
+    pub fn commit_work(
+        &self,
+        name: &str,
+        scope: CommitScope,
+        message: &str,
+    ) -> Result<(), LandError> {
+        self.commit_first(&self.trees.named(Some(name))?, scope, message)
+            .map(drop)
+    }
+}
+
+/// Why nothing was committed, by what came out of the tree.
+fn not_committed(name: &str, limit: &str, reply: &Reply) -> LandError {
+    let text = reply.text.as_deref().unwrap_or_default();
+    let (hook, said) = match reply.outcome.as_deref() {
+        Some("timed_out") => (text, ""),
+        Some("hook_failed") => text.split_once('\n').unwrap_or((text, "")),
+        _ => ("", text),
+    };
+    let what = match reply.outcome.as_deref() {
+        Some("timed_out") => format!(
+            "{} in {name} did not end within {limit} and was stopped; the changes are as they were",
+            program(hook)
+        ),
+        Some("hook_failed") => {
+            let hook = program(hook);
+            format!("{hook} in {name} failed; the changes are as they were")
+        }
+        _ => format!("the changes in {name} could not be committed, and are as they were"),
+    };
+    let said: String = said.trim().chars().take(SAID).collect();
+    let message = match (said.is_empty(), said.contains('\n')) {
+        (true, _) => what,
+        (false, false) => format!("{what}: {said}"),
+        // Several lines are below the words about them.
+        (false, true) => format!("{what}:\n{said}"),
+    };
+    LandError::refused("not_committed", message).hint(match is_hook_name(hook) {
+        // These want the file with the message.
+        true if hook.ends_with("commit-msg") => {
+            format!("weald run {name} -- sh -c 'git add -A && git commit -m MESSAGE'")
+        }
+        true => format!("weald run {name} -- git hook run {hook}"),
+        false => format!("weald run {name} -- git status"),
+    })
+}
+
+/// What a text that came out of a tree says of the program that took too long.
+fn program(hook: &str) -> String {
+    match is_hook_name(hook) {
+        true => format!("the {hook} hook"),
+        false => "`git commit`".to_owned(),
+    }
+}
+
+/// Whether a text that came out of a tree can be the name of a hook.
+fn is_hook_name(text: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_lowercase() || c == '-';
+    (1..40).contains(&text.len()) && text.chars().all(is_plain)
+}
+
+/// How a person lands what weald does not commit by itself.
+pub(super) fn by_hand(name: &TreeName) -> String {
+    format!(
+        "weald run {name} -- sh -c 'git add -A && git commit -m MESSAGE', then weald approve {name} and weald land {name}"
+    )
+}

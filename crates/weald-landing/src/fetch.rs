@@ -1,0 +1,105 @@
+//! Where the remote's target is, before something lands on ours.
+//!
+//! Whoever works the queue asks once, however much lands; with `try` a remote that did not answer is left alone for
+//! `tree.fetch_every`. Only the remote-tracking ref moves here, and nothing is ever pushed.
+//!
+//! If the remote is ahead, the candidate is made on the remote's tip and the target moves once. So a fast-forward of
+//! the target needs no record of its own.
+
+use super::LandError;
+use crate::Landings;
+use weald_trees::fetching::Upstream;
+
+/// What fetching the target found.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct FetchedTarget {
+    /// The remote's tip, if it is ahead of ours: ours has to follow first.
+    pub ahead: Option<String>,
+    /// What a person should know.
+    pub note: Option<String>,
+}
+
+impl Landings<'_> {
+    /// Fetches the target as `landing.fetch` says. A target that diverged from the remote's is refused.
+    pub(crate) fn fetch_landing_target(&self, target: &str) -> Result<FetchedTarget, LandError> {
+        let policy = self.trees.config.text("landing.fetch");
+        if policy == "never" {
+            return Ok(FetchedTarget::default());
+        }
+        let branch = format!("refs/heads/{target}");
+        let Some(upstream) = self.trees.upstream(&branch)? else {
+            return match policy {
+                "require" => Err(
+                    not_fetched(target, "it follows no branch of a remote").hint(format!(
+                        "git branch --set-upstream-to=origin/{target} {target}"
+                    )),
+                ),
+                _ => Ok(FetchedTarget::default()),
+            };
+        };
+        let note = self.ask_remote(&branch, &upstream, policy)?;
+        let ahead = self.remote_ahead(target, &branch, &upstream)?;
+        Ok(FetchedTarget { ahead, note })
+    }
+
+    /// Asks the remote, if nobody did a moment ago; answers what to tell where it did not answer.
+    fn ask_remote(
+        &self,
+        branch: &str,
+        upstream: &Upstream,
+        policy: &str,
+    ) -> Result<Option<String>, LandError> {
+        let name = upstream.name();
+        let told = |why: &str| {
+            Some(format!(
+                "{name} could not be fetched, so this lands on what is known here: {why}"
+            ))
+        };
+        if policy != "require" && self.trees.failed_recently(branch)? {
+            return Ok(told("its remote did not answer a moment ago"));
+        }
+        let fetched = self.trees.fetch(upstream);
+        self.trees
+            .remember_attempt(branch, upstream, fetched.is_err())?;
+        match fetched {
+            Ok(()) => Ok(None),
+            Err(error) if policy == "require" => Err(not_fetched(name, &error.to_string())
+                .hint("try again, or without it: weald land NAME --set landing.fetch=never")),
+            Err(error) => Ok(told(&error.to_string())),
+        }
+    }
+
+    /// The remote's tip if it holds ours and more.
+    fn remote_ahead(
+        &self,
+        target: &str,
+        branch: &str,
+        upstream: &Upstream,
+    ) -> Result<Option<String>, LandError> {
+        let repository = self.trees.place.repository();
+        let theirs = repository.resolve(&upstream.tracking)?;
+        let (Some(ours), Some(theirs)) = (repository.resolve(branch)?, theirs) else {
+            return Ok(None);
+        };
+        let (ours, theirs) = (ours.as_str(), theirs.as_str());
+        if ours == theirs || self.trees.main_contains(ours, theirs)? {
+            return Ok(None);
+        }
+        if self.trees.main_contains(theirs, ours)? {
+            return Ok(Some(theirs.to_owned()));
+        }
+        let name = upstream.name();
+        Err(LandError::refused(
+            "target_diverged",
+            format!("{target} ({ours}) and {name} ({theirs}) both have commits of their own; nothing was moved"),
+        )
+        .hint(format!("bring them together: git switch {target} && git pull --no-rebase")))
+    }
+}
+
+fn not_fetched(what: &str, why: &str) -> LandError {
+    LandError::refused(
+        "not_fetched",
+        format!("{what} could not be fetched, and landing.fetch is `require`: {why}"),
+    )
+}

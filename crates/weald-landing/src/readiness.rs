@@ -1,0 +1,124 @@
+//! Whether those who worked in a tree say that it is ready.
+
+use weald_core::agent::Agent;
+use weald_core::landing::Reason;
+use weald_core::preconditions::{Missing, Requirement, missing};
+use weald_core::races;
+use weald_core::store::AgentFilter;
+use weald_core::tree::Tree;
+
+use super::{LandError, LandRequest};
+use crate::Landings;
+
+impl Landings<'_> {
+    /// Errors when those who worked in a tree don't say that it is ready; whoever lands it may say so with a report.
+    pub fn require_ready(&self, name: &str, report: Option<&str>) -> Result<(), LandError> {
+        let request = LandRequest {
+            report: report.map(str::to_owned),
+            ..LandRequest::default()
+        };
+        match self.unready(&self.trees.named(Some(name))?, &request)? {
+            Some(reason) => Err(LandError::Refused(Box::new(reason))),
+            None => Ok(()),
+        }
+    }
+
+    /// An entry of a race is picked, not landed: otherwise the race would go on without it.
+    pub(super) fn refuse_entry(&self, tree: &Tree, report: Option<&str>) -> Result<(), LandError> {
+        if tree.task.is_some() || tree.scratch_for.is_some() {
+            return Ok(());
+        }
+        let all = AgentFilter {
+            open: false,
+            task: None,
+        };
+        let agents = self.trees.engine.look(|tx| tx.agents(&all))?;
+        let is_its = |agent: &&Agent| agent.tree_id == Some(tree.id);
+        let entry = agents.iter().find(is_its);
+        let Some((agent, letter)) = entry.and_then(|agent| Some((agent, agent.entry()?))) else {
+            return Ok(());
+        };
+        let id = &agent.task;
+        let of_task = agents.iter().filter(|agent| agent.task == *id);
+        let of_task: Vec<Agent> = of_task.cloned().collect();
+        let task = self.trees.engine.look(|tx| tx.task(id))?;
+        match task.is_some_and(|task| races::is_open(&task, &of_task)) {
+            false => Ok(()),
+            true => Err(LandError::refused(
+                "race_undecided",
+                format!(
+                    "{} is entry {letter} of the race for task {id}, which is still open; nothing was landed",
+                    tree.name
+                ),
+            )
+            .hint(format!(
+                "weald race pick {id} {letter}{}",
+                report.map_or(String::new(), with_report)
+            ))),
+        }
+    }
+
+    /// What speaks against landing a tree, by its task and the reports of its agents; nothing for a tree without a task.
+    /// Only persons are told that it can be forced.
+    pub(super) fn unready(
+        &self,
+        tree: &Tree,
+        request: &LandRequest,
+    ) -> Result<Option<Reason>, LandError> {
+        let Some(id) = &tree.task else {
+            return Ok(None);
+        };
+        let filter = AgentFilter {
+            open: false,
+            task: Some(id.clone()),
+        };
+        let found = self
+            .trees
+            .engine
+            .look(|tx| Ok::<_, LandError>((tx.task(id)?, tx.agents(&filter)?)))?;
+        let (Some(task), agents) = found else {
+            return Ok(None);
+        };
+        let requirement = Requirement::parse(self.trees.config.text("landing.requires"));
+        let missing = missing(
+            requirement,
+            &task,
+            tree.id,
+            &agents,
+            request.report.as_deref(),
+        );
+        if missing.is_empty() {
+            return Ok(None);
+        }
+        let words: Vec<_> = missing.iter().map(Missing::to_string).collect();
+        let phase = |one: &Missing| matches!(one, Missing::Verdict { .. });
+        let go_on = match missing.iter().any(phase) {
+            true => format!("weald phase {id}"),
+            false => format!(
+                "weald resume {id}, or weald land {} --report TEXT",
+                tree.name
+            ),
+        };
+        Ok(Some(Reason {
+            code: "not_ready_to_land".to_owned(),
+            message: words.join("; "),
+            hint: Some(match request.by_agent {
+                true => go_on,
+                false => format!(
+                    "{go_on}; to land it all the same: weald land {} --force",
+                    tree.name
+                ),
+            }),
+            paths: Vec::new(),
+        }))
+    }
+}
+
+/// The same report for another command: as it is where that can be typed, or where to put it.
+fn with_report(report: &str) -> String {
+    let needs_care = |c: char| c.is_control() || "\"\\$`!".contains(c);
+    match report.len() > 200 || report.contains(needs_care) {
+        true => " --report TEXT".to_owned(),
+        false => format!(" --report \"{report}\""),
+    }
+}

@@ -1,0 +1,363 @@
+//! Taking a landing back: a commit that undoes it, through the same queue and gate.
+
+use weald_core::id::LandingId;
+use weald_core::landing::{self, Cleanup, Landing, LandingInput, LandingStatus, Strategy};
+use weald_core::session::ProcessIdentity;
+use weald_core::store::{Counter, Durability, Read, Write};
+use weald_core::task::TaskStatus;
+use weald_core::task_rules::TaskInput;
+use weald_git::{MergeRequest, Merged, NewCommit, commit_tree, merge_trees};
+
+use super::LandError;
+use super::approval::Submodules;
+use super::beginning::Ahead;
+use super::candidate::{Candidate, Made, tree_of};
+use super::gate::Verdict;
+use super::settle::move_started;
+use crate::Landings;
+use weald_control::tasks::{TaskError, move_in};
+
+impl Landings<'_> {
+    /// Queues the undoing of a landing.
+    pub fn queue_revert(&self, id: LandingId) -> Result<Landing, LandError> {
+        // Where a person must agree to what lands, an agent does not take it away either.
+        let landed = self.landing(id)?;
+        if let (Some(onto), Some(tip)) = (&landed.onto, &landed.new_tip)
+            && self.needs_approval(onto, tip)?
+        {
+            self.refuse_agents()?;
+        }
+        self.queue_undoing(id, self.trees.me())
+    }
+
+    /// A landing that can be undone: it has landed, and nothing undid it or is about to.
+    pub fn require_revertible(&self, id: LandingId) -> Result<Landing, LandError> {
+        let landed = self.require_standing(id)?;
+        self.trees.engine.look(|tx| refuse_second(tx, id))?;
+        Ok(landed)
+    }
+
+    fn require_standing(&self, id: LandingId) -> Result<Landing, LandError> {
+        let landed = self.landing(id)?;
+        if landed.status != LandingStatus::Landed {
+            return Err(LandError::refused(
+                "not_landed",
+                format!(
+                    "landing {id} is {}, so there is nothing to undo",
+                    landed.status.as_str()
+                ),
+            )
+            .hint("weald queue status --all"));
+        }
+        if let Some(by) = landed.reverted_by {
+            return Err(self.reverted_already(id, by)?);
+        }
+        Ok(landed)
+    }
+
+    /// What became of a landing that was undone: the undoing may have been undone, too.
+    fn reverted_already(&self, id: LandingId, by: LandingId) -> Result<LandError, LandError> {
+        let (mut told, mut last) = (format!("landing {id} was undone by landing {by}"), by);
+        let mut is_undone = true;
+        while let Some(next) = self.landing(last)?.reverted_by {
+            told.push_str(&format!(", and that by landing {next}"));
+            (last, is_undone) = (next, !is_undone);
+        }
+        let then = match is_undone {
+            true => "brings it back",
+            false => "undoes it again",
+        };
+        let hint = format!("weald revert {last} {then}");
+        Ok(LandError::refused("reverted_already", told).hint(hint))
+    }
+
+    fn queue_undoing(
+        &self,
+        id: LandingId,
+        waiter: Option<ProcessIdentity>,
+    ) -> Result<Landing, LandError> {
+        let landed = self.require_standing(id)?;
+        self.trees
+            .engine
+            .change(self.trees.actor(), Durability::Process, |tx| {
+                refuse_second(tx, id)?;
+                let number = LandingId(tx.next_number(Counter::Landing)?);
+                let (landing, change) = landing::queue(Landing {
+                    id: number,
+                    head: landed.new_tip.clone().unwrap_or_default(),
+                    strategy: Strategy::Squash,
+                    reverts: Some(id),
+                    queued_at: tx.now(),
+                    updated_at: tx.now(),
+                    queued_by: self.trees.actor().cloned(),
+                    waiter,
+                    old_tip: None,
+                    onto: None,
+                    new_tip: None,
+                    gate: None,
+                    signature: None,
+                    log: None,
+                    cleanup: None,
+                    task_token: None,
+                    ..landed.clone()
+                });
+                tx.record(self.trees.actor(), change)?;
+                Ok(landing)
+            })
+    }
+
+    /// What a landing would make of the target: its own candidate, or the undoing of another.
+    pub(crate) fn candidate_of(
+        &self,
+        landing: &Landing,
+        tip: &str,
+        ahead: &[Ahead],
+    ) -> Result<Made, LandError> {
+        match landing.reverts {
+            Some(of) => self.undoing(&self.landing(of)?, tip),
+            None => {
+                let tree = self
+                    .trees
+                    .engine
+                    .look(|tx| tx.tree_by_id(landing.tree_id))?;
+                let tree = tree.ok_or_else(|| {
+                    LandError::refused("tree_not_found", format!("tree {} is gone", landing.tree))
+                })?;
+                self.make_candidate(landing, &tree, tip, ahead)
+            }
+        }
+    }
+
+    /// Everybody and everything that must agree before the gate.
+    pub(crate) fn require_consent(
+        &self,
+        landing: &Landing,
+        candidate: &Candidate,
+    ) -> Result<(), LandError> {
+        // Undoing what landed needs nobody's word beyond that of the person who asks for it.
+        if landing.reverts.is_some() {
+            return Ok(());
+        }
+        let tree = self
+            .trees
+            .engine
+            .look(|tx| tx.tree_by_id(landing.tree_id))?;
+        let tree = tree.ok_or(LandError::NoLanding(landing.id))?;
+        self.require_claim(landing)?;
+        let approved = |submodules| {
+            let (onto, commit) = (&candidate.onto, &candidate.commit);
+            self.require_approval(&tree, &landing.head, onto, commit, submodules)
+        };
+        approved(Submodules::MayCome)?;
+        self.require_large_files(&tree, &candidate.onto, &candidate.commit)?;
+        match self.require_gitlinks(&tree, &candidate.onto, &candidate.commit)? {
+            // What is behind them is here only now.
+            true => approved(Submodules::AreHere),
+            false => Ok(()),
+        }
+    }
+
+    fn undoing(&self, landed: &Landing, tip: &str) -> Result<Made, LandError> {
+        let (Some(before), Some(after)) = (&landed.onto, &landed.new_tip) else {
+            return Err(LandError::refused(
+                "not_recorded",
+                format!("landing {} does not say what it changed", landed.id),
+            ));
+        };
+        let vault = self.trees.vault();
+        let request = MergeRequest {
+            ours: tip,
+            theirs: before,
+            base: Some(after),
+            attributes: tip,
+        };
+        let tree = match merge_trees(vault.path(), request)? {
+            Merged::Clean { tree } => tree,
+            Merged::Conflict { paths, .. } => return Ok(Made::Conflict(paths)),
+        };
+        if tree == tree_of(vault.path(), tip)? {
+            return Ok(Made::Nothing);
+        }
+        let subject = vault.git("log").args(["-1", "--format=%s", after]).run()?;
+        let subject = String::from_utf8_lossy(&subject).trim().to_owned();
+        let what = match landed.strategy {
+            Strategy::Rebase | Strategy::Ff => format!("This reverts {before}..{after}."),
+            _ => format!("This reverts commit {after}."),
+        };
+        let mut message = format!("Revert \"{subject}\"\n\n{what}\n\n");
+        if let Some(task) = &landed.task {
+            message.push_str(&format!("Weald-Task: {task}\n"));
+        }
+        message.push_str(&format!("Weald-Reverts: {}\n", landed.id));
+        let committer = self.committer()?;
+        let commit = commit_tree(
+            vault.path(),
+            &NewCommit {
+                tree: &tree,
+                parents: &[tip],
+                message: &message,
+                author: &committer,
+                committer: &committer,
+            },
+        )?;
+        Ok(Made::Candidate(Candidate {
+            onto: tip.to_owned(),
+            commit,
+        }))
+    }
+
+    /// The landing that was undone says so, and its task is open again; or completed again, where that landing undid another.
+    pub(super) fn settle_revert(&self, landing: &Landing, of: LandingId) -> Result<(), LandError> {
+        let reverted = LandingInput::Reverted { by: landing.id };
+        self.trees
+            .engine
+            .change(self.trees.actor(), Durability::Power, |tx| {
+                self.step_landing(tx, of, reverted)?;
+                let settled = LandingInput::CleanedUp(Cleanup {
+                    directory: "absent".to_owned(),
+                    branch: "absent".to_owned(),
+                    record: "kept".to_owned(),
+                    task: match self.brings_back(tx, of)? {
+                        true => self.complete_again(tx, landing)?.to_owned(),
+                        false => self.reopen_task(tx, landing)?.to_owned(),
+                    },
+                    why: None,
+                    ignored: 0,
+                    restore: None,
+                });
+                self.step_landing(tx, landing.id, settled)
+            })?;
+        Ok(())
+    }
+
+    /// Whether undoing a landing brings work back: it undid another one.
+    fn brings_back(&self, tx: &dyn Write, of: LandingId) -> Result<bool, LandError> {
+        let mut undone = tx.landing(of)?.and_then(|landing| landing.reverts);
+        let mut brings_back = false;
+        while let Some(id) = undone {
+            brings_back = !brings_back;
+            undone = tx.landing(id)?.and_then(|landing| landing.reverts);
+        }
+        Ok(brings_back)
+    }
+
+    /// Completes the task whose work is there again, unless somebody began on it since; says what became of it.
+    fn complete_again(
+        &self,
+        tx: &mut dyn Write,
+        landing: &Landing,
+    ) -> Result<&'static str, LandError> {
+        let task = match &landing.task {
+            Some(id) => tx.task(id)?,
+            None => None,
+        };
+        let complete = TaskInput::Complete {
+            token: None,
+            report: None,
+        };
+        match task {
+            None => Ok("none"),
+            Some(task) if task.status == TaskStatus::Completed => Ok("completed"),
+            Some(task) if task.status == TaskStatus::Pending => {
+                match move_started(tx, self.trees.actor(), task, None, complete) {
+                    Ok(()) => Ok("completed"),
+                    Err(TaskError::Store(error)) => Err(error.into()),
+                    Err(_) => Ok("kept"),
+                }
+            }
+            Some(_) => Ok("kept"),
+        }
+    }
+
+    /// Opens the task of what was undone; says what became of it.
+    fn reopen_task(
+        &self,
+        tx: &mut dyn Write,
+        landing: &Landing,
+    ) -> Result<&'static str, LandError> {
+        let task = match &landing.task {
+            Some(id) => tx.task(id)?,
+            None => None,
+        };
+        match task {
+            None => Ok("none"),
+            Some(task) if task.status == TaskStatus::Completed => {
+                match move_in(tx, self.trees.actor(), &task, TaskInput::Reopen) {
+                    Ok(_) => Ok("reopened"),
+                    Err(TaskError::Store(error)) => Err(error.into()),
+                    Err(_) => Ok("kept"),
+                }
+            }
+            Some(_) => Ok("kept"),
+        }
+    }
+
+    /// The check after a landing: what is red there is taken back, if nothing came on top of it.
+    pub(super) fn check_landed(&self, landing: &Landing) -> Result<(), LandError> {
+        let command = self.trees.config.text("landing.check");
+        let Some(tip) = landing.new_tip.as_deref().filter(|_| !command.is_empty()) else {
+            return Ok(());
+        };
+        let (why, log) = match self.run_check(landing.id, tip, command) {
+            Ok(Verdict::Red { why, log }) => (why, log),
+            Ok(Verdict::Green(_) | Verdict::Cancelled) => return Ok(()),
+            // It has landed, whatever became of the check.
+            Err(error) => {
+                let what = format!("the check after landing {} did not run", landing.id);
+                self.trees.engine.notice(format!("{what}: {error}"));
+                return Ok(());
+            }
+        };
+        let told = format!(
+            "the check after landing {} of {} is red: {why} ({})",
+            landing.id,
+            landing.tree,
+            log.display()
+        );
+        if self.landing_tip(&landing.target)? != tip {
+            let told = format!(
+                "{told}; {} moved since, so nothing was undone",
+                landing.target
+            );
+            self.trees.engine.notice(told.clone());
+            return self.tell_owner(landing, &told);
+        }
+        // Nobody waits for it, so whoever works the queue does it next.
+        let revert = self.queue_undoing(landing.id, None)?;
+        self.trees
+            .engine
+            .notice(format!("{told}; landing {} undoes it", revert.id));
+        self.tell_owner(landing, &format!("{told}; landing {} undoes it", revert.id))?;
+        match &landing.task {
+            Some(id) => self.follow_up(
+                format!("Repair landing {} of {}", landing.id, landing.tree),
+                id,
+            ),
+            None => Ok(()),
+        }
+    }
+
+    /// Where a target is.
+    pub fn landing_tip(&self, target: &str) -> Result<String, LandError> {
+        self.follow_target(target)?;
+        let full = format!("refs/heads/{target}");
+        match self.trees.place.repository().resolve(&full)? {
+            Some(tip) => Ok(tip.as_str().to_owned()),
+            None => Err(
+                LandError::refused("no_target", format!("there is no branch {target}"))
+                    .hint(format!("git branch {target} COMMIT")),
+            ),
+        }
+    }
+}
+
+fn refuse_second(tx: &(impl Read + ?Sized), id: LandingId) -> Result<(), LandError> {
+    let open = tx.open_landings()?;
+    match open.iter().find(|one| one.reverts == Some(id)) {
+        Some(other) => Err(LandError::refused(
+            "reverted_already",
+            format!("landing {} is about to undo landing {id}", other.id),
+        )),
+        None => Ok(()),
+    }
+}
