@@ -8,7 +8,7 @@
 //! `views` are the files of other systems, `sources` speaks to the tracker that tasks come from;
 //! [`Trees`] makes, watches and removes trees; [`SystemClock`] and [`SystemProcesses`] are the machine.
 
-pub mod agents;
+pub use weald_agents as agents;
 mod install;
 
 mod sources;

@@ -12,7 +12,7 @@ use weald_core::agent::Usage;
 
 use super::drivers::{Driver, Observed};
 use super::{Activity, LOG_FILE};
-use crate::files::open_own;
+use weald_control::files::open_own;
 
 /// The longest line that a driver sees; what is longer is kept in the log and no more.
 const LONGEST_LINE: usize = 4 * 1024 * 1024;

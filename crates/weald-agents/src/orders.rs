@@ -12,7 +12,7 @@ use weald_core::message::{Message, MessageType, ReplyDraft, RequestState, Urgenc
 use weald_sandbox::{Order, Running};
 
 use super::supervising::Watch;
-use crate::messages::InboxQuery;
+use weald_control::messages::InboxQuery;
 
 impl Watch<'_, '_> {
     /// Stops its processes, or lets them go on. What does not work now is tried again.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{DriverError, Variable};
-use crate::files::is_program;
+use weald_control::files::is_program;
 
 /// Errors when no folder of the search path has the program.
 pub(super) fn require(

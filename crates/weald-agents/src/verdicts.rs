@@ -18,9 +18,9 @@ use weald_sandbox::Revealed;
 use super::AgentError;
 use super::Agents;
 use super::error::at;
-use crate::trees::RunRequest;
-use crate::trees::inside::{DiffStyle, Job};
-use crate::trees::visit::Access;
+use weald_trees::RunRequest;
+use weald_trees::inside::{DiffStyle, Job};
+use weald_trees::visit::Access;
 
 const FILE: &str = "verdict.json";
 

@@ -11,8 +11,8 @@ use weald_core::tree::TreeStatus;
 
 use super::AgentError;
 use super::Agents;
-use crate::trees::inside::DiffStyle;
-use crate::trees::{Against, Binding, BranchExists, Created, NewTree, RemoveRequest, Removed};
+use weald_trees::inside::DiffStyle;
+use weald_trees::{Against, Binding, BranchExists, Created, NewTree, RemoveRequest, Removed};
 
 /// An entry of a race, with what it came to.
 #[derive(Debug, Clone, Serialize)]
@@ -124,7 +124,7 @@ impl Agents<'_> {
         let tree = agent.tree.as_ref().map(TreeName::as_str);
         // A tree that is gone, or can't be looked at, is told by its agent's report alone.
         if let Ok(diff) = self.trees.diff(tree, Against::Base, DiffStyle::Files) {
-            let count = |part: fn(&crate::ChangedFile) -> Option<u64>| -> u64 {
+            let count = |part: fn(&weald_trees::ChangedFile) -> Option<u64>| -> u64 {
                 diff.files.iter().filter_map(part).sum()
             };
             lines = Some((count(|file| file.added), count(|file| file.deleted)));

@@ -8,7 +8,7 @@ use weald_core::task_rules::{self, TaskInput};
 
 use super::Agents;
 use super::{AgentError, AgentRequest, newest_on};
-use crate::tasks::TaskError;
+use weald_control::tasks::TaskError;
 
 /// What became of a task.
 pub struct Resumption {

@@ -12,7 +12,7 @@ use weald_core::agent::Usage;
 use super::seeding::Seed;
 use super::text::word;
 use super::{Brief, Driver, DriverError, Input, Observed, Start, TOOLS, Variable, program, text};
-use crate::claude_plugin;
+use weald_control::claude_plugin;
 
 const NAME: &str = "claude";
 

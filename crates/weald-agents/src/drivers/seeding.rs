@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use weald_git::Door;
 
 use super::{Brief, DriverError};
-use crate::files::read_small_bytes;
+use weald_control::files::read_small_bytes;
 
 /// The largest file that is copied.
 const FILE_LIMIT: u64 = 16 << 20;

@@ -12,8 +12,8 @@ use weald_sandbox::Ended;
 
 use super::AgentError;
 use super::Agents;
-use crate::confinement::{SandboxRequest, sandbox_policy, without_secrets};
-use crate::trees::RunRequest;
+use weald_control::confinement::{SandboxRequest, sandbox_policy, without_secrets};
+use weald_trees::RunRequest;
 
 /// What the place is called where a tree's name is wanted.
 const NAME: &str = "main-checkout";

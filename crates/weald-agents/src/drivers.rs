@@ -178,7 +178,7 @@ pub fn has_driver(agent: &str) -> bool {
 }
 
 /// Files of a driver's private state that hold what its user logs in with; none for a driver that weald has not.
-pub(crate) fn secrets_of(driver: &str) -> &'static [&'static str] {
+pub fn secrets_of(driver: &str) -> &'static [&'static str] {
     let mut known = BUILT_IN.iter().map(|make| make());
     let found = known.find(|one| one.name() == driver);
     found.map_or(&[], |one| one.secrets())

@@ -15,7 +15,7 @@ use super::AgentError;
 use super::Agents;
 use super::drivers::{Brief, Driver, Start};
 use super::error::at;
-use crate::trees::{RunRequest, RunSandbox, use_login_layer};
+use weald_trees::{RunRequest, RunSandbox, use_login_layer};
 
 /// The prompt's name in the folder of a run.
 const PROMPT_FILE: &str = "prompt.md";

@@ -20,8 +20,8 @@ use weald_git::{Door, RefName};
 use super::AgentError;
 use super::Agents;
 use super::starting::AgentRequest;
-use crate::steps::step;
-use crate::trees::{Binding, BranchExists, Created, NewTree, Outcome, TreeError};
+use weald_control::steps::step;
+use weald_trees::{Binding, BranchExists, Created, NewTree, Outcome, TreeError};
 
 impl Agents<'_> {
     /// Finds or makes the tree of an agent's task, and clears it of whoever was there before.

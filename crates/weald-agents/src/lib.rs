@@ -32,7 +32,7 @@ pub use weald_control::agents::{
     StageView, agent_folder, holder, newest_on, stages_in_words,
 };
 
-use crate::trees::Trees;
+use weald_trees::Trees;
 
 /// The agents of one repository.
 pub struct Agents<'a> {

@@ -10,9 +10,9 @@ use weald_core::store::Clock;
 use weald_core::{SignedDuration, Timestamp};
 
 use super::supervising::{Watch, Watched};
-use crate::machine::SystemClock;
-use crate::trees::inside::Unless;
-use crate::trees::{Against, DiffStyle, TreeError};
+use weald_control::machine::SystemClock;
+use weald_trees::inside::Unless;
+use weald_trees::{Against, DiffStyle, TreeError};
 
 /// The shortest time between two looks for changed files.
 const LOOK: SignedDuration = SignedDuration::from_mins(1);

@@ -13,9 +13,9 @@ use weald_core::objections::Objection;
 use weald_git::Git;
 
 use super::Agents;
-use crate::landing::LandError;
-use crate::landing::Landings;
-use crate::trees::{Dirty, RemoveRequest, TreeError};
+use weald_landing::LandError;
+use weald_landing::Landings;
+use weald_trees::{Dirty, RemoveRequest, TreeError};
 
 /// Number, size and time of a file.
 type Stamp = (u64, u64, i64, i64);

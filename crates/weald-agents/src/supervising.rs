@@ -28,10 +28,10 @@ use super::error::at;
 use super::output::{Log, News, Output};
 use super::silence::Quiet;
 use super::{Activity, AgentError, agent_folder};
-use crate::machine::SystemClock;
-use crate::steps::step;
-use crate::tasks::TaskError;
-use crate::trees::Trees;
+use weald_control::machine::SystemClock;
+use weald_control::steps::step;
+use weald_control::tasks::TaskError;
+use weald_trees::Trees;
 
 /// How often orders and messages are looked for.
 const TICK: Duration = Duration::from_millis(500);

@@ -13,7 +13,7 @@ use weald_core::store::Clock;
 
 use super::Agents;
 use super::{AgentError, RecordError};
-use crate::machine::{self, SystemClock};
+use weald_control::machine::{self, SystemClock};
 
 /// How long a family of processes that no namespace holds together has to be gone.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -12,11 +12,11 @@ use weald_core::task_rules::TaskRefusal;
 use weald_sandbox::SandboxError;
 
 use super::drivers::DriverError;
-use crate::agents::RecordError;
-use crate::landing::LandError;
-use crate::sessions::SessionError;
-use crate::tasks::TaskError;
-use crate::trees::TreeError;
+use crate::RecordError;
+use weald_control::sessions::SessionError;
+use weald_control::tasks::TaskError;
+use weald_landing::LandError;
+use weald_trees::TreeError;
 
 /// Why something did not happen to an agent.
 #[derive(Debug, thiserror::Error)]

@@ -8,7 +8,7 @@ use weald_sandbox::{Level, Policy, require_level};
 use super::AgentError;
 use super::Agents;
 use super::drivers::DriverError;
-use crate::confinement::{SandboxRequest, sandbox_policy};
+use weald_control::confinement::{SandboxRequest, sandbox_policy};
 
 /// Folders for temporary files.
 const TEMPORARY: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];

@@ -12,7 +12,7 @@ use weald_core::agent::Usage;
 use super::seeding::Seed;
 use super::text::word;
 use super::{Brief, Driver, DriverError, Input, Observed, Start, TOOLS, Variable, program, text};
-use crate::identity::KNOWN_BY;
+use weald_control::identity::KNOWN_BY;
 
 const NAME: &str = "codex";
 
