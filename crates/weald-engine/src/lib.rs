@@ -12,7 +12,7 @@ pub use weald_agents as agents;
 mod install;
 
 mod sources;
-mod upkeep;
+
 
 pub use weald_control::claude_plugin;
 pub(crate) use weald_control::{
@@ -22,6 +22,7 @@ pub(crate) use weald_control::{
 };
 pub(crate) use weald_landing as landing;
 pub(crate) use weald_trees as trees;
+pub(crate) use weald_upkeep as upkeep;
 
 pub use agents::{
     Activity, AgentError, AgentList, AgentQuery, AgentRequest, AgentSort, AgentView, Agents,

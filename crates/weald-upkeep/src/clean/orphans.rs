@@ -1,0 +1,277 @@
+//! Orphans: what has only one of record, directory and registration.
+//!
+//! Always told. Asked to, a directory that is provably left from a tree of this repository, or empty, is renamed into the
+//! trash, and a record whose directory is gone is forgotten as `rm` does it. What may be somebody else's is only told.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use weald_core::event::{Change, EventKind};
+use weald_core::id::Seq;
+use weald_core::store::Durability;
+use weald_core::tree::{Tree, TreeStatus};
+
+use super::around::Around;
+use super::{CleanReport, NotTaken, Taken};
+use weald_control::machine::standing_in;
+use weald_control::marker::TreeNote;
+use weald_trees::building::identity_of;
+use weald_trees::remove::rename;
+use weald_trees::{RemoveRequest, TreeError, at};
+use crate::Upkeep;
+use crate::doctor::Whereabouts;
+
+/// How many entries of a folder are looked at.
+const ENTRIES: usize = 10_000;
+
+/// What is there alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OrphanClass {
+    /// A directory where trees lie, and no record of it.
+    DirectoryWithoutRecord,
+    /// A record, and no directory.
+    RecordWithoutDirectory,
+    /// An entry of git, and no record.
+    RegistrationWithoutRecord,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct Orphan {
+    /// What is there alone.
+    pub class: OrphanClass,
+    /// What it is called.
+    pub name: String,
+    /// Where it is, or should be.
+    pub path: PathBuf,
+    /// What is known about it.
+    pub what: String,
+    /// What `--orphans --apply` does, or what a person can do.
+    pub would: String,
+    /// Whether `--orphans --apply` does anything.
+    pub acts: bool,
+    /// What was done: `trashed` or `forgotten`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<&'static str>,
+    /// Where it is now, if it was moved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trash: Option<PathBuf>,
+}
+
+impl Upkeep<'_> {
+    /// Everything that is there alone.
+    pub(super) fn orphans(&self, around: &Around) -> Result<Vec<Orphan>, TreeError> {
+        let mut found = Vec::new();
+        let live = around.records.iter().filter(|tree| tree.is_live());
+        let mut whereabouts = Whereabouts::new(&[]);
+        for tree in live.filter(|tree| tree.path.symlink_metadata().is_err()) {
+            let moved = whereabouts.of(self.trees, tree);
+            found.push(missing_directory(tree, moved));
+        }
+        for root in self.trees.tree_roots()? {
+            self.unknown_directories(around, &root, &mut found)?;
+        }
+        let known: BTreeSet<_> = around.records.iter().map(|tree| tree.id).collect();
+        for entry in &around.registrations {
+            let is_known = TreeNote::of(entry).is_some_and(|note| known.contains(&note.tree));
+            let Some(path) = entry.path().filter(|_| !is_known) else {
+                continue;
+            };
+            found.push(Orphan {
+                class: OrphanClass::RegistrationWithoutRecord,
+                name: entry.name.clone(),
+                path: path.to_owned(),
+                what: "a worktree of git that weald has no record of".to_owned(),
+                would: match path.exists() {
+                    true => format!("it is left alone; weald adopt {}", path.display()),
+                    false => "it is left alone; git worktree prune forgets it".to_owned(),
+                },
+                acts: false,
+                outcome: None,
+                trash: None,
+            });
+        }
+        Ok(found)
+    }
+
+    fn unknown_directories(
+        &self,
+        around: &Around,
+        root: &Path,
+        found: &mut Vec<Orphan>,
+    ) -> Result<(), TreeError> {
+        let recorded: BTreeSet<_> = around
+            .records
+            .iter()
+            .filter(|tree| tree.is_live() || tree.status == TreeStatus::Creating)
+            .map(|tree| tree.path.as_path())
+            .chain(around.registrations.iter().filter_map(|entry| entry.path()))
+            .collect();
+        let entries = fs::read_dir(root).into_iter().flatten().flatten();
+        let mut paths: Vec<_> = entries.take(ENTRIES).map(|entry| entry.path()).collect();
+        paths.sort();
+        for path in paths {
+            let is_directory = path.symlink_metadata().is_ok_and(|found| found.is_dir());
+            if !is_directory || recorded.contains(path.as_path()) || !self.trees.fits_path(&path)? {
+                continue;
+            }
+            found.push(self.unknown_directory(around, path));
+        }
+        Ok(())
+    }
+
+    fn unknown_directory(&self, around: &Around, path: PathBuf) -> Orphan {
+        let identity = identity_of(&path).ok();
+        let of_record = around
+            .records
+            .iter()
+            .find(|tree| tree.identity.is_some() && tree.identity == identity);
+        let holds_caller = self.trees.host.directory.starts_with(&path);
+        let standing = around.standing_in(&path);
+        let is_empty = fs::read_dir(&path).is_ok_and(|mut entries| entries.next().is_none());
+        let (what, would, acts) = match of_record {
+            Some(tree) => (
+                format!("the directory of tree {}, at another place", tree.name),
+                "weald doctor --fix".to_owned(),
+                false,
+            ),
+            None if holds_caller => (
+                "a directory without a record".to_owned(),
+                "the current directory is in it".to_owned(),
+                false,
+            ),
+            None if standing.is_some() => (
+                "a directory without a record".to_owned(),
+                format!("it is left alone: {}", standing.unwrap_or_default()),
+                false,
+            ),
+            None if is_empty => (
+                "an empty directory".to_owned(),
+                "put it into the trash".to_owned(),
+                true,
+            ),
+            None if self.trees.is_left_from_here(&path) => (
+                "left from a tree of this repository".to_owned(),
+                "put it into the trash, as it is".to_owned(),
+                true,
+            ),
+            None => (
+                "a directory that weald did not make".to_owned(),
+                "it is left alone; look at it".to_owned(),
+                false,
+            ),
+        };
+        let name = path.file_name().map(|name| name.to_string_lossy());
+        Orphan {
+            class: OrphanClass::DirectoryWithoutRecord,
+            name: name.unwrap_or_default().into_owned(),
+            path,
+            what,
+            would,
+            acts,
+            outcome: None,
+            trash: None,
+        }
+    }
+
+    /// Acts on what may be acted on; what fails is told.
+    pub(super) fn take_orphans(&self, operation: Seq, report: &mut CleanReport) {
+        let mut orphans = std::mem::take(&mut report.orphans);
+        for orphan in orphans.iter_mut().filter(|orphan| orphan.acts) {
+            let taken = match orphan.class {
+                OrphanClass::RecordWithoutDirectory => {
+                    self.forget_record(&orphan.name, operation).map(|taken| {
+                        orphan.outcome = Some("forgotten");
+                        report.removed.push(taken);
+                    })
+                }
+                _ => self
+                    .trash_directory_of(&orphan.path, operation)
+                    .map(|place| {
+                        orphan.outcome = Some("trashed");
+                        orphan.trash = Some(place);
+                    }),
+            };
+            if let Err(error) = taken {
+                report.failed.push(NotTaken {
+                    tree: orphan.name.clone(),
+                    error: error.to_string(),
+                });
+            }
+        }
+        report.orphans = orphans;
+    }
+
+    fn forget_record(&self, name: &str, operation: Seq) -> Result<Taken, TreeError> {
+        let request = RemoveRequest {
+            operation: Some(operation),
+            ..RemoveRequest::default()
+        };
+        Ok(self.trees.remove(Some(name), &request)?.into())
+    }
+
+    /// Renames a directory into the trash, unless somebody came into it; answers where it is.
+    fn trash_directory_of(&self, path: &Path, operation: Seq) -> Result<PathBuf, TreeError> {
+        let directory = self.trees.trash_directory(path)?;
+        self.trees.require_own_trash(&directory)?;
+        fs::create_dir_all(&directory).map_err(at(&directory))?;
+        self.trees.exclude(&directory)?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let place = self
+            .trees
+            .free_place(&directory, &name, self.trees.now()?)?;
+        if let Some(pid) = standing_in(path) {
+            return Err(TreeError::Inhabited {
+                path: path.to_owned(),
+                pid,
+            });
+        }
+        rename(path, &place)?;
+        let fact = Change::fact(EventKind::ORPHAN_TRASHED)
+            .with_note(format!("{} is now {}", path.display(), place.display()))
+            .part_of(Some(operation));
+        self.trees
+            .engine
+            .change(self.trees.actor(), Durability::Process, |tx| {
+                tx.record(self.trees.actor(), fact)?;
+                Ok::<_, TreeError>(())
+            })?;
+        Ok(place)
+    }
+}
+
+/// A record without a directory, which may be elsewhere by now.
+fn missing_directory(tree: &Tree, moved: Option<PathBuf>) -> Orphan {
+    let name = &tree.name;
+    let root_is_there = tree.path.parent().is_some_and(Path::is_dir);
+    let (would, acts) = match moved {
+        Some(path) => (
+            format!("it was moved to {}: weald doctor --fix", path.display()),
+            false,
+        ),
+        None if !root_is_there => (
+            "the folder of its trees is gone, too; perhaps a disk is not mounted".to_owned(),
+            false,
+        ),
+        None if tree.status == TreeStatus::Kept || tree.locked.is_some() => (
+            format!("it is kept or locked; weald ensure {name} makes it again"),
+            false,
+        ),
+        None => (
+            format!("forget it, as weald rm {name} does; weald ensure {name} makes it again"),
+            true,
+        ),
+    };
+    Orphan {
+        class: OrphanClass::RecordWithoutDirectory,
+        name: name.to_string(),
+        path: tree.path.clone(),
+        what: format!("tree {name} has no directory"),
+        would,
+        acts,
+        outcome: None,
+        trash: None,
+    }
+}

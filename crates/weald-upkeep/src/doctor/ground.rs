@@ -1,0 +1,148 @@
+//! What can be looked at without records: git, the disk, weald's private folder, main's refs and locks, the vault, and
+//! who holds what. With records it is known whose a branch is; without them every entry in `worktrees/` is only told.
+
+use std::collections::HashSet;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::PathBuf;
+
+use weald_core::tree::{Tree, TreeKind};
+use weald_git::{GitError, RefSurvey, Registrations, require_version_for, survey_refs};
+
+use super::disk::check_room;
+use super::entries::tell_unowned;
+use super::finding::{Finding, Ledger};
+use super::holders::check_lock_holders;
+use super::locks::check_locks;
+use super::refs::check_refs;
+use super::vault::check_vault;
+use super::{Code, Severity};
+use weald_control::marker::TreeNote;
+use weald_control::place::Place;
+use weald_trees::{Trees, at};
+
+/// What `doctor` looks at first, whatever is broken.
+pub struct GroundCheck<'a> {
+    pub place: &'a Place,
+    /// Whether it is a copy: what its entries lead to is another repository's.
+    pub is_copy: bool,
+    /// The trees, if there are records.
+    pub trees: Option<&'a Trees<'a>>,
+    /// How much of a disk should be free.
+    pub min_free: u64,
+    pub fix: bool,
+}
+
+impl GroundCheck<'_> {
+    /// Looks at everything that needs no records.
+    pub fn run(self) -> Vec<Finding> {
+        let mut ledger = Ledger::new(self.fix);
+        let known = self.trees.and_then(|trees| trees.records().ok());
+        check_git(&mut ledger, self.place);
+        let mut paths = vec![self.place.repository().common_dir().to_owned()];
+        let live = known.iter().flatten().filter(|tree| tree.is_live());
+        paths.extend(
+            live.clone()
+                .filter_map(|tree| Some(tree.path.parent()?.to_owned())),
+        );
+        check_room(&mut ledger, &paths, self.min_free);
+        self.check_private(&mut ledger);
+        let survey = match self.place.repository().has_reftable() {
+            true => RefSurvey::default(),
+            false => survey_refs(self.place.repository().common_dir()),
+        };
+        let ours: HashSet<String> = live
+            .map(|tree| format!("refs/heads/{}", tree.branch))
+            .collect();
+        check_refs(&mut ledger, self.place, &survey, &ours);
+        if known.is_none() && !self.is_copy {
+            self.tell_entries(&mut ledger);
+        }
+        let is_needed = self.needs_vault(known.as_deref());
+        let done = check_vault(&mut ledger, self.place, is_needed);
+        ledger.note_failure("the vault", done);
+        check_lock_holders(&mut ledger, self.place);
+        ledger.findings
+    }
+
+    /// Locks of git that nobody needs: looked at last, because a repair may have taken some away.
+    pub fn run_last(self) -> Vec<Finding> {
+        let mut ledger = Ledger::new(self.fix);
+        let survey = match self.place.repository().has_reftable() {
+            true => RefSurvey::default(),
+            false => survey_refs(self.place.repository().common_dir()),
+        };
+        check_locks(&mut ledger, self.place, &survey);
+        ledger.findings
+    }
+
+    fn check_private(&self, ledger: &mut Ledger) {
+        let private = self.place.private();
+        let Ok(found) = private.symlink_metadata() else {
+            return;
+        };
+        if found.is_symlink() {
+            return;
+        }
+        if found.uid() != rustix::process::geteuid().as_raw() {
+            let what = format!("{} belongs to another user", private.display());
+            let would = "chown -R it to whoever uses this repository".to_owned();
+            ledger
+                .told(Code::PrivateForeign, Severity::Error, what, would)
+                .at(private);
+        } else if found.mode() & 0o077 != 0 {
+            let what = format!(
+                "{} is open to others (mode {:o})",
+                private.display(),
+                found.mode() & 0o777
+            );
+            let close = || {
+                let closed = fs::set_permissions(private, Permissions::from_mode(0o700));
+                closed.map_err(at(private))
+            };
+            ledger
+                .found(Code::PrivateOpen, Severity::Warn, what, "close it", close)
+                .at(private);
+        }
+    }
+
+    /// Without records an entry is weald's by its note alone, which is enough to tell and too little to mend.
+    fn tell_entries(&self, ledger: &mut Ledger) {
+        let registrations = registrations_of(self.place);
+        for name in registrations.names().unwrap_or_default() {
+            let faults = registrations.faults(&name);
+            tell_unowned(ledger, &registrations, &name, &faults);
+        }
+    }
+
+    fn needs_vault(&self, known: Option<&[Tree]>) -> bool {
+        match known {
+            Some(known) => known
+                .iter()
+                .any(|tree| tree.is_live() && tree.kind == TreeKind::Sealed),
+            None => has_notes(self.place),
+        }
+    }
+}
+
+fn check_git(ledger: &mut Ledger, place: &Place) {
+    let Err(error) = require_version_for(place.repository()) else {
+        return;
+    };
+    let code = match error {
+        GitError::TooOld { .. } => Code::GitOld,
+        _ => Code::GitMissing,
+    };
+    let would = "install git, or put the right one first in PATH".to_owned();
+    ledger.told(code, Severity::Error, error.to_string(), would);
+}
+
+fn registrations_of(place: &Place) -> Registrations {
+    let workshop: PathBuf = place.private().join("workshop");
+    Registrations::new(place.repository().common_dir(), &workshop)
+}
+
+fn has_notes(place: &Place) -> bool {
+    let entries = registrations_of(place).list().unwrap_or_default();
+    entries.iter().any(|entry| TreeNote::of(entry).is_some())
+}

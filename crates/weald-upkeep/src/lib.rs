@@ -1,0 +1,43 @@
+//! Upkeep: what is left over goes, what broke is repaired, what was done is taken back.
+
+mod clean;
+mod copied;
+mod doctor;
+mod overview;
+mod rebuild;
+mod recover;
+mod sweep;
+mod undo;
+mod usage;
+
+pub use clean::{
+    Candidate, CleanReport, CleanRequest, NotTaken, Orphan, OrphanClass, Skipped, Stale, Taken,
+};
+pub use copied::AdoptedCopy;
+pub use doctor::{Code, Finding, GroundCheck, Severity};
+pub use overview::{Freshness, Overview, TaskProgress, TreeOverview};
+pub use rebuild::{Compared, Present, Rebuilt, RecoveredTree, succeed};
+pub use sweep::{
+    KeptTree, LockAtEnd, LockSweep, Outside, SessionSweep, SweepError, SweepLease, SweepMode,
+    SweepReport, Sweeper, SweptSession,
+};
+pub use undo::{RevertedBy, Undone};
+pub use usage::{Evicted, Freeing, NotEvicted, RoomMode, TreeUsage, UsageReport};
+
+use weald_landing::Landings;
+use weald_trees::Trees;
+
+/// The upkeep of one repository.
+pub struct Upkeep<'a> {
+    pub(crate) trees: &'a Trees<'a>,
+    pub(crate) landings: Landings<'a>,
+}
+
+impl<'a> Upkeep<'a> {
+    pub fn new(trees: &'a Trees<'a>) -> Self {
+        Self {
+            trees,
+            landings: Landings::new(trees),
+        }
+    }
+}
