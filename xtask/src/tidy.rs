@@ -8,37 +8,85 @@ use std::path::{Path, PathBuf};
 const ARROWS: &[(&str, &[&str])] = &[
     ("weald-core", &[]),
     ("weald-git", &[]),
-    ("weald-store", &["weald-core"]),
     ("weald-sandbox", &[]),
+    ("weald-store", &["weald-core"]),
     (
         "weald-control",
         &["weald-core", "weald-git", "weald-sandbox"],
     ),
     (
-        "weald-engine",
-        &["weald-core", "weald-control", "weald-git", "weald-sandbox"],
+        "weald-integrations",
+        &["weald-control", "weald-core", "weald-git", "weald-sandbox"],
+    ),
+    (
+        "weald-trees",
+        &["weald-control", "weald-core", "weald-git", "weald-sandbox"],
+    ),
+    (
+        "weald-landing",
+        &[
+            "weald-control",
+            "weald-core",
+            "weald-git",
+            "weald-sandbox",
+            "weald-trees",
+        ],
+    ),
+    (
+        "weald-agents",
+        &[
+            "weald-control",
+            "weald-core",
+            "weald-git",
+            "weald-landing",
+            "weald-sandbox",
+            "weald-trees",
+        ],
+    ),
+    (
+        "weald-upkeep",
+        &[
+            "weald-agents",
+            "weald-control",
+            "weald-core",
+            "weald-git",
+            "weald-landing",
+            "weald-sandbox",
+            "weald-trees",
+        ],
+    ),
+    (
+        "weald-app",
+        &[
+            "weald-agents",
+            "weald-control",
+            "weald-integrations",
+            "weald-landing",
+            "weald-trees",
+            "weald-upkeep",
+        ],
     ),
     (
         "weald-server",
-        &["weald-core", "weald-engine", "weald-sandbox"],
+        &["weald-app", "weald-core", "weald-sandbox"],
     ),
     (
         "weald",
         &[
+            "weald-app",
             "weald-core",
             "weald-git",
-            "weald-store",
             "weald-sandbox",
-            "weald-engine",
             "weald-server",
+            "weald-store",
         ],
     ),
     ("weald-testkit", &["weald-core"]),
     (
         "xtask",
         &[
+            "weald-app",
             "weald-core",
-            "weald-engine",
             "weald-git",
             "weald-sandbox",
             "weald-store",

@@ -16,7 +16,7 @@ fn a_wrong_arrow_is_found() {
         &mut found,
     );
     check_manifest(
-        "[package]\nname = 'weald-git'\n[dev-dependencies]\nweald-engine = '1'\n",
+        "[package]\nname = 'weald-git'\n[dev-dependencies]\nweald-app = '1'\n",
         &mut found,
     );
     check_manifest("[package]\nname = 'weald-new'\n", &mut found);

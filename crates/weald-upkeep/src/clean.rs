@@ -18,11 +18,11 @@ use weald_core::name::TreeName;
 use weald_core::tree::{Tree, TreeStatus};
 use weald_core::{SignedDuration, Timestamp};
 
-use weald_trees::{BranchOutcome, Removed, TreeError};
 use crate::Upkeep;
 use around::Around;
 pub use orphans::{Orphan, OrphanClass};
 use taking::Taking;
+use weald_trees::{BranchOutcome, Removed, TreeError};
 
 /// What to look at, and whether to act.
 #[derive(Debug, Clone, Default)]

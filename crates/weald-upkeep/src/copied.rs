@@ -19,13 +19,13 @@ use weald_core::tree::{Trash, Tree, TreeKind, TreeStatus};
 use weald_core::tree_rules::TreeInput;
 use weald_git::{Door, set_aside};
 
+use crate::Upkeep;
 use weald_control::marker::{self, TreeNote};
 use weald_control::standing::{CopyOf, same_directory};
 use weald_control::tasks::move_in;
 use weald_trees::building::identity_of;
 use weald_trees::remove::RemoveRequest;
 use weald_trees::{TreeError, at};
-use crate::Upkeep;
 
 /// What a copy took over, and what it forgot.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]

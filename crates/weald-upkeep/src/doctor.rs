@@ -29,9 +29,9 @@ use std::path::PathBuf;
 
 use weald_core::tree::{Tree, TreeStatus};
 
-use weald_trees::{TreeError, Trees};
 use crate::Upkeep;
 use finding::Ledger;
+use weald_trees::{TreeError, Trees};
 pub(crate) use whereabouts::Whereabouts;
 
 pub use codes::Code;

@@ -10,13 +10,13 @@ use weald_core::store::{TaskClass, TaskFilter};
 use weald_core::task::TaskStatus;
 use weald_core::tree::Tree;
 
+use crate::Upkeep;
 use weald_agents::{AgentError, AgentQuery, AgentView};
 use weald_trees::TreeError;
 use weald_trees::fresh::side_by_side;
 use weald_trees::inside::{Job, Size};
 use weald_trees::view::TreeView;
 use weald_trees::visit::Access;
-use crate::Upkeep;
 
 /// How long one tree is measured, in milliseconds.
 const MEASURE: u64 = 1_000;

@@ -19,11 +19,11 @@ use weald_core::store::{
 };
 use weald_core::tree::{Tree, TreeStatus};
 
+use crate::Upkeep;
 use weald_control::events::{JournalLine, read_journal};
 use weald_control::journal::JOURNAL_FILE;
-use weald_landing::LandError;
 use weald_control::steps::step;
-use crate::Upkeep;
+use weald_landing::LandError;
 
 pub use comparing::Compared;
 

@@ -16,13 +16,13 @@ use weald_core::tree::{Base, Trash, Tree, TreeKind, TreeLock, TreeStatus};
 use weald_core::tree_rules::TreeInput;
 use weald_git::{Commit, Door, Reference, Registration, list_tips};
 
+use crate::Upkeep;
+use crate::rebuild::RecoveredTree;
 use weald_control::marker::TreeNote;
 use weald_trees::building::identity_of;
 use weald_trees::keep::SEALED;
 use weald_trees::remove::IN_TRASH;
 use weald_trees::{TreeError, decided};
-use crate::Upkeep;
-use crate::rebuild::RecoveredTree;
 
 /// The most of a small file in a tree that is read.
 const LIMIT: u64 = 1024 * 1024;

@@ -18,12 +18,12 @@ use weald_core::session::{ProcessIdentity, ProcessState};
 use weald_core::store::{Durability, StoreError, Write};
 use weald_core::tree::Tree;
 
+use crate::Upkeep;
 use weald_control::engine::Engine;
 use weald_control::machine::Places;
 use weald_control::steps::step;
 use weald_control::tasks::TaskError;
 use weald_trees::TreeError;
-use crate::Upkeep;
 
 pub use locks::{KeptTree, LockSweep, Outside};
 pub use release::LockAtEnd;

@@ -22,10 +22,10 @@ use weald_core::undo::{
     operations,
 };
 
-use weald_landing::LandError;
-use weald_control::steps::step;
-use weald_trees::{TreeError, TreeView, decided};
 use crate::Upkeep;
+use weald_control::steps::step;
+use weald_landing::LandError;
+use weald_trees::{TreeError, TreeView, decided};
 
 /// How many events are looked at first; more if nothing is found in them.
 const WINDOW: u64 = 2_000;

@@ -16,12 +16,12 @@ use weald_core::eviction::Regenerable;
 use weald_core::name::TreeName;
 use weald_core::tree::Tree;
 
+use crate::Upkeep;
+use crate::clean::CleanRequest;
 use weald_trees::fresh::side_by_side;
 use weald_trees::inside::{Job, Usage, UsageWish, apart};
 use weald_trees::visit::Access;
 use weald_trees::{TreeError, at};
-use crate::Upkeep;
-use crate::clean::CleanRequest;
 
 pub use freeing::{Evicted, Freeing, NotEvicted, RoomMode};
 

@@ -5,12 +5,12 @@
 use std::sync::Arc;
 
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
+use weald_app::{Place, SystemClock};
 use weald_core::agent::Agent;
 use weald_core::config::{KEYS, Key};
 use weald_core::store::{AgentFilter, SessionSet, Store, TaskClass, TaskFilter};
 use weald_core::task::TaskStatus;
 use weald_core::tree::Tree;
-use weald_engine::{Place, SystemClock};
 use weald_store::{DATABASE_FILE, SqliteStore};
 
 use crate::environment::Environment;

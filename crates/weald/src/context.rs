@@ -8,6 +8,11 @@ mod role;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use weald_app::{
+    Engine, Host, Identity, IdentitySource, LoadedConfig, Loosening, Place, RecordError, Settings,
+    Sources, SystemClock, SystemProcesses, Trees, agent_above, free_main, identify, load_config,
+    load_own_config, loosening,
+};
 use weald_core::Timestamp;
 use weald_core::config::{Config, names_guard};
 use weald_core::file_view::ViewKind;
@@ -16,11 +21,6 @@ use weald_core::kill_switch::switched_on;
 use weald_core::name::SessionName;
 use weald_core::source::Tracker;
 use weald_core::store::{Clock, Store, StoreError};
-use weald_engine::{
-    Engine, Host, Identity, IdentitySource, LoadedConfig, Loosening, Place, RecordError, Settings,
-    Sources, SystemClock, SystemProcesses, Trees, agent_above, free_main, identify, load_config,
-    load_own_config, loosening,
-};
 use weald_git::{GitError, require_known_version, require_version_for};
 use weald_server::broker::Client;
 use weald_store::{DATABASE_FILE, SqliteStore};

@@ -5,13 +5,13 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use weald_app::agents::drivers::has_driver;
+use weald_app::{Engine, LandRequest, Landings, OwnProgram, RecordError, RunRequest, Trees};
 use weald_core::agent::{FinalReport, Verification};
 use weald_core::agent_rules::AgentRefusal;
 use weald_core::id::LandingId;
 use weald_core::name::SessionName;
 use weald_core::tree::Tree;
-use weald_engine::agents::drivers::has_driver;
-use weald_engine::{Engine, LandRequest, Landings, OwnProgram, RecordError, RunRequest, Trees};
 use weald_server::broker::{
     Authority, Broker, Desk, DeskError, Face, Fault, LandWish, Mandate, NotAllowed, Reply,
 };

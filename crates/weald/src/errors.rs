@@ -20,12 +20,12 @@ use std::borrow::Cow;
 use std::io;
 
 use serde_json::{Value, json};
+use weald_app::{CopyOf, IdentityError, MessageError, SessionError, TaskError};
 use weald_core::message::MessageRefusal;
 use weald_core::name::SessionName;
 use weald_core::session::SessionTaken;
 use weald_core::store::StoreError;
 use weald_core::task_rules::TaskRefusal;
-use weald_engine::{CopyOf, IdentityError, MessageError, SessionError, TaskError};
 use weald_git::{DiscoverError, GitError};
 use weald_sandbox::{Level, SandboxError};
 

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use weald_engine::agents::is_temporary_inside;
+use weald_app::agents::is_temporary_inside;
 use weald_sandbox::{Level, Policy};
 
 /// What to say when a command failed that names a file which is there on the host alone.

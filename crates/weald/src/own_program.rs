@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use weald_engine::is_program;
+use weald_app::is_program;
 
 use crate::context::Context;
 use crate::errors::Failure;

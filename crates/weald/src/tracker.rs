@@ -4,11 +4,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use weald_app::{BadLines, Source, SystemClock, has_untold};
 use weald_core::Timestamp;
 use weald_core::id::TaskId;
 use weald_core::import::{Incoming, Parsed, parse_beads, parse_gh, parse_jsonl};
 use weald_core::source::{SOURCE, Tracker};
-use weald_engine::{BadLines, Source, SystemClock, has_untold};
 use weald_store::SqliteStore;
 
 use crate::commands::pool::go_on_behind;

@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use weald_app::SystemClock;
 use weald_core::event::{Change, EventKind};
 use weald_core::id::TaskId;
 use weald_core::store::{Clock, Durability, Result, Store};
 use weald_core::task::{Priority, Task, TaskStatus};
-use weald_engine::SystemClock;
 use weald_store::SqliteStore;
 
 /// How many changes go into one transaction.

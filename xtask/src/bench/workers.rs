@@ -6,11 +6,11 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Instant;
 
+use weald_app::{Engine, Settings, SystemClock, SystemProcesses, TaskError};
 use weald_core::event::{Change, EventKind};
 use weald_core::id::TaskId;
 use weald_core::store::{Clock, Durability, Store};
 use weald_core::task::Task;
-use weald_engine::{Engine, Settings, SystemClock, SystemProcesses, TaskError};
 use weald_store::SqliteStore;
 
 use super::naive::Naive;

@@ -10,6 +10,10 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use weald_app::{
+    Against, AgentError, DiffStyle, Engine, InboxQuery, Landings, MessageError, RecordError,
+    ReplyOutcome, ScopeError, SessionError, TaskError, TreeError, Trees,
+};
 use weald_core::SignedDuration;
 use weald_core::agent::FinalReport;
 use weald_core::cloud_event::CloudEvent;
@@ -18,10 +22,6 @@ use weald_core::id::{MessageId, TaskId};
 use weald_core::message::{Draft, Message, ReplyDraft};
 use weald_core::name::SessionName;
 use weald_core::store::{EventFilter, StoreError, TaskClass, TaskFilter, TaskOrder};
-use weald_engine::{
-    Against, AgentError, DiffStyle, Engine, InboxQuery, Landings, MessageError, RecordError,
-    ReplyOutcome, ScopeError, SessionError, TaskError, TreeError, Trees,
-};
 
 pub(super) use cost::Cost;
 

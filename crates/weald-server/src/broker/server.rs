@@ -25,7 +25,7 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags,
     SocketType,
 };
-use weald_engine::{RunFolder, RunRequest, TreeError, Trees};
+use weald_app::{RunFolder, RunRequest, TreeError, Trees};
 use weald_sandbox::{Level, PASSED, Revealed};
 
 use super::desk::{Cost, Desk};

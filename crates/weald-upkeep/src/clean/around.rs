@@ -14,6 +14,7 @@ use weald_core::task::{Task, TaskStatus};
 use weald_core::tree::{Tree, TreeKind, TreeStatus};
 use weald_git::{Reference, Registration};
 
+use crate::Upkeep;
 use weald_control::machine::Places;
 use weald_control::marker::TreeNote;
 use weald_control::sessions::SessionView;
@@ -22,7 +23,6 @@ use weald_trees::has_task_lock;
 use weald_trees::keep::SEALED;
 use weald_trees::view::peek_head;
 use weald_trees::{TreeError, run};
-use crate::Upkeep;
 
 /// Everything around the trees, read once.
 pub(crate) struct Around {

@@ -15,13 +15,13 @@ use weald_core::tree::{Tree, TreeStatus};
 
 use super::around::Around;
 use super::{CleanReport, NotTaken, Taken};
+use crate::Upkeep;
+use crate::doctor::Whereabouts;
 use weald_control::machine::standing_in;
 use weald_control::marker::TreeNote;
 use weald_trees::building::identity_of;
 use weald_trees::remove::rename;
 use weald_trees::{RemoveRequest, TreeError, at};
-use crate::Upkeep;
-use crate::doctor::Whereabouts;
 
 /// How many entries of a folder are looked at.
 const ENTRIES: usize = 10_000;

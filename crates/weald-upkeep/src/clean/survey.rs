@@ -11,13 +11,13 @@ use weald_core::tree::{Tree, TreeKind};
 use super::Taken;
 use super::around::Around;
 use super::taking::Taking;
+use crate::Upkeep;
 use weald_trees::TreeError;
 use weald_trees::fresh::{side_by_side, waiting_side_by_side};
 use weald_trees::inside::{Job, Look, Reply};
 use weald_trees::remove::facts::is_dirty;
 use weald_trees::unlanded::{AgainstTarget, Asked};
 use weald_trees::visit::{Access, Site};
-use crate::Upkeep;
 
 /// For how long trees are looked into that stay anyway.
 const PATIENCE: Duration = Duration::from_millis(1500);

@@ -17,10 +17,10 @@ use weald_core::tree::Tree;
 use super::Taken;
 use super::around::Around;
 use super::survey::Seen;
+use crate::Upkeep;
 use weald_control::steps::step;
 use weald_trees::remove::{AsJudged, Verdict};
 use weald_trees::{RemoveRequest, TreeError, Trees};
-use crate::Upkeep;
 
 /// For how long what is around the trees counts as known.
 const YOUNG: Duration = Duration::from_millis(200);

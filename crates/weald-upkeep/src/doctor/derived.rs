@@ -7,8 +7,8 @@ use weald_core::store::Durability;
 
 use super::{Code, Finding, Round, Severity};
 use weald_control::journal::JournalState;
-use weald_trees::{TreeError, at};
 use weald_control::views::{WRITTEN_FILE, Wrong};
+use weald_trees::{TreeError, at};
 
 /// How many files are named one by one.
 const NAMED: usize = 20;

@@ -6,9 +6,9 @@ use weald_core::landing::{Landing, LandingStatus};
 use weald_core::session::ProcessState;
 
 use super::{Code, Round, Severity};
+use weald_control::stashes::stash_entries;
 use weald_landing::Landings;
 use weald_landing::{LandError, Lease, LeftoverKind};
-use weald_control::stashes::stash_entries;
 use weald_trees::{TreeError, Trees};
 
 impl Round<'_, '_> {

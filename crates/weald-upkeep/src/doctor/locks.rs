@@ -11,8 +11,8 @@ use weald_git::{LockFile, RefName, RefSurvey, lock_at, locks_in};
 use super::finding::Ledger;
 use super::{Code, Round, Severity};
 use weald_control::files;
-use weald_landing::FENCE;
 use weald_control::place::Place;
+use weald_landing::FENCE;
 use weald_trees::{TreeError, at};
 
 /// No git needs a lock for so long.

@@ -80,7 +80,9 @@ fn tell_broken(ledger: &mut Ledger, broken: &BrokenRef) {
 fn check_reftable(ledger: &mut Ledger, place: &Place) {
     let folder = place.repository().common_dir().join("reftable");
     let list = folder.join("tables.list");
-    let text = weald_control::files::read_small(&list, 1 << 20).ok().flatten();
+    let text = weald_control::files::read_small(&list, 1 << 20)
+        .ok()
+        .flatten();
     let lost = match &text {
         None => Some(list.clone()),
         Some(text) => {

@@ -5,8 +5,8 @@ use std::fs;
 use weald_core::id::Seq;
 use weald_core::store::{Counter, Durability};
 
-use weald_landing::LandError;
 use crate::Upkeep;
+use weald_landing::LandError;
 
 /// Where no log tells what was given out, counting goes on this far above what can be seen.
 const UNKNOWN: u64 = 1_000;

@@ -14,13 +14,13 @@ use weald_core::tree::TreeStatus;
 use weald_git::Door;
 
 use super::{SweepError, SweepLease, SweepReport, Sweeper};
+use crate::Upkeep;
 use weald_agents::drivers::secrets_of;
 use weald_control::confinement::home_layer_of_tree;
 use weald_control::place::{own_folders, own_name};
 use weald_control::standing::is_gone;
 use weald_control::steps::step;
 use weald_trees::{TreeError, delete};
-use crate::Upkeep;
 
 /// A login this young may be the one of an agent that starts at this moment.
 const FRESH: Duration = Duration::from_secs(60);

@@ -9,8 +9,8 @@ use weald_core::tree::{Tree, TreeLock};
 use weald_core::tree_rules::{self, TreeInput};
 
 use super::locks::tasks_in;
-use weald_trees::TreeError;
 use crate::Upkeep;
+use weald_trees::TreeError;
 
 /// What became of a lock.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

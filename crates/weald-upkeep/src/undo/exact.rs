@@ -10,10 +10,10 @@ use weald_core::tree::{Trash, Tree, TreeLock};
 use weald_core::undo::{Operation, TrashedTree, Way};
 
 use super::in_vault;
-use weald_landing::LandError;
-use weald_control::tasks::require_task;
-use weald_trees::{TreeError, identity_of};
 use crate::Upkeep;
+use weald_control::tasks::require_task;
+use weald_landing::LandError;
+use weald_trees::{TreeError, identity_of};
 
 impl Upkeep<'_> {
     /// Refuses an operation that `undo` would refuse; answers what would not come back. Whether a landing can be merged

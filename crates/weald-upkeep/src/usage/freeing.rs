@@ -13,12 +13,12 @@ use weald_core::store::Durability;
 use weald_core::tree::{Tree, TreeStatus};
 
 use super::{TreeUsage, UsageReport, existing};
+use crate::Upkeep;
+use crate::clean::around::Around;
 use weald_control::steps::step;
 use weald_trees::TreeError;
 use weald_trees::inside::Job;
 use weald_trees::visit::Access;
-use crate::Upkeep;
-use crate::clean::around::Around;
 
 /// Whether anything is deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

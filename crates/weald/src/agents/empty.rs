@@ -1,8 +1,8 @@
 //! An agent whose command ended well and that changed nothing. Unless it reported its task done itself, nobody knows that
 //! anything was done: the task waits for a person, with the agent's last words.
 
+use weald_app::{Agents, CheckoutState};
 use weald_core::agent::{Agent, Stage};
-use weald_engine::{Agents, CheckoutState};
 
 use super::following::Tail;
 use crate::context::{Context, Ground};

@@ -8,10 +8,10 @@ use std::thread;
 use std::time::Duration;
 
 use anstream::AutoStream;
+use weald_app::agents::drivers::{Driver, Observed, driver_for};
+use weald_app::{LOG_FILE, RecordError, agent_folder, open_own};
 use weald_core::agent::{Agent, AgentId, AgentStatus, Goal, Wanted};
 use weald_core::agent_rules::AgentInput;
-use weald_engine::agents::drivers::{Driver, Observed, driver_for};
-use weald_engine::{LOG_FILE, RecordError, agent_folder, open_own};
 use weald_sandbox::interrupted;
 
 use crate::agents::launching::SUPERVISOR_LOG;

@@ -6,12 +6,12 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
+use weald_app::{AgentRequest, Agents, Created, NewTree, agent_folder, open_own};
 use weald_core::agent::{Agent, AgentId, AgentStatus, End, Goal, Outcome};
 use weald_core::agent_rules::AgentInput;
 use weald_core::id::TaskId;
 use weald_core::task::{Task, TaskStatus};
 use weald_core::task_rules::TaskInput;
-use weald_engine::{AgentRequest, Agents, Created, NewTree, agent_folder, open_own};
 
 use crate::commands::pool;
 use crate::context::{Context, Ground};

@@ -7,13 +7,13 @@
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 
+use weald_app::agents::drivers::driver_for;
+use weald_app::{Agents, CheckoutState, CommitScope, LandRequest, Landings, Watched};
 use weald_core::agent::{Agent, AgentId, AgentStatus, End, Goal, Outcome, Stage};
 use weald_core::agent_rules::AgentInput;
 use weald_core::landing::{Landing, LandingStatus};
 use weald_core::needs::to_land_again;
 use weald_core::task_rules::TaskInput;
-use weald_engine::agents::drivers::driver_for;
-use weald_engine::{Agents, CheckoutState, CommitScope, LandRequest, Landings, Watched};
 use weald_git::beside_steps;
 use weald_server::broker::{Authority, Mandate};
 

@@ -1,9 +1,9 @@
 //! What is written down of an agent when its command has ended: its report, the files git says it changed, its verdict.
 
+use weald_app::{Agents, Trees};
 use weald_core::agent::{Agent, FinalReport, Verification};
 use weald_core::agent_rules::AgentInput;
 use weald_core::phases::{Ruling, Verdict};
-use weald_engine::{Agents, Trees};
 
 use crate::context::{Context, Ground};
 use crate::errors::Failure;

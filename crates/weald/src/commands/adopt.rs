@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::{Value, json};
+use weald_app::{Adoption, Trees};
 use weald_core::id::TaskId;
 use weald_core::tree::Tree;
-use weald_engine::{Adoption, Trees};
 
 use crate::completion;
 use crate::context::Context;

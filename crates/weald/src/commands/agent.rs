@@ -15,9 +15,9 @@ use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand};
+use weald_app::AgentView;
 use weald_core::agent::Agent as Record;
 use weald_core::agent::AgentId;
-use weald_engine::AgentView;
 
 use crate::completion;
 use crate::context::{Context, Ground};

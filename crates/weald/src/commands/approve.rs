@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 
 use clap::Args;
-use weald_engine::{Landings, Review};
+use weald_app::{Landings, Review};
 
 use super::land::short;
 use crate::completion;

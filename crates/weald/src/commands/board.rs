@@ -3,12 +3,12 @@
 use std::io::{self, Write};
 
 use serde_json::{Map, Value, json};
+use weald_app::Board;
 use weald_core::Timestamp;
 use weald_core::agent::Agent;
 use weald_core::name::SessionName;
 use weald_core::task::Task;
 use weald_core::tree::Tree;
-use weald_engine::Board;
 
 use super::agent;
 use crate::context::Context;

@@ -4,11 +4,11 @@ mod told;
 mod words;
 
 use clap::Args;
+use weald_app::{CleanReport, CleanRequest, Upkeep};
 use weald_core::SignedDuration;
 use weald_core::id::TaskId;
 use weald_core::kill_switch::CLEAN;
 use weald_core::name::TreeName;
-use weald_engine::{CleanReport, CleanRequest, Upkeep};
 
 use crate::cli::age;
 use crate::commands::enter::quoted;

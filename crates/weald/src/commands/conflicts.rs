@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use weald_app::{Clash, Landings, Radar, Told, Unknown};
 use weald_core::SignedDuration;
 use weald_core::id::Seq;
-use weald_engine::{Clash, Landings, Radar, Told, Unknown};
 
 use crate::cli::duration;
 use crate::completion;
@@ -167,7 +167,7 @@ fn print(out: &mut Out, radar: &Radar, told: &[Told]) -> io::Result<()> {
     for one in &radar.unknown {
         writeln!(out, "{}", unknown(one))?;
     }
-    let files = |one: &weald_engine::Observed| one.left_out.len();
+    let files = |one: &weald_app::Observed| one.left_out.len();
     let left_out: usize = radar.trees.iter().map(files).sum();
     if left_out > 0 {
         writeln!(

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use clap::{Args, ValueEnum};
-use weald_engine::{Against, DiffStyle, Landings};
+use weald_app::{Against, DiffStyle, Landings};
 use weald_server::broker::{Ask, Diffed};
 
 use super::inside::{Inside, field};
@@ -88,7 +88,7 @@ impl Diff {
             against_target: matches!(self.against, AgainstArg::Target),
             style,
         })?;
-        let diff = weald_engine::Diff {
+        let diff = weald_app::Diff {
             files: Vec::new(),
             text: field(&reply, "text")?,
             truncated: field(&reply, "truncated")?,
@@ -98,7 +98,7 @@ impl Diff {
 }
 
 /// The answer: what changed.
-pub fn print(context: &Context<'_>, diff: &weald_engine::Diff) -> Result<u8, Failure> {
+pub fn print(context: &Context<'_>, diff: &weald_app::Diff) -> Result<u8, Failure> {
     if diff.truncated {
         context.ui.warn("there is more; the rest was left out");
     }
@@ -112,7 +112,7 @@ pub fn print(context: &Context<'_>, diff: &weald_engine::Diff) -> Result<u8, Fai
     )
 }
 
-fn told(out: &mut Out, diff: &weald_engine::Diff) -> io::Result<()> {
+fn told(out: &mut Out, diff: &weald_app::Diff) -> io::Result<()> {
     write!(out, "{}", clean(diff.text.as_deref().unwrap_or_default()))?;
     match diff.truncated {
         true => writeln!(out, "[… truncated]"),

@@ -9,7 +9,7 @@ mod told;
 use std::path::PathBuf;
 
 use clap::Args;
-use weald_engine::{Code, Finding, GroundCheck, Severity, Upkeep};
+use weald_app::{Code, Finding, GroundCheck, Severity, Upkeep};
 
 use crate::context::Context;
 use crate::errors::Failure;

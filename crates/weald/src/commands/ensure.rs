@@ -2,7 +2,7 @@
 
 use clap::Args;
 use serde_json::Value;
-use weald_engine::{Created, Outcome, Trees};
+use weald_app::{Created, Outcome, Trees};
 use weald_sandbox::{catch_interrupts, interrupted};
 
 use weald_core::id::TaskId;

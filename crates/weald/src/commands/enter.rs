@@ -4,9 +4,9 @@ use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 
 use clap::Args;
+use weald_app::{Exited, RemoveRequest, TreeError, Trees, Upkeep};
 use weald_core::id::TaskId;
 use weald_core::tree::Tree;
-use weald_engine::{Exited, RemoveRequest, TreeError, Trees, Upkeep};
 
 use super::session::told_lock;
 use super::shell_init::Moves;

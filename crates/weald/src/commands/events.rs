@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
+use weald_app::{Engine, JOURNAL_FILE, JournalLine, read_journal, read_journal_end};
 use weald_core::cloud_event::{CloudEvent, TYPE_PREFIX};
 use weald_core::event::Event;
 use weald_core::id::{Seq, TaskId};
 use weald_core::name::TreeName;
 use weald_core::store::EventFilter;
-use weald_engine::{Engine, JOURNAL_FILE, JournalLine, read_journal, read_journal_end};
 use weald_server::broker::Ask;
 
 use super::inside::{Inside, field};

@@ -5,9 +5,9 @@ use std::io::Write;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use serde_json::json;
+use weald_app::{PRIVATE_FILE, Place, SHARED_FILE, edit_file, hidden_uses};
 use weald_core::config::{PROFILES, profile_text};
 use weald_core::store::Durability;
-use weald_engine::{PRIVATE_FILE, Place, SHARED_FILE, edit_file, hidden_uses};
 
 use crate::context::Context;
 use crate::errors::Failure;

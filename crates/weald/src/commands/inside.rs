@@ -5,9 +5,9 @@
 use std::io::{self, Write};
 
 use serde::de::DeserializeOwned;
+use weald_app::TaskDetail;
 use weald_core::id::Token;
 use weald_core::name::SessionName;
-use weald_engine::TaskDetail;
 use weald_server::broker::{Ask, Client, Reply};
 
 use super::task;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
-use weald_engine::{
+use weald_app::{
     ChangedConfig, Client, Direction, FileOutcome, GitLink, Homes, Installation, KeptBecause,
 };
 

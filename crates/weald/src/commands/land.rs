@@ -3,11 +3,11 @@
 mod told;
 
 use clap::{Args, ValueEnum};
-use weald_core::id::{LandingId, TaskId, Token};
-use weald_core::landing::{Landing, LandingStatus, Strategy};
-use weald_engine::{
+use weald_app::{
     CommitScope, LandError, LandRequest, Landings, LeftConflict, OnConflict, Progress, Trees,
 };
+use weald_core::id::{LandingId, TaskId, Token};
+use weald_core::landing::{Landing, LandingStatus, Strategy};
 use weald_sandbox::{catch_interrupts, interrupted};
 use weald_server::broker::{Ask, LandWish};
 

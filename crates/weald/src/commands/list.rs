@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 
 use clap::Args;
+use weald_app::{Dirty, ForeignTree, TreeView};
 use weald_core::Timestamp;
-use weald_engine::{Dirty, ForeignTree, TreeView};
 
 use crate::context::Context;
 use crate::errors::Failure;

@@ -1,8 +1,8 @@
 //! `weald mcp`
 
 use clap::{Args, ValueEnum};
+use weald_app::{LoadedConfig, SessionError};
 use weald_core::SignedDuration;
-use weald_engine::{LoadedConfig, SessionError};
 use weald_server::broker::{Ask, Client};
 use weald_server::mcp::{Audience, Weald, serve};
 use weald_store::DATABASE_FILE;

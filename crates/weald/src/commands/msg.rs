@@ -11,11 +11,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand, ValueEnum};
+use weald_app::Engine;
 use weald_core::SignedDuration;
 use weald_core::id::TaskId;
 use weald_core::message::{Draft, Message, MessageType, Urgency};
 use weald_core::name::SessionName;
-use weald_engine::Engine;
 use weald_server::broker::{Ask, Reply};
 
 use super::inside::{Inside, field};

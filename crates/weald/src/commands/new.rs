@@ -3,9 +3,9 @@
 use std::io::{self, Write};
 
 use clap::{Args, ValueEnum};
+use weald_app::{BranchExists, Created, Landings, NewTree, Outcome, Trees};
 use weald_core::id::TaskId;
 use weald_core::tree::TreeKind;
-use weald_engine::{BranchExists, Created, Landings, NewTree, Outcome, Trees};
 use weald_sandbox::{catch_interrupts, interrupted};
 
 use crate::commands::pool;

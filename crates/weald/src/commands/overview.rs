@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
+use weald_app::{Dirty, Freshness, Overview, TreeOverview, Upkeep};
 use weald_core::Timestamp;
 use weald_core::store::Store;
-use weald_engine::{Dirty, Freshness, Overview, TreeOverview, Upkeep};
 use weald_sandbox::{catch_interrupts, interrupted};
 
 use super::agent;

@@ -1,6 +1,7 @@
 //! `weald phase`
 
 use clap::Args;
+use weald_app::{AgentRequest, Agents, Created, NewTree, holder};
 use weald_core::agent::{Agent, Goal, Outcome as Ended, Stage};
 use weald_core::id::{TaskId, Token};
 use weald_core::message::{Draft, MessageType, Urgency};
@@ -8,7 +9,6 @@ use weald_core::name::SessionName;
 use weald_core::phases::{self, Blocked, Course};
 use weald_core::task::TaskStatus;
 use weald_core::task_rules::TaskInput;
-use weald_engine::{AgentRequest, Agents, Created, NewTree, holder};
 use weald_sandbox::catch_interrupts;
 
 use super::phase_told::{Outcome, answer};

@@ -3,10 +3,10 @@
 use std::io::{self, Write};
 
 use serde_json::json;
+use weald_app::{Landings, StageView, TreeView, stages_in_words};
 use weald_core::agent::Agent;
 use weald_core::landing::{Landing, LandingStatus};
 use weald_core::task::Task;
-use weald_engine::{Landings, StageView, TreeView, stages_in_words};
 use weald_sandbox::interrupted;
 
 use super::{land, work_told};

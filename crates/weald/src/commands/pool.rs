@@ -7,7 +7,7 @@ use std::process::Stdio;
 
 use clap::{Args, Subcommand};
 use rustix::process::{nice, setsid};
-use weald_engine::{Patience, PoolStatus, Trees};
+use weald_app::{Patience, PoolStatus, Trees};
 
 use crate::context::Context;
 use crate::errors::Failure;

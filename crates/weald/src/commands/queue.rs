@@ -4,10 +4,10 @@ use std::io::{self, Write};
 
 use clap::{Args, Subcommand};
 use serde_json::Value;
+use weald_app::{LandRequest, Landings};
 use weald_core::id::LandingId;
 use weald_core::landing::{Landing, LandingStatus};
 use weald_core::queue::Queue;
-use weald_engine::{LandRequest, Landings};
 use weald_sandbox::catch_interrupts;
 
 use super::land::{Mode, as_json, finish};

@@ -3,6 +3,7 @@
 mod told;
 
 use clap::{Args, Subcommand};
+use weald_app::{AgentError, AgentRequest, Agents, Created, Landings, NewTree, TreeError, holder};
 use weald_core::agent::{Agent, AgentId, Goal, Outcome, RACE, Stage, Wanted};
 use weald_core::agent_rules::AgentInput;
 use weald_core::binding::BindRefusal;
@@ -11,9 +12,6 @@ use weald_core::name::TreeName;
 use weald_core::races::{self, RaceRefusal};
 use weald_core::task::{Task, TaskStatus};
 use weald_core::task_rules::TaskInput;
-use weald_engine::{
-    AgentError, AgentRequest, Agents, Created, Landings, NewTree, TreeError, holder,
-};
 use weald_sandbox::{catch_interrupts, interrupted};
 
 use super::work;

@@ -6,14 +6,14 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
-use weald_core::agent::{Agent, AgentStatus, Goal};
-use weald_core::id::TaskId;
-use weald_core::resuming::Diagnosis;
-use weald_engine::{
+use weald_app::{
     Against, AgentRequest, Agents, BranchExists, ChangedFile, CommitScope, Created, DiffStyle,
     LOG_FILE, Landings, NewTree, RemoveRequest, Resumption, SnapshotView, TreeError, TreeView,
     agent_folder, open_own,
 };
+use weald_core::agent::{Agent, AgentStatus, Goal};
+use weald_core::id::TaskId;
+use weald_core::resuming::Diagnosis;
 use weald_sandbox::catch_interrupts;
 
 use super::resume::Resume;

@@ -3,12 +3,12 @@
 use std::io::Write;
 
 use clap::Args;
+use weald_app::{AgentRequest, Agents, Resumption, TreeView};
 use weald_core::agent::{Agent, Stage};
 use weald_core::races;
 use weald_core::resuming::Diagnosis;
 use weald_core::task::TaskStatus;
 use weald_core::tree::TreeStatus;
-use weald_engine::{AgentRequest, Agents, Resumption, TreeView};
 
 use super::phase;
 use super::work::{self, How, find};

@@ -1,8 +1,8 @@
 //! `weald revert`
 
 use clap::Args;
+use weald_app::{LandRequest, Landings};
 use weald_core::id::LandingId;
-use weald_engine::{LandRequest, Landings};
 use weald_sandbox::catch_interrupts;
 
 use super::land::{Mode, answer_one, work};

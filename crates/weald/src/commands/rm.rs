@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 
 use clap::{ArgAction, Args};
+use weald_app::{BranchOutcome, RemoveRequest, Removed};
 use weald_core::id::Token;
-use weald_engine::{BranchOutcome, RemoveRequest, Removed};
 
 use crate::completion;
 use crate::context::Context;

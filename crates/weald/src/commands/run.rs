@@ -3,9 +3,9 @@
 use std::ffi::OsString;
 
 use clap::{Args, ValueEnum};
+use weald_app::RunSandbox;
 use weald_core::SignedDuration;
 use weald_core::config::parse_size;
-use weald_engine::RunSandbox;
 use weald_sandbox::Level;
 
 use crate::cli::duration;

@@ -13,9 +13,9 @@ pub use end::told_lock;
 use std::io::{self, Write};
 
 use clap::{Args, Subcommand};
+use weald_app::{Engine, SessionView};
 use weald_core::Timestamp;
 use weald_core::name::SessionName;
-use weald_engine::{Engine, SessionView};
 
 use super::inside::Inside;
 use crate::cli::SessionArg;

@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 
 use clap::{Args, Subcommand};
+use weald_app::SnapshotView;
 use weald_core::Timestamp;
-use weald_engine::SnapshotView;
 use weald_server::broker::Ask;
 
 use super::inside::{Inside, field};

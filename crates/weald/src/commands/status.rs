@@ -3,9 +3,9 @@
 use std::io::{self, Write};
 
 use clap::Args;
+use weald_app::{Dirty, Freshness, StageView, TreeView, Upkeep, stages_in_words};
 use weald_core::Timestamp;
 use weald_core::setup::SetupOutcome;
-use weald_engine::{Dirty, Freshness, StageView, TreeView, Upkeep, stages_in_words};
 use weald_server::broker::{Ask, Reply};
 
 use super::inside::{Inside, field};

@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 
 use clap::Args;
+use weald_app::{SweepMode, SweepReport, Upkeep};
 use weald_core::kill_switch::SWEEP;
-use weald_engine::{SweepMode, SweepReport, Upkeep};
 
 use crate::context::Context;
 use crate::errors::Failure;

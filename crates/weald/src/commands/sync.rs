@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::errors::Failure;
 use crate::exit;
 use crate::ui::{ACCENT, Fields, clean_line, paint};
-use weald_engine::Landings;
+use weald_app::Landings;
 
 /// Bring the target into a tree
 ///

@@ -24,10 +24,10 @@ pub use show::print_detail;
 use std::io::{self, Write};
 
 use clap::{Args, Subcommand};
+use weald_app::Engine;
 use weald_core::id::{TaskId, Token};
 use weald_core::task::Task as Record;
 use weald_core::task_rules::TaskInput;
-use weald_engine::Engine;
 use weald_server::broker::Ask;
 
 use super::inside::{Inside, field};

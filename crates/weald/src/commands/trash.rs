@@ -4,9 +4,9 @@ use std::io::{self, Write};
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
+use weald_app::{PurgeRequest, TrashEntry, TreeError};
 use weald_core::SignedDuration;
 use weald_core::id::TreeId;
-use weald_engine::{PurgeRequest, TrashEntry, TreeError};
 
 use super::status;
 use crate::cli::age;

@@ -3,9 +3,9 @@
 use std::io::{self, Write};
 
 use clap::Args;
+use weald_app::Landings;
+use weald_app::Trust as Trusted;
 use weald_core::setup::Proposal;
-use weald_engine::Landings;
-use weald_engine::Trust as Trusted;
 
 use crate::context::Context;
 use crate::errors::Failure;

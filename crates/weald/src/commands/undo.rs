@@ -3,10 +3,10 @@
 use std::io::{self, Write};
 
 use clap::Args;
+use weald_app::{LandRequest, Landings, Undone, Upkeep};
 use weald_core::id::{LandingId, Seq};
 use weald_core::landing::LandingStatus;
 use weald_core::undo::{Operation, Way};
-use weald_engine::{LandRequest, Landings, Undone, Upkeep};
 use weald_sandbox::catch_interrupts;
 
 use super::land::{Mode, answer_one, short, work};

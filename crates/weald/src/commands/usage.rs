@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 
 use clap::Args;
+use weald_app::{Freeing, RoomMode, Upkeep, UsageReport};
 use weald_core::config::parse_size;
-use weald_engine::{Freeing, RoomMode, Upkeep, UsageReport};
 
 use crate::completion;
 use crate::context::Context;

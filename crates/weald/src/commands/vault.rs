@@ -5,8 +5,8 @@ use std::path::Path;
 
 use clap::{Args, Subcommand};
 use serde_json::json;
+use weald_app::{KeptWork, Trees, Wanted};
 use weald_core::{SignedDuration, Timestamp};
-use weald_engine::{KeptWork, Trees, Wanted};
 
 use super::land::short;
 use super::pool::{go_on_behind, step_back};

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use clap::Args;
-use weald_engine::{Landings, Verification};
+use weald_app::{Landings, Verification};
 
 use crate::context::Context;
 use crate::errors::Failure;

@@ -1,16 +1,16 @@
 //! `weald work`
 
 use clap::Args;
+use weald_app::agents::drivers::has_driver;
+use weald_app::{
+    Adoption, AgentRequest, Agents, Created, Landings, NewTask, NewTree, Outcome as Made,
+    RemoveRequest,
+};
 use weald_core::agent::{Agent, Goal, Outcome};
 use weald_core::id::TaskId;
 use weald_core::name::SessionName;
 use weald_core::task::{Task, TaskStatus};
 use weald_core::task_rules::TaskInput;
-use weald_engine::agents::drivers::has_driver;
-use weald_engine::{
-    Adoption, AgentRequest, Agents, Created, Landings, NewTask, NewTree, Outcome as Made,
-    RemoveRequest,
-};
 use weald_sandbox::{catch_interrupts, interrupted};
 
 use super::ensure::{defers, is_foreign_tree};

@@ -1,8 +1,8 @@
 //! `weald work --no-worktree`: an agent in the main checkout.
 
+use weald_app::AgentRequest;
 use weald_core::agent::Goal;
 use weald_core::id::TaskId;
-use weald_engine::AgentRequest;
 use weald_sandbox::catch_interrupts;
 
 use super::work::answer;

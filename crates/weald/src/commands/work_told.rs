@@ -2,10 +2,10 @@
 
 use std::io::{self, Write};
 
+use weald_app::TreeView;
 use weald_core::agent::{Agent, Goal, Outcome};
 use weald_core::landing::{Landing, LandingStatus};
 use weald_core::task::Task;
-use weald_engine::TreeView;
 
 use super::land::{told_kept_changes, told_signature};
 use crate::ui::{Out, because, clean, clean_line, indented};

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use rustix::process::setsid;
+use weald_app::{AgentRequest, Agents, InboxQuery, Landings, NewTree};
 use weald_core::agent::{Agent, AgentId, Outcome};
 use weald_core::message::{MessageType, ReplyDraft, RequestState};
 use weald_core::name::SessionName;
@@ -16,7 +17,6 @@ use weald_core::store::AgentFilter;
 use weald_core::task::TaskStatus;
 use weald_core::task_rules::TaskInput;
 use weald_core::{SignedDuration, Timestamp};
-use weald_engine::{AgentRequest, Agents, InboxQuery, Landings, NewTree};
 use weald_sandbox::{catch_interrupts, interrupted};
 
 use super::work::How;

@@ -8,10 +8,10 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use weald_app::open_own;
 use weald_core::agent::Agent;
 use weald_core::name::SessionName;
 use weald_core::store::AgentFilter;
-use weald_engine::open_own;
 
 use crate::context::{Context, Ground};
 use crate::errors::Failure;

@@ -1,7 +1,7 @@
 //! What a command does in a copy of a repository, or in one that can only be read.
 
+use weald_app::{CopyOf, Place, Standing};
 use weald_core::store::StoreError;
-use weald_engine::{CopyOf, Place, Standing};
 
 use super::Context;
 use crate::errors::Failure;

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use weald_app::{Engine, Place, follow_for_tracker};
 use weald_core::source::Tracker;
-use weald_engine::{Engine, Place, follow_for_tracker};
 
 /// News of one call.
 #[derive(Default)]

@@ -1,7 +1,7 @@
 //! Who calls, to others: an agent or a person, a lead or a teammate.
 
+use weald_app::{Place, SystemProcesses, agent_above, agent_around};
 use weald_core::role::Role;
-use weald_engine::{Place, SystemProcesses, agent_above, agent_around};
 use weald_server::mcp::role_of;
 use weald_store::DATABASE_FILE;
 

@@ -1,12 +1,12 @@
 //! Errors about agents.
 
 use serde_json::json;
+use weald_app::{AgentError, RecordError};
 use weald_core::Timestamp;
 use weald_core::agent_rules::AgentRefusal;
 use weald_core::id::TaskId;
 use weald_core::name::SessionName;
 use weald_core::races::RaceRefusal;
-use weald_engine::{AgentError, RecordError};
 
 use super::Failure;
 use crate::exit;

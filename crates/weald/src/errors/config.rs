@@ -1,8 +1,8 @@
 //! Settings that don't fit, told with how to mend them where they stand.
 
 use serde_json::json;
+use weald_app::ConfigFileError;
 use weald_core::config::{ConfigError, Origin};
-use weald_engine::ConfigFileError;
 
 use super::Failure;
 use crate::exit;

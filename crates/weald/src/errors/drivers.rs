@@ -1,7 +1,7 @@
 //! Errors of drivers.
 
 use serde_json::json;
-use weald_engine::agents::drivers::DriverError;
+use weald_app::agents::drivers::DriverError;
 
 use super::Failure;
 use crate::exit;

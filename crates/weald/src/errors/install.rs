@@ -1,7 +1,7 @@
 //! Errors of `weald install`.
 
 use serde_json::json;
-use weald_engine::{EditError, InstallError};
+use weald_app::{EditError, InstallError};
 
 use super::Failure;
 use crate::exit;

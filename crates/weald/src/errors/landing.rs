@@ -1,9 +1,9 @@
 //! Errors of landings.
 
 use serde_json::json;
+use weald_app::LandError;
 use weald_core::landing::Reason;
 use weald_core::queue::QueueRefusal;
-use weald_engine::LandError;
 
 use super::Failure;
 use crate::exit;

@@ -1,7 +1,7 @@
 //! Errors of finding the repository.
 
 use serde_json::json;
-use weald_engine::PlaceError;
+use weald_app::PlaceError;
 
 use super::Failure;
 use crate::exit;

@@ -1,9 +1,9 @@
 //! What a tracker did not give, and imports that were to be taken whole.
 
 use serde_json::json;
+use weald_app::{SourceError, TellingError};
 use weald_core::id::TaskId;
 use weald_core::import::LineError;
-use weald_engine::{SourceError, TellingError};
 
 use super::Failure;
 use crate::exit;

@@ -1,7 +1,7 @@
 //! Errors of what a tree would start from, or be made at.
 
 use serde_json::json;
-use weald_engine::{Holder, TreeError, quoted};
+use weald_app::{Holder, TreeError, quoted};
 
 use super::Failure;
 use crate::exit;

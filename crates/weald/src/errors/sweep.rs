@@ -1,8 +1,8 @@
 //! Errors of sweeps.
 
 use serde_json::json;
+use weald_app::SweepError;
 use weald_core::maintenance::MaintenanceRefusal;
-use weald_engine::SweepError;
 
 use super::Failure;
 use crate::exit;

@@ -1,6 +1,7 @@
 //! Errors of trees.
 
 use serde_json::json;
+use weald_app::{AdoptError, ScopeError, SetupReport, TreeError};
 use weald_core::binding::BindRefusal;
 use weald_core::config::find_key;
 use weald_core::id::TreeId;
@@ -10,7 +11,6 @@ use weald_core::role::NotYourTree;
 use weald_core::setup::SetupOutcome;
 use weald_core::tree::{Tree, TreeStatus};
 use weald_core::tree_rules::{TreeInput, TreeRefusal};
-use weald_engine::{AdoptError, ScopeError, SetupReport, TreeError};
 use weald_git::VaultError;
 use weald_sandbox::interrupted;
 

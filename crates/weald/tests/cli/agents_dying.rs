@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
+use weald_app::{STEPS as STEPS_OF_ALL, SystemClock, SystemProcesses};
 use weald_core::agent::{Agent, AgentId, AgentStatus, Outcome};
 use weald_core::session::ProcessTable;
 use weald_core::store::{AgentFilter, Store};
-use weald_engine::{STEPS as STEPS_OF_ALL, SystemClock, SystemProcesses};
 use weald_store::SqliteStore;
 use weald_testkit::{Answer, TestEnv, assert_log_explains_state};
 

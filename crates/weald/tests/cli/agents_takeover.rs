@@ -38,7 +38,7 @@ fn until_expired(env: &TestEnv) {
             .unwrap()
             .parse();
         let until: weald_core::Timestamp = until.unwrap();
-        until < weald_core::store::Clock::now(&weald_engine::SystemClock)
+        until < weald_core::store::Clock::now(&weald_app::SystemClock)
     });
 }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use weald_app::SystemClock;
 use weald_core::store::Store;
-use weald_engine::SystemClock;
 use weald_store::SqliteStore;
 use weald_testkit::{TestEnv, assert_log_explains_state, full_scale};
 

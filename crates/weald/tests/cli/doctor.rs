@@ -8,7 +8,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use weald_engine::Code;
+use weald_app::Code;
 use weald_testkit::{Answer, full_scale};
 
 use crate::doctor_poisoned::{Ward, ward};

@@ -6,13 +6,13 @@ use std::process::Stdio;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use weald_app::SystemClock;
 use weald_core::Timestamp;
 use weald_core::id::TreeId;
 use weald_core::store::Clock;
 use weald_core::store::{Durability, Store};
 use weald_core::tree::{Base, DirectoryIdentity, Trash, Tree};
 use weald_core::tree_rules::{self, TreeInput};
-use weald_engine::SystemClock;
 use weald_store::SqliteStore;
 use weald_testkit::TestEnv;
 

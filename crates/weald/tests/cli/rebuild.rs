@@ -6,8 +6,8 @@ use std::process::Stdio;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use weald_app::SystemClock;
 use weald_core::store::Store;
-use weald_engine::SystemClock;
 use weald_store::SqliteStore;
 use weald_testkit::{TestEnv, assert_log_explains_state};
 

@@ -8,11 +8,11 @@ use std::process::Stdio;
 use std::sync::Arc;
 
 use serde_json::json;
+use weald_app::SystemClock;
 use weald_core::id::TreeId;
 use weald_core::store::{Clock, Durability, Store};
 use weald_core::tree::{Base, DirectoryIdentity, Tree};
 use weald_core::tree_rules::{self, TreeInput};
-use weald_engine::SystemClock;
 use weald_store::SqliteStore;
 use weald_testkit::TestEnv;
 

@@ -1,6 +1,6 @@
 //! What takes work out of the run's own tree: snapshots, and landing: one at a time, told by the face that opened the desk.
 
-use weald_engine::SnapshotView;
+use weald_app::SnapshotView;
 
 use super::super::limits;
 use super::super::protocol::{LandWish, Reply};

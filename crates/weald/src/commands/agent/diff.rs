@@ -1,7 +1,7 @@
 //! `weald agent diff`
 
 use clap::Args;
-use weald_engine::{Against, Landings};
+use weald_app::{Against, Landings};
 
 use super::Which;
 use crate::commands::diff::{Style, print};

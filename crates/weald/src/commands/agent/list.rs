@@ -3,9 +3,9 @@
 use std::io::{self, Write};
 
 use clap::{Args, ValueEnum};
+use weald_app::{AgentQuery, AgentSort};
 use weald_core::agent_view::Alert;
 use weald_core::id::Seq;
-use weald_engine::{AgentQuery, AgentSort};
 
 use super::print_table;
 use crate::context::Context;

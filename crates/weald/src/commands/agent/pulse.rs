@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 
 use clap::Args;
+use weald_app::AgentView;
 use weald_core::Timestamp;
-use weald_engine::AgentView;
 
 use super::{Which, idle, state};
 use crate::context::Context;

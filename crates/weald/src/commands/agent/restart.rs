@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use clap::Args;
+use weald_app::{AgentRequest, Agents, NewTree};
 use weald_core::agent::{Agent, AgentStatus, Goal, Outcome};
 use weald_core::task::{Task, TaskStatus};
-use weald_engine::{AgentRequest, Agents, NewTree};
 
 use super::orders::{ended, stop};
 use super::{Which, answer, wait_for};

@@ -1,8 +1,8 @@
 //! `weald agent spawn`
 
 use clap::Args;
+use weald_app::{AgentRequest, Agents};
 use weald_core::agent::Stage;
-use weald_engine::{AgentRequest, Agents};
 
 use super::answer;
 use crate::agents::launching::{await_begin, launch};

@@ -1,11 +1,11 @@
 //! `weald agent steer`
 
 use clap::Args;
+use weald_app::AgentError;
+use weald_app::agents::drivers::driver_for;
 use weald_core::agent::Agent;
 use weald_core::agent_rules::AgentRefusal;
 use weald_core::message::{Draft, Message, MessageType, Urgency};
-use weald_engine::AgentError;
-use weald_engine::agents::drivers::driver_for;
 
 use super::Which;
 use crate::cli::SessionArg;

@@ -4,9 +4,9 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use weald_app::{AgentQuery, AgentView};
 use weald_core::SignedDuration;
 use weald_core::agent::AgentId;
-use weald_engine::{AgentQuery, AgentView};
 
 use super::{POLL, print_table};
 use crate::completion;

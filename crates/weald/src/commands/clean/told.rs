@@ -2,9 +2,9 @@
 
 use std::io::{self, Write};
 
+use weald_app::{CleanReport, Orphan};
 use weald_core::Timestamp;
 use weald_core::clean::Blocker;
-use weald_engine::{CleanReport, Orphan};
 
 use super::words;
 use crate::ui::{ACCENT, DIM, HEADING, Out, Table, ago, clean_line, joined, paint};

@@ -4,9 +4,9 @@ use std::io::Write;
 
 use clap::Args;
 use serde_json::json;
+use weald_app::{PRIVATE_FILE, Place, edit_file};
 use weald_core::config::{Value, check_value, find_key, from_text};
 use weald_core::secrets::{STORES, unknown_to_reveal};
-use weald_engine::{PRIVATE_FILE, Place, edit_file};
 
 use crate::completion;
 use crate::context::Context;

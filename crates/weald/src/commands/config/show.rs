@@ -22,7 +22,7 @@ pub struct Show {
 impl Show {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         if let Some(key) = &self.key {
-            weald_engine::require_key(key)?;
+            weald_app::require_key(key)?;
         }
         let loaded = context.config(&context.place()?)?;
         for note in &loaded.notes {

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use clap::Args;
 use serde_json::json;
-use weald_engine::{PRIVATE_FILE, remove_key};
+use weald_app::{PRIVATE_FILE, remove_key};
 
 use crate::completion;
 use crate::context::Context;

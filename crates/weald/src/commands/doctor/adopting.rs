@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use weald_engine::{AdoptedCopy, Landings, Standing, SystemClock, Upkeep};
+use weald_app::{AdoptedCopy, Landings, Standing, SystemClock, Upkeep};
 use weald_store::SqliteStore;
 
 use crate::context::{Context, Ground};

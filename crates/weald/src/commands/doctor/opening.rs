@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use weald_core::config::parse_size;
-use weald_core::store::StoreError;
-use weald_engine::{
+use weald_app::{
     Code, ConfigFileError, Finding, LoadedConfig, Place, PlaceError, Severity, Standing,
     SystemClock, load_config,
 };
+use weald_core::config::parse_size;
+use weald_core::store::StoreError;
 use weald_git::DiscoverError;
 use weald_store::{DATABASE_FILE, SqliteStore};
 

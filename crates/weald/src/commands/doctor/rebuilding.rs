@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::json;
+use weald_app::{Present, Rebuilt, SystemClock, Upkeep, succeed};
 use weald_core::store::Store;
-use weald_engine::{Present, Rebuilt, SystemClock, Upkeep, succeed};
 use weald_store::Rebuilding;
 
 use crate::context::Context;

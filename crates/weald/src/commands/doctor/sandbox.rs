@@ -1,6 +1,6 @@
 //! How well runs can be kept in their trees here.
 
-use weald_engine::{Code, Finding, Severity};
+use weald_app::{Code, Finding, Severity};
 use weald_sandbox::{Level, Network, SandboxError, require_level};
 
 use crate::context::Context;

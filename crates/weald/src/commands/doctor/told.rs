@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use weald_engine::{Code, Finding, Severity};
+use weald_app::{Code, Finding, Severity};
 
 use super::is_open;
 use crate::ui::{DIM, Out, clean, paint};

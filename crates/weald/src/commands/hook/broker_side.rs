@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use weald_app::{Edit, TaskDetail, TreeView, bound_for};
 use weald_core::claude::{Bound, Finish, Situation};
 use weald_core::message::Message;
 use weald_core::name::TreeName;
-use weald_engine::{Edit, TaskDetail, TreeView, bound_for};
 use weald_server::broker::Ask;
 
 use super::contract::Moment;

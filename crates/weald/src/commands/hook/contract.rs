@@ -9,9 +9,9 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
+use weald_app::{Place, claude_session, codex_session, load_config, load_own_config};
 use weald_core::claude::HookInput;
 use weald_core::name::SessionName;
-use weald_engine::{Place, claude_session, codex_session, load_config, load_own_config};
 
 use super::conversation::{self, Said};
 use super::side::Side;

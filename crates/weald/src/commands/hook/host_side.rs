@@ -2,6 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use weald_app::{
+    Edit, IdentitySource, InboxQuery, Landings, Place, PlaceError, SystemProcesses, TaskError,
+    TreeError, Trees, is_news, program_above,
+};
 use weald_core::claude::{Finish, Situation};
 use weald_core::id::TaskId;
 use weald_core::message::Message;
@@ -9,10 +13,6 @@ use weald_core::name::{SessionName, TreeName};
 use weald_core::store::{TaskClass, TaskFilter};
 use weald_core::task::TaskStatus;
 use weald_core::tree::Tree;
-use weald_engine::{
-    Edit, IdentitySource, InboxQuery, Landings, Place, PlaceError, SystemProcesses, TaskError,
-    TreeError, Trees, is_news, program_above,
-};
 use weald_store::DATABASE_FILE;
 
 use super::contract::Moment;

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
+use weald_app::Edit;
 use weald_core::claude::Situation;
 use weald_core::message::Message;
 use weald_core::name::TreeName;
-use weald_engine::Edit;
 
 use crate::errors::Failure;
 

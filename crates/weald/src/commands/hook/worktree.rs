@@ -7,12 +7,12 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use weald_core::claude::BaseRef;
-use weald_core::name::{MAX_NAME, TreeName};
-use weald_engine::{
+use weald_app::{
     BranchExists, NewTree, Place, RemoveRequest, TreeError, Wishes, claude_session,
     worktree_settings,
 };
+use weald_core::claude::BaseRef;
+use weald_core::name::{MAX_NAME, TreeName};
 
 use super::contract::Moment;
 use super::host_side::place_of;

@@ -3,10 +3,10 @@
 use std::io::{self, Write};
 
 use serde_json::{Value, json};
+use weald_app::LeftConflict;
 use weald_core::id::LandingId;
 use weald_core::landing::{Cleanup, Landing, LandingStatus};
 use weald_core::signature::Signature;
-use weald_engine::LeftConflict;
 
 use crate::context::{Context, Ground};
 use crate::errors::Failure;

@@ -2,8 +2,8 @@
 
 use clap::Args;
 use serde_json::Value;
+use weald_app::InboxQuery;
 use weald_core::SignedDuration;
-use weald_engine::InboxQuery;
 use weald_server::broker::{Ask, Reply};
 
 use super::super::inside::Inside;

@@ -3,9 +3,9 @@
 use std::io::{self, Write};
 
 use clap::{Args, ValueEnum};
+use weald_app::ReplyOutcome;
 use weald_core::id::MessageId;
 use weald_core::message::{Message, MessageType, ReplyDraft, RequestState};
-use weald_engine::ReplyOutcome;
 use weald_server::broker::Ask;
 
 use super::super::inside::{Inside, field};

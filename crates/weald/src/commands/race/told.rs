@@ -3,10 +3,10 @@
 use std::io::{self, Write};
 
 use serde_json::json;
+use weald_app::{Agents, EntryView, Removed};
 use weald_core::id::TaskId;
 use weald_core::name::TreeName;
 use weald_core::task::Task;
-use weald_engine::{Agents, EntryView, Removed};
 
 use crate::context::{Context, Ground};
 use crate::errors::Failure;

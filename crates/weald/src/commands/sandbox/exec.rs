@@ -4,9 +4,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use weald_app::{SandboxRequest, home_layer_of, sandbox_policy, without_secrets};
 use weald_core::SignedDuration;
 use weald_core::config::parse_size;
-use weald_engine::{SandboxRequest, home_layer_of, sandbox_policy, without_secrets};
 use weald_sandbox::{Level, Network, Policy};
 
 use crate::cli::duration;

@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use clap::Args;
 use serde_json::json;
-use weald_engine::{hidden_names, read_only_home};
+use weald_app::{hidden_names, read_only_home};
 use weald_sandbox::{Ended, Invocation, Level, Policy, launch, mount_below_home};
 
 use super::exec::Scope;

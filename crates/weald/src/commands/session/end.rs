@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use clap::Args;
-use weald_engine::{LockAtEnd, Upkeep};
+use weald_app::{LockAtEnd, Upkeep};
 
 use super::{Which, print_line};
 use crate::context::Context;

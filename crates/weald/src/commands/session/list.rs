@@ -3,9 +3,9 @@
 use std::io::{self, Write};
 
 use clap::Args;
+use weald_app::SessionView;
 use weald_core::Timestamp;
 use weald_core::id::TaskId;
-use weald_engine::SessionView;
 use weald_server::broker::Ask;
 
 use super::super::inside::{Inside, field};

@@ -1,8 +1,8 @@
 //! `weald session register`
 
 use clap::Args;
+use weald_app::IdentitySource;
 use weald_core::session::Liveness;
-use weald_engine::IdentitySource;
 
 use super::{Which, print_line};
 use crate::context::Context;

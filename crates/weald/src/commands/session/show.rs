@@ -4,7 +4,7 @@ use std::io::Write;
 
 use clap::Args;
 use serde_json::json;
-use weald_engine::TreeError;
+use weald_app::TreeError;
 
 use super::{Which, print_line};
 use crate::context::Context;

@@ -1,9 +1,9 @@
 //! `weald task add`
 
 use clap::Args;
+use weald_app::NewTask;
 use weald_core::id::TaskId;
 use weald_core::task::Priority;
-use weald_engine::NewTask;
 
 use super::{print_task, warn_of_missing};
 use crate::cli::SessionArg;

@@ -3,9 +3,9 @@
 use std::io::Write;
 
 use clap::Args;
+use weald_app::Binding;
 use weald_core::id::TaskId;
 use weald_core::name::SessionName;
-use weald_engine::Binding;
 
 use super::print_line;
 use crate::completion;

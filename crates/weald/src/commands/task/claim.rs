@@ -4,12 +4,12 @@ use std::io::{self, Write};
 
 use clap::Args;
 use serde_json::Value;
+use weald_app::{Claimed, Engine, NewTree, TaskError};
 use weald_core::id::TaskId;
 use weald_core::name::SessionName;
 use weald_core::task::{Lease, Task as Record};
 use weald_core::task_rules::TaskInput;
 use weald_core::{SignedDuration, Timestamp};
-use weald_engine::{Claimed, Engine, NewTree, TaskError};
 use weald_server::broker::Ask;
 
 use super::super::inside::{Inside, field};

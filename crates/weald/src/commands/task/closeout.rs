@@ -1,9 +1,9 @@
 //! `weald task closeout`
 
 use clap::{Args, ValueEnum};
+use weald_app::RemoveRequest;
 use weald_core::id::{TaskId, Token};
 use weald_core::task_rules::TaskInput;
-use weald_engine::RemoveRequest;
 
 use super::print_task;
 use crate::completion;

@@ -5,9 +5,9 @@ use std::io::{self, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use weald_app::{BadLines, Imported};
 use weald_core::import::{Parsed, parse_jsonl, parse_markdown, parse_workflow};
 use weald_core::source::Tracker;
-use weald_engine::{BadLines, Imported};
 
 use crate::cli::SessionArg;
 use crate::context::{Context, Ground};

@@ -3,9 +3,9 @@
 use std::io::{self, Write};
 
 use clap::Args;
+use weald_app::{StageView, TaskDetail, stages_in_words};
 use weald_core::Timestamp;
 use weald_core::id::TaskId;
-use weald_engine::{StageView, TaskDetail, stages_in_words};
 use weald_server::broker::Ask;
 
 use super::super::inside::{Inside, field};

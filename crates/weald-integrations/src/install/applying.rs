@@ -10,7 +10,7 @@ use super::edit;
 use super::lines::unified;
 use super::records::{Record, Records};
 use super::{ChangedConfig, Direction, FileOutcome, InstallError, Kept};
-use crate::files;
+use weald_control::files;
 
 /// The largest file that is edited.
 const LIMIT: u64 = 64 * 1024 * 1024;

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::edit::{Edit, Hook, Member, Table, is_weald};
 use super::{Client, Homes};
-use crate::claude_plugin;
-use crate::identity::KNOWN_BY;
+use weald_control::claude_plugin;
+use weald_control::identity::KNOWN_BY;
 
 /// Where the user's own settings and state are, if not in the usual places.
 const FOLDERS: [&str; 2] = ["XDG_CONFIG_HOME", "XDG_STATE_HOME"];

@@ -11,7 +11,7 @@ use std::path::{Component, Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use weald_git::Digest;
 
-use crate::files;
+use weald_control::files;
 
 /// The largest record that is read.
 const LIMIT: u64 = 16 * 1024 * 1024;

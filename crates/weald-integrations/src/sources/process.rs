@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 use weald_sandbox::end_with_starter;
 
 use super::{Source, SourceError, Words};
-use crate::files::is_program;
+use weald_control::files::is_program;
 
 /// The most that is read of what a tracker prints.
 const LIMIT: usize = 64 << 20;

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use weald_core::id::Seq;
 use weald_core::source::Tracker;
 
-use crate::files;
-use crate::journal;
+use weald_control::files;
+use weald_control::journal;
 
 const PLACES_FILE: &str = "source.json";
 

@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
+use weald_control::engine::{Engine, Settings};
+use weald_control::identity::{IdentitySource, identify};
+use weald_control::sessions::SessionError;
+use weald_control::tasks::NewTask;
 use weald_core::SignedDuration;
 use weald_core::session::{Liveness, ProcessState};
-use weald_engine::{Engine, IdentitySource, NewTask, SessionError, Settings, identify};
 use weald_store::MemoryStore;
 use weald_testkit::{FakeClock, FakeProcesses};
 

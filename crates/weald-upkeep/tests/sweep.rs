@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use weald_control::engine::{Engine, Settings};
+use weald_control::tasks::NewTask;
 use weald_core::event::{Change, EventKind};
 use weald_core::id::{TaskId, TreeId};
 use weald_core::session::ProcessState;
@@ -9,11 +11,9 @@ use weald_core::store::{Durability, EventFilter};
 use weald_core::task::{Task, TaskStatus};
 use weald_core::tree::{Base, Run, Tree, TreeLock, TreeStatus};
 use weald_core::{SignedDuration, Timestamp};
-use weald_engine::{
-    Engine, LockSweep, NewTask, Outside, Settings, SweepError, SweepLease, Sweeper,
-};
 use weald_store::MemoryStore;
 use weald_testkit::{FakeClock, FakeProcesses};
+use weald_upkeep::{LockSweep, Outside, SweepError, SweepLease, Sweeper};
 
 const SWEEPER: u32 = 900;
 

@@ -18,8 +18,8 @@ use weald_core::store::{Durability, EventFilter, StoreError};
 use weald_core::task::{Task, TaskStatus};
 
 use super::{Source, SourceError, places, process};
-use crate::engine::Engine;
-use crate::tree_records::called;
+use weald_control::engine::Engine;
+use weald_control::tree_records::called;
 
 const BATCH: u64 = 1_000;
 

@@ -1,0 +1,11 @@
+//! What weald puts into other programs and takes from them: `install` writes the configuration of clients and of git,
+//! `sources` speaks to the tracker that tasks come from.
+
+mod install;
+mod sources;
+
+pub use install::{
+    ChangedConfig, Client, Direction, EditError, FileOutcome, GitLink, Homes, InstallError,
+    Installation, Kept, KeptBecause,
+};
+pub use sources::{Source, SourceError, TellingError, follow_for_tracker, has_untold};
