@@ -337,5 +337,5 @@ pub fn same_directory(one: &Path, other: &Path) -> bool {
 fn new_id() -> io::Result<String> {
     let mut bytes = [0; 16];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex::encode(bytes))
 }

@@ -173,8 +173,7 @@ impl CheckoutIndex {
         let count = root[..end].split(|byte| *byte == b' ').next()?;
         let is_whole = count == self.len().to_string().as_bytes();
         let id = root.get(end + 1..end + 1 + self.id_length)?;
-        let hex = id.iter().map(|byte| format!("{byte:02x}"));
-        is_whole.then(|| hex.collect())
+        is_whole.then(|| hex::encode(id))
     }
 
     /// Where the entry of a path is, or where it would be.

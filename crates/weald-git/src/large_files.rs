@@ -237,9 +237,7 @@ fn copy_checked(
         to.write_all(&portion[..read])?;
         left -= read as u64;
     }
-    let bytes = digest.finalize();
-    let digest: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    match digest == file.id {
+    match hex::encode(digest.finalize()) == file.id {
         true => Ok(()),
         false => Err(LargeFileError::Differs),
     }

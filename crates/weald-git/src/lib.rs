@@ -44,7 +44,7 @@ mod version;
 pub use checkout_copy::{copy_checkout, set_times, stats_of};
 pub use checkout_index::{CheckoutIndex, EntryKind, FileStat, IndexEntry, NewEntry};
 pub use comparing::{Parents, TreeDifference, history_between, tree_differences, trees_of};
-pub use digest::{Digest, blob_id, is_same_seal, seal};
+pub use digest::{Digest, blob_id};
 pub use door::{Door, DoorError, FileTrace, born, device};
 pub use index_copy::{copy_index, keep_index_time};
 pub use large_files::{LargeFile, LargeFileError, LargeFileStore, POINTER_LIMIT, list_pointers};

@@ -277,8 +277,7 @@ impl Records<'_> {
 
     fn id(&mut self) -> Option<Commit> {
         let bytes = self.take(self.id_length)?;
-        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        Commit::parse(&hex)
+        Commit::parse(&hex::encode(bytes))
     }
 
     fn take(&mut self, length: usize) -> Option<&[u8]> {

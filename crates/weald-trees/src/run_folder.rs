@@ -95,5 +95,5 @@ fn owner_of(path: &Path) -> PathBuf {
 fn random_name() -> io::Result<String> {
     let mut bytes = [0; 8];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex::encode(bytes))
 }

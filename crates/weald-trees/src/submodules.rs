@@ -89,7 +89,7 @@ impl Trees<'_> {
             if entry.kind != EntryKind::Submodule || entry.is_absent {
                 continue;
             }
-            let commit: String = entry.id.iter().map(|byte| format!("{byte:02x}")).collect();
+            let commit = hex::encode(entry.id);
             if let Some(name) = names.get(path)
                 && self.main_has(name, &commit)
             {

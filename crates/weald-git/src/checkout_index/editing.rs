@@ -240,9 +240,7 @@ mod tests {
                 .input("new"),
         );
         let id = id.trim();
-        let bytes: Vec<u8> = (0..id.len() / 2)
-            .map(|at| u8::from_str_radix(&id[2 * at..2 * at + 2], 16).unwrap())
-            .collect();
+        let bytes = hex::decode(id).unwrap();
         let file = work.join(".git/index");
         let index = CheckoutIndex::read(&file, format == "sha256")
             .unwrap()

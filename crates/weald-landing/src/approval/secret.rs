@@ -7,7 +7,8 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use weald_git::{is_same_seal, seal};
+use hmac::{Hmac, Mac};
+use sha2::Sha256;
 
 use weald_control::files;
 
@@ -79,16 +80,73 @@ impl Secret {
         made?
     }
 
+    /// HMAC-SHA256, in hexadecimal digits.
     pub(super) fn seal(&self, text: &[u8]) -> String {
-        seal(&self.0, text)
+        hex::encode(self.mac(text).finalize().into_bytes())
     }
 
+    /// Takes as long for any seal that is wrong.
     pub(super) fn is_seal_of(&self, given: &str, text: &[u8]) -> bool {
-        is_same_seal(given, &self.seal(text))
+        hex::decode(given).is_ok_and(|given| self.mac(text).verify_slice(&given).is_ok())
+    }
+
+    fn mac(&self, text: &[u8]) -> Hmac<Sha256> {
+        let mac = Hmac::<Sha256>::new_from_slice(&self.0);
+        mac.expect("a key of any length will do").chain_update(text)
     }
 }
 
 /// Where it is; errors name it.
 pub(super) fn secret_file(state: &Path) -> PathBuf {
     approval_folder(state).join("key")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn m18_seals_are_those_of_rfc_4231() {
+        let long = [0xaa; 131];
+        let counted: Vec<u8> = (1..=25).collect();
+        for (secret, text, expected) in [
+            (
+                &[0x0b; 20][..],
+                &b"Hi There"[..],
+                "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7",
+            ),
+            (
+                b"Jefe",
+                b"what do ya want for nothing?",
+                "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843",
+            ),
+            (
+                &[0xaa; 20],
+                &[0xdd; 50],
+                "773ea91e36800e46854db8ebd09181a72959098b3ef8c122d9635514ced565fe",
+            ),
+            (
+                &counted,
+                &[0xcd; 50],
+                "82558a389a443c0ea4cc819899f2083a85f0faa3e578f8077a2e3ff46729665b",
+            ),
+            (
+                &long,
+                b"Test Using Larger Than Block-Size Key - Hash Key First",
+                "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54",
+            ),
+        ] {
+            let secret = Secret(secret.to_vec());
+            assert_eq!(secret.seal(text), expected);
+            assert!(secret.is_seal_of(expected, text));
+            for wrong in [
+                &expected[1..],
+                &expected[2..],
+                &expected.replace('0', "1"),
+                "",
+            ] {
+                assert!(!secret.is_seal_of(wrong, text), "{wrong}");
+            }
+        }
+    }
 }

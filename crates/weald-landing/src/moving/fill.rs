@@ -129,9 +129,8 @@ fn entry_of(side: &Side) -> Option<NewEntry> {
         "160000" => EntryKind::Submodule,
         _ => return None,
     };
-    let digits = |at: usize| u8::from_str_radix(side.id.get(at..at + 2)?, 16).ok();
-    let id: Option<Vec<u8>> = (0..side.id.len()).step_by(2).map(digits).collect();
-    Some(NewEntry { kind, id: id? })
+    let id = hex::decode(&side.id).ok()?;
+    Some(NewEntry { kind, id })
 }
 
 /// Whether git would take a path into an index without a second look. It refuses some, which `.git` is behind.

@@ -62,7 +62,7 @@ impl KnownIndex {
     }
 
     fn is_unchanged(&self, entry: &IndexEntry<'_>, old: &Side, file: Option<&Stamp>) -> bool {
-        if entry.is_absent || mode_of(entry.kind) != old.mode || hex(entry.id) != old.id {
+        if entry.is_absent || mode_of(entry.kind) != old.mode || hex::encode(entry.id) != old.id {
             return false;
         }
         match (entry.kind, file) {
@@ -101,10 +101,6 @@ fn mode_of(kind: EntryKind) -> &'static str {
         EntryKind::Link => "120000",
         EntryKind::Submodule => "160000",
     }
-}
-
-fn hex(id: &[u8]) -> String {
-    id.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Whether a file is what the index says of it. An entry without a size is one that git wants to be read.

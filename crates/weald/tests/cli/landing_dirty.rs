@@ -304,11 +304,7 @@ fn m7_an_index_that_calls_an_edited_file_clean_is_not_believed() {
         sh(&env, &env.repo(), BASE);
         let tree = grow(&env, "t", "sealed");
         sh(&env, &tree, "echo 2 >a; git commit -q -a -m change");
-        let bytes = |id: String| -> Vec<u8> {
-            let digits = id.trim().as_bytes().chunks(2);
-            let byte = |two: &[u8]| u8::from_str_radix(std::str::from_utf8(two).unwrap(), 16);
-            digits.map(|two| byte(two).unwrap()).collect()
-        };
+        let bytes = |id: String| hex::decode(id.trim()).unwrap();
         let old = bytes(env.git(&["rev-parse", "HEAD:a"]));
         sh(&env, &env.repo(), "echo mine >a; git add a");
         let new = bytes(env.git(&["rev-parse", ":a"]));

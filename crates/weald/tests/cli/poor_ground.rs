@@ -148,11 +148,7 @@ fn x32_an_index_that_stands_for_a_million_files_costs_a_look_little_memory() {
         .output()
         .unwrap();
     assert!(made.status.success(), "{made:#?}");
-    let id = |hex: &str| -> Vec<u8> {
-        let digits = hex.trim().as_bytes().chunks(2);
-        let byte = |pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
-        digits.map(byte).collect()
-    };
+    let id = |text: &str| hex::decode(text.trim()).unwrap();
     let old = id(&git_in(&env, &path, &["rev-parse", "HEAD:d"]));
     let bomb = id(&String::from_utf8(made.stdout).unwrap());
     let mut index = fs::read(path.join(".git/index")).unwrap();
