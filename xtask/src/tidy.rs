@@ -9,6 +9,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("weald-core", &[]),
     ("weald-git", &[]),
     ("weald-sandbox", &[]),
+    ("weald-escape", &["weald-sandbox"]),
     ("weald-store", &["weald-core"]),
     (
         "weald-control",
@@ -75,6 +76,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "weald-app",
             "weald-core",
+            "weald-escape",
             "weald-git",
             "weald-sandbox",
             "weald-server",

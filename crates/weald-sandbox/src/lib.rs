@@ -6,7 +6,7 @@
 //!
 //! Code map: `launcher` is the outside; `availability` what this machine gives; `init` the helper, with `namespaces`, `view` (mounts), `landlock`, `seccomp`;
 //! `interrupts` the signals for it; `orders` what everybody in a run is told; `ending` and `cgroup` its end where no namespace does it; `sockets` the connections the launcher makes for the inside; `home` the user's home with its layer, `listing` what is hidden elsewhere, `folders` what stands in for a home at level landlock;
-//! `temporary` that of temporary files where there is no private /tmp; `deletion` how folders go that runs filled; `escape` the suite that tries to get out; `sys` the
+//! `temporary` that of temporary files where there is no private /tmp; `deletion` how folders go that runs filled; `sys` the
 //! system calls, and the only place with `unsafe`.
 
 mod availability;
@@ -16,7 +16,6 @@ mod deletion;
 mod devices;
 mod ending;
 mod error;
-pub mod escape;
 mod folders;
 mod home;
 mod init;

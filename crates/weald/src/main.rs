@@ -32,7 +32,7 @@ use crate::ui::{Format, Ui};
 
 fn main() -> ExitCode {
     weald_sandbox::run_if_init();
-    weald_sandbox::escape::run_if_attempt();
+    weald_escape::run_if_attempt();
     weald_app::run_if_inside();
     clap_complete::CompleteEnv::with_factory(Cli::command).complete();
     panic::catch_unwind(answer).unwrap_or_else(|_| {

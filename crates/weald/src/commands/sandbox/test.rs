@@ -4,8 +4,8 @@ use std::io::Write;
 
 use clap::Args;
 use serde_json::json;
+use weald_escape::{Outcome, Pattern, cases, try_case};
 use weald_sandbox::Level;
-use weald_sandbox::escape::{Outcome, Pattern, cases, try_case};
 
 use super::exec::LevelArg;
 use crate::context::Context;

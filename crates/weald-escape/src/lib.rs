@@ -22,7 +22,7 @@ pub use pattern::Pattern;
 use std::io;
 use std::path::Path;
 
-use crate::policy::Level;
+use weald_sandbox::Level;
 
 /// How a case is tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +75,7 @@ pub fn cases() -> Vec<Case> {
     .concat()
 }
 
-/// Tries one case at one level, in fields after `pattern`; `helper` is a binary that calls [`crate::run_if_init`] and [`run_if_attempt`].
+/// Tries one case at one level, in fields after `pattern`; `helper` is a binary that calls [`weald_sandbox::run_if_init`] and [`run_if_attempt`].
 pub fn try_case(
     case: &Case,
     level: Level,

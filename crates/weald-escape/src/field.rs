@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::ffi::{CString, OsString};
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::os::unix::process::CommandExt;
@@ -18,10 +18,7 @@ use std::time::{Duration, Instant};
 use super::native::ATTEMPT_ARGUMENT;
 use super::pattern::Pattern;
 use super::{Attempt, Case, Effect};
-use crate::ending::Ended;
-use crate::launcher::{Invocation, launch};
-use crate::policy::{Level, Policy, Revealed};
-use crate::sys;
+use weald_sandbox::{Ended, Invocation, Level, Policy, Revealed, launch};
 
 /// How long an attempt may take.
 const TIME: Duration = Duration::from_secs(10);
@@ -182,7 +179,7 @@ impl Field {
             command.pre_exec(move || {
                 numbers
                     .iter()
-                    .try_for_each(|(from, to)| sys::duplicate_to(*from, *to))
+                    .try_for_each(|(from, to)| duplicate_to(*from, *to))
             });
         }
         Ok(command.status()?.success())
@@ -191,8 +188,8 @@ impl Field {
     fn run_confined(&self, argv: &[OsString], level: Level, helper: &Path) -> io::Result<bool> {
         // Open without "close on exec", as a careless launcher would have them.
         let (file, directory) = self.inherited()?;
-        sys::duplicate_to(file.as_raw_fd(), INHERITED_FILE)?;
-        sys::duplicate_to(directory.as_raw_fd(), INHERITED_DIRECTORY)?;
+        duplicate_to(file.as_raw_fd(), INHERITED_FILE)?;
+        duplicate_to(directory.as_raw_fd(), INHERITED_DIRECTORY)?;
         let mut policy = Policy::new(self.root.join("tree"));
         policy.level = level;
         policy.debugs = true;
@@ -412,4 +409,13 @@ pub(super) fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
         reason = "the sandbox launcher starts processes"
     )]
     Command::new(program)
+}
+
+/// `dup2`, for use between fork and exec.
+fn duplicate_to(from: RawFd, to: RawFd) -> io::Result<()> {
+    // SAFETY: takes no pointer; async-signal-safe.
+    match unsafe { libc::dup2(from, to) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
 }
