@@ -138,7 +138,11 @@ fn replace_with(
     prepare: impl FnOnce(&File) -> io::Result<()>,
 ) -> io::Result<()> {
     let mut name = path.as_os_str().to_owned();
-    name.push(format!(".{}.new", std::process::id()));
+    // By thread: two of this process may write the same file.
+    name.push(format!(
+        ".{}.new",
+        rustix::thread::gettid().as_raw_nonzero()
+    ));
     let building = PathBuf::from(name);
     // A new file only: whatever lies there, a link too, is not written through.
     let _ = fs::remove_file(&building);

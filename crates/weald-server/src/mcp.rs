@@ -25,4 +25,4 @@ mod words;
 
 pub use server::serve;
 pub use tool::Audience;
-pub use weald::{Weald, role_of};
+pub use weald::{Asked, Printed, Weald, role_of};

@@ -278,6 +278,30 @@ impl Cli {
         }
     }
 
+    /// Whether a command needs the store and nothing else: no git, no file of a worktree, no sandbox, and nobody it waits for.
+    /// What is not listed here may need more.
+    pub fn needs_only_the_store(&self) -> bool {
+        use {agent::Agent, msg::Msg, session::Session, task::Task};
+        match &self.command {
+            Some(Command::Task(command)) => match command {
+                Task::Claim(claim) => claim.needs_only_the_store(),
+                other => !matches!(
+                    other,
+                    Task::Bind(_) | Task::Closeout(_) | Task::Import(_) | Task::Export(_)
+                ),
+            },
+            Some(Command::Msg(command)) => !matches!(command, Msg::Ask(_)),
+            // A session is registered for a process, and its end looks into worktrees.
+            Some(Command::Session(command)) => {
+                !matches!(command, Session::Register(_) | Session::End(_))
+            }
+            Some(Command::Agent(command)) => matches!(command, Agent::List(_) | Agent::Pulse(_)),
+            Some(Command::Events(command)) => !command.follows(),
+            Some(Command::Queue(command)) => command.only_reads(),
+            _ => false,
+        }
+    }
+
     /// The same from inside a tree's sandbox: what is not for there is refused.
     pub fn run_inside(self, inside: &inside::Inside<'_>) -> Result<u8, Failure> {
         match self.command {

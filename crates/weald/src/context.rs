@@ -67,6 +67,25 @@ impl<'a> Context<'a> {
         })
     }
 
+    /// The same for a command that runs in this process, beside the one that this is the context of.
+    pub fn beside<'b>(
+        ui: &'b Ui,
+        global: &GlobalArgs,
+        environment: Environment,
+        directory: PathBuf,
+        only_reads: bool,
+    ) -> Context<'b> {
+        Context {
+            ui,
+            environment,
+            directory,
+            overrides: global.set.clone(),
+            agent: None,
+            news: News::default(),
+            only_reads,
+        }
+    }
+
     /// The flags with which another weald has the same settings.
     pub fn settings(&self) -> Vec<String> {
         let pairs = self.overrides.iter();

@@ -24,6 +24,13 @@ impl Environment {
         }
     }
 
+    /// The same with another value of a variable.
+    pub fn with(mut self, name: &str, value: &str) -> Self {
+        self.variables.retain(|(known, _)| known != name);
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
     pub fn get(&self, name: &str) -> Option<String> {
         self.variables
             .iter()

@@ -14,6 +14,7 @@ mod errors;
 mod exit;
 mod foreground;
 mod hidden_files;
+mod in_process;
 mod own_program;
 mod parsing;
 mod tracker;

@@ -17,7 +17,11 @@ use crate::ui::help;
 
 /// What is asked, or what there is to say of the words.
 pub fn parse() -> Result<Cli, Error> {
-    let words: Vec<OsString> = std::env::args_os().collect();
+    parse_words(std::env::args_os().collect())
+}
+
+/// The same for words that this process does not have from its start.
+pub fn parse_words(words: Vec<OsString>) -> Result<Cli, Error> {
     match parse_with(narrow(&words), &words) {
         Err(error) if error.kind() != ErrorKind::DisplayVersion => parse_with(whole(), &words),
         answer => answer,

@@ -1,4 +1,4 @@
-//! How a tool's command is run: this binary, started again.
+//! How a tool's command is run: in this process if it needs the store and nothing else, else by this binary, started again.
 //!
 //! A process of its own has no way to print into the protocol, can be interrupted when a client takes its call back, goes
 //! through the broker inside a sandbox, and is judged as every other call of an agent is. It costs a few milliseconds.
@@ -6,6 +6,7 @@
 use std::io;
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::RoleServer;
@@ -14,6 +15,7 @@ use rmcp::service::RequestContext;
 use serde_json::Value;
 use tokio::process::Command;
 use tokio::sync::{OnceCell, Semaphore, SemaphorePermit, watch};
+use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use weald_core::role::Role;
 
@@ -43,8 +45,23 @@ const AT_ONCE: usize = 16;
 /// The same inside a sandbox: the broker refuses more connections than it has, and the agent's own commands want one, too.
 const AT_ONCE_INSIDE: usize = (CONNECTIONS - 1) / 2;
 
+/// A command that may run in the server's own process.
+pub struct Asked {
+    pub words: Vec<String>,
+    /// What a process of its own would find in its environment.
+    pub variables: Vec<(&'static str, String)>,
+}
+
+/// What such a command printed, and its exit code.
+pub struct Printed {
+    pub stdout: Vec<u8>,
+    pub exit: u8,
+}
+
+/// Runs a command in this process; `None` if it needs a process of its own.
+type InProcess = dyn Fn(&Asked) -> Option<Printed> + Send + Sync;
+
 /// Who calls, and where.
-#[derive(Debug)]
 pub struct Weald {
     /// The binary.
     pub program: PathBuf,
@@ -56,6 +73,8 @@ pub struct Weald {
     pub audience: Audience,
     /// Whose names tools have beside their own; see `mcp.aliases`.
     pub aliases: String,
+    /// What needs no process of its own.
+    pub in_process: Option<Arc<InProcess>>,
     /// Who calls, once that was found out.
     pub(super) known: OnceCell<Known>,
     short_calls: Semaphore,
@@ -84,6 +103,7 @@ impl Weald {
             session: None,
             audience,
             aliases: String::new(),
+            in_process: None,
             known: OnceCell::new(),
             short_calls: Semaphore::new(at_once),
             long_calls: Semaphore::new(at_once),
@@ -97,14 +117,32 @@ impl Weald {
             reason = "the command is weald's own; nothing else is started here"
         )]
         let mut command = Command::new(&self.program);
+        command.args(flags).args(&self.flags).envs(self.variables());
         command
-            .args(flags)
-            .args(&self.flags)
-            .env(MARK, self.audience.as_str());
-        if let Some(name) = self.acting() {
-            command.env("WEALD_SESSION", name);
-        }
-        command
+    }
+
+    /// What says that a command is a tool's, and for whom.
+    fn variables(&self) -> Vec<(&'static str, String)> {
+        let mark = (MARK, self.audience.as_str().to_owned());
+        let name = self.acting().map(|name| ("WEALD_SESSION", name));
+        [Some(mark), name].into_iter().flatten().collect()
+    }
+
+    /// Runs a command in this process, on a thread of its own: nothing interrupts it.
+    async fn in_process(&self, words: &[String]) -> Option<Printed> {
+        let run = Arc::clone(self.in_process.as_ref()?);
+        let asked = Asked {
+            words: words.to_vec(),
+            variables: self.variables(),
+        };
+        let done = spawn_blocking(move || run(&asked)).await;
+        // Whatever broke the thread may have happened after a change: it is not done again.
+        done.unwrap_or_else(|_| {
+            Some(Printed {
+                stdout: Vec::new(),
+                exit: 70,
+            })
+        })
     }
 
     /// Says every now and then that the caller lives, and holds its tasks for longer: an agent that thinks for an hour
@@ -115,7 +153,12 @@ impl Weald {
             if !self.known.initialized() {
                 continue;
             }
-            let mut command = self.command(&["--json", "session", "heartbeat", "--renew"]);
+            let words = ["session", "heartbeat", "--renew"].map(str::to_owned);
+            if self.in_process(&words).await.is_some() {
+                continue;
+            }
+            let mut command = self.command(&["--json"]);
+            command.args(words);
             let nothing = Stdio::null;
             command.stdin(nothing()).stdout(nothing()).stderr(nothing());
             // What is wrong with it, the next call will say.
@@ -176,17 +219,35 @@ impl<'a> Call<'a> {
 
     /// Runs a command, and answers the object that it prints.
     pub async fn run(&self, words: Words) -> Result<JsonObject, Fault> {
-        let ended = self.start(&["--json"], words, Limits::answer()).await?;
-        answer_of(&ended)
+        let words = words.finish()?;
+        match self.printed(&words).await {
+            Some(printed) => object(Some(printed.stdout), printed.exit, ""),
+            None => answer_of(&self.start_as(&["--json"], words, Limits::answer()).await?),
+        }
+    }
+
+    /// What a command printed that needs no process of its own.
+    async fn printed(&self, words: &[String]) -> Option<Printed> {
+        match self.lasts {
+            Lasts::Shortly => self.weald.in_process(words).await,
+            Lasts::Long => None,
+        }
     }
 
     /// Runs a command that prints an object a line, and answers them as a list under `name`.
     pub async fn list(&self, name: &str, words: Words) -> Result<JsonObject, Fault> {
-        let ended = self.start(&["--json"], words, Limits::answer()).await?;
-        if !ended.status.success() {
-            return answer_of(&ended);
-        }
-        let bytes = ended.stdout.whole().ok_or_else(too_much)?;
+        let words = words.finish()?;
+        let bytes = match self.printed(&words).await {
+            Some(printed) if printed.exit == 0 => printed.stdout,
+            Some(printed) => return object(Some(printed.stdout), printed.exit, ""),
+            None => {
+                let ended = self.start_as(&["--json"], words, Limits::answer()).await?;
+                if !ended.status.success() {
+                    return answer_of(&ended);
+                }
+                ended.stdout.whole().ok_or_else(too_much)?
+            }
+        };
         let items = serde_json::Deserializer::from_slice(&bytes).into_iter::<Value>();
         let items: Vec<Value> = items.collect::<Result<_, _>>().map_err(|error| {
             Fault::new("bad_answer", 70, format!("an answer is no JSON: {error}"))
@@ -223,7 +284,15 @@ impl<'a> Call<'a> {
         words: Words,
         limits: Limits,
     ) -> Result<Ended, Fault> {
-        let words = words.finish()?;
+        self.start_as(flags, words.finish()?, limits).await
+    }
+
+    async fn start_as(
+        &self,
+        flags: &[&str],
+        words: Vec<String>,
+        limits: Limits,
+    ) -> Result<Ended, Fault> {
         let mut command = self.weald.command(flags);
         if self.lasts == Lasts::Long {
             command.arg(format!("--ends-with={}", std::process::id()));
@@ -272,14 +341,17 @@ impl Limits {
 
 /// The object that a command printed: its answer, or its error.
 pub fn answer_of(ended: &Ended) -> Result<JsonObject, Fault> {
-    let bytes = ended.stdout.whole().ok_or_else(too_much)?;
-    let mut answer: JsonObject = serde_json::from_slice(&bytes).map_err(|error| {
-        let said = ended.stderr.text();
-        Fault::new("bad_answer", 70, format!("{error}: {}", said.trim()))
-    })?;
+    object(ended.stdout.whole(), exit_of(ended), &ended.stderr.text())
+}
+
+fn object(printed: Option<Vec<u8>>, exit: u8, said: &str) -> Result<JsonObject, Fault> {
+    let bytes = printed.filter(|bytes| bytes.len() <= ANSWER);
+    let bytes = bytes.ok_or_else(too_much)?;
+    let mut answer: JsonObject = serde_json::from_slice(&bytes)
+        .map_err(|error| Fault::new("bad_answer", 70, format!("{error}: {}", said.trim())))?;
     match answer.remove("error") {
         None => Ok(answer),
-        Some(error) => Err(fault(error, exit_of(ended))),
+        Some(error) => Err(fault(error, exit)),
     }
 }
 

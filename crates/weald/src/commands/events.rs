@@ -54,6 +54,11 @@ pub struct Events {
 }
 
 impl Events {
+    /// Whether it never ends by itself.
+    pub fn follows(&self) -> bool {
+        self.follow
+    }
+
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         if self.limit > MOST {
             context.ui.note(&format!(

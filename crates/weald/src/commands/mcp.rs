@@ -1,16 +1,19 @@
 //! `weald mcp`
 
+use std::sync::Arc;
+
 use clap::{Args, ValueEnum};
 use weald_app::{LoadedConfig, SessionError};
 use weald_core::SignedDuration;
 use weald_server::broker::{Ask, Client};
-use weald_server::mcp::{Audience, Weald, serve};
+use weald_server::mcp::{Asked, Audience, Weald, serve};
 use weald_store::DATABASE_FILE;
 
 use crate::cli::{SessionArg, duration};
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::exit;
+use crate::in_process::InProcess;
 
 /// Serve weald's operations to an agent as MCP tools, on stdin and stdout
 ///
@@ -58,6 +61,10 @@ impl Mcp {
             Some(broker) => aliases_inside(broker),
             None => aliases(context),
         };
+        if audience != Audience::Confined {
+            let here = InProcess::of(context);
+            weald.in_process = Some(Arc::new(move |asked: &Asked| here.run(asked)));
+        }
         serve(weald, self.beat.unsigned_abs())?;
         Ok(exit::DONE)
     }

@@ -3,7 +3,7 @@
 mod add;
 mod bind;
 mod cancel;
-mod claim;
+pub mod claim;
 mod closeout;
 mod dep;
 mod done;

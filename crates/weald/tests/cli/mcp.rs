@@ -147,6 +147,38 @@ fn p13_a_claim_leads_to_its_tree_and_completion_back() {
     client.refused("task_complete", json!({}), "no_task");
 }
 
+/// The server is a copy of the binary that is gone once it runs: a call that needs a process fails.
+#[test]
+fn a_thousand_calls_that_need_the_store_alone_start_no_process() {
+    let env = repository();
+    board(&env);
+    let program = env.root().join("weald-copy");
+    std::fs::copy(env!("CARGO_BIN_EXE_weald"), &program).unwrap();
+    let mut client = McpClient::of(env.command(&program).arg("mcp"));
+    client.initialize();
+    // The session is registered by a process; after that there is nothing left to start.
+    client.call("task_list", json!({}));
+    std::fs::remove_file(&program).unwrap();
+    let refused = client.refused("worktree_list", json!({}), "not_started");
+    assert!(refused["hint"].is_string(), "{refused}");
+    for round in 0..125 {
+        let made = client.call("task_create", json!({"subject": format!("task {round}")}));
+        let id = made["task"]["id"].clone();
+        let urgent = json!({"task_id": id, "priority": "P0"});
+        assert_eq!(client.call("task_update", urgent)["task"]["priority"], "P0");
+        let shown = client.call("task_get", json!({"task_id": id}));
+        assert_eq!(shown["task"]["subject"], json!(format!("task {round}")));
+        let listed = client.call("task_list", json!({"limit": 1}));
+        assert_eq!(listed["total"], json!(round + 3));
+        client.call("message_send", json!({"to": "bob", "text": "hello"}));
+        client.call("message_inbox", json!({}));
+        client.call("worktree_events", json!({"limit": 1}));
+        client.call("check_agents", json!({}));
+    }
+    client.refused("task_get", json!({"task_id": 9999}), "task_not_found");
+    assert_eq!(env.ok(&["task", "list"])["total"], 127);
+}
+
 #[test]
 fn p13_a_session_ends_with_its_server() {
     let env = repository();

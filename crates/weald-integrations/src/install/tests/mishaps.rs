@@ -21,10 +21,10 @@ fn a_failed_update_leaves_what_was_remembered() {
     let rules = place.homes.codex.join("AGENTS.md");
     let text = fs::read_to_string(&rules).unwrap();
     fs::write(&rules, text.replace("weald made", "nobody made")).unwrap();
-    let in_the_way = place
-        .homes
-        .codex
-        .join(format!("AGENTS.md.{}.new", std::process::id()));
+    let in_the_way = place.homes.codex.join(format!(
+        "AGENTS.md.{}.new",
+        rustix::thread::gettid().as_raw_nonzero()
+    ));
     fs::create_dir(&in_the_way).unwrap();
     let failed = place.as_weald("/opt/weald", Client::Codex, Direction::In);
     assert!(matches!(failed, Err(InstallError::File { .. })));

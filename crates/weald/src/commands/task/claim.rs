@@ -41,6 +41,11 @@ pub struct Claim {
 }
 
 impl Claim {
+    /// Whether no worktree is made with it.
+    pub fn needs_only_the_store(&self) -> bool {
+        !self.with_tree
+    }
+
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         if self.with_tree {
             return self.run_with_tree(context);
