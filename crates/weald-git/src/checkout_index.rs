@@ -25,6 +25,7 @@ const ID: usize = 40;
 const ASSUMED: u16 = 0x8000;
 const EXTENDED: u16 = 0x4000;
 const STAGE: u16 = 0x3000;
+const LENGTH: u16 = 0x0fff;
 const SKIP_WORKTREE: u16 = 0x4000;
 
 /// What kind of thing an entry stands for.
@@ -103,8 +104,15 @@ impl CheckoutIndex {
         let count = usize::try_from(number(&bytes, 8)?).ok()?;
         let mut entries = Vec::with_capacity(count.min(bytes.len() / 62));
         let mut at = 12;
+        let mut last: &[u8] = b"";
         for _ in 0..count {
             let (entry, next) = parse_entry(&bytes[..end], at, id_length)?;
+            let path = &bytes[entry.path.clone()];
+            // Entries are searched by halves, and their paths are joined to the checkout's.
+            if path <= last || !stays_inside(path) || next > end {
+                return None;
+            }
+            last = path;
             entries.push(entry);
             at = next;
         }
@@ -250,7 +258,16 @@ fn parse_entry(bytes: &[u8], start: usize, id_length: usize) -> Option<(Entry, u
     if plain & STAGE != 0 || further & !SKIP_WORKTREE != 0 {
         return None;
     }
-    let length = bytes.get(at..)?.iter().position(|byte| *byte == 0)?;
+    // Git goes by the length in the flags, as far as it fits there.
+    let rest = bytes.get(at..)?;
+    let length = match plain & LENGTH {
+        LENGTH => rest.iter().position(|byte| *byte == 0)?,
+        length => usize::from(length),
+    };
+    let is_told = length >= usize::from(plain & LENGTH) && rest.get(length) == Some(&0);
+    if !is_told || rest[..length].contains(&0) {
+        return None;
+    }
     let path = at..at + length;
     let padded = (at + length - start + 8) & !7;
     let entry = Entry {
@@ -260,6 +277,14 @@ fn parse_entry(bytes: &[u8], start: usize, id_length: usize) -> Option<(Entry, u
         is_absent: further & SKIP_WORKTREE != 0,
     };
     Some((entry, start + padded))
+}
+
+/// Whether a path leads to a place in a checkout that is not its repository's.
+fn stays_inside(path: &[u8]) -> bool {
+    path.split(|byte| *byte == b'/').all(|part| match part {
+        b"" | b"." | b".." => false,
+        part => !part.eq_ignore_ascii_case(b".git"),
+    })
 }
 
 /// Where the cached tree is among the extensions; an extension that must be understood ends it.
@@ -362,5 +387,50 @@ mod tests {
             let bytes = fs::read(&file).unwrap();
             assert!(CheckoutIndex::parse(bytes[..cut].to_vec(), false).is_none());
         }
+    }
+
+    /// An index of entries with these paths, and the length that their flags say.
+    fn written(paths: &[(&str, u16)]) -> Vec<u8> {
+        let count = paths.len() as u32;
+        let mut bytes = [&b"DIRC\0\0\0\x02"[..], &count.to_be_bytes()].concat();
+        for (path, flags) in paths {
+            let start = bytes.len();
+            bytes.resize(start + ID + 20, 0);
+            bytes[start + MODE..start + MODE + 4].copy_from_slice(&0o100_644_u32.to_be_bytes());
+            bytes.extend(flags.to_be_bytes());
+            bytes.extend(path.bytes());
+            let padded = (bytes.len() - start + 8) & !7;
+            bytes.resize(start + padded, 0);
+        }
+        bytes.resize(bytes.len() + 20, 0);
+        bytes
+    }
+
+    #[test]
+    fn an_index_that_git_would_not_write_is_refused() {
+        let is_read = |bytes: Vec<u8>| CheckoutIndex::parse(bytes, false).is_some();
+        assert!(is_read(written(&[("a", 1), ("d/..b", 5), ("d/c.git", 7)])));
+        for (why, paths) in [
+            ("not sorted", &[("b", 1), ("a", 1)][..]),
+            ("twice the same", &[("a", 1), ("a", 1)]),
+            ("a length that is not the path's", &[("a", 2)]),
+            ("a shorter one", &[("ab", 1)]),
+            ("a zero in it", &[("a\0b", 3)]),
+            ("a long one of a short path", &[("a", LENGTH)]),
+            ("no path", &[("", 0)]),
+            ("absolute", &[("/a", 2)]),
+            ("a folder", &[("a/", 2)]),
+            ("a part without a name", &[("a//b", 4)]),
+            ("up", &[("d/../../a", 9)]),
+            ("the same folder", &[("./a", 3)]),
+            ("the repository", &[(".git/config", 11)]),
+            ("a repository below", &[("d/.GIT/config", 13)]),
+        ] {
+            assert!(!is_read(written(paths)), "{why}");
+        }
+        // The last entry goes on into what must be the checksum.
+        let mut cut = written(&[("a", 1)]);
+        cut.truncate(cut.len() - 4);
+        assert!(!is_read(cut));
     }
 }
