@@ -18,6 +18,9 @@ use crate::door::{Door, STRICT};
 /// Room for the names of a folder of usual size.
 const NAMES: usize = 16 * 1024;
 
+/// How many folders may lie in each other: all on the way are open at once.
+const DEPTH: usize = 128;
+
 const FOLDER: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::CLOEXEC);
@@ -34,7 +37,8 @@ impl Door {
     pub fn is_as_indexed(&self, index: &CheckoutIndex, written: i64) -> io::Result<bool> {
         let walk = Walk { index, written };
         let mut names = vec![MaybeUninit::uninit(); NAMES];
-        Ok(!index.has_marks() && walk.folder(&self.directory, &mut names, 0, 0..index.len())?)
+        Ok(!index.has_marks()
+            && walk.folder(&self.directory, &mut names, (0, 0), 0..index.len())?)
     }
 }
 
@@ -50,14 +54,18 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// Whether a folder holds the entries at `places` and nothing else. Their paths go on in it at `start`.
+    /// Whether a folder, so many below the top, holds the entries at `places` and nothing else. Their paths go on in it at
+    /// `start`.
     fn folder(
         &self,
         folder: &OwnedFd,
         names: &mut [MaybeUninit<u8>],
-        start: usize,
+        (depth, start): (usize, usize),
         places: Range<usize>,
     ) -> io::Result<bool> {
+        if depth > DEPTH {
+            return Ok(false);
+        }
         let children = self.children(start, places);
         let mut found = 0;
         let mut entries = RawDir::new(folder, names);
@@ -83,7 +91,8 @@ impl<'a> Walk<'a> {
                 let Ok(below) = openat2(folder, name, FOLDER, Mode::empty(), STRICT) else {
                     return Ok(false);
                 };
-                if !self.folder(&below, names, start + name.len() + 1, places)? {
+                let inside = (depth + 1, start + name.len() + 1);
+                if !self.folder(&below, names, inside, places)? {
                     return Ok(false);
                 }
             }
@@ -264,6 +273,19 @@ mod tests {
             assert!(is_clean(home.path()), "before {what}");
             change(home.path());
             assert!(!is_clean(home.path()), "{what}");
+        }
+    }
+
+    #[test]
+    fn folders_without_end_are_left_to_git() {
+        for (depth, expected) in [(DEPTH, true), (DEPTH + 1, false)] {
+            let home = checkout();
+            let deep = home.path().join("f/".repeat(depth));
+            fs::create_dir_all(&deep).unwrap();
+            fs::write(deep.join("file"), "text").unwrap();
+            age(&deep.join("file"));
+            git(home.path(), &["add", "."]);
+            assert_eq!(is_clean(home.path()), expected, "{depth}");
         }
     }
 
