@@ -8,7 +8,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read};
 use std::ops::ControlFlow;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+
+use rustix::fs::OFlags;
 
 use crate::process::{Git, GitError};
 use crate::ref_name::is_readable;
@@ -21,9 +24,12 @@ const ATTEMPTS: usize = 5;
 /// The largest table that is read without git.
 const TABLE_LIMIT: u64 = 64 << 20;
 
-/// The most that the tables of a stack may be together, and the names in them: what a name shares with the one before is
+/// The most that the tables of a stack may be together, and the refs in them in memory: what a name shares with the one before is
 /// not written out, so a small table can hold long ones without number.
 const STACK_LIMIT: u64 = 2 * TABLE_LIMIT;
+
+/// What a ref takes besides its name, counted with the names: in a table it can be a few bytes.
+const OVERHEAD: u64 = 256;
 
 /// The longest name of a ref that is read without git.
 const NAME_LIMIT: usize = 4096;
@@ -46,11 +52,16 @@ pub fn tabled_ref(git_dir: &Path, name: &str) -> Result<Option<Reference>, GitEr
 
 /// Every ref below `prefixes`, sorted by name.
 pub(crate) fn list(git_dir: &Path, prefixes: &[&str]) -> Option<Vec<MainRef>> {
+    list_in(&stack(git_dir)?, prefixes)
+}
+
+/// The same of tables, the oldest first.
+pub(crate) fn list_in(tables: &[Vec<u8>], prefixes: &[&str]) -> Option<Vec<MainRef>> {
     let mut found: BTreeMap<Vec<u8>, Value> = BTreeMap::new();
     let mut length = 0;
-    for bytes in stack(git_dir)? {
-        Table::open(&bytes)?.scan(|name, value| {
-            length += name.len() as u64;
+    for bytes in tables {
+        Table::open(bytes)?.scan(|name, value| {
+            length += name.len() as u64 + OVERHEAD;
             match value {
                 _ if length > STACK_LIMIT => return ControlFlow::Break(()),
                 Value::Deleted => drop(found.remove(name)),
@@ -90,7 +101,12 @@ pub(crate) fn list(git_dir: &Path, prefixes: &[&str]) -> Option<Vec<MainRef>> {
 
 /// One ref; `None` if the tables can't be read here, `Some(None)` if there is no such ref.
 fn lookup(git_dir: &Path, name: &str) -> Option<Option<Reference>> {
-    for bytes in stack(git_dir)?.iter().rev() {
+    lookup_in(&stack(git_dir)?, name)
+}
+
+/// The same of tables, the oldest first.
+pub(crate) fn lookup_in(tables: &[Vec<u8>], name: &str) -> Option<Option<Reference>> {
+    for bytes in tables.iter().rev() {
         let mut found = None;
         Table::open(bytes)?.scan(|known, value| match known == name.as_bytes() {
             true => {
@@ -152,15 +168,21 @@ fn stack(git_dir: &Path) -> Option<Vec<Vec<u8>>> {
 
 /// One table; `left` is what may still be read of its stack.
 fn table(folder: &Path, name: &str, left: &mut u64) -> io::Result<Vec<u8>> {
-    let path = folder.join(name);
-    let found = path.symlink_metadata()?;
-    if name.contains('/') || !found.is_file() || found.len() > TABLE_LIMIT {
+    if name.contains('/') {
+        return Err(io::Error::other("it is in another folder"));
+    }
+    // Opened first and judged then: whoever may write here could put a pipe in its place in between.
+    let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW;
+    let file = fs::OpenOptions::new()
+        .read(true)
+        .custom_flags(flags.bits() as i32)
+        .open(folder.join(name))?;
+    let found = file.metadata()?;
+    if !found.is_file() || found.len() > TABLE_LIMIT {
         return Err(io::Error::other("it is no table"));
     }
     let mut bytes = Vec::new();
-    fs::File::open(path)?
-        .take(TABLE_LIMIT)
-        .read_to_end(&mut bytes)?;
+    file.take(TABLE_LIMIT).read_to_end(&mut bytes)?;
     *left = left
         .checked_sub(bytes.len() as u64)
         .ok_or_else(|| io::Error::other("the tables are too large"))?;
@@ -211,6 +233,7 @@ impl<'t> Table<'t> {
     /// Passes every ref, by name, until `each` has enough.
     fn scan(&self, mut each: impl FnMut(&[u8], Value) -> ControlFlow<()>) -> Option<()> {
         let mut start = 0;
+        let mut last = Vec::new();
         loop {
             // The first block begins with the header.
             let kind = start + if start == 0 { self.header } else { 0 };
@@ -228,11 +251,18 @@ impl<'t> Table<'t> {
                 id_length: self.id_length,
                 name: Vec::new(),
             };
+            let first = records.at;
             while records.at < records.bytes.len() {
+                let is_first = records.at == first;
                 let value = records.next()?;
+                // Git finds a name by halving, and another one in a table that is not sorted.
+                (!is_first || last < records.name).then_some(())?;
                 if each(&records.name, value).is_break() {
                     return Some(());
                 }
+            }
+            if !records.name.is_empty() {
+                last = records.name;
             }
             // A short block is padded with zeros, or the next one follows at once.
             let is_padded = self.bytes.get(end) == Some(&0);
@@ -257,8 +287,9 @@ impl Records<'_> {
         let shared = self.varint()?;
         let (rest, kind) = self.varint().map(|both| (both >> 3, both & 7))?;
         (shared <= self.name.len() && shared.checked_add(rest)? <= NAME_LIMIT).then_some(())?;
-        self.name.truncate(shared);
         let rest = self.take(rest)?.to_owned();
+        (self.name[shared..] < *rest).then_some(())?;
+        self.name.truncate(shared);
         self.name.extend_from_slice(&rest);
         // When it was written.
         self.varint()?;
@@ -401,11 +432,27 @@ mod tests {
 
     /// Records that are short as they are written, and long names together.
     fn long_names() -> Vec<u8> {
-        let mut records = record(0, &format!("refs/heads/{}", "a".repeat(4000)));
+        let mut records = record(0, &format!("refs/heads/{}", "a".repeat(4000 - 11)));
         for number in 0..40_000 {
             // 4000 of the bytes before, as two bytes say it.
             records.extend([0x9e, 0x20]);
             records.extend(&record(0, &format!("{number:06}"))[1..]);
+        }
+        records
+    }
+
+    /// Refs of a few bytes each.
+    fn short_refs(numbers: std::ops::Range<u32>) -> Vec<u8> {
+        let mut records = Vec::new();
+        for number in numbers.clone() {
+            let shared = if number == numbers.start { 0 } else { 11 };
+            let name = &format!("refs/heads/{number:06}")[shared..];
+            let mut record = record(shared as u8, name);
+            // Of the kind that holds an id.
+            let kind = record.len() - 1 - name.len() - 1;
+            record[kind] |= 1;
+            records.extend(record);
+            records.extend([7; 20]);
         }
         records
     }
@@ -452,6 +499,7 @@ mod tests {
                 }
             }
         }
+        let (a, b) = (&record(0, "refs/heads/a"), &record(0, "refs/heads/b"));
         for (blocks, is_read) in [
             (vec![record(0, "refs/heads/a")], true),
             (vec![record(0, "refs/heads/a"), Vec::new()], true),
@@ -460,6 +508,17 @@ mod tests {
                 false,
             ),
             (vec![long_names()], false),
+            (vec![short_refs(0..1000)], true),
+            (
+                vec![short_refs(0..300_000), short_refs(300_000..600_000)],
+                false,
+            ),
+            // Not sorted: in a block, and from one to the next.
+            (vec![[&b[..], a].concat()], false),
+            (vec![[&a[..], a].concat()], false),
+            (vec![b.clone(), a.clone()], false),
+            (vec![a.clone(), Vec::new(), a.clone()], false),
+            (vec![a.clone(), b.clone()], true),
         ] {
             assert_eq!(list_of(&path, &table_of(&blocks)), is_read);
         }
@@ -472,6 +531,10 @@ mod tests {
             odd[place] = length;
             assert!(!list_of(&path, &odd), "length {length}");
         }
+        // A table that lies elsewhere.
+        fs::remove_file(path.join("reftable/odd.ref")).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", path.join("reftable/odd.ref")).unwrap();
+        assert!(stack(&path).is_none());
         // The same table again and again.
         fs::write(path.join("reftable/tables.list"), "x.ref\n".repeat(9000)).unwrap();
         fs::write(path.join("reftable/x.ref"), vec![0; 1 << 20]).unwrap();
