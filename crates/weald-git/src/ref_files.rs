@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use crate::ref_name::RefName;
-use crate::refs::{MainRef, Reference};
+use crate::refs::{Commit, MainRef, Reference};
 use crate::registration::durable;
 use crate::repository::read_text;
 
@@ -82,6 +82,8 @@ fn collect(common_dir: &Path, directory: &str, found: &mut Vec<(String, Referenc
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(_) => return None,
             };
+            // Git passes over a name that no ref can have, and says so.
+            RefName::parse(&name)?;
             found.push((name, Reference::parse(&text)?));
         }
     }
@@ -94,11 +96,19 @@ fn packed(
     prefixes: &[&str],
     found: &mut BTreeMap<String, MainRef>,
 ) -> Option<()> {
-    let text = match read_text(common_dir.join("packed-refs")) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Some(()),
-        Err(_) => return None,
-    };
+    match read_text(common_dir.join("packed-refs")) {
+        Ok(text) => packed_in(&text, prefixes, found),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Some(()),
+        Err(_) => None,
+    }
+}
+
+/// The same of the file's text.
+pub(crate) fn packed_in(
+    text: &str,
+    prefixes: &[&str],
+    found: &mut BTreeMap<String, MainRef>,
+) -> Option<()> {
     let mut lines = text.lines().peekable();
     // Without this word a missing line of a tag's target says nothing.
     if !lines.next()?.contains(" fully-peeled") {
@@ -110,11 +120,13 @@ fn packed(
         };
         let peeled = lines.peek().and_then(|next| next.strip_prefix('^'));
         if prefixes.iter().any(|prefix| name.starts_with(prefix)) {
-            let known = plain(
-                name.to_owned(),
-                commit.to_owned(),
-                peeled.map(str::to_owned),
-            );
+            RefName::parse(name)?;
+            let id = |text: &str| Commit::parse(text).map(|id| id.as_str().to_owned());
+            let peeled = match peeled {
+                Some(peeled) => Some(id(peeled)?),
+                None => None,
+            };
+            let known = plain(name.to_owned(), id(commit)?, peeled);
             found.insert(name.to_owned(), known);
         }
     }
@@ -252,4 +264,51 @@ fn log(
     let mut file: File = OpenOptions::new().append(true).create(true).open(file)?;
     let who = "weald <weald@localhost>";
     file.write_all(format!("{nothing} {commit} {who} {seconds} +0000\t{message}\n").as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_ref_can_be_is_left_to_git() {
+        let home = tempfile::tempdir().unwrap();
+        let listed = || list(home.path(), &["refs/heads/"], false);
+        let (id, head) = (
+            "1".repeat(40),
+            "# pack-refs with: peeled fully-peeled sorted \n",
+        );
+        let pack = |line: &str| {
+            let text = format!("{head}{line}\n");
+            fs::write(home.path().join("packed-refs"), text).unwrap();
+        };
+        pack(&format!("{id} refs/heads/a\n^{id}"));
+        assert_eq!(listed().map(|found| found.len()), Some(1));
+        for line in [
+            format!("{id} refs/heads/../../config"),
+            format!("{id} refs/heads/a b"),
+            format!("{id} refs/heads/a.lock"),
+            "--output=x refs/heads/a".to_owned(),
+            format!("{id} refs/heads/a\n^--output=x"),
+        ] {
+            pack(&line);
+            assert_eq!(listed(), None, "{line}");
+        }
+        pack("");
+        fs::create_dir_all(home.path().join("refs/heads")).unwrap();
+        for (name, expected) in [("a", Some(1)), ("a b", None)] {
+            let file = home.path().join("refs/heads").join(name);
+            fs::write(file, format!("{id}\n")).unwrap();
+            assert_eq!(listed().map(|found| found.len()), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_file_without_end_is_not_taken_into_memory() {
+        let home = tempfile::tempdir().unwrap();
+        let file = File::create(home.path().join("packed-refs")).unwrap();
+        file.set_len(1 << 40).unwrap();
+        assert_eq!(list(home.path(), &["refs/heads/"], false), None);
+        assert!(is_packed(home.path(), "refs/heads/a").is_err());
+    }
 }

@@ -57,10 +57,10 @@ pub(crate) fn is_readable(name: &str) -> bool {
 
 /// The rules of `git check-ref-format`.
 fn is_well_formed(name: &str) -> bool {
-    let is_odd = |c: char| c.is_ascii_control() || " ~^:?*[\\".contains(c);
+    let is_odd = |byte: u8| byte.is_ascii_control() || b" ~^:?*[\\".contains(&byte);
     let is_part =
         |part: &str| !part.is_empty() && !part.starts_with('.') && !part.ends_with(".lock");
-    !name.contains(is_odd)
+    !name.bytes().any(is_odd)
         && !name.contains("..")
         && !name.contains("@{")
         && !name.ends_with('.')

@@ -1,5 +1,6 @@
 //! Reading refs: loose files, `packed-refs` and tables directly, anything odd through git; changing them.
 
+use std::io;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -84,7 +85,10 @@ impl Repository {
                 Some(reference) => Ok(Some(reference)),
                 None => self.reference_by_git(name),
             },
-            Err(_) => Ok(packed(self.common_dir(), name).map(Reference::Direct)),
+            Err(_) => match packed(self.common_dir(), name) {
+                Ok(found) => Ok(found.map(Reference::Direct)),
+                Err(_) => self.reference_by_git(name),
+            },
         }
     }
 
@@ -193,12 +197,18 @@ fn parse_loose(text: &str) -> Option<Reference> {
     }
 }
 
-/// Looks a ref up in `packed-refs`: lines of `<id> <name>`, with `^<id>` and `#` lines between them.
-fn packed(common_dir: &Path, name: &str) -> Option<Commit> {
-    let text = read_text(common_dir.join("packed-refs")).ok()?;
-    let end = text.find(&format!(" {name}\n"))?;
-    let start = text[..end].rfind('\n').map_or(0, |before| before + 1);
-    Commit::parse(&text[start..end])
+/// Looks a ref up in `packed-refs`: lines of `<id> <name>`, with `^<id>` and `#` lines between them. An error where only git
+/// can read the file.
+fn packed(common_dir: &Path, name: &str) -> io::Result<Option<Commit>> {
+    let text = match read_text(common_dir.join("packed-refs")) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    Ok(text.find(&format!(" {name}\n")).and_then(|end| {
+        let start = text[..end].rfind('\n').map_or(0, |before| before + 1);
+        Commit::parse(&text[start..end])
+    }))
 }
 
 /// A ref as `for-each-ref` tells it.

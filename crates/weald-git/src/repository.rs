@@ -15,6 +15,9 @@ use crate::process::GitError;
 /// The largest pointer file (`.git`, `commondir`) that is read.
 const POINTER_LIMIT: u64 = 64 * 1024;
 
+/// The largest file of refs that is read without git: a run in a linked worktree can write main's.
+const TEXT_LIMIT: u64 = 256 << 20;
+
 /// Why no repository was found.
 #[derive(Debug, thiserror::Error)]
 pub enum DiscoverError {
@@ -289,21 +292,21 @@ pub(crate) fn read_small(file: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads a text, however long it is. What is no regular file is an error that nobody waits for, as whoever opens a named pipe
-/// would.
+/// Reads a text of refs. What is no regular file is an error that nobody waits for, as whoever opens a named pipe would.
 pub(crate) fn read_text(file: impl AsRef<Path>) -> io::Result<String> {
     use std::io::Read;
     use std::os::unix::fs::OpenOptionsExt;
     let nonblocking = rustix::fs::OFlags::NONBLOCK.bits() as i32;
-    let mut opened = fs::OpenOptions::new()
+    let opened = fs::OpenOptions::new()
         .read(true)
         .custom_flags(nonblocking)
         .open(file)?;
-    if !opened.metadata()?.is_file() {
-        return Err(io::Error::other("it is no regular file"));
+    let found = opened.metadata()?;
+    if !found.is_file() || found.len() > TEXT_LIMIT {
+        return Err(io::Error::other("it is no regular file of usual size"));
     }
     let mut text = String::new();
-    opened.read_to_string(&mut text)?;
+    opened.take(TEXT_LIMIT).read_to_string(&mut text)?;
     Ok(text)
 }
 

@@ -372,3 +372,21 @@ fn a_branch_that_others_have_to_do_with_stays() {
     }
     assert!(is_deleted(&lab, "held", &first));
 }
+
+#[test]
+fn packed_refs_are_found_next_to_a_name_that_is_no_utf_8() {
+    let lab = Lab::new(&[]);
+    let first = lab.git(&["rev-parse", "HEAD"]);
+    lab.git(&["pack-refs", "--all"]);
+    let file = lab.repo().join(".git/packed-refs");
+    let text = fs::read_to_string(&file).unwrap();
+    let (header, rest) = text.split_once('\n').unwrap();
+    let odd = [first.as_bytes(), b" refs/heads/caf\xe9"].concat();
+    let packed = [header.as_bytes(), &odd, rest.as_bytes()].join(&b'\n');
+    fs::write(&file, packed).unwrap();
+    let found = lab
+        .discover(&lab.repo())
+        .resolve("refs/heads/main")
+        .unwrap();
+    assert_eq!(found.map(|found| found.as_str().to_owned()), Some(first));
+}
