@@ -39,6 +39,9 @@ pub(super) fn checked(reply: Reply) -> Option<Reply> {
     reply.aside.truncate(MANY);
     reply.ignored.retain(|path| is_path(path));
     reply.ignored.truncate(SOME);
+    if let Some(size) = &mut reply.size {
+        size.bytes = size.bytes.min(BYTES);
+    }
     if let Some(usage) = &mut reply.usage {
         usage.bytes = usage.bytes.min(BYTES);
         usage.shared = usage.shared.map(|shared| shared.min(BYTES));
@@ -52,6 +55,10 @@ pub(super) fn checked(reply: Reply) -> Option<Reply> {
     }
     reply.files.retain(is_file);
     reply.files.truncate(MANY);
+    for file in &mut reply.files {
+        file.added = file.added.map(|lines| lines.min(COUNT));
+        file.deleted = file.deleted.map(|lines| lines.min(COUNT));
+    }
     Some(reply)
 }
 
@@ -144,6 +151,7 @@ fn message(text: String) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::inside::{Size, Usage};
     use super::*;
 
     #[test]
@@ -182,6 +190,36 @@ mod tests {
         });
         let told = told.unwrap().error.unwrap();
         assert!(!told.contains('\u{1b}') && told.chars().count() == MESSAGE);
+    }
+
+    #[test]
+    fn numbers_that_the_host_adds_up_are_bounded() {
+        let file = ChangedFile {
+            path: "a".into(),
+            status: "modified".into(),
+            state: "staged".into(),
+            added: Some(u64::MAX),
+            deleted: Some(u64::MAX),
+        };
+        let reply = checked(Reply {
+            files: vec![file.clone(), file],
+            size: Some(Size {
+                bytes: u64::MAX,
+                is_whole: true,
+            }),
+            usage: Some(Usage {
+                ranges: vec![(0, 1), (u64::MAX - 1, u64::MAX)],
+                ..Usage::default()
+            }),
+            ..Reply::default()
+        });
+        let reply = reply.unwrap();
+        let added = reply.files.iter().filter_map(|file| file.added);
+        let deleted = reply.files.iter().filter_map(|file| file.deleted);
+        assert_eq!(added.chain(deleted).sum::<u64>(), 4 * COUNT);
+        assert_eq!(reply.size.unwrap().bytes, BYTES);
+        let ranges = reply.usage.unwrap().ranges;
+        assert_eq!(ranges.iter().map(|(_, length)| length).sum::<u64>(), 2);
     }
 
     #[test]

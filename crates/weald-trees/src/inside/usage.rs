@@ -443,7 +443,8 @@ pub fn apart(mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
                     .max(last.0.saturating_add(last.1));
                 last.1 = end - last.0;
             }
-            _ => joined.push((start, length)),
+            // What would go on after the last byte ends there, so that lengths can be added.
+            _ => joined.push((start, length.min(u64::MAX - start))),
         }
     }
     match joined.len() > RANGES {
@@ -472,7 +473,7 @@ mod tests {
             (vec![(0, 100), (10, 10)], vec![(0, 100)]),
             (
                 vec![(u64::MAX - 1, u64::MAX), (0, 1)],
-                vec![(0, 1), (u64::MAX - 1, u64::MAX)],
+                vec![(0, 1), (u64::MAX - 1, 1)],
             ),
         ] {
             assert_eq!(apart(ranges.clone()), expected, "{ranges:?}");
