@@ -20,6 +20,9 @@ const INDEX_LIMIT: u64 = 256 << 20;
 /// The largest of the repository's other files.
 const FILE_LIMIT: u64 = 4 << 20;
 
+/// The largest file of a single ref. Many are read at once.
+const REF_LIMIT: u64 = 8 << 10;
+
 /// How many refs may be in files of their own.
 const LOOSE_REFS: usize = 200;
 
@@ -62,7 +65,7 @@ impl Trees<'_> {
         let touched_at = TOUCHED.iter().filter_map(seen_at).max();
         let written = door.trace(".git/index")?.written();
         let refs = refs_of(&door)?;
-        let text = door.read(".git/HEAD", FILE_LIMIT).ok()?;
+        let text = door.read(".git/HEAD", REF_LIMIT).ok()?;
         let (head, branch) = match Reference::parse(&String::from_utf8_lossy(&text))? {
             Reference::Direct(head) => (head.as_str().to_owned(), None),
             Reference::Symbolic(name) => (refs.get(&name)?.clone(), Some(name)),
@@ -134,17 +137,10 @@ impl Trees<'_> {
 fn refs_of(door: &Door) -> Option<BTreeMap<String, String>> {
     // Loose ones first: a ref that is packed meanwhile is seen twice, not never.
     let loose = loose_refs(door)?;
-    let mut refs = BTreeMap::new();
-    if !door.is_absent(".git/packed-refs") {
-        let text = door.read(".git/packed-refs", FILE_LIMIT).ok()?;
-        for line in String::from_utf8(text).ok()?.lines() {
-            match line.split_once(' ') {
-                Some(("#", _)) => {}
-                Some((id, name)) => drop(refs.insert(name.to_owned(), id_of(id)?)),
-                None => drop(id_of(line.strip_prefix('^')?)?),
-            }
-        }
-    }
+    let mut refs = match door.is_absent(".git/packed-refs") {
+        true => BTreeMap::new(),
+        false => packed_refs(door.read(".git/packed-refs", FILE_LIMIT).ok()?)?,
+    };
     let mut aliases = Vec::new();
     for (name, reference) in loose {
         match reference {
@@ -156,6 +152,19 @@ fn refs_of(door: &Door) -> Option<BTreeMap<String, String>> {
         .iter()
         .all(|to| refs.contains_key(to))
         .then_some(refs)
+}
+
+/// What the file of packed refs says; `None` if a line of it is odd.
+pub(super) fn packed_refs(text: Vec<u8>) -> Option<BTreeMap<String, String>> {
+    let mut refs = BTreeMap::new();
+    for line in String::from_utf8(text).ok()?.lines() {
+        match line.split_once(' ') {
+            Some(("#", _)) => {}
+            Some((id, name)) => drop(refs.insert(name.to_owned(), id_of(id)?)),
+            None => drop(id_of(line.strip_prefix('^')?)?),
+        }
+    }
+    Some(refs)
 }
 
 /// Refs that are files of their own.
@@ -174,7 +183,7 @@ fn loose_refs(door: &Door) -> Option<Vec<(String, Reference)>> {
                 open.push(name);
                 continue;
             }
-            let text = door.read(&format!(".git/{name}"), FILE_LIMIT).ok()?;
+            let text = door.read(&format!(".git/{name}"), REF_LIMIT).ok()?;
             refs.push((name, Reference::parse(&String::from_utf8(text).ok()?)?));
         }
     }
@@ -193,8 +202,13 @@ fn is_logged_alone(door: &Door, head: &str) -> bool {
     let Ok(text) = door.read(".git/logs/HEAD", FILE_LIMIT) else {
         return false;
     };
+    logs_alone(&text, head)
+}
+
+/// The same of the log's text.
+pub(super) fn logs_alone(text: &[u8], head: &str) -> bool {
     let is_it = |id: &str| id == head || id.bytes().all(|digit| digit == b'0');
-    String::from_utf8_lossy(&text)
+    String::from_utf8_lossy(text)
         .lines()
         .all(|line| line.split(' ').take(2).all(is_it))
 }
