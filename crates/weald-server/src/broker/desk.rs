@@ -339,11 +339,10 @@ impl<'a> Desk<'a> {
     fn finish(&self, success: bool, report: Report) -> Result<Reply, DeskError> {
         let own = &self.authority;
         let id = self.own_task()?;
-        let words = report.text.clone().unwrap_or_default();
-        let files = report.files_changed.iter().map(String::len).sum::<usize>();
-        if words.len() + report.verified_by.len() + files > limits::TEXT {
+        if report.length() > limits::TEXT {
             return Err(DeskError::TooLong);
         }
+        let words = report.text.clone().unwrap_or_default();
         let (Some(agent), Some(token)) = (own.agent, own.token) else {
             return Err(NotAllowed::NoTask.into());
         };

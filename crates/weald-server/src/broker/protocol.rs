@@ -249,6 +249,13 @@ pub struct Report {
 }
 
 impl Report {
+    /// How many bytes it takes in a record, but for escapes.
+    pub fn length(&self) -> usize {
+        // Quotes and a comma stand around each name: there could be very many empty ones.
+        let files = self.files_changed.iter().map(|file| file.len() + 3);
+        self.text.as_ref().map_or(0, String::len) + self.verified_by.len() + files.sum::<usize>()
+    }
+
     /// As a task's own text, where there is no other place for what was checked; `None` if nothing was said.
     pub fn as_text(&self) -> Option<String> {
         let checked = match (self.verification, self.verified_by.as_str()) {
@@ -373,5 +380,21 @@ impl Reply {
 impl Default for Reply {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn empty_names_of_files_count_in_a_report() {
+        let report = Report {
+            text: Some("done".to_owned()),
+            files_changed: vec![String::new(); 1000],
+            verified_by: "cargo test".to_owned(),
+            ..Report::default()
+        };
+        assert_eq!(report.length(), 4 + 3000 + 10);
     }
 }
