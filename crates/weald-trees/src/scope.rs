@@ -9,6 +9,9 @@ use weald_git::Door;
 
 use super::{TreeError, Trees, at};
 
+/// The longest path that the kernel takes.
+const LONGEST: usize = 4096;
+
 /// Why a path is not in the tree.
 #[derive(Debug, thiserror::Error)]
 pub enum ScopeError {
@@ -33,6 +36,10 @@ impl Trees<'_> {
             tree: tree.name.to_string(),
             why,
         };
+        // Each part of it costs a look.
+        if path.as_os_str().len() > LONGEST {
+            return Err(outside("no path is that long"));
+        }
         let main = self.place.root();
         let relative = match path.strip_prefix(&site.path) {
             Ok(inside) => inside,

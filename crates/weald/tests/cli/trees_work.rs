@@ -278,6 +278,7 @@ fn w6_paths_stay_in_the_tree() {
             main.join("../outside"),
             main.join(".git/config"),
             env.root().join("app.weald/a2/x"),
+            PathBuf::from("new/".repeat(1025)),
         ];
         for asked in &refused {
             let args = ["path", "a", "--check", asked.to_str().unwrap()];
