@@ -12,6 +12,9 @@ mod checkout_walk;
 mod comparing;
 mod digest;
 mod door;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod index_copy;
 mod large_files;
 mod merge;

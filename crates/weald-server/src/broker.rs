@@ -10,6 +10,8 @@
 mod authority;
 mod client;
 mod desk;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod limits;
 mod line;
 mod protocol;

@@ -5,3 +5,11 @@
 
 pub mod broker;
 pub mod mcp;
+
+/// What the targets in `fuzz/` call.
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing {
+    pub use crate::broker::fuzzing::broker_lines;
+    pub use crate::mcp::fuzzing::mcp_lines;
+}

@@ -23,6 +23,8 @@ mod tools;
 mod weald;
 mod words;
 
+#[cfg(any(test, fuzzing))]
+pub use lines::fuzzing;
 pub use server::serve;
 pub use tool::Audience;
 pub use weald::{Asked, Printed, Weald, role_of};

@@ -14,6 +14,8 @@ mod enter;
 mod error;
 pub mod fetching;
 pub mod fresh;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod gate_tree;
 mod glance;
 mod guard;

@@ -272,13 +272,7 @@ impl Trees<'_> {
             ended
         });
         let mut rest = BufReader::new(stdout.expect("piped"));
-        let mut line = Vec::new();
-        let read = (&mut rest).take(REPLY_LIMIT).read_until(b'\n', &mut line);
-        let reply = read
-            .ok()
-            .and_then(|_| serde_json::from_slice::<Reply>(&line).ok())
-            .and_then(untrusted::checked);
-        match reply {
+        match first_line(&mut rest) {
             Some(reply) => Ok(Visit {
                 reply,
                 rest: Some(rest),
@@ -479,6 +473,13 @@ pub fn leads_to(path: &Path, pointer: &[u8], git_dir: &Path) -> bool {
     };
     let said = path.join(std::ffi::OsStr::from_bytes(said));
     matches!((said.canonicalize(), git_dir.canonicalize()), (Ok(said), Ok(real)) if said == real)
+}
+
+/// The checked answer in the first line; what follows stays to be read.
+pub(super) fn first_line(rest: &mut impl BufRead) -> Option<Reply> {
+    let mut line = Vec::new();
+    rest.take(REPLY_LIMIT).read_until(b'\n', &mut line).ok()?;
+    untrusted::checked(serde_json::from_slice(&line).ok()?)
 }
 
 fn capped_text(from: impl Read) -> String {

@@ -249,24 +249,10 @@ impl Broker {
     }
 
     fn parsed(&self, text: &[u8]) -> Result<Request, Box<Fault>> {
-        let request: Result<Request, _> = {
-            let parsing = self.use_of.parsing.lock();
-            let request = serde_json::from_slice(text);
-            drop(parsing);
-            request
-        };
-        let request = request.map_err(|error| {
-            Fault::new("bad_request", 2, format!("that is no request: {error}"))
-        })?;
-        // As long as it takes for any secret of this length.
-        let given = request.secret.as_bytes();
-        match given.ct_eq(self.secret.as_bytes()).into() {
-            true => Ok(request),
-            false => {
-                let words = "that is not this run's secret";
-                Err(Box::new(Fault::new("wrong_secret", 1, words)))
-            }
-        }
+        let parsing = self.use_of.parsing.lock();
+        let request = request_in(text, &self.secret);
+        drop(parsing);
+        request
     }
 
     /// Waits until the run may ask again; `None` when the work is over.
@@ -324,8 +310,23 @@ impl Broker {
     }
 }
 
+/// What a line asks, if it has the run's secret.
+pub(super) fn request_in(text: &[u8], secret: &str) -> Result<Request, Box<Fault>> {
+    let request: Request = serde_json::from_slice(text)
+        .map_err(|error| Fault::new("bad_request", 2, format!("that is no request: {error}")))?;
+    // As long as it takes for any secret of this length.
+    let is_same = request.secret.as_bytes().ct_eq(secret.as_bytes());
+    match is_same.into() {
+        true => Ok(request),
+        false => {
+            let words = "that is not this run's secret";
+            Err(Box::new(Fault::new("wrong_secret", 1, words)))
+        }
+    }
+}
+
 /// The text of a reply, shortened to what an answer may hold.
-fn text_of(reply: &Reply) -> Vec<u8> {
+pub(super) fn text_of(reply: &Reply) -> Vec<u8> {
     let text = serde_json::to_vec(reply).unwrap_or_default();
     if text.len() <= limits::ANSWER || is_taken_out(reply) {
         return text;

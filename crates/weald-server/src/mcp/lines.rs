@@ -6,6 +6,9 @@
 //! The library (rmcp) reads messages but not lines: it skips a line that is too long or no JSON, and it ends at a
 //! notification that comes before the first request.
 
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
+
 use std::collections::HashSet;
 use std::io;
 use std::sync::Arc;
