@@ -245,23 +245,8 @@ pub fn unknown_to_reveal(name: &str) -> Option<&'static str> {
     }
     let nearest = STORES
         .iter()
-        .min_by_key(|store| edit_distance(store.name, name));
+        .min_by_key(|store| strsim::levenshtein(store.name, name));
     nearest.map(|store| store.name)
-}
-
-/// How many letters differ.
-fn edit_distance(one: &str, other: &str) -> usize {
-    let mut row: Vec<usize> = (0..=other.chars().count()).collect();
-    for (i, a) in one.chars().enumerate() {
-        let mut before = row[0];
-        row[0] = i + 1;
-        for (j, b) in other.chars().enumerate() {
-            let replaced = before + usize::from(a != b);
-            before = row[j + 1];
-            row[j + 1] = replaced.min(before + 1).min(row[j] + 1);
-        }
-    }
-    row.last().copied().unwrap_or_default()
 }
 
 #[cfg(test)]

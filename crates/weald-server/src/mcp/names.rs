@@ -78,18 +78,8 @@ fn far(one: &str, other: &str) -> usize {
     if is_part(one, other) || is_part(other, one) {
         return 0;
     }
-    let other: Vec<char> = other.chars().take(100).collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (index, letter) in one.chars().take(100).enumerate() {
-        let mut before = index;
-        row[0] = index + 1;
-        for (column, wanted) in other.iter().enumerate() {
-            let cost = before + usize::from(letter != *wanted);
-            before = row[column + 1];
-            row[column + 1] = cost.min(before + 1).min(row[column] + 1);
-        }
-    }
-    row[other.len()]
+    let start = |name: &str| name.chars().take(100).collect::<String>();
+    strsim::levenshtein(&start(one), &start(other))
 }
 
 #[cfg(test)]
