@@ -306,8 +306,7 @@ mod tests {
         let target = top.clone();
         let looked = std::thread::spawn(move || {
             crate::sys::unshare(libc::CLONE_NEWNS)?;
-            let private = libc::MS_REC | libc::MS_PRIVATE;
-            crate::sys::mount("", Path::new("/"), "", private, "")?;
+            crate::sys::make_mounts_private()?;
             crate::sys::attach_mount(&crate::sys::clone_mount(&from)?, &to)?;
             let before = delete_folder(&target).map_err(|error| error.to_string());
             let opened = open_folder(CWD, &to).map(|_| ());

@@ -18,6 +18,8 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use rustix::mount::{MountFlags, UnmountFlags};
+
 use crate::landlock;
 use crate::mounted::{mount_points, other_ways};
 use crate::policy::{Level, Policy};
@@ -201,12 +203,11 @@ pub fn mount(policy: &Policy, home: &Path) -> io::Result<Option<Home>> {
     sys::mount(
         "tmpfs",
         Path::new(WORKBENCH),
-        "tmpfs",
-        libc::MS_NOSUID | libc::MS_NODEV,
+        MountFlags::NOSUID | MountFlags::NODEV,
         "mode=700",
     )?;
     let made = assemble(policy, home);
-    sys::unmount(Path::new(WORKBENCH))?;
+    rustix::mount::unmount(WORKBENCH, UnmountFlags::DETACH)?;
     made
 }
 

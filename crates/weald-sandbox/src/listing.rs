@@ -10,6 +10,8 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 
+use rustix::mount::MountFlags;
+
 use crate::home::Home;
 use crate::policy::Policy;
 use crate::sys;
@@ -120,8 +122,8 @@ fn fix(directory: &Path, policy: &Policy) -> io::Result<bool> {
     }
     // Put together elsewhere, one entry at a time: there may be more of them than files that this process may open.
     let mode = directory.metadata()?.mode() & 0o7777;
-    let (bench, flags) = (Path::new(WORKBENCH), libc::MS_NOSUID | libc::MS_NODEV);
-    sys::mount("tmpfs", bench, "tmpfs", flags, &format!("mode={mode:o}"))?;
+    let (bench, flags) = (Path::new(WORKBENCH), MountFlags::NOSUID | MountFlags::NODEV);
+    sys::mount("tmpfs", bench, flags, &format!("mode={mode:o}"))?;
     for (path, is_masked) in entries {
         let place = bench.join(path.file_name().unwrap_or_default());
         match is_masked {
@@ -130,7 +132,7 @@ fn fix(directory: &Path, policy: &Policy) -> io::Result<bool> {
         }
     }
     sys::set_mount_attributes(bench, sys::READ_ONLY, false)?;
-    sys::mount(WORKBENCH, directory, "", libc::MS_MOVE, "")?;
+    rustix::mount::mount_move(WORKBENCH, directory)?;
     Ok(true)
 }
 

@@ -10,6 +10,8 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
 
+use rustix::mount::MountFlags;
+
 use crate::home::{self, Home};
 use crate::listing;
 use crate::mounted::queue_mounts;
@@ -37,8 +39,7 @@ pub type Problem = (&'static str, io::Error);
 
 /// Builds the view; answers which directories besides the policy's are writable in it.
 pub fn build(policy: &Policy) -> Result<Vec<PathBuf>, Problem> {
-    let private = libc::MS_REC | libc::MS_PRIVATE;
-    sys::mount("", Path::new("/"), "", private, "").map_err(|error| ("mounts", error))?;
+    sys::make_mounts_private().map_err(|error| ("mounts", error))?;
     cover_queues(policy).map_err(|error| ("the host's message queues", error))?;
     let home = match home::of(policy) {
         Some(path) => home::mount(policy, path).map_err(|error| ("the home", error))?,
@@ -184,8 +185,8 @@ fn cover_queues(policy: &Policy) -> io::Result<()> {
 }
 
 fn mount_proc() -> io::Result<()> {
-    let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
-    sys::mount("proc", Path::new("/proc"), "proc", flags, "")?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    sys::mount("proc", Path::new("/proc"), flags, "")?;
     // Not even /proc/sys of a root's run can be written.
     sys::set_mount_attributes(Path::new("/proc"), sys::READ_ONLY, false)
 }
@@ -199,8 +200,7 @@ fn mount_devices(policy: &Policy) -> io::Result<()> {
     sys::mount(
         "tmpfs",
         Path::new("/dev"),
-        "tmpfs",
-        libc::MS_NOSUID | libc::MS_NOEXEC,
+        MountFlags::NOSUID | MountFlags::NOEXEC,
         "mode=755,size=64k",
     )?;
     for (device, path) in &devices {
@@ -221,8 +221,7 @@ fn mount_devices(policy: &Policy) -> io::Result<()> {
     sys::mount(
         "devpts",
         Path::new("/dev/pts"),
-        "devpts",
-        libc::MS_NOSUID | libc::MS_NOEXEC,
+        MountFlags::NOSUID | MountFlags::NOEXEC,
         "newinstance,ptmxmode=0666,mode=620",
     )?;
     // Kernels without message queues have no such file system.
@@ -231,8 +230,7 @@ fn mount_devices(policy: &Policy) -> io::Result<()> {
     let _ = sys::mount(
         "mqueue",
         queues,
-        "mqueue",
-        libc::MS_NOSUID | libc::MS_NOEXEC,
+        MountFlags::NOSUID | MountFlags::NOEXEC,
         "",
     );
     fs::create_dir("/dev/shm")?;
@@ -247,8 +245,7 @@ fn mount_private(path: &Path, policy: &Policy) -> io::Result<()> {
     sys::mount(
         "tmpfs",
         path,
-        "tmpfs",
-        libc::MS_NOSUID | libc::MS_NODEV,
+        MountFlags::NOSUID | MountFlags::NODEV,
         &format!("mode=1777{size}"),
     )
 }
@@ -296,8 +293,7 @@ pub(crate) fn mask(path: &Path, policy: &Policy, revealed: &[Revealed]) -> io::R
             sys::mount(
                 "tmpfs",
                 path,
-                "tmpfs",
-                libc::MS_NOSUID | libc::MS_NODEV,
+                MountFlags::NOSUID | MountFlags::NODEV,
                 &format!("mode={mode},size=4k"),
             )?;
             for it in below {

@@ -1,71 +1,44 @@
 //! Mounts.
 
-use std::ffi::{CStr, OsStr, OsString};
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::mem::size_of;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
-use std::ptr;
 
-use super::{c_path, c_text, check, check_int};
+use rustix::fs::{CWD, FileType, Mode, XattrFlags};
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags, MountPropagationFlags, MoveMountFlags,
+    OpenTreeFlags,
+};
 
-/// `mount`, with a null for what is empty.
-pub fn mount(
-    source: &str,
-    target: &Path,
-    kind: &str,
-    flags: libc::c_ulong,
-    data: &str,
-) -> io::Result<()> {
-    let (source, target) = (c_text(OsStr::new(source))?, c_path(target)?);
-    let (kind, data) = (c_text(OsStr::new(kind))?, c_text(OsStr::new(data))?);
-    // SAFETY: all texts outlive the call.
-    check_int(unsafe {
-        libc::mount(
-            source.as_ptr(),
-            target.as_ptr(),
-            kind.as_ptr(),
-            flags,
-            data.as_ptr().cast(),
-        )
-    })
-    .map(drop)
+use super::{c_path, c_text, check};
+
+/// Mounts a new file system of a kind.
+pub fn mount(kind: &str, target: &Path, flags: MountFlags, options: &str) -> io::Result<()> {
+    let options = c_text(OsStr::new(options))?;
+    Ok(rustix::mount::mount(kind, target, kind, flags, &*options)?)
+}
+
+/// No mount of this namespace is seen in another one, nor the other way round.
+pub fn make_mounts_private() -> io::Result<()> {
+    let flags = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    Ok(rustix::mount::mount_change("/", flags)?)
 }
 
 /// A detached copy of the mounts at a path (or of the file there).
 pub fn clone_mount(path: &Path) -> io::Result<OwnedFd> {
-    let path = c_path(path)?;
-    let flags =
-        libc::OPEN_TREE_CLONE | libc::OPEN_TREE_CLOEXEC | libc::AT_RECURSIVE as libc::c_uint;
-    // SAFETY: the path outlives the call; the new descriptor is owned by nobody else.
-    unsafe {
-        let fd = check(libc::syscall(
-            libc::SYS_open_tree,
-            libc::AT_FDCWD,
-            path.as_ptr(),
-            flags,
-        ))?;
-        Ok(OwnedFd::from_raw_fd(fd as RawFd))
-    }
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_RECURSIVE;
+    Ok(rustix::mount::open_tree(CWD, path, flags)?)
 }
 
 /// Attaches a detached mount.
 pub fn attach_mount(mount: &OwnedFd, path: &Path) -> io::Result<()> {
-    let path = c_path(path)?;
-    const FROM_EMPTY_PATH: libc::c_uint = 0x4;
-    // SAFETY: the texts outlive the call.
-    check(unsafe {
-        libc::syscall(
-            libc::SYS_move_mount,
-            mount.as_raw_fd(),
-            c"".as_ptr(),
-            libc::AT_FDCWD,
-            path.as_ptr(),
-            FROM_EMPTY_PATH,
-        )
-    })
-    .map(drop)
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+    Ok(rustix::mount::move_mount(mount, "", CWD, path, flags)?)
 }
 
 #[repr(C)]
@@ -77,17 +50,23 @@ struct MountAttributes {
 }
 
 /// Read-only, no set-user-id: for the mount at a path, or for the whole tree below it.
-pub const READ_ONLY: u64 = 0x1 | 0x2;
+pub const READ_ONLY: MountAttrFlags =
+    MountAttrFlags::MOUNT_ATTR_RDONLY.union(MountAttrFlags::MOUNT_ATTR_NOSUID);
 
 /// No set-user-id programs and no devices.
-pub const PRIVILEGE_FREE: u64 = 0x2 | 0x4;
+pub const PRIVILEGE_FREE: MountAttrFlags =
+    MountAttrFlags::MOUNT_ATTR_NOSUID.union(MountAttrFlags::MOUNT_ATTR_NODEV);
 
-/// Sets attributes of a mount.
-pub fn set_mount_attributes(path: &Path, attributes: u64, recursive: bool) -> io::Result<()> {
+/// Sets attributes of a mount, for which rustix has no call.
+pub fn set_mount_attributes(
+    path: &Path,
+    attributes: MountAttrFlags,
+    recursive: bool,
+) -> io::Result<()> {
     let path = c_path(path)?;
     let flags = if recursive { libc::AT_RECURSIVE } else { 0 };
     let wanted = MountAttributes {
-        set: attributes,
+        set: attributes.bits().into(),
         clear: 0,
         propagation: 0,
         user_namespace: 0,
@@ -106,34 +85,16 @@ pub fn set_mount_attributes(path: &Path, attributes: u64, recursive: bool) -> io
     .map(drop)
 }
 
-/// Takes the topmost mount at a path away; what still uses it keeps it.
-pub fn unmount(path: &Path) -> io::Result<()> {
-    let path = c_path(path)?;
-    // SAFETY: the path outlives the call.
-    check_int(unsafe { libc::umount2(path.as_ptr(), libc::MNT_DETACH) }).map(drop)
-}
-
 /// The mark by which an overlay takes a name of the layers below away.
 pub fn make_whiteout(path: &Path) -> io::Result<()> {
-    let path = c_path(path)?;
-    // SAFETY: the path outlives the call.
-    check_int(unsafe { libc::mknod(path.as_ptr(), libc::S_IFCHR, libc::makedev(0, 0)) }).map(drop)
+    let kind = FileType::CharacterDevice;
+    Ok(rustix::fs::mknodat(CWD, path, kind, Mode::empty(), 0)?)
 }
 
 /// Makes a directory of an overlay's layer hide the directory of that name in the layers below.
 pub fn make_opaque(path: &Path) -> io::Result<()> {
-    let path = c_path(path)?;
-    // SAFETY: all texts outlive the call, and the value's length is passed with it.
-    check_int(unsafe {
-        libc::setxattr(
-            path.as_ptr(),
-            c"user.overlay.opaque".as_ptr(),
-            c"y".as_ptr().cast(),
-            1,
-            0,
-        )
-    })
-    .map(drop)
+    let name = "user.overlay.opaque";
+    Ok(rustix::fs::setxattr(path, name, b"y", XattrFlags::empty())?)
 }
 
 /// The layers of an overlay.
@@ -146,57 +107,26 @@ pub struct OverlayLayers {
 
 /// An overlay as a detached mount, without devices and set-user-id programs.
 pub fn overlay(layers: &OverlayLayers) -> io::Result<OwnedFd> {
-    const CLOSE_ON_EXEC: libc::c_uint = 1;
-    const SET_FLAG: libc::c_uint = 0;
-    const SET_TEXT: libc::c_uint = 1;
-    const CREATE: libc::c_uint = 6;
-    // SAFETY: the name outlives the call; the new descriptor is owned by nobody else.
-    let context = unsafe {
-        let fd = check(libc::syscall(
-            libc::SYS_fsopen,
-            c"overlay".as_ptr(),
-            CLOSE_ON_EXEC,
-        ))?;
-        OwnedFd::from_raw_fd(fd as RawFd)
-    };
-    let configure = |command: libc::c_uint, key: Option<&CStr>, value: Option<&CStr>| {
-        let pointer = |text: Option<&CStr>| text.map_or(ptr::null(), CStr::as_ptr);
-        // SAFETY: texts outlive the call; a null is what these commands take where there is none.
-        check(unsafe {
-            libc::syscall(
-                libc::SYS_fsconfig,
-                context.as_raw_fd(),
-                command,
-                pointer(key),
-                pointer(value),
-                0,
-            )
-        })
-        .map(drop)
-    };
+    use rustix::mount::{fsconfig_create, fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen};
+    let context = fsopen("overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;
     let lower: Vec<_> = layers.lower.iter().map(|path| escaped(path)).collect();
-    let lower = c_text(&OsString::from_vec(lower.join(&b':')))?;
-    configure(SET_TEXT, Some(c"lowerdir"), Some(&lower))?;
+    let lower = OsString::from_vec(lower.join(&b':'));
+    fsconfig_set_string(&context, "lowerdir", lower)?;
     if let Some((upper, work)) = &layers.upper {
-        configure(SET_TEXT, Some(c"upperdir"), Some(&c_path(upper)?))?;
-        configure(SET_TEXT, Some(c"workdir"), Some(&c_path(work)?))?;
+        fsconfig_set_string(&context, "upperdir", upper)?;
+        fsconfig_set_string(&context, "workdir", work)?;
     }
-    configure(SET_FLAG, Some(c"userxattr"), None)?;
-    configure(CREATE, None, None)?;
+    fsconfig_set_flag(&context, "userxattr")?;
+    fsconfig_create(&context)?;
     let attributes = match layers.upper {
         Some(_) => PRIVILEGE_FREE,
         None => READ_ONLY | PRIVILEGE_FREE,
     };
-    // SAFETY: takes no pointer; the new descriptor is owned by nobody else.
-    unsafe {
-        let fd = check(libc::syscall(
-            libc::SYS_fsmount,
-            context.as_raw_fd(),
-            CLOSE_ON_EXEC,
-            attributes as libc::c_uint,
-        ))?;
-        Ok(OwnedFd::from_raw_fd(fd as RawFd))
-    }
+    Ok(fsmount(
+        &context,
+        FsMountFlags::FSMOUNT_CLOEXEC,
+        attributes,
+    )?)
 }
 
 /// A path in a list of layers, in which colons and backslashes mean something.
