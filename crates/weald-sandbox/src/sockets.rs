@@ -24,6 +24,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
+use rustix::net::AddressFamily;
+use rustix::net::sockopt::socket_domain;
+
 use crate::connector;
 use crate::policy::{Network, Policy};
 use crate::sys::{self, Question, Verdict};
@@ -220,9 +223,9 @@ impl Broker {
         let socket = self.socket_of(question)?;
         let address = read_address(question)?;
         self.check_waiting(question)?;
-        match sys::socket_family(&socket)? {
-            libc::AF_UNIX => self.connect_unix(question, &socket, &address),
-            libc::AF_INET | libc::AF_INET6 => sys::connect(&socket, &address),
+        match socket_domain(&socket)? {
+            AddressFamily::UNIX => self.connect_unix(question, &socket, &address),
+            AddressFamily::INET | AddressFamily::INET6 => sys::connect(&socket, &address),
             // The launcher may be able to do more than the asker: nothing else is done for it.
             _ => Err(io::Error::from_raw_os_error(libc::EACCES)),
         }

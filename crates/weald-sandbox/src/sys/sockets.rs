@@ -1,131 +1,80 @@
 //! Sockets, and the kernel's questions about them.
 
-use std::io;
-use std::mem::size_of;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::{MaybeUninit, size_of};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::path::Path;
-use std::ptr;
 
-use super::{c_path, check, check_int};
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::net::sockopt::socket_domain;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
+};
+
+use super::check_int;
 
 /// Two ends of a stream, closed on exec.
 pub fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
-    pair_of(libc::SOCK_STREAM)
+    pair_of(SocketType::STREAM, SocketFlags::empty())
 }
 
 /// Two ends of a connection that keeps messages apart, closed on exec.
 pub fn packet_pair(waits: bool) -> io::Result<(OwnedFd, OwnedFd)> {
-    let flags = if waits { 0 } else { libc::SOCK_NONBLOCK };
-    pair_of(libc::SOCK_SEQPACKET | flags)
+    let flags = match waits {
+        true => SocketFlags::empty(),
+        false => SocketFlags::NONBLOCK,
+    };
+    pair_of(SocketType::SEQPACKET, flags)
 }
 
-fn pair_of(kind: libc::c_int) -> io::Result<(OwnedFd, OwnedFd)> {
-    let mut ends = [0; 2];
-    // SAFETY: the array has room for two descriptors, which are owned by nobody else.
-    unsafe {
-        let kind = kind | libc::SOCK_CLOEXEC;
-        check_int(libc::socketpair(libc::AF_UNIX, kind, 0, ends.as_mut_ptr()))?;
-        Ok((OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])))
-    }
+fn pair_of(kind: SocketType, flags: SocketFlags) -> io::Result<(OwnedFd, OwnedFd)> {
+    let (family, flags) = (AddressFamily::UNIX, flags | SocketFlags::CLOEXEC);
+    Ok(rustix::net::socketpair(family, kind, flags, None)?)
 }
 
 /// How many descriptors go with a message.
 const MOST: usize = 2;
 
-/// Room for descriptors beside a message, aligned as the kernel wants it.
-#[repr(C, align(8))]
-struct Ancillary([u8; 24]);
+/// Room for them.
+const ROOM: usize = rustix::cmsg_space!(ScmRights(MOST));
 
 /// Sends a descriptor over a socket.
-pub fn send_descriptor(socket: &impl AsRawFd, sent: &OwnedFd) -> io::Result<()> {
+pub fn send_descriptor(socket: &impl AsFd, sent: &OwnedFd) -> io::Result<()> {
     send_message(socket, &[0], &[sent])
 }
 
 /// Sends bytes, and up to two descriptors, over a socket.
-pub fn send_message(socket: &impl AsRawFd, bytes: &[u8], sent: &[&OwnedFd]) -> io::Result<()> {
-    let mut room = Ancillary([0; 24]);
-    let size = (sent.len().min(MOST) * size_of::<RawFd>()) as libc::c_uint;
-    // SAFETY: all buffers outlive the call, which only reads them; the control message is written within `room`, which is
-    // large enough for two descriptors.
-    unsafe {
-        let mut part = libc::iovec {
-            iov_base: bytes.as_ptr().cast_mut().cast(),
-            iov_len: bytes.len(),
-        };
-        let mut message: libc::msghdr = std::mem::zeroed();
-        message.msg_iov = &mut part;
-        message.msg_iovlen = 1;
-        message.msg_control = (&raw mut room).cast();
-        message.msg_controllen = libc::CMSG_SPACE(size) as usize;
-        let control = libc::CMSG_FIRSTHDR(&message);
-        (*control).cmsg_level = libc::SOL_SOCKET;
-        (*control).cmsg_type = libc::SCM_RIGHTS;
-        (*control).cmsg_len = libc::CMSG_LEN(size) as usize;
-        let places = libc::CMSG_DATA(control).cast::<RawFd>();
-        for (index, fd) in sent.iter().take(MOST).enumerate() {
-            ptr::write_unaligned(places.add(index), fd.as_raw_fd());
-        }
-        let flags = libc::MSG_NOSIGNAL;
-        check(libc::sendmsg(socket.as_raw_fd(), &message, flags) as libc::c_long).map(drop)
-    }
+pub fn send_message(socket: &impl AsFd, bytes: &[u8], sent: &[&OwnedFd]) -> io::Result<()> {
+    let mut room = [MaybeUninit::uninit(); ROOM];
+    let mut control = SendAncillaryBuffer::new(&mut room);
+    let sent: Vec<_> = sent.iter().take(MOST).map(|fd| fd.as_fd()).collect();
+    control.push(SendAncillaryMessage::ScmRights(&sent));
+    let parts = [IoSlice::new(bytes)];
+    rustix::net::sendmsg(socket, &parts, &mut control, SendFlags::NOSIGNAL)?;
+    Ok(())
 }
 
 /// Receives a descriptor; `None` if the other end closed without sending one.
-pub fn receive_descriptor(socket: &impl AsRawFd) -> io::Result<Option<OwnedFd>> {
+pub fn receive_descriptor(socket: &impl AsFd) -> io::Result<Option<OwnedFd>> {
     receive_message(socket, &mut [0]).map(|(_, mut sent)| sent.pop())
 }
 
 /// Receives bytes and the descriptors that come with them; neither if the other end is closed.
-pub fn receive_message(
-    socket: &impl AsRawFd,
-    bytes: &mut [u8],
-) -> io::Result<(usize, Vec<OwnedFd>)> {
-    let mut room = Ancillary([0; 24]);
-    // SAFETY: all buffers outlive the call; descriptors are taken only from a control message that holds them.
-    unsafe {
-        let mut part = libc::iovec {
-            iov_base: bytes.as_mut_ptr().cast(),
-            iov_len: bytes.len(),
-        };
-        let mut message: libc::msghdr = std::mem::zeroed();
-        message.msg_iov = &mut part;
-        message.msg_iovlen = 1;
-        message.msg_control = (&raw mut room).cast();
-        message.msg_controllen = size_of::<Ancillary>();
-        let length = check(
-            libc::recvmsg(socket.as_raw_fd(), &mut message, libc::MSG_CMSG_CLOEXEC) as libc::c_long,
-        )?;
-        let control = libc::CMSG_FIRSTHDR(&message);
-        let mut sent = Vec::new();
-        if !control.is_null() && (*control).cmsg_type == libc::SCM_RIGHTS {
-            let size = (*control).cmsg_len - libc::CMSG_LEN(0) as usize;
-            let places = libc::CMSG_DATA(control).cast::<RawFd>();
-            for index in 0..size / size_of::<RawFd>() {
-                let fd = ptr::read_unaligned(places.add(index));
-                sent.push(OwnedFd::from_raw_fd(fd));
-            }
-        }
-        Ok((length as usize, sent))
-    }
+pub fn receive_message(socket: &impl AsFd, bytes: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
+    let mut room = [MaybeUninit::uninit(); ROOM];
+    let mut control = RecvAncillaryBuffer::new(&mut room);
+    let mut parts = [IoSliceMut::new(bytes)];
+    let got = rustix::net::recvmsg(socket, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    let sent = control.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(sent) => Some(sent),
+        _ => None,
+    });
+    Ok((got.bytes, sent.flatten().collect()))
 }
 
-/// The family of a socket.
-pub fn socket_family(socket: &OwnedFd) -> io::Result<libc::c_int> {
-    let (mut family, mut size) = (0, size_of::<libc::c_int>() as libc::socklen_t);
-    // SAFETY: both places outlive the call.
-    check_int(unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_DOMAIN,
-            (&raw mut family).cast(),
-            &mut size,
-        )
-    })?;
-    Ok(family)
-}
-
-/// Who is at the other end of a unix socket, as this process sees it.
+/// Who is at the other end of a unix socket, as this process sees it. Not by rustix, whose `UCred` has no room for the number
+/// 0, which stands for a process that can't be seen from here.
 pub fn peer_of(socket: &OwnedFd) -> io::Result<libc::ucred> {
     let mut peer = libc::ucred {
         pid: 0,
@@ -148,13 +97,12 @@ pub fn peer_of(socket: &OwnedFd) -> io::Result<libc::ucred> {
 
 /// A socket for questions about the sockets of this process's network.
 pub fn socket_queries() -> io::Result<OwnedFd> {
-    const SOCKET_DIAGNOSIS: libc::c_int = 4;
-    let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
-    // SAFETY: takes no pointer; the new descriptor is owned by nobody else.
-    unsafe {
-        let fd = check_int(libc::socket(libc::AF_NETLINK, kind, SOCKET_DIAGNOSIS))?;
-        Ok(OwnedFd::from_raw_fd(fd))
-    }
+    Ok(rustix::net::socket_with(
+        AddressFamily::NETLINK,
+        SocketType::RAW,
+        SocketFlags::CLOEXEC,
+        Some(rustix::net::netlink::SOCK_DIAG),
+    )?)
 }
 
 /// The inode of the other end of a unix socket, which is named by its own.
@@ -173,23 +121,10 @@ pub fn peer_inode(queries: &OwnedFd, inode: u32) -> io::Result<Option<u32>> {
         request.extend(word.to_ne_bytes());
     }
     let mut answer = [0u8; 512];
-    // SAFETY: both buffers outlive the calls, and their lengths are passed with them.
-    let length = unsafe {
-        check(libc::send(
-            queries.as_raw_fd(),
-            request.as_ptr().cast(),
-            request.len(),
-            0,
-        ) as i64)?;
-        check(libc::recv(
-            queries.as_raw_fd(),
-            answer.as_mut_ptr().cast(),
-            answer.len(),
-            0,
-        ) as i64)?
-    };
+    rustix::net::send(queries, &request, SendFlags::empty())?;
+    let (length, _) = rustix::net::recv(queries, &mut answer, RecvFlags::empty())?;
     // A header of 16 bytes, one of 16 about the socket, attributes.
-    let mut rest = answer[..length as usize].get(32..).unwrap_or_default();
+    let mut rest = answer[..length].get(32..).unwrap_or_default();
     let is_answer = answer[4..6] == BY_FAMILY.to_ne_bytes();
     while let (true, Some((header, _))) = (is_answer, rest.split_first_chunk::<4>()) {
         let size = usize::from(u16::from_ne_bytes([header[0], header[1]]));
@@ -209,8 +144,8 @@ pub fn peer_inode(queries: &OwnedFd, inode: u32) -> io::Result<Option<u32>> {
 /// A copy of a unix socket that this process was started with, by its number; anything else there is refused.
 pub fn inherited_socket(number: RawFd) -> io::Result<OwnedFd> {
     let copy = super::duplicate_above(&number, 3)?;
-    match socket_family(&copy)? {
-        libc::AF_UNIX => Ok(copy),
+    match socket_domain(&copy)? {
+        AddressFamily::UNIX => Ok(copy),
         _ => Err(io::Error::from_raw_os_error(libc::ENOTSOCK)),
     }
 }
@@ -228,35 +163,11 @@ pub fn connect(socket: &OwnedFd, address: &[u8]) -> io::Result<()> {
     .map(drop)
 }
 
-#[repr(C)]
-struct HowToOpen {
-    flags: u64,
-    mode: u64,
-    resolve: u64,
-}
-
 /// Opens a path as a mere handle, below `root`, following no link of any kind.
 pub fn open_handle(root: &OwnedFd, path: &Path) -> io::Result<OwnedFd> {
-    const NO_MAGIC_LINKS: u64 = 0x02;
-    const NO_SYMLINKS: u64 = 0x04;
-    const IN_ROOT: u64 = 0x10;
-    let path = c_path(path)?;
-    let how = HowToOpen {
-        flags: (libc::O_PATH | libc::O_CLOEXEC) as u64,
-        mode: 0,
-        resolve: NO_MAGIC_LINKS | NO_SYMLINKS | IN_ROOT,
-    };
-    // SAFETY: the path and the structure outlive the call, and the structure's size is passed with it.
-    unsafe {
-        let result = libc::syscall(
-            libc::SYS_openat2,
-            root.as_raw_fd(),
-            path.as_ptr(),
-            &how,
-            size_of::<HowToOpen>(),
-        );
-        Ok(OwnedFd::from_raw_fd(check(result)? as RawFd))
-    }
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let how = ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_SYMLINKS | ResolveFlags::IN_ROOT;
+    Ok(rustix::fs::openat2(root, path, flags, Mode::empty(), how)?)
 }
 
 /// A call that a filter passed on.

@@ -5,6 +5,8 @@ use std::mem::size_of;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
+
 use super::{check, check_int, prctl};
 
 /// The kernel's ABI of Landlock; 0 when it has none or it is switched off.
@@ -171,14 +173,10 @@ pub fn install_filter(program: &[Instruction], listen: bool) -> io::Result<Optio
 
 /// Brings the loopback interface of a new network namespace up.
 pub fn loopback_up() -> io::Result<()> {
-    // SAFETY: the request names the interface and is zeroed elsewhere; it outlives the call; the socket is closed.
+    let (family, kind) = (AddressFamily::INET, SocketType::DGRAM);
+    let socket = rustix::net::socket_with(family, kind, SocketFlags::CLOEXEC, None)?;
+    // SAFETY: the request names the interface and is zeroed elsewhere; it outlives the call.
     unsafe {
-        let socket = check_int(libc::socket(
-            libc::AF_INET,
-            libc::SOCK_DGRAM | libc::SOCK_CLOEXEC,
-            0,
-        ))?;
-        let socket = OwnedFd::from_raw_fd(socket);
         let mut request: libc::ifreq = std::mem::zeroed();
         request.ifr_name[0] = b'l' as libc::c_char;
         request.ifr_name[1] = b'o' as libc::c_char;
