@@ -5,8 +5,10 @@
 //! in the user's count of processes and has no more children.
 
 use std::io::{PipeReader, Read};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
+
+use rustix::process::{Signal, WaitOptions};
 
 use crate::cgroup::Group;
 use crate::orders::{Crowd, reach_descendants};
@@ -43,7 +45,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// when the launcher is gone, or whoever waits for the command.
 pub(crate) fn wait_for_word(mut word: PipeReader, lifeline: &OwnedFd) -> Option<libc::c_int> {
     loop {
-        let ready = sys::poll(&[lifeline.as_raw_fd(), word.as_raw_fd()], -1).ok()?;
+        let ready = sys::poll(&[lifeline.as_fd(), word.as_fd()], -1).ok()?;
         if ready[0] {
             Crowd::Descendants.obey(lifeline)?;
         }
@@ -69,10 +71,10 @@ pub(crate) fn end_descendants(group: Option<Group>) -> Vec<libc::pid_t> {
         }
         found = reach_descendants(|pid| {
             let _ = sys::forbid_forks(pid);
-            let _ = sys::kill(pid, libc::SIGSTOP);
+            let _ = sys::kill(pid, Signal::STOP);
         });
         for pid in &found {
-            let _ = sys::kill(*pid, libc::SIGKILL);
+            let _ = sys::kill(*pid, Signal::KILL);
         }
         std::thread::sleep(PAUSE);
     }
@@ -84,8 +86,9 @@ pub(crate) fn end_descendants(group: Option<Group>) -> Vec<libc::pid_t> {
 
 /// Takes away whoever is dead; true if there is nobody else.
 fn all_are_reaped() -> bool {
+    let all = WaitOptions::from_bits_retain(libc::__WALL as u32);
     loop {
-        match sys::wait(-1, libc::WNOHANG | libc::__WALL) {
+        match sys::wait_for_any(WaitOptions::NOHANG | all) {
             Ok(Some(_)) => {}
             Ok(None) => return false,
             Err(error) => return error.raw_os_error() == Some(libc::ECHILD),

@@ -11,6 +11,12 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::process::{
+    DumpableBehavior, Resource, Signal, getpid, set_child_subreaper, set_dumpable_behavior,
+    set_parent_process_death_signal,
+};
+use rustix::thread::set_no_new_privs;
 use serde::{Deserialize, Serialize};
 
 use crate::cgroup::Group;
@@ -72,7 +78,7 @@ impl Plan {
             io::Error::new(io::ErrorKind::InvalidInput, message)
         };
         let text = serde_json::to_vec(self).map_err(unfit)?;
-        let mut file = File::from(sys::memory_file(c"weald-plan")?);
+        let mut file = File::from(memfd_create(c"weald-plan", MemfdFlags::CLOEXEC)?);
         file.write_all(&text)?;
         file.rewind()?;
         Ok(file.into())
@@ -184,10 +190,7 @@ impl Helper {
 
     /// The first process of the pid namespace: when it ends, the kernel ends everything else in it.
     fn first_process(self, policy: &Policy, arguments: &[CString]) -> ! {
-        self.check(
-            "the first process",
-            sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong),
-        );
+        self.check("the first process", tie());
         let writable =
             view::build(policy).unwrap_or_else(|(step, error)| fail(&self.status, step, &error));
         if policy.network == Network::Off {
@@ -222,7 +225,7 @@ impl Helper {
 
     /// Level landlock, and no level at all: what comes from the command stays this process's.
     fn reaped(self, policy: Option<&Policy>, arguments: &[CString]) -> ! {
-        self.check("the reaper", sys::prctl(libc::PR_SET_CHILD_SUBREAPER, 1));
+        self.check("the reaper", set_child_subreaper(Some(getpid())));
         sys::be_first();
         // The kernel takes the dead away: a storm of short lives must not keep this process busy. So another one waits.
         sys::set_signal(libc::SIGCHLD, libc::SIG_IGN);
@@ -254,13 +257,12 @@ impl Helper {
         mut teller: io::PipeWriter,
     ) -> ! {
         // A killed reaper takes this process along, and that one the command.
-        let tied = || sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong);
-        self.check("the reaper", tied());
+        self.check("the reaper", tie());
         sys::set_signal(libc::SIGCHLD, libc::SIG_DFL);
         sys::be_prompt();
         match self.check("the command", sys::fork()) {
             Forked::Child => {
-                self.check("the command", tied());
+                self.check("the command", tie());
                 // Who can't join the group is looked up at the end.
                 let _ = group.map(|group| group.join());
                 if let Some(policy) = policy {
@@ -294,13 +296,13 @@ impl Helper {
     /// Gives up every right to more than a process of this user may do, for this process and all that come from it.
     fn give_up(&self, policy: &Policy) {
         self.check("limits", set_limits(&policy.limits));
-        self.check(
-            "no new privileges",
-            sys::prctl(libc::PR_SET_NO_NEW_PRIVS, 1),
-        );
+        self.check("no new privileges", set_no_new_privs(true));
         self.check("capabilities", sys::drop_capabilities());
         // Nobody of the same user looks into this process, or changes it.
-        self.check("privacy", sys::prctl(libc::PR_SET_DUMPABLE, 0));
+        self.check(
+            "privacy",
+            set_dumpable_behavior(DumpableBehavior::NotDumpable),
+        );
     }
 
     /// Puts up the walls, for this process and all that come from it. `own` are processes that these may not touch.
@@ -341,9 +343,14 @@ impl Helper {
         fail(&self.status, "the command", &error)
     }
 
-    fn check<T>(&self, step: &str, result: io::Result<T>) -> T {
-        result.unwrap_or_else(|error| fail(&self.status, step, &error))
+    fn check<T>(&self, step: &str, result: Result<T, impl Into<io::Error>>) -> T {
+        result.unwrap_or_else(|error| fail(&self.status, step, &error.into()))
     }
+}
+
+/// From here on this process is killed when the one that started it ends.
+fn tie() -> rustix::io::Result<()> {
+    set_parent_process_death_signal(Some(Signal::KILL))
 }
 
 /// Reports a failure and ends.
@@ -390,7 +397,7 @@ fn limit_cores(cores: Cores) -> io::Result<()> {
     match cores {
         Cores::Inside => Ok(()),
         Cores::Elsewhere | Cores::Handled => {
-            sys::limit_exactly(libc::RLIMIT_CORE, 1).or_else(|_| sys::limit(libc::RLIMIT_CORE, 1))
+            sys::limit_exactly(Resource::Core, 1).or_else(|_| sys::limit(Resource::Core, 1))
         }
     }
 }
@@ -398,11 +405,11 @@ fn limit_cores(cores: Cores) -> io::Result<()> {
 fn set_limits(limits: &Limits) -> io::Result<()> {
     let seconds = limits.cpu.map(|time| time.as_secs().max(1));
     for (resource, value) in [
-        (libc::RLIMIT_CPU, seconds),
-        (libc::RLIMIT_AS, limits.memory),
-        (libc::RLIMIT_DATA, limits.data),
-        (libc::RLIMIT_NPROC, limits.processes),
-        (libc::RLIMIT_FSIZE, limits.file_size),
+        (Resource::Cpu, seconds),
+        (Resource::As, limits.memory),
+        (Resource::Data, limits.data),
+        (Resource::Nproc, limits.processes),
+        (Resource::Fsize, limits.file_size),
     ] {
         if let Some(value) = value {
             sys::limit(resource, value)?;

@@ -5,6 +5,8 @@
 
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
+use rustix::process::{Signal, set_parent_process_death_signal};
+
 use crate::sys;
 
 const SIGNALS: [libc::c_int; 2] = [libc::SIGINT, libc::SIGTERM];
@@ -30,7 +32,7 @@ pub fn interrupted() -> Option<u8> {
 /// From here on this process gets SIGTERM when the one that started it ends, however that ends. False if that happened
 /// already: `parent` is not its parent.
 pub fn end_with_parent(parent: u32) -> bool {
-    let asked = sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM as libc::c_ulong);
+    let asked = set_parent_process_death_signal(Some(Signal::TERM));
     asked.is_ok() && std::os::unix::process::parent_id() == parent
 }
 

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
 use std::net::Shutdown;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -230,7 +230,7 @@ impl Running {
         sys::be_prompt();
         let process = sys::open_process(self.child.id() as libc::pid_t)?;
         let wait = patience.map_or(60_000, |patience| patience.as_millis().min(60_000));
-        if !sys::poll(&[process.as_raw_fd()], wait as libc::c_int + 1)?[0] {
+        if !sys::poll(&[process.as_fd()], wait as libc::c_int + 1)?[0] {
             return Ok(None);
         }
         let status = self.child.wait()?;
@@ -259,15 +259,14 @@ impl Running {
         }
         // The helper ends after the last process inside. If that takes too long, its end is theirs, by the kernel.
         let process = sys::open_process(self.child.id() as libc::pid_t);
-        let ended = process.is_ok_and(|process| {
-            sys::poll(&[process.as_raw_fd()], GRACE).is_ok_and(|ready| ready[0])
-        });
+        let ended = process
+            .is_ok_and(|process| sys::poll(&[process.as_fd()], GRACE).is_ok_and(|ready| ready[0]));
         if !ended && self.level == Some(Level::Full) {
             let first = sys::open_process(self.keeper() as libc::pid_t);
             let _ = self.child.kill();
             if let Ok(first) = first {
                 // Its end comes after that of all others in its namespace.
-                let _ = sys::poll(&[first.as_raw_fd()], LAST_GRACE);
+                let _ = sys::poll(&[first.as_fd()], LAST_GRACE);
             }
         }
         self.child.wait()?;

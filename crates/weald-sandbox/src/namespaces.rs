@@ -2,7 +2,9 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::process::WaitOptions;
 
 use crate::orders::{Crowd, tell_of_a_signal};
 use crate::policy::{Network, Policy};
@@ -10,7 +12,8 @@ use crate::sys;
 
 /// Enters new namespaces. The pid namespace begins with the next child.
 pub fn enter(policy: &Policy) -> io::Result<()> {
-    let (user, group) = sys::ids();
+    let user = rustix::process::geteuid().as_raw();
+    let group = rustix::process::getegid().as_raw();
     let mut flags = libc::CLONE_NEWUSER
         | libc::CLONE_NEWNS
         | libc::CLONE_NEWPID
@@ -32,12 +35,12 @@ pub fn enter(policy: &Policy) -> io::Result<()> {
 pub fn reap(main: libc::pid_t, signals: &OwnedFd, lifeline: &OwnedFd) -> io::Result<Option<i32>> {
     loop {
         // The launcher first, and only so many dead at a time: a flood of short-lived processes must not keep it waiting.
-        if sys::poll(&[lifeline.as_raw_fd()], 0)?[0] && Crowd::Namespace.obey(lifeline).is_none() {
+        if sys::poll(&[lifeline.as_fd()], 0)?[0] && Crowd::Namespace.obey(lifeline).is_none() {
             return Ok(None);
         }
         let mut left = 64;
         while left > 0
-            && let Some((pid, status)) = sys::wait(-1, libc::WNOHANG)?
+            && let Some((pid, status)) = sys::wait_for_any(WaitOptions::NOHANG)?
         {
             if !sys::let_go(pid, status) && pid == main {
                 tell_of_a_signal(lifeline, status);
@@ -48,7 +51,7 @@ pub fn reap(main: libc::pid_t, signals: &OwnedFd, lifeline: &OwnedFd) -> io::Res
         if left == 0 {
             continue;
         }
-        if sys::poll(&[signals.as_raw_fd(), lifeline.as_raw_fd()], -1)?[0] {
+        if sys::poll(&[signals.as_fd(), lifeline.as_fd()], -1)?[0] {
             drain(signals);
         }
     }

@@ -10,6 +10,8 @@ use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
+
 use crate::launcher::Running;
 use crate::sys;
 
@@ -46,11 +48,11 @@ impl Order {
         }
     }
 
-    fn signals(self) -> &'static [libc::c_int] {
+    fn signals(self) -> &'static [Signal] {
         match self {
-            Self::Stop => &[libc::SIGSTOP],
-            Self::Continue => &[libc::SIGCONT],
-            Self::Terminate => &[libc::SIGTERM, libc::SIGCONT],
+            Self::Stop => &[Signal::STOP],
+            Self::Continue => &[Signal::CONT],
+            Self::Terminate => &[Signal::TERM, Signal::CONT],
         }
     }
 }
@@ -145,10 +147,10 @@ impl Crowd {
         lifeline.write_all(&byte).ok()
     }
 
-    fn signal(self, signal: libc::c_int) {
+    fn signal(self, signal: Signal) {
         match self {
             // Everybody but the first process itself. With nobody there it fails, which is right, too.
-            Self::Namespace => drop(sys::kill(-1, signal)),
+            Self::Namespace => drop(sys::kill_everybody(signal)),
             Self::Descendants => drop(reach_descendants(|pid| drop(sys::kill(pid, signal)))),
         }
     }

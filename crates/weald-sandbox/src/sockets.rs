@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -93,7 +93,7 @@ impl Broker {
                 Ok(question) => return Some(question),
                 // The asker was killed before anybody looked, or a signal came.
                 Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::EINTR)) => {
-                    let ready = sys::poll(&[self.listener.as_raw_fd()], 1_000).ok()?;
+                    let ready = sys::poll(&[self.listener.as_fd()], 1_000).ok()?;
                     if ready[0] && self.is_over() {
                         return None;
                     }
@@ -105,7 +105,7 @@ impl Broker {
 
     /// The kernel says "hang up" when no process with the filter is left.
     fn is_over(&self) -> bool {
-        sys::hung_up(self.listener.as_raw_fd())
+        sys::hung_up(self.listener.as_fd())
     }
 
     /// Answers a connect, which may take its time, in a thread of its own; if there are too many, or none can be had, here.

@@ -20,14 +20,23 @@ pub use sockets::*;
 pub use users::home_of_user;
 pub use walls::*;
 
-use std::ffi::{CStr, CString, OsStr};
+use std::ffi::{CString, OsStr};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 use std::ptr;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, PidfdFlags, PidfdGetfdFlags, Resource, Rlimit, Signal, WaitOptions,
+    set_parent_process_death_signal,
+};
+use rustix::time::Timespec;
 
 /// A path as the kernel takes it. A NUL in it is an error, not a shorter path.
 pub fn c_path(path: &Path) -> io::Result<CString> {
@@ -86,22 +95,17 @@ pub fn code_of(status: libc::c_int) -> i32 {
     }
 }
 
-/// `waitpid`; with `flags` it may find nobody.
-pub fn wait(
-    pid: libc::pid_t,
-    flags: libc::c_int,
-) -> io::Result<Option<(libc::pid_t, libc::c_int)>> {
-    let mut status = 0;
-    // SAFETY: `status` lives through the call.
-    let found = check_int(unsafe { libc::waitpid(pid, &mut status, flags) })?;
-    Ok((found != 0).then_some((found, status)))
+/// Which child of any has ended or stopped, and how; with `NOHANG` it may be none.
+pub fn wait_for_any(options: WaitOptions) -> io::Result<Option<(libc::pid_t, libc::c_int)>> {
+    let found = rustix::process::wait(options)?;
+    Ok(found.map(|(pid, status)| (pid.as_raw_pid(), status.as_raw())))
 }
 
 /// Waits until a child has ended; answers how.
 pub fn wait_for_end(pid: libc::pid_t) -> io::Result<libc::c_int> {
     loop {
-        match wait(pid, 0)? {
-            Some((_, status)) if !let_go(pid, status) => return Ok(status),
+        match rustix::process::waitpid(Some(process(pid)?), WaitOptions::empty())? {
+            Some((_, status)) if !let_go(pid, status.as_raw()) => return Ok(status.as_raw()),
             _ => {}
         }
     }
@@ -131,23 +135,27 @@ pub fn let_go(pid: libc::pid_t, status: libc::c_int) -> bool {
     true
 }
 
-/// `kill`.
-pub fn kill(pid: libc::pid_t, signal: libc::c_int) -> io::Result<()> {
-    // SAFETY: takes no pointer.
-    check_int(unsafe { libc::kill(pid, signal) }).map(drop)
+/// A process by its number.
+fn process(pid: libc::pid_t) -> io::Result<Pid> {
+    let known = Some(pid).filter(|pid| *pid > 0).and_then(Pid::from_raw);
+    known.ok_or(io::Error::from_raw_os_error(libc::ESRCH))
 }
 
-/// `prctl` with numbers.
-pub fn prctl(option: libc::c_int, value: libc::c_ulong) -> io::Result<()> {
-    // SAFETY: the options used here take numbers.
-    check_int(unsafe { libc::prctl(option, value, 0, 0, 0) }).map(drop)
+/// `kill` of one process.
+pub fn kill(pid: libc::pid_t, signal: Signal) -> io::Result<()> {
+    Ok(rustix::process::kill_process(process(pid)?, signal)?)
+}
+
+/// `kill` of everybody whom this process may send a signal, but for itself and the first process: the group -1.
+pub fn kill_everybody(signal: Signal) -> io::Result<()> {
+    Ok(rustix::process::kill_process_group(Pid::INIT, signal)?)
 }
 
 /// What is started by `command` ends with the thread that starts it, however that ends.
 pub fn end_with_starter(command: &mut Command) {
     let starter = std::process::id();
     let tied = move || {
-        prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong)?;
+        set_parent_process_death_signal(Some(Signal::KILL))?;
         // It may be gone already.
         match std::os::unix::process::parent_id() == starter {
             true => Ok(()),
@@ -207,57 +215,42 @@ pub fn reset_signals() {
 }
 
 /// Waits until one of the descriptors has something to say, at most so many milliseconds (-1: for ever).
-pub fn poll(fds: &[RawFd], timeout: libc::c_int) -> io::Result<Vec<bool>> {
-    let mut polled: Vec<_> = fds
+pub fn poll(fds: &[BorrowedFd<'_>], timeout: i32) -> io::Result<Vec<bool>> {
+    let timeout = u64::try_from(timeout).ok().map(Duration::from_millis);
+    let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
+    let polled = fds
         .iter()
-        .map(|fd| libc::pollfd {
-            fd: *fd,
-            events: libc::POLLIN,
-            revents: 0,
-        })
-        .collect();
-    // SAFETY: the array lives through the call and its length is passed with it.
-    let result = unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, timeout) };
-    match check_int(result) {
-        Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
-        Err(_) => Ok(vec![false; fds.len()]),
-        Ok(_) => Ok(polled.iter().map(|fd| fd.revents != 0).collect()),
+        .map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN));
+    let mut polled: Vec<_> = polled.collect();
+    match rustix::event::poll(&mut polled, timeout.as_ref()) {
+        Err(Errno::INTR) => Ok(vec![false; fds.len()]),
+        Err(error) => Err(error.into()),
+        Ok(_) => Ok(polled.iter().map(|fd| !fd.revents().is_empty()).collect()),
     }
 }
 
 /// Whether the other side of a descriptor is gone.
-pub fn hung_up(fd: RawFd) -> bool {
-    let mut polled = libc::pollfd {
-        fd,
-        events: 0,
-        revents: 0,
-    };
-    // SAFETY: one structure, which lives through the call.
-    let result = unsafe { libc::poll(&mut polled, 1, 0) };
-    result > 0 && polled.revents & libc::POLLHUP != 0
+pub fn hung_up(fd: BorrowedFd<'_>) -> bool {
+    let mut polled = [PollFd::from_borrowed_fd(fd, PollFlags::empty())];
+    let found = rustix::event::poll(&mut polled, Some(&Timespec::default()));
+    found.is_ok() && polled[0].revents().contains(PollFlags::HUP)
 }
 
 /// A descriptor for a process; readable when it has ended.
 pub fn open_process(pid: libc::pid_t) -> io::Result<OwnedFd> {
-    // SAFETY: takes no pointer; the new descriptor is owned by nobody else.
-    unsafe {
-        let fd = check(libc::syscall(libc::SYS_pidfd_open, pid, 0))?;
-        Ok(OwnedFd::from_raw_fd(fd as RawFd))
-    }
+    Ok(rustix::process::pidfd_open(
+        process(pid)?,
+        PidfdFlags::empty(),
+    )?)
 }
 
 /// A copy of another process's descriptor.
 pub fn take_descriptor(process: &OwnedFd, fd: RawFd) -> io::Result<OwnedFd> {
-    // SAFETY: takes no pointer; the new descriptor is owned by nobody else.
-    unsafe {
-        let copy = check(libc::syscall(
-            libc::SYS_pidfd_getfd,
-            process.as_raw_fd(),
-            fd,
-            0,
-        ))?;
-        Ok(OwnedFd::from_raw_fd(copy as RawFd))
-    }
+    Ok(rustix::process::pidfd_getfd(
+        process,
+        fd,
+        PidfdGetfdFlags::empty(),
+    )?)
 }
 
 /// Closes every descriptor from `first` on, or marks them to be closed by the next exec.
@@ -288,50 +281,28 @@ pub fn duplicate_above(fd: &impl AsRawFd, least: RawFd) -> io::Result<OwnedFd> {
     }
 }
 
-pub fn memory_file(name: &CStr) -> io::Result<OwnedFd> {
-    // SAFETY: the name lives through the call; the new descriptor is owned by nobody else.
-    unsafe {
-        let fd = check_int(libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC))?;
-        Ok(OwnedFd::from_raw_fd(fd))
-    }
-}
-
 /// `setrlimit`, soft and hard alike. A hard limit that is lower already stays: nobody may raise it.
-pub fn limit(resource: libc::__rlimit_resource_t, value: u64) -> io::Result<()> {
-    // SAFETY: the structure lives through both calls.
-    unsafe {
-        let mut limit = std::mem::zeroed::<libc::rlimit>();
-        check_int(libc::getrlimit(resource, &mut limit))?;
-        limit.rlim_max = value.min(limit.rlim_max);
-        limit.rlim_cur = limit.rlim_max;
-        check_int(libc::setrlimit(resource, &limit)).map(drop)
-    }
+pub fn limit(resource: Resource, value: u64) -> io::Result<()> {
+    let most = rustix::process::getrlimit(resource).maximum;
+    limit_exactly(resource, most.map_or(value, |most| value.min(most)))
 }
 
 /// The same, also over a hard limit that is lower, where this process may.
-pub fn limit_exactly(resource: libc::__rlimit_resource_t, value: u64) -> io::Result<()> {
-    let limit = libc::rlimit {
-        rlim_cur: value,
-        rlim_max: value,
-    };
-    // SAFETY: the structure lives through the call.
-    check_int(unsafe { libc::setrlimit(resource, &limit) }).map(drop)
+pub fn limit_exactly(resource: Resource, value: u64) -> io::Result<()> {
+    Ok(rustix::process::setrlimit(resource, both(value))?)
 }
 
 /// A process, and what comes from it, starts no more processes. Does not hold for root.
 pub fn forbid_forks(pid: libc::pid_t) -> io::Result<()> {
-    let none = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
-    // SAFETY: the structure lives through the call; the old limit is not asked for.
-    check_int(unsafe { libc::prlimit(pid, libc::RLIMIT_NPROC, &none, ptr::null_mut()) }).map(drop)
+    rustix::process::prlimit(Some(process(pid)?), Resource::Nproc, both(0))?;
+    Ok(())
 }
 
-/// The real user and group.
-pub fn ids() -> (libc::uid_t, libc::gid_t) {
-    // SAFETY: takes nothing, can't fail.
-    unsafe { (libc::geteuid(), libc::getegid()) }
+fn both(value: u64) -> Rlimit {
+    Rlimit {
+        current: Some(value),
+        maximum: Some(value),
+    }
 }
 
 /// Makes this the whole environment.

@@ -9,10 +9,11 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::process::geteuid;
+
 use crate::deletion::delete_folder;
 use crate::error::SandboxError;
 use crate::policy::Policy;
-use crate::sys;
 
 const PREFIX: &str = "weald-run-";
 
@@ -88,7 +89,7 @@ fn clear_left(place: &Path) {
         let found = entry.metadata().ok()?;
         let age = found.modified().ok()?.elapsed().ok()?;
         let named = entry.file_name().to_str()?.starts_with(PREFIX);
-        Some(named && found.is_dir() && found.uid() == sys::ids().0 && age > FRESH)
+        Some(named && found.is_dir() && found.uid() == geteuid().as_raw() && age > FRESH)
     };
     let entries = fs::read_dir(place).into_iter().flatten().flatten();
     for entry in entries.filter(|entry| is_ours(entry) == Some(true)) {

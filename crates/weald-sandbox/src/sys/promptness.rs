@@ -24,8 +24,7 @@ const SLICE: u64 = 100_000;
 /// Lets this thread run soon whenever it has something to do, by short slices of its usual share: a storm of new processes
 /// must not keep those waiting who end it. Where that can't be had it is scheduled as everybody else.
 pub fn be_prompt() {
-    // SAFETY: takes numbers; an error reads as a usual value.
-    let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
+    let nice = rustix::process::getpriority_process(None).unwrap_or_default();
     set(libc::SCHED_OTHER, nice, 0, SLICE);
 }
 

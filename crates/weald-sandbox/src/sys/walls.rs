@@ -5,9 +5,11 @@ use std::mem::size_of;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 
+use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
+use rustix::thread::{CapabilitySet, CapabilitySets};
 
-use super::{check, check_int, prctl};
+use super::{check, check_int};
 
 /// The kernel's ABI of Landlock; 0 when it has none or it is switched off.
 pub fn landlock_abi() -> u32 {
@@ -85,57 +87,33 @@ pub fn landlock_restrict(ruleset: &OwnedFd) -> io::Result<()> {
         .map(drop)
 }
 
-#[repr(C)]
-struct CapabilityHeader {
-    version: u32,
-    pid: i32,
-}
-
 /// Gives up every capability, in every set.
 pub fn drop_capabilities() -> io::Result<()> {
     drop_bounding_set()?;
-    // SAFETY: the option takes numbers.
-    check_int(unsafe {
-        libc::prctl(
-            libc::PR_CAP_AMBIENT,
-            libc::PR_CAP_AMBIENT_CLEAR_ALL,
-            0,
-            0,
-            0,
-        )
-    })?;
-    let header = capability_header();
-    let none = [0u32; 6];
-    // SAFETY: version 3 takes two sets of three words; both outlive the call.
-    check(unsafe { libc::syscall(libc::SYS_capset, &header, none.as_ptr()) }).map(drop)
-}
-
-fn capability_header() -> CapabilityHeader {
-    CapabilityHeader {
-        version: 0x2008_0522,
-        pid: 0,
-    }
+    rustix::thread::clear_ambient_capability_set()?;
+    let none = CapabilitySets {
+        effective: CapabilitySet::empty(),
+        permitted: CapabilitySet::empty(),
+        inheritable: CapabilitySet::empty(),
+    };
+    Ok(rustix::thread::set_capabilities(None, none)?)
 }
 
 /// Takes every capability out of the bounding set. Who may not do that has none, and can't gain any: no new privileges
 /// were given up before.
 fn drop_bounding_set() -> io::Result<()> {
-    const SETPCAP: u32 = 1 << 8;
-    let header = capability_header();
-    let mut held = [0u32; 6];
-    // SAFETY: version 3 fills two sets of three words; both outlive the call.
-    check(unsafe { libc::syscall(libc::SYS_capget, &header, held.as_mut_ptr()) })?;
-    for capability in 0..=u64::from(u32::MAX) {
-        // SAFETY: the option takes numbers.
-        match check_int(unsafe { libc::prctl(libc::PR_CAPBSET_READ, capability, 0, 0, 0) }) {
-            Ok(0) => continue,
-            Ok(_) => {}
+    let held = rustix::thread::capabilities(None)?.effective;
+    for number in 0..u64::BITS {
+        let capability = CapabilitySet::from_bits_retain(1 << number);
+        match rustix::thread::capability_is_in_bounding_set(capability) {
+            Ok(false) => continue,
+            Ok(true) => {}
             // Above the last one that the kernel knows.
-            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => return Ok(()),
-            Err(error) => return Err(error),
+            Err(Errno::INVAL) => return Ok(()),
+            Err(error) => return Err(error.into()),
         }
-        match prctl(libc::PR_CAPBSET_DROP, capability) {
-            Err(error) if held[0] & SETPCAP != 0 => return Err(error),
+        match rustix::thread::remove_capability_from_bounding_set(capability) {
+            Err(error) if held.contains(CapabilitySet::SETPCAP) => return Err(error.into()),
             _ => {}
         }
     }
