@@ -2,6 +2,9 @@
 //!
 //! They protect, so what is not understood matches rather than not: an unknown class of characters is any character, and
 //! a pattern for directories also matches a file of that name. Nothing takes back what another pattern says: there is no `!`.
+//!
+//! Not by globset: its `?` and `[…]` stand for one byte (`?.txt` would leave `ä.txt` unprotected), it ignores case in ASCII
+//! alone, and it says only whether a whole path fits, not after how many parts.
 
 /// A list of patterns.
 #[derive(Debug, Clone, Default)]
