@@ -5,10 +5,8 @@
 
 use std::path::Path;
 
-use weald_core::agent::Agent;
 use weald_core::id::TreeId;
 use weald_core::tree::{Base, Tree};
-use weald_sandbox::Ended;
 
 use super::AgentError;
 use super::Agents;
@@ -76,44 +74,5 @@ impl Agents<'_> {
             branch: target,
             ..Tree::new(TreeId(0), name, root.to_owned(), base, self.trees.now()?)
         })
-    }
-
-    /// Records that an agent's run begins, if it is in a tree.
-    pub(super) fn run_begins(
-        &self,
-        agent: &Agent,
-        request: &RunRequest,
-        program: &str,
-    ) -> Result<Tree, AgentError> {
-        match agent.in_main {
-            true => Ok(request.tree.clone()),
-            false => Ok(self.trees.begin_run(request, program)?),
-        }
-    }
-
-    /// Records that it ended.
-    pub(super) fn run_ends(
-        &self,
-        agent: &Agent,
-        tree: &Tree,
-        ended: Option<Ended>,
-    ) -> Result<Tree, AgentError> {
-        match agent.in_main {
-            true => Ok(tree.clone()),
-            false => Ok(self.trees.end_run(tree, ended)?),
-        }
-    }
-
-    /// Does something while the tree is kept every now and then; the user's own checkout is theirs to keep.
-    pub(super) fn kept_while<T>(
-        &self,
-        agent: &Agent,
-        tree: &Tree,
-        work: impl FnOnce() -> T,
-    ) -> (T, Option<String>) {
-        match agent.in_main {
-            true => (work(), None),
-            false => self.trees.with_snapshots(tree, work),
-        }
     }
 }

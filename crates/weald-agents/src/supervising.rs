@@ -31,7 +31,7 @@ use super::{Activity, AgentError, agent_folder};
 use weald_control::machine::SystemClock;
 use weald_control::steps::step;
 use weald_control::tasks::TaskError;
-use weald_trees::Trees;
+use weald_trees::{RunRequest, Trees};
 
 /// How often orders and messages are looked for.
 const TICK: Duration = Duration::from_millis(500);
@@ -179,6 +179,45 @@ impl Agents<'_> {
             }
             watch.close(ended)
         })
+    }
+
+    /// Records that an agent's run begins, if it is in a tree.
+    pub(super) fn run_begins(
+        &self,
+        agent: &Agent,
+        request: &RunRequest,
+        program: &str,
+    ) -> Result<Tree, AgentError> {
+        match agent.in_main {
+            true => Ok(request.tree.clone()),
+            false => Ok(self.trees.begin_run(request, program)?),
+        }
+    }
+
+    /// Records that it ended.
+    pub(super) fn run_ends(
+        &self,
+        agent: &Agent,
+        tree: &Tree,
+        ended: Option<Ended>,
+    ) -> Result<Tree, AgentError> {
+        match agent.in_main {
+            true => Ok(tree.clone()),
+            false => Ok(self.trees.end_run(tree, ended)?),
+        }
+    }
+
+    /// Does something while the tree is kept every now and then; the user's own checkout is theirs to keep.
+    pub(super) fn kept_while<T>(
+        &self,
+        agent: &Agent,
+        tree: &Tree,
+        work: impl FnOnce() -> T,
+    ) -> (T, Option<String>) {
+        match agent.in_main {
+            true => (work(), None),
+            false => self.trees.with_snapshots(tree, work),
+        }
     }
 }
 

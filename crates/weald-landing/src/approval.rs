@@ -10,12 +10,14 @@ mod secret;
 use serde::Serialize;
 use weald_core::approval::{self, PROTECTED, Protection, judge, sealed_text};
 use weald_core::config::{Layer, Origin, resolve, strictest_values};
+use weald_core::landing::Landing;
 use weald_core::store::Durability;
 use weald_core::tree::{Approval, Tree};
 use weald_core::tree_rules::TreeInput;
 use weald_git::Git;
 
 use super::LandError;
+use super::candidate::Candidate;
 use crate::Landings;
 use secret::{Secret, secret_file};
 use weald_control::identity::agent_above;
@@ -310,5 +312,34 @@ impl Landings<'_> {
             what: "without a home there is no place for the secret of approvals".to_owned(),
         };
         Ok(self.trees.host.state.as_deref().ok_or_else(missing)?)
+    }
+
+    /// Everybody and everything that must agree before the gate.
+    pub(crate) fn require_consent(
+        &self,
+        landing: &Landing,
+        candidate: &Candidate,
+    ) -> Result<(), LandError> {
+        // Undoing what landed needs nobody's word beyond that of the person who asks for it.
+        if landing.reverts.is_some() {
+            return Ok(());
+        }
+        let tree = self
+            .trees
+            .engine
+            .look(|tx| tx.tree_by_id(landing.tree_id))?;
+        let tree = tree.ok_or(LandError::NoLanding(landing.id))?;
+        self.require_claim(landing)?;
+        let approved = |submodules| {
+            let (onto, commit) = (&candidate.onto, &candidate.commit);
+            self.require_approval(&tree, &landing.head, onto, commit, submodules)
+        };
+        approved(Submodules::MayCome)?;
+        self.require_large_files(&tree, &candidate.onto, &candidate.commit)?;
+        match self.require_gitlinks(&tree, &candidate.onto, &candidate.commit)? {
+            // What is behind them is here only now.
+            true => approved(Submodules::AreHere),
+            false => Ok(()),
+        }
     }
 }

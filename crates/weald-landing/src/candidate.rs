@@ -381,6 +381,28 @@ impl Landings<'_> {
             when: None,
         })
     }
+
+    /// What a landing would make of the target: its own candidate, or the undoing of another.
+    pub(crate) fn candidate_of(
+        &self,
+        landing: &Landing,
+        tip: &str,
+        ahead: &[Ahead],
+    ) -> Result<Made, LandError> {
+        match landing.reverts {
+            Some(of) => self.undoing(&self.landing(of)?, tip),
+            None => {
+                let tree = self
+                    .trees
+                    .engine
+                    .look(|tx| tx.tree_by_id(landing.tree_id))?;
+                let tree = tree.ok_or_else(|| {
+                    LandError::refused("tree_not_found", format!("tree {} is gone", landing.tree))
+                })?;
+                self.make_candidate(landing, &tree, tip, ahead)
+            }
+        }
+    }
 }
 
 /// Reads `Name <mail>`.

@@ -95,6 +95,19 @@ impl Landings<'_> {
         )
         .hint(format!("bring them together: git switch {target} && git pull --no-rebase")))
     }
+
+    /// Where a target is.
+    pub fn landing_tip(&self, target: &str) -> Result<String, LandError> {
+        self.follow_target(target)?;
+        let full = format!("refs/heads/{target}");
+        match self.trees.place.repository().resolve(&full)? {
+            Some(tip) => Ok(tip.as_str().to_owned()),
+            None => Err(
+                LandError::refused("no_target", format!("there is no branch {target}"))
+                    .hint(format!("git branch {target} COMMIT")),
+            ),
+        }
+    }
 }
 
 fn not_fetched(what: &str, why: &str) -> LandError {

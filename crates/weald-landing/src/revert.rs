@@ -9,10 +9,7 @@ use weald_core::task_rules::TaskInput;
 use weald_git::{MergeRequest, Merged, NewCommit, commit_tree, merge_trees};
 
 use super::LandError;
-use super::approval::Submodules;
-use super::beginning::Ahead;
 use super::candidate::{Candidate, Made, tree_of};
-use super::gate::Verdict;
 use super::settle::move_started;
 use crate::Landings;
 use weald_control::tasks::{TaskError, move_in};
@@ -71,7 +68,7 @@ impl Landings<'_> {
         Ok(LandError::refused("reverted_already", told).hint(hint))
     }
 
-    fn queue_undoing(
+    pub(super) fn queue_undoing(
         &self,
         id: LandingId,
         waiter: Option<ProcessIdentity>,
@@ -106,58 +103,7 @@ impl Landings<'_> {
             })
     }
 
-    /// What a landing would make of the target: its own candidate, or the undoing of another.
-    pub(crate) fn candidate_of(
-        &self,
-        landing: &Landing,
-        tip: &str,
-        ahead: &[Ahead],
-    ) -> Result<Made, LandError> {
-        match landing.reverts {
-            Some(of) => self.undoing(&self.landing(of)?, tip),
-            None => {
-                let tree = self
-                    .trees
-                    .engine
-                    .look(|tx| tx.tree_by_id(landing.tree_id))?;
-                let tree = tree.ok_or_else(|| {
-                    LandError::refused("tree_not_found", format!("tree {} is gone", landing.tree))
-                })?;
-                self.make_candidate(landing, &tree, tip, ahead)
-            }
-        }
-    }
-
-    /// Everybody and everything that must agree before the gate.
-    pub(crate) fn require_consent(
-        &self,
-        landing: &Landing,
-        candidate: &Candidate,
-    ) -> Result<(), LandError> {
-        // Undoing what landed needs nobody's word beyond that of the person who asks for it.
-        if landing.reverts.is_some() {
-            return Ok(());
-        }
-        let tree = self
-            .trees
-            .engine
-            .look(|tx| tx.tree_by_id(landing.tree_id))?;
-        let tree = tree.ok_or(LandError::NoLanding(landing.id))?;
-        self.require_claim(landing)?;
-        let approved = |submodules| {
-            let (onto, commit) = (&candidate.onto, &candidate.commit);
-            self.require_approval(&tree, &landing.head, onto, commit, submodules)
-        };
-        approved(Submodules::MayCome)?;
-        self.require_large_files(&tree, &candidate.onto, &candidate.commit)?;
-        match self.require_gitlinks(&tree, &candidate.onto, &candidate.commit)? {
-            // What is behind them is here only now.
-            true => approved(Submodules::AreHere),
-            false => Ok(()),
-        }
-    }
-
-    fn undoing(&self, landed: &Landing, tip: &str) -> Result<Made, LandError> {
+    pub(super) fn undoing(&self, landed: &Landing, tip: &str) -> Result<Made, LandError> {
         let (Some(before), Some(after)) = (&landed.onto, &landed.new_tip) else {
             return Err(LandError::refused(
                 "not_recorded",
@@ -289,64 +235,6 @@ impl Landings<'_> {
                 }
             }
             Some(_) => Ok("kept"),
-        }
-    }
-
-    /// The check after a landing: what is red there is taken back, if nothing came on top of it.
-    pub(super) fn check_landed(&self, landing: &Landing) -> Result<(), LandError> {
-        let command = self.trees.config.text("landing.check");
-        let Some(tip) = landing.new_tip.as_deref().filter(|_| !command.is_empty()) else {
-            return Ok(());
-        };
-        let (why, log) = match self.run_check(landing.id, tip, command) {
-            Ok(Verdict::Red { why, log }) => (why, log),
-            Ok(Verdict::Green(_) | Verdict::Cancelled) => return Ok(()),
-            // It has landed, whatever became of the check.
-            Err(error) => {
-                let what = format!("the check after landing {} did not run", landing.id);
-                self.trees.engine.notice(format!("{what}: {error}"));
-                return Ok(());
-            }
-        };
-        let told = format!(
-            "the check after landing {} of {} is red: {why} ({})",
-            landing.id,
-            landing.tree,
-            log.display()
-        );
-        if self.landing_tip(&landing.target)? != tip {
-            let told = format!(
-                "{told}; {} moved since, so nothing was undone",
-                landing.target
-            );
-            self.trees.engine.notice(told.clone());
-            return self.tell_owner(landing, &told);
-        }
-        // Nobody waits for it, so whoever works the queue does it next.
-        let revert = self.queue_undoing(landing.id, None)?;
-        self.trees
-            .engine
-            .notice(format!("{told}; landing {} undoes it", revert.id));
-        self.tell_owner(landing, &format!("{told}; landing {} undoes it", revert.id))?;
-        match &landing.task {
-            Some(id) => self.follow_up(
-                format!("Repair landing {} of {}", landing.id, landing.tree),
-                id,
-            ),
-            None => Ok(()),
-        }
-    }
-
-    /// Where a target is.
-    pub fn landing_tip(&self, target: &str) -> Result<String, LandError> {
-        self.follow_target(target)?;
-        let full = format!("refs/heads/{target}");
-        match self.trees.place.repository().resolve(&full)? {
-            Some(tip) => Ok(tip.as_str().to_owned()),
-            None => Err(
-                LandError::refused("no_target", format!("there is no branch {target}"))
-                    .hint(format!("git branch {target} COMMIT")),
-            ),
         }
     }
 }
