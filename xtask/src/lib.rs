@@ -1,9 +1,11 @@
 //! Tasks for people who work on weald.
 //!
 //! `bench` measures, always against something in the same run; `tidy` reads the sources and says what breaks a house
-//! rule. The tidy test (`tests/tidy.rs`) fails on any finding. `storm` kills processes of weald and looks for what was lost.
+//! rule. The tidy test (`tests/tidy.rs`) fails on any finding. `measure` counts what the sources consist of. `storm` kills
+//! processes of weald and looks for what was lost.
 
 pub mod bench;
+pub mod measure;
 pub mod promises;
 pub mod storm;
 pub mod tidy;

@@ -21,6 +21,8 @@ enum Command {
     Storm(xtask::storm::Options),
     /// Say what in the sources breaks a house rule
     Tidy,
+    /// Count what the sources consist of: lines, comments that say little, methods, circles of modules
+    Measure,
 }
 
 #[derive(Subcommand)]
@@ -70,6 +72,7 @@ fn main() -> ExitCode {
         }
         Command::Storm(options) => xtask::storm::run(&options),
         Command::Tidy => xtask::tidy::report(),
+        Command::Measure => xtask::measure::report(),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
