@@ -35,7 +35,6 @@ pub struct TableOptions {
     alone: bool,
 }
 
-/// Prints a line.
 pub fn say(text: &str) {
     // A closed pipe ends the report, not the measurement.
     let _ = writeln!(io::stdout(), "{text}");
@@ -65,7 +64,6 @@ pub struct Cost {
     pub wall: Duration,
     /// User and system time of the process.
     pub cpu: Duration,
-    /// How it ended.
     pub code: i32,
 }
 
@@ -106,13 +104,11 @@ pub fn measure_any(command: &mut Command) -> io::Result<Cost> {
     })
 }
 
-/// The middle value.
 pub fn median<T: Ord + Copy>(mut values: Vec<T>) -> T {
     values.sort_unstable();
     values[values.len() / 2]
 }
 
-/// Milliseconds, for tables.
 pub fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }

@@ -33,7 +33,6 @@ pub struct Options {
     only: String,
 }
 
-/// Runs it.
 pub fn run(options: &Options) -> io::Result<()> {
     let any = || RandomState::new().hash_one("storm") % 1_000_000;
     let seed = options.seed.unwrap_or_else(any);

@@ -112,7 +112,6 @@ const EMPTY_NAMES: [&str; 7] = [
 
 const HEAD_LIMIT: usize = 15;
 
-/// Prints all findings.
 pub fn report() -> io::Result<()> {
     let findings = findings(&root())?;
     for finding in &findings {
@@ -124,7 +123,6 @@ pub fn report() -> io::Result<()> {
     }
 }
 
-/// The workspace's root.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()

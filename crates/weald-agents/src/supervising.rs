@@ -53,7 +53,6 @@ pub enum Watched {
         signal: Option<i32>,
         /// What its stream said of success.
         ok: Option<bool>,
-        /// Its last words.
         words: String,
     },
     /// It ran out of time.

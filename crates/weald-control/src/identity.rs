@@ -118,9 +118,7 @@ pub fn program_above(processes: &dyn ProcessTable, program: &str) -> Option<u32>
 /// How the caller was recognised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IdentitySource {
-    /// `--session`.
     Flag,
-    /// `WEALD_SESSION`.
     Variable,
     /// A variable of a known agent.
     Agent,

@@ -271,9 +271,7 @@ fn want(next: &mut Agent, wanted: Wanted) -> Result<EventKind, AgentRefusal> {
 /// When silence is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Patience {
-    /// The first time.
     pub first: SignedDuration,
-    /// The second.
     pub second: SignedDuration,
     /// From when on it counts as stalled.
     pub stalled: SignedDuration,

@@ -92,7 +92,6 @@ pub fn sealed_text(tree: TreeId, head: &str, target: &str, at: Timestamp) -> Vec
 /// What an approval lacks.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Lacking {
-    /// There is none.
     #[error("nobody has approved it")]
     Nothing,
     /// It was for other commits.

@@ -15,7 +15,6 @@ pub const TYPE_PREFIX: &str = "dev.weald.";
 /// One event in its envelope.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CloudEvent {
-    /// `1.0`.
     pub specversion: String,
     /// The place in the log; with `source` it names the event.
     pub id: String,
@@ -24,10 +23,8 @@ pub struct CloudEvent {
     #[serde(rename = "type")]
     pub kind: String,
     pub time: Timestamp,
-    /// `task/12` or `tree/fix`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
-    /// `application/json`.
     pub datacontenttype: String,
     /// The place in the log.
     pub sequence: Seq,

@@ -30,11 +30,8 @@ pub const BESIDE_TREES: [&str; 2] = ["index.json", "events.jsonl"];
 /// Whose files are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ViewKind {
-    /// `.tasks/task_<id>.json`, `.worktrees/index.json`, `.worktrees/events.jsonl`.
     TwoPlane,
-    /// `.tasks/<id>.json`, `.worktrees/events.jsonl`.
     Classroom,
-    /// `agents/<name>/state.json`, `agents/<name>/logs/`.
     JeanClaude,
 }
 

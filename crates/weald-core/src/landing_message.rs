@@ -8,7 +8,6 @@ use crate::landing::Strategy;
 /// One of the commits that land.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LandedCommit {
-    /// `Name <mail>`.
     pub author: String,
     /// When it was written, as git says it.
     pub written: String,

@@ -15,7 +15,6 @@ use crate::session::ProcessState;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Maintenance {
-    /// The newest token.
     pub token: Token,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holder: Option<QueueHolder>,

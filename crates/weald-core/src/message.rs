@@ -20,11 +20,8 @@ pub enum MessageType {
     Message,
     /// What came out of work.
     Result,
-    /// Wants an `answer`.
     Question,
-    /// To a `question`.
     Answer,
-    /// Wants a `plan_verdict`.
     Plan,
     /// To a `plan`: approved or rejected, with feedback.
     PlanVerdict,

@@ -36,7 +36,6 @@ pub enum TemplateError {
     /// A known placeholder without a value here.
     #[error("`{{{name}}}` has no value here")]
     Absent { name: String },
-    /// `{` without `}`.
     #[error("a `{{` is not closed")]
     Unclosed,
 }
@@ -51,7 +50,6 @@ impl TemplateValues {
         self
     }
 
-    /// Fills `template`.
     pub fn expand(&self, template: &str) -> Result<String, TemplateError> {
         let mut out = String::new();
         walk(template, |part| {

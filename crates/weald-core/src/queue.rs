@@ -35,7 +35,6 @@ pub struct QueuePause {
 /// The queue as a whole.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Queue {
-    /// The newest token.
     pub token: Token,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holder: Option<QueueHolder>,
@@ -79,7 +78,6 @@ pub enum QueueRefusal {
     Stale {
         /// The token that came.
         given: Token,
-        /// The newest one.
         current: Token,
     },
 }

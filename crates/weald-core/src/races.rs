@@ -14,7 +14,6 @@ pub const MOST: usize = 26;
 /// Why an entry was not picked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RaceRefusal {
-    /// There was none.
     #[error("task {task} had no race")]
     NoRace { task: TaskId },
     /// No entry is called so.

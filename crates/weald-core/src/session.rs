@@ -121,7 +121,6 @@ pub struct Evidence {
 /// What a session's leases say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeaseEvidence {
-    /// It holds none.
     None,
     /// At least one is not expired.
     Current,

@@ -18,9 +18,7 @@ pub const MARKDOWN: &str = "markdown";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tracker {
-    /// beads, by `bd`.
     Beads,
-    /// GitHub, by `gh`.
     Gh,
     /// Any other, by configured commands.
     Command,

@@ -150,7 +150,6 @@ pub struct TaskFilter {
     /// Owned by this session.
     pub owner: Option<SessionName>,
     pub label: Option<String>,
-    /// In this order.
     pub order: TaskOrder,
     /// At most so many.
     pub limit: Option<u64>,

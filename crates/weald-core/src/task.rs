@@ -93,7 +93,6 @@ impl Priority {
     /// Every priority, first to last.
     pub const ALL: [Self; 4] = [Self::P0, Self::P1, Self::P2, Self::P3];
 
-    /// `P0` to `P3`.
     pub fn as_str(self) -> &'static str {
         ["P0", "P1", "P2", "P3"][self as usize]
     }
@@ -147,7 +146,6 @@ pub enum PlanApproval {
 /// How a task's tree was dealt with at the end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Closeout {
-    /// `keep` or `remove`.
     pub action: String,
     pub reason: String,
     pub at: Timestamp,

@@ -30,7 +30,6 @@ pub enum Merged {
     Conflict {
         /// The tree with conflict markers in it.
         tree: String,
-        /// Which paths, sorted.
         paths: Vec<String>,
     },
 }

@@ -20,7 +20,6 @@ const TIME_LIMIT: Duration = Duration::from_secs(60);
 /// Whether the repository's hooks run.
 #[derive(Debug, Clone, Copy)]
 pub enum Hooks<'h> {
-    /// None.
     Off,
     /// Those that the user's own configuration names, for this home.
     Run(Option<&'h Path>),

@@ -30,7 +30,6 @@ pub enum DiscoverError {
     /// A `.git` that leads nowhere.
     #[error("{} leads to no repository: {reason}", .path.display())]
     Broken {
-        /// The `.git`.
         path: PathBuf,
         /// What is wrong with it.
         reason: String,

@@ -31,7 +31,6 @@ pub struct VaultStatus {
     /// Whether there is one yet.
     pub exists: bool,
     pub packs: usize,
-    /// Bytes in them.
     pub bytes: u64,
     /// Bytes that main shares with it.
     pub shared_bytes: u64,

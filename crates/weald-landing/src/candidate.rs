@@ -405,7 +405,6 @@ impl Landings<'_> {
     }
 }
 
-/// Reads `Name <mail>`.
 fn person(text: &str) -> Option<Person> {
     let (name, mail) = text.trim().strip_suffix('>')?.rsplit_once('<')?;
     Some(Person {

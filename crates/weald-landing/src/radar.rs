@@ -86,9 +86,7 @@ pub struct PathConflict {
 pub struct Hunk {
     /// Where it begins, in the merged file with `a`'s lines.
     pub line: u64,
-    /// What `a` has.
     pub a: Vec<String>,
-    /// What `b` has.
     pub b: Vec<String>,
     /// True when there is more of it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -42,7 +42,6 @@ pub struct Verification {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Unrecorded {
     pub commit: String,
-    /// Its first line.
     pub subject: String,
     pub author: String,
     pub committer: String,

@@ -86,7 +86,6 @@ pub enum Network {
     /// As the host does.
     #[default]
     On,
-    /// Only itself.
     Off,
 }
 

@@ -272,7 +272,6 @@ const OPEN: &[(c_long, u32)] = &[
 /// `O_CREAT`, and the bit of `O_TMPFILE` that is its own.
 const CREATES: u32 = (libc::O_CREAT | (libc::O_TMPFILE & !libc::O_DIRECTORY)) as u32;
 
-/// `O_WRONLY` and `O_RDWR`.
 const WRITES: u32 = (libc::O_WRONLY | libc::O_RDWR) as u32;
 
 /// Refuses modes by which others would run a file with the rights of whoever made it. The launcher is asked about files that

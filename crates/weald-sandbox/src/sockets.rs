@@ -343,7 +343,6 @@ fn read_address(question: &Question) -> io::Result<Vec<u8>> {
     Ok(address)
 }
 
-/// `struct sockaddr_un`.
 fn unix_address(path: &Path) -> io::Result<Vec<u8>> {
     let mut address = (libc::AF_UNIX as u16).to_ne_bytes().to_vec();
     address.extend(path.as_os_str().as_bytes());

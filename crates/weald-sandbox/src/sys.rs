@@ -59,7 +59,6 @@ fn check_int(result: libc::c_int) -> io::Result<libc::c_int> {
     check(libc::c_long::from(result)).map(|result| result as libc::c_int)
 }
 
-/// `unshare`.
 pub fn unshare(flags: libc::c_int) -> io::Result<()> {
     // SAFETY: takes no pointer.
     check_int(unsafe { libc::unshare(flags) }).map(drop)

@@ -72,7 +72,6 @@ impl TestEnv {
         env
     }
 
-    /// Only the home.
     pub fn without_repository(binary: impl Into<PathBuf>) -> Self {
         let directory = TempDir::with_prefix("weald-test-").expect("a temporary folder");
         std::fs::create_dir(directory.path().join("home")).expect("a home");

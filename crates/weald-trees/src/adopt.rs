@@ -36,7 +36,6 @@ pub struct Adoption {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ForeignTree {
     pub name: String,
-    /// Always `foreign`.
     pub kind: &'static str,
     pub path: PathBuf,
     /// Its branch; `None` if it is on none.

@@ -188,7 +188,6 @@ pub struct SnapshotWish {
 /// What a tree was when it was last kept.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Unless {
-    /// The last snapshot.
     pub like: Option<String>,
     /// What was ignored then.
     pub ignored: Vec<String>,
@@ -201,7 +200,6 @@ pub struct Unless {
 pub struct SnapshotLimits {
     /// Bytes of one file; larger ones are left out and named.
     pub file: u64,
-    /// Bytes in all.
     pub all: u64,
 }
 

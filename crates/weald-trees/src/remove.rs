@@ -67,7 +67,6 @@ pub struct RemoveRequest {
 #[derive(Debug, Clone, Serialize)]
 pub struct Removed {
     pub tree: Tree,
-    /// `trashed` or `already_gone`.
     pub outcome: &'static str,
     /// What became of its branch.
     pub branch: BranchOutcome,
@@ -85,7 +84,6 @@ pub struct Removed {
 
 /// What was found out before.
 pub struct Verdict {
-    /// The newest record.
     pub tree: Tree,
     /// All that the look into it said.
     pub reply: Option<Reply>,

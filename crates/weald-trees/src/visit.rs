@@ -61,7 +61,6 @@ struct Room {
 
 /// An answer, and what comes after its first line.
 pub struct Visit {
-    /// The first line.
     pub reply: Reply,
     rest: Option<BufReader<ChildStdout>>,
     watcher: JoinHandle<io::Result<Ended>>,

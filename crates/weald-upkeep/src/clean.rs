@@ -33,7 +33,6 @@ pub struct CleanRequest {
     pub min_age: Option<SignedDuration>,
     /// Only trees of these tasks; empty is all trees.
     pub tasks: Vec<TaskId>,
-    /// Only this tree.
     pub tree: Option<TreeName>,
     /// With `apply`: act on orphans, too.
     pub orphans: bool,
@@ -84,7 +83,6 @@ pub struct Taken {
     pub tree: TreeName,
     /// Its number, by which the trash knows it.
     pub id: TreeId,
-    /// `trashed`, or `already_gone`.
     pub outcome: &'static str,
     /// What became of its branch.
     pub branch: BranchOutcome,

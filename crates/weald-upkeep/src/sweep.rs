@@ -53,7 +53,6 @@ pub enum SweepError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SweepMode {
     Apply,
-    /// It only says.
     DryRun,
 }
 

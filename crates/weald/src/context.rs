@@ -34,9 +34,7 @@ use self::news::News;
 
 /// One call of the command line.
 pub struct Context<'a> {
-    /// Where to print.
     pub ui: &'a Ui,
-    /// The environment.
     pub environment: Environment,
     directory: PathBuf,
     overrides: Vec<(String, String)>,
@@ -446,9 +444,7 @@ fn engine_on(store: Box<dyn Store>, loaded: &LoadedConfig) -> Engine {
 
 /// A repository with its configuration and engine.
 pub struct Ground {
-    /// The engine.
     pub engine: Engine,
-    /// Where everything is.
     pub place: Place,
     loaded: LoadedConfig,
 }

@@ -34,15 +34,10 @@ use crate::exit;
 /// An error, ready to be printed.
 #[derive(Debug)]
 pub struct Failure {
-    /// A stable word.
     pub code: Cow<'static, str>,
-    /// What happened.
     pub message: String,
-    /// What to do.
     pub hint: Option<String>,
-    /// Facts for programs.
     pub details: Box<Value>,
-    /// The exit code.
     pub exit: u8,
 }
 

@@ -24,9 +24,7 @@ pub struct Held {
     pub policy: Option<Policy>,
     /// The program and its arguments.
     pub command: Vec<OsString>,
-    /// Where it starts.
     pub directory: PathBuf,
-    /// Its environment.
     pub environment: Vec<(OsString, OsString)>,
     /// When everything in it ends.
     pub timeout: Option<SignedDuration>,

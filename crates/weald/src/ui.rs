@@ -31,9 +31,7 @@ use crate::exit;
 /// For whom to print.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// People.
     Plain,
-    /// Programs.
     Json,
 }
 

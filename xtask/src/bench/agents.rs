@@ -67,7 +67,6 @@ impl Field {
         Ok(())
     }
 
-    /// Agents that sleep.
     fn idle(&self) -> io::Result<()> {
         let mut starts = Vec::new();
         for number in 0..AGENTS {

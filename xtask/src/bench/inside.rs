@@ -41,7 +41,6 @@ const EVERYWHERE: [Where; 3] = [
     Where::Level("landlock"),
 ];
 
-/// An ordinary user.
 const ORDINARY: u32 = 1000;
 
 /// How many seconds a tool has.
@@ -249,7 +248,6 @@ fn manifest(home: &Path) -> io::Result<BTreeMap<PathBuf, (u32, Vec<u8>)>> {
     Ok(found)
 }
 
-/// Rows of words.
 pub(super) struct Table {
     head: Vec<String>,
     rows: Vec<Vec<String>>,

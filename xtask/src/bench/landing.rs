@@ -283,7 +283,6 @@ fn looks(table: &mut Table, tools: &Tools, size: &Size) -> io::Result<()> {
     Ok(())
 }
 
-/// Everybody against everybody.
 fn pairs(table: &mut Table, tools: &Tools, branches: usize) -> io::Result<()> {
     let count = branches * (branches - 1) / 2;
     let rows = ["cold", "warm", "cold, whole command", "warm, whole command"]

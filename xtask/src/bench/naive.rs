@@ -13,7 +13,6 @@ pub struct Naive {
 }
 
 impl Naive {
-    /// In `directory`.
     pub fn new(directory: &Path) -> Self {
         Self {
             directory: directory.to_owned(),

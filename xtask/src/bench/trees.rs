@@ -42,7 +42,6 @@ pub struct Options {
 pub struct Size {
     /// As people say it.
     pub label: &'static str,
-    /// How many files.
     pub files: usize,
     /// How often each rival makes a tree.
     pub rounds: usize,
@@ -91,7 +90,6 @@ pub struct Scale {
     pub some: usize,
     /// How many are looked at.
     pub looked_at: usize,
-    /// The last count.
     pub many: usize,
 }
 
@@ -216,7 +214,6 @@ impl Samples {
     }
 }
 
-/// The middle value.
 pub(super) fn middle(values: impl IntoIterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_unstable_by(f64::total_cmp);

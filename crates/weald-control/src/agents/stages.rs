@@ -12,7 +12,6 @@ use crate::engine::Engine;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StageView {
     pub phase: String,
-    /// Its newest agent.
     pub agent: AgentId,
     /// `PASS`, `FAIL`, or how its agent stands.
     pub state: String,

@@ -88,7 +88,6 @@ pub struct AgentQuery {
     pub all: bool,
     /// In one of these states or conditions; empty is any.
     pub states: Vec<String>,
-    /// In this order.
     pub sort: AgentSort,
     /// Only those whose record, or question, changed after this place of the log.
     pub since: Option<Seq>,

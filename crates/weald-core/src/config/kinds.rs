@@ -7,13 +7,11 @@ pub enum Kind {
     Text,
     /// Any line of text that only the user may set: a repository's is ignored.
     OwnText,
-    /// Text with `{placeholders}`.
     Template,
     /// A path with `{placeholders}`, set by the user or a profile: a repository's is ignored, because the host writes there.
     Place,
     /// The same for the message of a landing; may be empty.
     Message,
-    /// `true` or `false`.
     Switch,
     /// The same, set by the user alone: a repository's is ignored.
     OwnSwitch,

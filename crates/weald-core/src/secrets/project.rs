@@ -173,7 +173,6 @@ fn image_host(line: &str) -> Option<&str> {
     host.contains('.').then_some(host)
 }
 
-/// Names in `${NAME}`.
 fn variables_in(text: &str) -> impl Iterator<Item = &str> {
     let parts = text.split("${").skip(1);
     parts.filter_map(|rest| rest.split(['}', ':', '-']).next())

@@ -34,7 +34,6 @@ pub(super) struct Originals {
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Original {
-    /// Its second name.
     pub number: usize,
     pub path: RawPath,
     /// What it was when it got that name.

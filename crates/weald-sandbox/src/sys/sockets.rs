@@ -36,7 +36,6 @@ fn pair_of(kind: SocketType, flags: SocketFlags) -> io::Result<(OwnedFd, OwnedFd
 /// How many descriptors go with a message.
 const MOST: usize = 2;
 
-/// Room for them.
 const ROOM: usize = rustix::cmsg_space!(ScmRights(MOST));
 
 /// Sends a descriptor over a socket.

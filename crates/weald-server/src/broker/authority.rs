@@ -20,7 +20,6 @@ pub struct Authority {
     pub task: Option<TaskId>,
     /// The token of the claim that its session has on that task.
     pub token: Option<Token>,
-    /// Its tree.
     pub tree: TreeName,
     /// The agent it is the run of.
     pub agent: Option<AgentId>,
@@ -63,19 +62,14 @@ pub enum NotAllowed {
     OtherSession {
         /// For whom it speaks.
         own: Option<SessionName>,
-        /// What it said.
         given: SessionName,
     },
     /// The token is not its own.
     #[error("token {given} is not the one that this run works under")]
-    OtherToken {
-        /// What it said.
-        given: Token,
-    },
+    OtherToken { given: Token },
     /// The task is not its own.
     #[error("task {given} is not this run's own{}", .own.as_ref().map_or_else(String::new, |own| format!(", {own} is")))]
     OtherTask {
-        /// Its own.
         own: Option<TaskId>,
         /// What it asked for.
         given: TaskId,
@@ -86,7 +80,6 @@ pub enum NotAllowed {
     /// The tree is not its own.
     #[error("{given} is not this run's own tree, {own} is")]
     OtherTree {
-        /// Its own.
         own: TreeName,
         /// What it asked for.
         given: String,
@@ -102,11 +95,9 @@ pub enum NotAllowed {
     /// It may not land.
     #[error("this run has no mandate to land: {}; its work is kept in worktree {tree}", .mandate.reason())]
     NoMandate {
-        /// Why not.
         mandate: Mandate,
         /// Where the work is.
         tree: TreeName,
-        /// Its task.
         task: Option<TaskId>,
     },
 }

@@ -26,7 +26,6 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// Nobody listens.
     #[error("the broker of this run can't be reached: {0}")]
     Unreachable(io::Error),
     /// What came is no answer.

@@ -15,7 +15,6 @@ pub struct Watch<'a>(pub &'a PipeReader);
 /// Why nobody waits any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ready {
-    /// There is something.
     Yes,
     /// The time is over.
     Late,
@@ -54,7 +53,6 @@ impl Watch<'_> {
     }
 }
 
-/// What came.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Line {
     /// A line, without its end.

@@ -20,7 +20,6 @@ use weald_core::name::{SessionName, TreeName};
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
-    /// The run's secret.
     pub secret: String,
     /// Who it says it is. Checked, never believed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -28,7 +27,6 @@ pub struct Request {
     /// Under which claim it says it works. Checked, never believed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<Token>,
-    /// What it asks.
     pub ask: Ask,
 }
 
@@ -38,7 +36,6 @@ pub struct Request {
 pub enum Ask {
     /// Where the run stands, and what it may ask.
     Overview {},
-    /// Tasks.
     TaskList {
         /// In any of these; see `TaskClass::named`.
         #[serde(default)]
@@ -46,7 +43,6 @@ pub enum Ask {
         /// Owned by this session.
         #[serde(default)]
         owner: Option<SessionName>,
-        /// With this label.
         #[serde(default)]
         label: Option<String>,
         /// At most so many.
@@ -59,49 +55,37 @@ pub enum Ask {
         #[serde(default)]
         limit: Option<u64>,
     },
-    /// One task.
     TaskShow {
-        /// Which.
         #[serde(default)]
         id: Option<TaskId>,
     },
     /// The own claim, again.
     TaskClaim {
-        /// Which.
         #[serde(default)]
         id: Option<TaskId>,
     },
     /// Hold the own task for longer.
     TaskRenew {
-        /// Which.
         #[serde(default)]
         id: Option<TaskId>,
     },
     /// The own task is done.
     TaskDone {
-        /// Which.
         #[serde(default)]
         id: Option<TaskId>,
-        /// What to say.
         #[serde(default)]
         report: Report,
     },
     /// The own task can't be done.
     TaskFail {
-        /// Which.
         #[serde(default)]
         id: Option<TaskId>,
-        /// What to say.
         #[serde(default)]
         report: Report,
     },
-    /// A message.
     MsgSend {
-        /// To whom.
         to: SessionName,
-        /// The words.
         text: String,
-        /// What kind.
         kind: MessageType,
         /// How soon it should be read.
         #[serde(default)]
@@ -112,25 +96,17 @@ pub enum Ask {
     },
     /// A reply to what somebody asked the own session.
     MsgReply {
-        /// To which message.
         id: MessageId,
-        /// The words.
         text: String,
         /// Which type of reply is meant.
         #[serde(default)]
         kind: Option<MessageType>,
-        /// Yes or no.
         #[serde(default)]
         verdict: Option<RequestState>,
     },
     /// The reply to a question of the own session.
-    MsgAnswer {
-        /// To which message.
-        id: MessageId,
-    },
-    /// The own messages.
+    MsgAnswer { id: MessageId },
     MsgInbox {
-        /// Take them out.
         #[serde(default)]
         consume: bool,
         /// Those that were taken out before, too.
@@ -140,7 +116,6 @@ pub enum Ask {
         #[serde(default)]
         limit: Option<u64>,
     },
-    /// Who works here.
     SessionList {
         /// Those that have ended, too.
         #[serde(default)]
@@ -148,11 +123,9 @@ pub enum Ask {
     },
     /// The own note: leave it, or read it.
     SessionNote {
-        /// The words.
         #[serde(default)]
         text: Option<String>,
     },
-    /// The log.
     Events {
         /// Only those after this place.
         #[serde(default)]
@@ -168,16 +141,13 @@ pub enum Ask {
     },
     /// A look into the own tree.
     Status {
-        /// Which.
         #[serde(default)]
         tree: Option<String>,
     },
     /// Where the own tree is, or where a path is in it.
     Path {
-        /// Which.
         #[serde(default)]
         tree: Option<String>,
-        /// A path.
         #[serde(default)]
         check: Option<String>,
     },
@@ -188,7 +158,6 @@ pub enum Ask {
     },
     /// What changed in the own tree.
     Diff {
-        /// Which.
         #[serde(default)]
         tree: Option<String>,
         /// Since the target instead of the base.
@@ -199,7 +168,6 @@ pub enum Ask {
     },
     /// A snapshot of the own tree.
     SnapshotCreate {
-        /// Which.
         #[serde(default)]
         tree: Option<String>,
         /// Whether it is taken only if something changed since the last one.
@@ -208,7 +176,6 @@ pub enum Ask {
     },
     /// The snapshots of the own tree.
     SnapshotList {
-        /// Which.
         #[serde(default)]
         tree: Option<String>,
     },
@@ -222,11 +189,9 @@ pub enum Ask {
 pub enum Diffed {
     /// A list of files.
     Files,
-    /// A patch.
     Patch,
     /// Files with how much changed.
     Stat,
-    /// Names alone.
     Names,
 }
 
@@ -243,7 +208,6 @@ pub struct Report {
     /// Whether it checked its work.
     #[serde(default)]
     pub verification: Verification,
-    /// How.
     #[serde(default)]
     pub verified_by: String,
 }
@@ -272,7 +236,6 @@ impl Report {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LandWish {
-    /// Which.
     #[serde(default)]
     pub tree: Option<String>,
     /// How it is expected to land; refused if that is not as configured.
@@ -292,17 +255,12 @@ pub struct LandWish {
 /// An error as every face tells it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Fault {
-    /// A stable word.
     pub code: String,
-    /// What happened.
     pub message: String,
-    /// What to do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// Facts for programs.
     #[serde(default)]
     pub details: Box<Value>,
-    /// The exit code.
     pub exit: u8,
 }
 
@@ -325,7 +283,6 @@ impl Fault {
     }
 }
 
-/// What comes back.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Reply {
     /// The exit code of the command.

@@ -11,7 +11,6 @@ use serde_json::Value;
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
 pub enum TaskRef {
-    /// Of weald.
     Number(u64),
     /// Of a tracker, or a number in quotes.
     Word(String),

@@ -66,11 +66,8 @@ pub struct Limits {
 
 /// What a child left.
 pub struct Ended {
-    /// How it ended.
     pub status: ExitStatus,
-    /// Its standard output.
     pub stdout: Kept,
-    /// Its standard error.
     pub stderr: Kept,
 }
 

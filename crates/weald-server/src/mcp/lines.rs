@@ -37,13 +37,11 @@ const LAST: Duration = Duration::from_secs(60);
 /// How long whoever reads has for what is written already.
 const READING: Duration = Duration::from_secs(2);
 
-/// Messages as lines.
 pub struct Lines<R, W> {
     read: BufReader<R>,
     line: Vec<u8>,
     /// How much of the line did not fit.
     dropped: usize,
-    /// Its last bytes.
     tail: Vec<u8>,
     /// Whether a request has come; what comes before it has nobody to belong to.
     is_open: bool,

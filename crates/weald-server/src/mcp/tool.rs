@@ -46,7 +46,6 @@ pub trait Tool: 'static {
 /// What a tool does to the world, for clients that ask before they call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// Nothing.
     Reads,
     /// Adds or changes; a second call does it again.
     Writes,
@@ -106,7 +105,6 @@ pub struct Entry {
     pub described: rmcp::model::Tool,
     /// Who may have it.
     pub audience: Audience,
-    /// Does it.
     pub call: for<'a> fn(JsonObject, &'a Call<'a>) -> Doing<'a>,
 }
 

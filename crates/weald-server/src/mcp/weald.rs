@@ -63,7 +63,6 @@ type InProcess = dyn Fn(&Asked) -> Option<Printed> + Send + Sync;
 
 /// Who calls, and where.
 pub struct Weald {
-    /// The binary.
     pub program: PathBuf,
     /// Flags that every command gets.
     pub flags: Vec<String>,

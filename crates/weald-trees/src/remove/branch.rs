@@ -18,7 +18,6 @@ pub enum BranchOutcome {
     KeptUnmerged,
     /// The configuration keeps it.
     KeptByPolicy,
-    /// There was none.
     Absent,
 }
 

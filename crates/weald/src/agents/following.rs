@@ -25,7 +25,6 @@ const POLL: Duration = Duration::from_millis(100);
 /// What is shown of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Show {
-    /// Its output.
     Output,
     /// Nothing: it is waited for.
     Nothing,

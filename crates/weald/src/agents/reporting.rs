@@ -10,13 +10,11 @@ use crate::errors::Failure;
 
 /// How a command ended.
 pub struct Ending {
-    /// Its exit code.
     pub code: i32,
     /// The signal that ended it.
     pub signal: Option<i32>,
     /// What its stream said of success.
     pub ok: Option<bool>,
-    /// Its last words.
     pub words: String,
 }
 

@@ -27,7 +27,6 @@ pub fn run(cli: Cli, context: &Context<'_>) -> Result<u8, Failure> {
 
 /// The way to the broker, and where to print.
 pub struct Inside<'a> {
-    /// Where to print.
     pub context: &'a Context<'a>,
     client: Client,
 }
@@ -126,7 +125,6 @@ enum Rule {
     Session,
     /// Who holds the task.
     Agent,
-    /// Who may land.
     Mandate,
 }
 

@@ -234,7 +234,6 @@ pub struct Worked {
     pub ground: Ground,
     /// As they are now.
     pub landings: Vec<Landing>,
-    /// What else happened.
     pub beside: Beside,
     /// The exit code, if a signal decides it.
     pub exit: Option<u8>,

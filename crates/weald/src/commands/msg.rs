@@ -111,7 +111,6 @@ impl About {
     }
 }
 
-/// The answer: messages.
 pub fn print_messages(
     context: &Context<'_>,
     messages: &[Message],

@@ -77,11 +77,8 @@ impl ShellInit {
 
 /// What a command wants of the shell that called it.
 pub struct Moves<'a> {
-    /// Where to go.
     pub to: &'a Path,
-    /// What to set.
     pub set: &'a [(&'static str, String)],
-    /// What to forget.
     pub unset: &'a [&'static str],
 }
 

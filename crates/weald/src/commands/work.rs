@@ -244,7 +244,6 @@ pub fn begin(
 
 /// How an agent begins.
 struct Beginning {
-    /// Where.
     new: NewTree,
     /// Whether nobody waits for it.
     detach: bool,

@@ -6,7 +6,6 @@ use serde::Serialize;
 pub struct Fields(String);
 
 impl Fields {
-    /// Only the version.
     pub fn new() -> Self {
         Self(String::from("{\"schema_version\":1"))
     }

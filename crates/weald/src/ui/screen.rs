@@ -9,7 +9,6 @@ use std::io::{self, Write};
 /// For whom text is made harmless.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// People: replaced.
     Text,
     /// Programs: escaped. Such characters stand in strings alone.
     Json,

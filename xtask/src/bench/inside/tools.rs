@@ -1,6 +1,5 @@
 //! Developer tools, and how to see that one works. Each script starts in an empty folder and needs no network.
 
-/// A tool.
 pub struct Tool {
     /// What it is called in the table.
     pub name: &'static str,
@@ -18,7 +17,6 @@ const fn tool(name: &'static str, program: &'static str, script: &'static str) -
     }
 }
 
-/// All of them.
 pub const TOOLS: &[Tool] = &[
     // Debuggers, and what names processes.
     tool(

@@ -43,7 +43,6 @@ pub struct Suite {
     pub name: &'static str,
     /// Fetches and builds it; its last words on stderr are the reason why it is skipped.
     pub prepare: &'static str,
-    /// Runs its tests.
     pub run: &'static str,
     pub report: Report,
 }
@@ -70,7 +69,6 @@ const RUN_EXECUTABLES: &str = "cd source && while read -r path; do
     name=${path##*/}; echo \"## ${name%-*}\"; timeout 600 \"./${path#$PWD/}\" 2>/dev/null
 done < executables";
 
-/// All of them.
 pub const SUITES: &[Suite] = &[
     Suite {
         name: "tokio",

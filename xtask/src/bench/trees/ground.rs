@@ -13,7 +13,6 @@ use tempfile::TempDir;
 use super::rivals::{command, run};
 use crate::bench::say;
 
-/// A gigabyte.
 const GIB: u64 = 1 << 30;
 
 /// What an image is formatted with.
@@ -112,7 +111,6 @@ impl Ground {
         Ok(())
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.directory
     }

@@ -19,15 +19,12 @@ use crate::bench::ms;
 pub struct Made {
     /// What it is called.
     pub name: String,
-    /// Where it is.
     pub path: PathBuf,
     /// Milliseconds of the whole command.
     pub wall: f64,
 }
 
-/// The programs.
 pub struct Tools {
-    /// The release binary.
     pub weald: PathBuf,
     /// worktrunk's, where there is one.
     pub peer: Option<PathBuf>,
@@ -37,9 +34,7 @@ pub struct Tools {
 
 /// One repository on one ground, and everybody's trees of it.
 pub struct Field<'a> {
-    /// Where it is.
     pub ground: &'a Ground,
-    /// Its main checkout.
     pub repository: PathBuf,
     tools: &'a Tools,
     made: Cell<usize>,

@@ -8,9 +8,7 @@ use crate::bench::say;
 /// What a row counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
-    /// Milliseconds.
     Ms,
-    /// Megabytes.
     Mb,
     /// Microseconds that each tree more adds.
     MicrosATree,
@@ -49,16 +47,11 @@ impl fmt::Display for Goal {
     }
 }
 
-/// One line.
 #[derive(Debug, Clone)]
 pub struct Row {
-    /// What was done.
     pub operation: String,
-    /// What is counted.
     pub unit: Unit,
-    /// Plain git.
     pub git: Option<f64>,
-    /// worktrunk.
     pub peer: Option<f64>,
     /// weald, or why there is no figure.
     pub ours: Result<f64, String>,
@@ -169,7 +162,6 @@ impl Table {
         operations.iter().any(|known| known.contains(only.as_str()))
     }
 
-    /// Prints a row.
     pub fn add(&mut self, row: &Row) {
         if !self.wants(&[&row.operation]) {
             return;

@@ -5,7 +5,6 @@ use super::super::protocol::Ask;
 /// What an answer costs the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::broker) enum Cost {
-    /// Time.
     Read,
     /// Time, and room in the store.
     Write,

@@ -37,7 +37,6 @@ pub struct List {
     since: Option<Seq>,
 }
 
-/// What `--state` takes.
 const STATES: [&str; 12] = [
     "running",
     "waiting",

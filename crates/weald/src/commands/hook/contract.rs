@@ -23,7 +23,6 @@ use crate::ui::{Fields, Format, Ui};
 /// The code with which a hook stops what the agent is about to do.
 pub const STOPS: u8 = 2;
 
-/// Who calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Client {
     Claude,
@@ -48,7 +47,6 @@ impl Client {
     }
 }
 
-/// The events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Event {
     WorktreeCreate,
@@ -112,7 +110,6 @@ pub(super) fn perform(
 pub struct Moment<'a> {
     /// Where the conversation is, and in its name.
     pub context: Context<'a>,
-    /// What was said.
     pub input: HookInput,
 }
 

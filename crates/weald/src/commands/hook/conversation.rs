@@ -13,7 +13,6 @@ use crate::errors::Failure;
 
 /// What Claude Code hears.
 pub enum Said {
-    /// Nothing.
     Nothing,
     /// Something beside, at this event.
     Context(&'static str, String),
