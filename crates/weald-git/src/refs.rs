@@ -200,9 +200,11 @@ fn parse_loose(text: &str) -> Option<Reference> {
 /// Looks a ref up in `packed-refs`: lines of `<id> <name>`, with `^<id>` and `#` lines between them. An error where only git
 /// can read the file.
 fn packed(common_dir: &Path, name: &str) -> io::Result<Option<Commit>> {
+    use io::ErrorKind::{NotFound, Unsupported};
     let text = match read_text(common_dir.join("packed-refs")) {
         Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        // Git would wait for a named pipe for ever.
+        Err(error) if matches!(error.kind(), NotFound | Unsupported) => return Ok(None),
         Err(error) => return Err(error),
     };
     Ok(text.find(&format!(" {name}\n")).and_then(|end| {

@@ -291,7 +291,7 @@ pub(crate) fn read_small(file: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads a text of refs. What is no regular file is an error that nobody waits for, as whoever opens a named pipe would.
+/// Reads a text of refs. What is no regular file is an error (`Unsupported`): whoever opens a named pipe waits for ever.
 pub(crate) fn read_text(file: impl AsRef<Path>) -> io::Result<String> {
     use std::io::Read;
     use std::os::unix::fs::OpenOptionsExt;
@@ -301,8 +301,14 @@ pub(crate) fn read_text(file: impl AsRef<Path>) -> io::Result<String> {
         .custom_flags(nonblocking)
         .open(file)?;
     let found = opened.metadata()?;
-    if !found.is_file() || found.len() > TEXT_LIMIT {
-        return Err(io::Error::other("it is no regular file of usual size"));
+    if !found.is_file() {
+        return Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "it is no regular file",
+        ));
+    }
+    if found.len() > TEXT_LIMIT {
+        return Err(io::Error::other("it is no file of usual size"));
     }
     let mut text = String::new();
     opened.take(TEXT_LIMIT).read_to_string(&mut text)?;
