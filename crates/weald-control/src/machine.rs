@@ -286,6 +286,11 @@ mod tests {
         let folder = folder.path().canonicalize().unwrap();
         let mut sleep = std::process::Command::new("sleep");
         let mut child = sleep.arg("60").current_dir(&folder).spawn().unwrap();
+        // Until the kernel has its words it may be a look of this process.
+        let words = format!("/proc/{}/cmdline", child.id());
+        while fs::read(&words).unwrap().is_empty() {
+            thread::yield_now();
+        }
         let places = Places::now();
         assert_eq!(places.within(&folder), Some(child.id()));
         child.kill().unwrap();
