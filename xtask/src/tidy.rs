@@ -61,8 +61,12 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "weald-agents",
             "weald-control",
+            "weald-core",
+            "weald-git",
             "weald-integrations",
             "weald-landing",
+            "weald-sandbox",
+            "weald-store",
             "weald-trees",
             "weald-upkeep",
         ],

@@ -1,8 +1,30 @@
 //! What weald offers: everything that a face (command line, broker, MCP, pages) may call.
 //!
+//! An operation gets an [`App`]: where it is called, by whom, with which settings, and who hears of it meanwhile. It answers
+//! with a value, or with a [`Failure`].
+//!
 //! [`Engine`] is what needs the store alone; [`Trees`], [`Landings`], [`Agents`] and [`Upkeep`] stand on each other and are
 //! made of an engine, a [`Place`] and the configuration; [`run_if_inside`] is the half of this binary that runs in sandboxes.
 
+mod app;
+mod authority;
+mod background;
+mod environment;
+pub mod exit;
+mod failure;
+mod hidden_files;
+pub mod landing;
+pub mod progress;
+pub mod screen;
+pub mod supervision;
+pub mod tracker;
+pub mod window;
+
+pub use app::{App, Ground, MCP_MARK};
+pub use authority::{Authority, Mandate, NotAllowed};
+pub use environment::Environment;
+pub use failure::Failure;
+pub use hidden_files::named_files_unseen;
 pub use weald_agents as agents;
 pub use weald_agents::{
     Activity, AgentError, AgentList, AgentQuery, AgentRequest, AgentSort, AgentView, Agents,
@@ -44,7 +66,7 @@ pub use weald_integrations::{
 pub use weald_integrations::{Source, SourceError, TellingError, follow_for_tracker, has_untold};
 pub use weald_landing::{
     ApprovedCommit, ApprovedFile, Clash, CommitScope, Hunk, LandError, LandRequest, Landings,
-    LeftConflict, Observed, OnConflict, PathConflict, Progress, QueueView, Radar, Review, Told,
+    LeftConflict, Observed, OnConflict, PathConflict, QueueEnd, QueueView, Radar, Review, Told,
     Unknown, Unrecorded, Verification, WorkPatch, approval_folder, free_main,
 };
 pub use weald_trees::{

@@ -21,7 +21,7 @@ const GLANCE: Duration = Duration::from_millis(500);
 
 /// How working the queue ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progress {
+pub enum QueueEnd {
     /// Everything that was waited for has ended.
     Done,
     /// The queue is paused.
@@ -60,7 +60,7 @@ impl Landings<'_> {
         &self,
         mine: &[LandingId],
         request: &LandRequest,
-    ) -> Result<Progress, LandError> {
+    ) -> Result<QueueEnd, LandError> {
         let mut has_settled = false;
         loop {
             let (seq, view) = (self.trees.engine.look(|tx| tx.last_seq())?, self.queue()?);
@@ -69,10 +69,10 @@ impl Landings<'_> {
             // Whoever landed it cleans up, and that is part of the answer. If they are gone it is done here, once.
             let is_unsettled = !has_settled && view.unsettled.iter().any(waits);
             if !is_open && !is_unsettled {
-                return Ok(Progress::Done);
+                return Ok(QueueEnd::Done);
             }
             if is_open && view.queue.paused.is_some() {
-                return Ok(Progress::Paused);
+                return Ok(QueueEnd::Paused);
             }
             go_on()?;
             match self.take_queue() {
@@ -80,8 +80,8 @@ impl Landings<'_> {
                     let worked = self.work(&lease, mine, request);
                     let released = self.release_queue(&lease);
                     match worked.and_then(|progress| released.map(|()| progress)) {
-                        Ok(Progress::Done) => has_settled = true,
-                        Ok(Progress::Paused) if !is_open => has_settled = true,
+                        Ok(QueueEnd::Done) => has_settled = true,
+                        Ok(QueueEnd::Paused) if !is_open => has_settled = true,
                         Ok(other) => return Ok(other),
                         // Somebody took over: they go on with it.
                         Err(LandError::Queue(QueueRefusal::Stale { .. })) => {}
@@ -101,7 +101,7 @@ impl Landings<'_> {
         lease: &Lease,
         mine: &[LandingId],
         request: &LandRequest,
-    ) -> Result<Progress, LandError> {
+    ) -> Result<QueueEnd, LandError> {
         let blocked = self.recover_landings(lease)?;
         let lost = AtomicBool::new(false);
         thread::scope(|scope| {

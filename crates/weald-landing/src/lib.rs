@@ -40,7 +40,7 @@ use weald_trees::Trees;
 pub use approval::{ApprovedCommit, ApprovedFile, Review, approval_folder};
 pub use commit::CommitScope;
 pub use error::LandError;
-pub use lander::Progress;
+pub use lander::QueueEnd;
 pub use moving::{FENCE, LeftoverKind, plans};
 pub use moving::{LeftConflict, free_main};
 pub use queue::Lease;

@@ -21,7 +21,7 @@ use super::candidate::{Candidate, Made};
 use super::error::{LandError, refusal_of};
 use super::gate::{GateRequest, Verdict};
 use super::interrupt::go_on;
-use super::lander::Progress;
+use super::lander::QueueEnd;
 use super::moving::{MoveRequest, TargetHold};
 use super::queue::Lease;
 use super::source::{LandRequest, OnConflict};
@@ -120,20 +120,20 @@ impl<'t, 'a> Turn<'t, 'a> {
     pub(super) fn work<'scope>(
         mut self,
         scope: &'scope Scope<'scope, 't>,
-    ) -> Result<Progress, LandError> {
+    ) -> Result<QueueEnd, LandError> {
         loop {
             self.require_lease()?;
             if self.landings.queue()?.queue.paused.is_some() {
-                return Ok(Progress::Paused);
+                return Ok(QueueEnd::Paused);
             }
             if self.window.is_empty() && self.next()?.is_some() && self.landings.settings_moved()? {
-                return Ok(Progress::Reload);
+                return Ok(QueueEnd::Reload);
             }
             self.fill(scope)?;
             let Some(front) = self.window.pop_front() else {
                 match self.next()?.is_some() {
                     true => continue,
-                    false => return Ok(Progress::Done),
+                    false => return Ok(QueueEnd::Done),
                 }
             };
             match self.conclude(front)? {

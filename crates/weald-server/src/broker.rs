@@ -5,7 +5,7 @@
 //! otherwise: lines, answers, connections, time and writes are bounded, and nobody is waited for longer than that.
 //!
 //! Code map: `protocol` are the words of both ends, `authority` says what is allowed, `desk` does it, `limits` are the
-//! buckets, `line` moves bytes under a deadline, `server` has the threads, `client` is the end inside.
+//! buckets, `line` moves bytes under a deadline, `server` has the threads, `window` opens them for weald-app, `client` is the end inside.
 
 mod authority;
 mod client;
@@ -16,10 +16,9 @@ mod limits;
 mod line;
 mod protocol;
 mod server;
+mod window;
 
-pub use authority::{Authority, Mandate, NotAllowed};
 pub use client::{Client, ClientError};
-pub use desk::{Desk, DeskError, Face};
 pub(crate) use limits::CONNECTIONS;
 pub use protocol::{Ask, Diffed, Fault, LandWish, Reply, Report, Request};
-pub use server::{Broker, DESCRIPTOR, PATH, SECRET};
+pub use window::Brokers;

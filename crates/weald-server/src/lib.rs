@@ -4,6 +4,7 @@
 //! stdin and stdout. The broker has threads and blocking calls only: whoever watches over an agent has to stay small.
 
 pub mod broker;
+mod failures;
 pub mod mcp;
 
 /// What the targets in `fuzz/` call.

@@ -27,4 +27,4 @@ mod words;
 pub use lines::fuzzing;
 pub use server::serve;
 pub use tool::Audience;
-pub use weald::{Asked, Printed, Weald, role_of};
+pub use weald::{Asked, Printed, Weald};

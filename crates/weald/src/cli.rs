@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ColorChoice, Parser, Subcommand};
+use weald_app::Failure;
 use weald_core::SignedDuration;
 use weald_core::name::SessionName;
 
@@ -15,7 +16,6 @@ use crate::commands::{
 };
 use crate::completion;
 use crate::context::Context;
-use crate::errors::Failure;
 use crate::ui::Format;
 
 /// Run many coding agents on one git repository: each in its own worktree, nothing lost, main always green.

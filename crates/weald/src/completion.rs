@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
-use weald_app::{Place, SystemClock};
+use weald_app::{Environment, Place, SystemClock};
 use weald_core::agent::Agent;
 use weald_core::config::{KEYS, Key};
 use weald_core::store::{AgentFilter, SessionSet, Store, TaskClass, TaskFilter};
@@ -13,7 +13,6 @@ use weald_core::task::TaskStatus;
 use weald_core::tree::Tree;
 use weald_store::{DATABASE_FILE, SqliteStore};
 
-use crate::environment::Environment;
 use crate::ui::clean_line;
 
 /// How many candidates a shell is given at most.

@@ -1,49 +1,28 @@
-//! What a command needs to work: where it is, who calls, and the engine.
+//! One call of the command line: what every operation works with, and where its answer is printed.
 
-mod copies;
-mod hook;
-mod news;
-mod role;
+use std::ops::Deref;
+use std::path::PathBuf;
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-
-use weald_app::{
-    Engine, Host, Identity, IdentitySource, LoadedConfig, Loosening, Place, RecordError, Settings,
-    Sources, SystemClock, SystemProcesses, Trees, agent_above, free_main, identify, load_config,
-    load_own_config, loosening,
-};
-use weald_core::Timestamp;
-use weald_core::config::{Config, names_guard};
-use weald_core::file_view::ViewKind;
-use weald_core::id::{TaskId, Token};
-use weald_core::kill_switch::switched_on;
+use anstream::AutoStream;
+use weald_app::screen::{Form, Screen};
+use weald_app::{App, Environment, Failure};
 use weald_core::name::SessionName;
-use weald_core::source::Tracker;
-use weald_core::store::{Clock, Store, StoreError};
-use weald_git::{GitError, require_known_version, require_version_for};
 use weald_server::broker::Client;
-use weald_store::{DATABASE_FILE, SqliteStore};
 
 use crate::cli::GlobalArgs;
-use crate::environment::Environment;
-use crate::errors::Failure;
-use crate::ui::{Form, Screen, Ui};
+use crate::ui::Ui;
 
-use self::news::News;
-
-/// One call of the command line.
 pub struct Context<'a> {
     pub ui: &'a Ui,
-    pub environment: Environment,
-    directory: PathBuf,
-    overrides: Vec<(String, String)>,
-    /// The agent that this call is made for, if it is.
-    agent: Option<SessionName>,
-    /// What the tracker that tasks come from has to do with this call.
-    pub news: News,
-    /// Whether the command only reads, so that it also works in a copy.
-    only_reads: bool,
+    app: App<'a>,
+}
+
+impl<'a> Deref for Context<'a> {
+    type Target = App<'a>;
+
+    fn deref(&self) -> &App<'a> {
+        &self.app
+    }
 }
 
 impl<'a> Context<'a> {
@@ -54,459 +33,48 @@ impl<'a> Context<'a> {
                 .map_err(|source| Failure::file(directory, &source))?;
         }
         let directory = std::env::current_dir().map_err(|source| Failure::no_directory(&source))?;
-        Ok(Self {
-            ui,
-            environment: Environment::read(),
-            directory,
-            overrides: global.set.clone(),
-            agent: None,
-            news: News::default(),
-            only_reads: false,
-        })
+        Ok(Self::at(ui, global, Environment::read(), directory))
     }
 
-    /// The same for a command that runs in this process, beside the one that this is the context of.
-    pub fn beside<'b>(
-        ui: &'b Ui,
+    /// The same for a command that runs in this process, beside the one that was called.
+    pub fn at(
+        ui: &'a Ui,
         global: &GlobalArgs,
         environment: Environment,
         directory: PathBuf,
-        only_reads: bool,
+    ) -> Self {
+        let narration = || -> Box<dyn std::io::Write + Send> {
+            let stderr = AutoStream::auto(std::io::stderr());
+            Box::new(Screen::new(stderr, Form::Text))
+        };
+        let app = App::new(ui, narration, environment, directory, global.set.clone());
+        Self { ui, app }
+    }
+
+    /// The same for a command that only reads.
+    pub fn reading(self, only_reads: bool) -> Self {
+        Self {
+            ui: self.ui,
+            app: self.app.reading(only_reads),
+        }
+    }
+
+    /// The same for a hook of an agent: elsewhere, with further settings, and in the agent's name unless a variable has one.
+    pub fn for_hook<'b>(
+        &self,
+        ui: &'b Ui,
+        directory: PathBuf,
+        settings: Vec<(String, String)>,
+        session: Option<SessionName>,
     ) -> Context<'b> {
         Context {
             ui,
-            environment,
-            directory,
-            overrides: global.set.clone(),
-            agent: None,
-            news: News::default(),
-            only_reads,
+            app: self.app.for_hook(ui, directory, settings, session),
         }
-    }
-
-    /// The flags with which another weald has the same settings.
-    pub fn settings(&self) -> Vec<String> {
-        let pairs = self.overrides.iter();
-        pairs
-            .flat_map(|(key, value)| ["--set".to_owned(), format!("{key}={value}")])
-            .collect()
-    }
-
-    /// The same for what an agent asks: in its name, with no flag of this call's, and never as its owner.
-    pub fn for_agent<'b>(&self, ui: &'b Ui, session: &SessionName) -> Context<'b> {
-        Context {
-            ui,
-            environment: self.environment.clone(),
-            directory: self.directory.clone(),
-            overrides: Vec::new(),
-            agent: Some(session.clone()),
-            news: self.news.for_another(),
-            only_reads: self.only_reads,
-        }
-    }
-
-    /// The directory the command works in.
-    pub fn directory(&self) -> &PathBuf {
-        &self.directory
-    }
-
-    /// The configuration for runs. What a run can write is not believed: if the current directory or its repository is
-    /// inside one of `writable`, only the user's own file, variables and flags count.
-    pub fn sandbox_config(&self, writable: &[PathBuf]) -> Result<Config, Failure> {
-        let theirs = |path: &Path| writable.iter().any(|directory| path.starts_with(directory));
-        if !theirs(&self.directory)
-            && let Ok(place) = self.place()
-            && !theirs(place.repository().common_dir())
-        {
-            return Ok(self.config(&place)?.config);
-        }
-        Ok(load_own_config(&self.sources())?)
-    }
-
-    /// Every control plane that a run in `writable` could see: of the current directory and of each of them.
-    pub fn control_planes(&self, writable: &[PathBuf]) -> Vec<PathBuf> {
-        let (home, state) = (self.environment.home(), self.environment.state());
-        let starts = writable.iter().chain([&self.directory]);
-        let found =
-            starts.filter_map(|start| Place::find(start, home.as_deref(), state.as_deref()).ok());
-        found.flat_map(|place| place.hidden()).collect()
-    }
-
-    pub fn place(&self) -> Result<Place, Failure> {
-        if self.is_confined() {
-            return Err(match self.broker() {
-                Some(_) => Failure::not_allowed_inside(),
-                None => Failure::inside_sandbox(),
-            });
-        }
-        Ok(Place::find(
-            &self.directory,
-            self.environment.home().as_deref(),
-            self.environment.state().as_deref(),
-        )?)
     }
 
     /// The broker of the run that this process is in.
     pub fn broker(&self) -> Option<Client> {
         Client::of(|name| self.environment.get(name))
-    }
-
-    /// Whether a sandbox holds this process.
-    pub fn is_confined(&self) -> bool {
-        let level = self.environment.get("WEALD_SANDBOX");
-        level.is_some_and(|level| level != "off")
-    }
-
-    pub fn config(&self, place: &Place) -> Result<LoadedConfig, Failure> {
-        self.loaded(place, &self.sources())
-    }
-
-    /// A git that is too old for the repository can't read its configuration, and says less about it.
-    fn loaded(&self, place: &Place, sources: &Sources) -> Result<LoadedConfig, Failure> {
-        load_config(place, sources).map_err(|error| match require_version_for(place.repository()) {
-            Err(old @ GitError::TooOld { .. }) => old.into(),
-            _ => error.into(),
-        })
-    }
-
-    /// Where values of the configuration come from besides the repository.
-    pub fn sources(&self) -> Sources {
-        Sources {
-            user_file: self.environment.user_config(),
-            variables: self.environment.variables().to_vec(),
-            flags: self.overrides.clone(),
-        }
-    }
-
-    /// This binary, to be started again inside sandboxes.
-    pub fn helper(&self) -> Result<PathBuf, Failure> {
-        Ok(std::env::current_exe()?)
-    }
-
-    /// The repository with its configuration and engine.
-    pub fn ground(&self) -> Result<Ground, Failure> {
-        let place = self.place()?;
-        let loaded = self.config(&place)?;
-        let engine = self.engine_at(&place, &loaded)?;
-        Ok(Ground {
-            engine,
-            place,
-            loaded,
-        })
-    }
-
-    /// The same for what lands. In an agent's session a flag that loosens what the files guard is refused, and a variable
-    /// that does is left out: nobody can tell whether the agent or its owner set it.
-    pub fn landing_ground(&self) -> Result<Ground, Failure> {
-        let mut sources = self.sources();
-        let place = self.place()?;
-        let loose = loosening(&place, &sources)?;
-        if loose == Loosening::default() {
-            return self.ground();
-        }
-        let engine = self.engine()?;
-        let Some(why) = self.agent_above(&engine)? else {
-            return self.ground();
-        };
-        if let Some(key) = loose.flags.first() {
-            return Err(Failure::agent_loosens(key, &why));
-        }
-        for name in &loose.variables {
-            self.ui.warn(&format!(
-                "${name} would loosen what is configured, so it does not count in an agent's session ({why})"
-            ));
-        }
-        let variables = &mut sources.variables;
-        variables.retain(|(name, _)| !loose.variables.contains(name));
-        let loaded = self.loaded(&place, &sources)?;
-        Ok(Ground {
-            engine: self.engine_at(&place, &loaded)?,
-            place,
-            loaded,
-        })
-    }
-
-    /// Why the caller is taken for an agent, if it is.
-    pub fn agent_above(&self, engine: &Engine) -> Result<Option<String>, Failure> {
-        match &self.agent {
-            Some(agent) => Ok(Some(format!("{agent} asks for it"))),
-            None => Ok(agent_above(engine, |name| self.environment.get(name))?),
-        }
-    }
-
-    /// Refuses an agent that would have the files guard less: by a value for `key`, or by taking it out.
-    pub fn refuse_loosening(&self, key: &str, value: Option<&str>) -> Result<(), Failure> {
-        let loosens = match value {
-            None => names_guard(key),
-            Some(value) => {
-                let sources = Sources {
-                    variables: Vec::new(),
-                    flags: vec![(key.to_owned(), value.to_owned())],
-                    ..self.sources()
-                };
-                // What can't be read can't be compared.
-                names_guard(key)
-                    && loosening(&self.place()?, &sources)
-                        .map_or(true, |loose| !loose.flags.is_empty())
-            }
-        };
-        if !loosens {
-            return Ok(());
-        }
-        match agent_above(&self.engine()?, |name| self.environment.get(name))? {
-            None => Ok(()),
-            Some(why) => Err(Failure::agent_loosens(key, &why)),
-        }
-    }
-
-    /// The same for another directory.
-    pub fn ground_at(&self, directory: &Path) -> Result<Ground, Failure> {
-        let (home, state) = (self.environment.home(), self.environment.state());
-        let place = Place::find(directory, home.as_deref(), state.as_deref())?;
-        let loaded = self.config(&place)?;
-        let engine = self.engine_at(&place, &loaded)?;
-        Ok(Ground {
-            engine,
-            place,
-            loaded,
-        })
-    }
-
-    /// The engine, on the store of this repository.
-    pub fn engine(&self) -> Result<Engine, Failure> {
-        let place = self.place()?;
-        let loaded = self.config(&place)?;
-        self.engine_at(&place, &loaded)
-    }
-
-    /// The repository with an engine on another store than its own; nothing is derived from that.
-    pub fn ground_on(&self, place: Place, store: Box<dyn Store>) -> Result<Ground, Failure> {
-        let loaded = self.config(&place)?;
-        Ok(Ground {
-            engine: engine_on(store, &loaded),
-            place,
-            loaded,
-        })
-    }
-
-    /// The repository with an engine on its own store, which is open. Nothing is looked at yet.
-    pub fn ground_of(
-        place: Place,
-        loaded: LoadedConfig,
-        store: SqliteStore,
-    ) -> Result<Ground, StoreError> {
-        let engine = engine_on(Box::new(store), &loaded).with_journal(&place)?;
-        let engine = match ViewKind::of(loaded.config.text("views")) {
-            Some(kind) => engine.with_views(&place, kind),
-            None => engine,
-        };
-        Ok(Ground {
-            engine,
-            place,
-            loaded,
-        })
-    }
-
-    fn engine_at(&self, place: &Place, loaded: &LoadedConfig) -> Result<Engine, Failure> {
-        place.require_registry(DATABASE_FILE)?;
-        self.require_writable(place)?;
-        let store = SqliteStore::open(place.private(), Arc::new(SystemClock))?;
-        let engine = engine_on(Box::new(store), loaded).for_role(self.role());
-        let engine = engine.with_journal(place)?;
-        if let Some(copy) = self.readable_copy(place)? {
-            return Ok(engine.for_copy(copy));
-        }
-        let engine = match Tracker::of(loaded.config.text("source.from")) {
-            None => engine,
-            Some(tracker) => self.news.follow(engine, place, tracker),
-        };
-        // Whoever comes next notices that a supervisor is gone.
-        match engine.reap_agents() {
-            Ok(crashed) => {
-                for agent in crashed {
-                    self.ui.warn(&format!(
-                        "agent {} crashed; its tree is kept: weald resume {}",
-                        agent.id, agent.task
-                    ));
-                }
-            }
-            // Where nothing can be written, nothing can be marked.
-            Err(RecordError::Store(StoreError::ReadOnly { .. })) => {}
-            Err(error) => self
-                .ui
-                .warn(&format!("agents could not be looked at: {error}")),
-        }
-        Ok(match ViewKind::of(loaded.config.text("views")) {
-            Some(kind) => engine.with_views(place, kind),
-            None => engine,
-        })
-    }
-
-    /// Who calls. An anonymous caller is told how to get a name.
-    pub fn session(
-        &self,
-        engine: &Engine,
-        flag: Option<&SessionName>,
-    ) -> Result<SessionName, Failure> {
-        let identity = self.identity(engine, flag)?;
-        if identity.source == IdentitySource::Anonymous {
-            let name = &identity.name;
-            self.ui.warn(&format!(
-                "no session is named, so this counts as {name}; set WEALD_SESSION to be known"
-            ));
-        }
-        Ok(identity.name)
-    }
-
-    /// Who calls, by any name; nothing is said about it.
-    pub fn quiet_session(&self, engine: &Engine) -> Result<SessionName, Failure> {
-        Ok(self.identity(engine, None)?.name)
-    }
-
-    /// Who calls, for the log: nobody rather than an invented name.
-    pub fn actor(
-        &self,
-        engine: &Engine,
-        flag: Option<&SessionName>,
-    ) -> Result<Option<SessionName>, Failure> {
-        let identity = self.identity(engine, flag)?;
-        Ok(Some(identity.name).filter(|_| identity.source != IdentitySource::Anonymous))
-    }
-
-    /// Who calls, and how that was found out.
-    pub fn identity(
-        &self,
-        engine: &Engine,
-        flag: Option<&SessionName>,
-    ) -> Result<Identity, Failure> {
-        let flag = flag.or(self.agent.as_ref());
-        Ok(identify(engine, flag, |name| self.environment.get(name))?)
-    }
-
-    /// The variable that switches something off, if one does: weald's `own`, or one that the list at `key` names.
-    pub fn kill_switch(&self, own: &str, config: &Config, key: &str) -> Option<String> {
-        let named = config.list(key).iter().map(String::as_str);
-        let switches = std::iter::once(own).chain(named);
-        switched_on(switches, |name| self.environment.get(name)).map(str::to_owned)
-    }
-
-    /// The same for a command with a list of its own, `<command>.kill_switches`; whoever watches is told.
-    pub fn switched_off(&self, command: &str, own: &str, config: &Config) -> Option<String> {
-        let variable = self.kill_switch(own, config, &format!("{command}.kill_switches"))?;
-        let note = format!("${variable} switches {command} off: nothing was done");
-        self.ui.note(&note);
-        Some(variable)
-    }
-
-    /// Passes on what the engine has to say beside its answer.
-    pub fn tell(&self, engine: &Engine) {
-        for notice in engine.take_notices() {
-            self.ui.warn(&notice);
-        }
-    }
-
-    /// Now, for people: how long ago something was.
-    pub fn now(&self) -> Timestamp {
-        SystemClock.now()
-    }
-
-    /// The task that is meant: the one given, or the one that the variables of a worker speak of.
-    pub fn task(&self, given: Option<TaskId>) -> Result<TaskId, Failure> {
-        let own = || self.environment.get("WEALD_TASK")?.parse().ok();
-        given.or_else(own).ok_or_else(|| {
-            Failure::new("usage", crate::exit::USAGE, "which task? None is given")
-                .hint("name its ID, or set WEALD_TASK")
-        })
-    }
-
-    /// The token of a task: from the flag, or from the variables a worker sees, if they speak of this task.
-    pub fn token(&self, id: &TaskId, flag: Option<Token>) -> Option<Token> {
-        let ours = || {
-            let task: TaskId = self.environment.get("WEALD_TASK")?.parse().ok()?;
-            self.environment
-                .get("WEALD_TOKEN")?
-                .parse()
-                .ok()
-                .filter(|_| task == *id)
-        };
-        flag.or_else(ours)
-    }
-}
-
-fn engine_on(store: Box<dyn Store>, loaded: &LoadedConfig) -> Engine {
-    let settings = Settings {
-        lease_ttl: loaded.config.duration("lease.ttl"),
-        stale_after: loaded.config.duration("session.stale_after"),
-        binding_starts: loaded.config.switch("bind_advances"),
-    };
-    Engine::new(store, Arc::new(SystemProcesses), settings)
-}
-
-/// A repository with its configuration and engine.
-pub struct Ground {
-    pub engine: Engine,
-    pub place: Place,
-    loaded: LoadedConfig,
-}
-
-impl Ground {
-    /// Says what of the repository's own settings does not count, where somebody would miss it.
-    pub fn warn_of_settings(&self, context: &Context<'_>) {
-        for note in &self.loaded.notes {
-            context.ui.warn(note);
-        }
-        for ignored in &self.loaded.config.ignored {
-            context.ui.warn(&format!(
-                "{} in {} does not count: {}",
-                ignored.key, ignored.origin, ignored.reason
-            ));
-        }
-    }
-
-    pub fn config(&self) -> &Config {
-        &self.loaded.config
-    }
-
-    /// The trees of the repository, for the caller. Whatever is done with them needs git.
-    pub fn trees(&self, context: &Context<'_>) -> Result<Trees<'_>, Failure> {
-        match context.environment.cache() {
-            Some(cache) => {
-                require_known_version(&cache.join("git-version"), self.place.repository())?;
-            }
-            // Nowhere to remember it.
-            None => require_version_for(self.place.repository())?,
-        }
-        self.trees_with_any_git(context)
-    }
-
-    /// The same with whatever git there is, to say what is wrong with it.
-    pub fn trees_with_any_git(&self, context: &Context<'_>) -> Result<Trees<'_>, Failure> {
-        let directory = context.directory();
-        let host = Host {
-            home: context.environment.home(),
-            cache: context
-                .environment
-                .cache()
-                .unwrap_or_else(|| "/var/tmp/weald".into()),
-            state: context.environment.state(),
-            helper: context.helper()?,
-            environment: context.environment.for_commands(),
-            directory: directory
-                .canonicalize()
-                .unwrap_or_else(|_| directory.clone()),
-            actor: context.actor(&self.engine, None)?,
-            narration: || {
-                let stderr = anstream::AutoStream::auto(std::io::stderr());
-                Box::new(Screen::new(stderr, Form::Text))
-            },
-            free_main,
-        };
-        Ok(Trees::new(
-            &self.engine,
-            &self.place,
-            &self.loaded.config,
-            self.loaded.target.clone(),
-            host,
-        ))
     }
 }

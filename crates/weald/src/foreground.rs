@@ -9,14 +9,13 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use rustix::fs::{FileType, fstat};
+use weald_app::{Failure, exit};
 use weald_core::SignedDuration;
 use weald_sandbox::{
     Budget, Ended, Invocation, Policy, Running, launch, launch_unconfined, pass_on,
 };
 
 use crate::context::Context;
-use crate::errors::Failure;
-use crate::exit;
 
 /// What to run, and how.
 pub struct Held {
@@ -88,9 +87,7 @@ impl Started {
             bounded.finish(context);
         }
         if ended == Ended::TimedOut {
-            context
-                .ui
-                .warn("the time is over; everything in the run was ended");
+            context.warn("the time is over; everything in the run was ended");
         }
         Ok(ended)
     }
@@ -141,9 +138,7 @@ impl Bounded {
             let _ = thread.join();
         }
         if self.budget.was_cut() {
-            context
-                .ui
-                .warn("the output was longer than --max-output; the rest was dropped");
+            context.warn("the output was longer than --max-output; the rest was dropped");
         }
     }
 }

@@ -7,14 +7,13 @@ use std::ffi::OsString;
 use std::panic::{self, AssertUnwindSafe};
 use std::path::PathBuf;
 
+use weald_app::{Environment, Failure, tracker};
 use weald_server::mcp::{Asked, Printed};
 
 use crate::commands::inside;
 use crate::context::Context;
-use crate::environment::Environment;
-use crate::errors::Failure;
+use crate::parsing;
 use crate::ui::{Kept, Ui};
-use crate::{parsing, tracker};
 
 /// Where commands run, and with which settings.
 pub struct InProcess {
@@ -50,7 +49,7 @@ impl InProcess {
         let ui = Ui::kept(&kept);
         let only_reads = cli.only_reads();
         let directory = self.directory.clone();
-        let context = Context::beside(&ui, &cli.global, environment, directory, only_reads);
+        let context = Context::at(&ui, &cli.global, environment, directory).reading(only_reads);
         let done = panic::catch_unwind(AssertUnwindSafe(|| {
             let code = inside::run(cli, &context);
             tracker::at_end(&context);

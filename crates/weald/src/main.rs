@@ -1,23 +1,17 @@
 //! weald: the command line.
 //!
 //! A face and nothing more: parse, call the engine, print. stdout is the answer, stderr the narration; `--json` prints
-//! one object with `schema_version`. What any error looks like, and its exit code, is decided in `errors.rs`.
+//! one object with `schema_version`. What any error looks like, and its exit code, is decided in weald-app's `failure.rs`.
 
-mod agents;
 mod cli;
 mod commands;
 mod completion;
 mod context;
-mod desk;
-mod environment;
-mod errors;
-mod exit;
+mod following;
 mod foreground;
-mod hidden_files;
 mod in_process;
 mod own_program;
 mod parsing;
-mod tracker;
 mod ui;
 
 use std::panic;
@@ -25,10 +19,11 @@ use std::process::ExitCode;
 
 use clap::CommandFactory;
 
+use weald_app::{Failure, exit, tracker};
+
 use crate::cli::Cli;
 use crate::commands::inside;
 use crate::context::Context;
-use crate::errors::Failure;
 use crate::ui::{Format, Ui};
 
 fn main() -> ExitCode {
@@ -97,7 +92,7 @@ fn usage(error: &clap::Error) -> ExitCode {
     let is_hook = error.use_stderr() && asks_for_hook();
     if asks_for_json() && error.use_stderr() && !is_hook {
         let ui = Ui::new(Format::Json, clap::ColorChoice::Never);
-        return ExitCode::from(ui.failure(&Failure::usage(error)));
+        return ExitCode::from(ui.failure(&parsing::failure(error)));
     }
     // Nothing is left to say if even this can't be printed.
     let _ = error.print();

@@ -2,10 +2,9 @@
 
 use std::path::PathBuf;
 
-use weald_app::is_program;
+use weald_app::{Failure, is_program};
 
 use crate::context::Context;
-use crate::errors::Failure;
 
 /// This program, as others call it.
 pub struct OwnProgram {

@@ -11,6 +11,7 @@ use std::ffi::OsString;
 
 use clap::error::ErrorKind;
 use clap::{Command, CommandFactory, Error, FromArgMatches};
+use weald_app::{Failure, exit};
 
 use crate::cli::Cli;
 use crate::ui::help;
@@ -31,6 +32,21 @@ pub fn parse_words(words: Vec<OsString>) -> Result<Cli, Error> {
 fn parse_with(command: Command, words: &[OsString]) -> Result<Cli, Error> {
     let matches = command.try_get_matches_from(words)?;
     Cli::from_arg_matches(&matches)
+}
+
+/// A command line that makes no sense, as clap puts it.
+pub fn failure(error: &Error) -> Failure {
+    let code = match error.kind() {
+        ErrorKind::ValueValidation | ErrorKind::InvalidValue => "invalid_value",
+        _ => "usage",
+    };
+    let text = error.render().to_string();
+    let message = text
+        .split("\n\n")
+        .next()
+        .unwrap_or_default()
+        .trim_start_matches("error: ");
+    Failure::new(code, exit::USAGE, message).hint("weald --help")
 }
 
 /// The command line with all its commands, and help for people.

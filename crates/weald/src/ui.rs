@@ -4,7 +4,6 @@ mod fields;
 pub mod help;
 mod progress;
 pub mod reference;
-mod screen;
 mod size;
 mod style;
 mod table;
@@ -12,11 +11,11 @@ mod time;
 
 pub use fields::Fields;
 pub use progress::Progress;
-pub use screen::{Form, Screen};
 pub use size::size;
 pub use style::{ACCENT, DIM, HEADING, WARNING, paint, status_style};
 pub use table::Table;
 pub use time::{ago, left};
+pub use weald_app::screen::{Form, Screen, clean};
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,8 +24,8 @@ use anstream::AutoStream;
 use clap::ColorChoice;
 use rustix::event::{PollFd, PollFlags, Timespec};
 
-use crate::errors::Failure;
-use crate::exit;
+use weald_app::progress::Stage;
+use weald_app::{Failure, exit};
 
 /// For whom to print.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +67,28 @@ impl Write for Kept {
 
 /// The answer's stream; styles are taken out where they are not wanted, and whatever else a terminal would obey.
 pub type Out = Screen<AutoStream<Box<dyn Write>>>;
+
+impl weald_app::progress::Progress for Ui {
+    fn note(&self, text: &str) {
+        self.narrate("", text);
+    }
+
+    fn warn(&self, text: &str) {
+        self.narrate("warning: ", text);
+    }
+
+    fn begins(&self, text: &str) {
+        if !self.is_json() {
+            self.note(text);
+        }
+    }
+
+    /// Shows it on a terminal once it takes longer than half a second.
+    fn stage(&self, what: &'static str) -> Stage {
+        let is_watched = self.format == Format::Plain && io::stderr().is_terminal();
+        Box::new(Progress::start(what, is_watched))
+    }
+}
 
 impl Ui {
     pub fn new(format: Format, color: ColorChoice) -> Self {
@@ -150,24 +171,6 @@ impl Ui {
         Ok(exit::DONE)
     }
 
-    /// Shows on a terminal that something goes on, once it takes longer than half a second.
-    pub fn progress(&self, what: &'static str) -> Progress {
-        Progress::start(
-            what,
-            self.format == Format::Plain && io::stderr().is_terminal(),
-        )
-    }
-
-    /// Tells something beside the answer.
-    pub fn note(&self, text: &str) {
-        self.narrate("", text);
-    }
-
-    /// Tells something that may be unexpected.
-    pub fn warn(&self, text: &str) {
-        self.narrate("warning: ", text);
-    }
-
     fn narrate(&self, prefix: &str, text: &str) {
         if self.kept.is_some() {
             return;
@@ -218,16 +221,7 @@ fn error_object(failure: &Failure) -> serde_json::Value {
     error
 }
 
-/// Text of others, for a terminal: without anything that a terminal would obey, colours included, or that turns the
-/// direction of reading.
-pub fn clean(text: &str) -> String {
-    screen::without_colours(text)
-        .replace("\r\n", "\n")
-        .replace('\r', "\n")
-        .replace(screen::is_obeyed, "\u{fffd}")
-}
-
-/// The same for a text of several lines that has room: each further line is indented by so many columns.
+/// Text of others of several lines, where there is room: each further line is indented by so many columns.
 pub fn indented(text: &str, columns: usize) -> String {
     let line = format!("\n{}", " ".repeat(columns));
     clean(text).trim_end().replace('\n', &line)

@@ -1,229 +1,68 @@
-//! What a run may ask, and for whom it speaks. Decided from the host's own records and from the person's command alone;
-//! nothing in a request counts but as something to be compared.
-//!
-//! A command under `weald run` speaks for nobody: it reads the board and its own worktree. Landing needs a mandate, which
-//! only a command that lands by itself gives. Both are checked here, for the command line, MCP and hooks alike.
+//! What a run may ask, and for whom it speaks: for the command line, MCP and hooks alike. Nothing in a request counts but
+//! as something to be compared.
 
-use weald_core::agent::AgentId;
-use weald_core::id::{TaskId, Token};
+use weald_app::{Authority, NotAllowed};
 use weald_core::message::MessageType;
-use weald_core::name::{SessionName, TreeName};
 
 use super::protocol::{Ask, LandWish, Request};
 
-/// For whom a run speaks.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Authority {
-    /// Its session. A run without one is nobody's: it reads, and changes nothing.
-    pub session: Option<SessionName>,
-    /// Its task, if its tree has one.
-    pub task: Option<TaskId>,
-    /// The token of the claim that its session has on that task.
-    pub token: Option<Token>,
-    pub tree: TreeName,
-    /// The agent it is the run of.
-    pub agent: Option<AgentId>,
-    /// Whether it may ask to land.
-    pub mandate: Mandate,
-}
-
-/// Whether the command that began a run lets the run land, and why not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mandate {
-    /// The person's command lands at its end, so its agent may ask for that earlier.
-    Land,
-    /// `weald run` lands nothing.
-    Run,
-    /// `--no-land`, or `work.land = false`.
-    Keep,
-    /// A phase: the work lands after the last PASS.
-    Phase,
-    /// An entry of a race: the work lands when it is picked.
-    Race,
-}
-
-impl Mandate {
-    fn reason(self) -> &'static str {
-        match self {
-            Self::Land => "it has ended",
-            Self::Run => "`weald run` lands nothing",
-            Self::Keep => "it was started with --no-land or work.land = false",
-            Self::Phase => "it is a phase, and the work lands after the last PASS",
-            Self::Race => "it is an entry of a race that nobody picked yet",
-        }
+/// Whether a request is this run's to make.
+pub fn permits(authority: &Authority, request: &Request) -> Result<(), NotAllowed> {
+    if let Some(given) = request
+        .session
+        .as_ref()
+        .filter(|given| Some(*given) != authority.session.as_ref())
+    {
+        return Err(NotAllowed::OtherSession {
+            own: authority.session.clone(),
+            given: given.clone(),
+        });
     }
-}
-
-/// Why a request is refused.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotAllowed {
-    /// It speaks for somebody else.
-    #[error("this run speaks for {}, not for {given}", .own.as_ref().map_or("nobody", SessionName::as_str))]
-    OtherSession {
-        /// For whom it speaks.
-        own: Option<SessionName>,
-        given: SessionName,
-    },
-    /// The token is not its own.
-    #[error("token {given} is not the one that this run works under")]
-    OtherToken { given: Token },
-    /// The task is not its own.
-    #[error("task {given} is not this run's own{}", .own.as_ref().map_or_else(String::new, |own| format!(", {own} is")))]
-    OtherTask {
-        own: Option<TaskId>,
-        /// What it asked for.
-        given: TaskId,
-    },
-    /// It has no task.
-    #[error("this run has no task: its tree is bound to none, or its session does not hold it")]
-    NoTask,
-    /// The tree is not its own.
-    #[error("{given} is not this run's own tree, {own} is")]
-    OtherTree {
-        own: TreeName,
-        /// What it asked for.
-        given: String,
-    },
-    /// Nobody is ended from inside a tree.
-    #[error("a run in a tree can't ask others to stop")]
-    Shutdown,
-    /// It speaks for nobody.
-    #[error(
-        "a command under `weald run` has no session: it can read the board and its own worktree, and change nothing"
-    )]
-    Nobody,
-    /// It may not land.
-    #[error("this run has no mandate to land: {}; its work is kept in worktree {tree}", .mandate.reason())]
-    NoMandate {
-        mandate: Mandate,
-        /// Where the work is.
-        tree: TreeName,
-        task: Option<TaskId>,
-    },
-}
-
-impl NotAllowed {
-    /// What the person types on the host instead, where one command does it.
-    pub fn hint(&self) -> Option<String> {
-        let Self::NoMandate {
-            mandate,
+    if let Some(given) = request
+        .token
+        .filter(|given| Some(*given) != authority.token)
+    {
+        return Err(NotAllowed::OtherToken { given });
+    }
+    if authority.session.is_none() && !reads(&request.ask) {
+        return Err(NotAllowed::Nobody);
+    }
+    match &request.ask {
+        Ask::TaskClaim { id }
+        | Ask::TaskRenew { id }
+        | Ask::TaskDone { id, .. }
+        | Ask::TaskFail { id, .. } => authority.permits_task(id.as_ref()),
+        Ask::Status { tree }
+        | Ask::Path { tree, .. }
+        | Ask::Diff { tree, .. }
+        | Ask::SnapshotCreate { tree, .. }
+        | Ask::SnapshotList { tree }
+        | Ask::Land(LandWish {
             tree,
-            task,
-        } = self
-        else {
-            return None;
-        };
-        let command = match (mandate, task) {
-            (Mandate::Phase, Some(task)) => format!("weald phase {task}"),
-            (Mandate::Race, Some(task)) => format!("weald race pick {task} {tree}"),
-            _ => format!("weald land {tree}"),
-        };
-        Some(format!("on the host, the person types: {command}"))
-    }
-}
-
-impl Authority {
-    /// Whether a request is this run's to make.
-    pub fn permits(&self, request: &Request) -> Result<(), NotAllowed> {
-        if let Some(given) = request
-            .session
-            .as_ref()
-            .filter(|given| Some(*given) != self.session.as_ref())
-        {
-            return Err(NotAllowed::OtherSession {
-                own: self.session.clone(),
-                given: given.clone(),
-            });
+            dry_run: true,
+            ..
+        }) => authority.permits_tree(tree.as_deref()),
+        Ask::Land(LandWish { tree, .. }) => {
+            authority.permits_tree(tree.as_deref())?;
+            authority.permits_landing()
         }
-        if let Some(given) = request.token.filter(|given| Some(*given) != self.token) {
-            return Err(NotAllowed::OtherToken { given });
-        }
-        if self.session.is_none() && !reads(&request.ask) {
-            return Err(NotAllowed::Nobody);
-        }
-        match &request.ask {
-            Ask::TaskClaim { id }
-            | Ask::TaskRenew { id }
-            | Ask::TaskDone { id, .. }
-            | Ask::TaskFail { id, .. } => self.permits_task(id.as_ref()),
-            Ask::Status { tree }
-            | Ask::Path { tree, .. }
-            | Ask::Diff { tree, .. }
-            | Ask::SnapshotCreate { tree, .. }
-            | Ask::SnapshotList { tree }
-            | Ask::Land(LandWish {
-                tree,
-                dry_run: true,
-                ..
-            }) => self.permits_tree(tree.as_deref()),
-            Ask::Land(LandWish { tree, .. }) => {
-                self.permits_tree(tree.as_deref())?;
-                self.permits_landing()
-            }
-            Ask::MsgSend {
-                kind: MessageType::Shutdown,
-                ..
-            } => Err(NotAllowed::Shutdown),
-            Ask::TaskShow { id: None } if self.task.is_none() => Err(NotAllowed::NoTask),
-            Ask::TaskShow { .. }
-            | Ask::Overview {}
-            | Ask::TaskList { .. }
-            | Ask::TaskReady { .. }
-            | Ask::MsgSend { .. }
-            | Ask::MsgReply { .. }
-            | Ask::MsgAnswer { .. }
-            | Ask::MsgInbox { .. }
-            | Ask::SessionList { .. }
-            | Ask::SessionNote { .. }
-            | Ask::Beside { .. }
-            | Ask::Events { .. } => Ok(()),
-        }
-    }
-
-    fn permits_landing(&self) -> Result<(), NotAllowed> {
-        match self.mandate {
-            Mandate::Land => Ok(()),
-            _ => Err(self.no_mandate()),
-        }
-    }
-
-    /// That it may not land, or not any more.
-    pub fn no_mandate(&self) -> NotAllowed {
-        NotAllowed::NoMandate {
-            mandate: self.mandate,
-            tree: self.tree.clone(),
-            task: self.task.clone(),
-        }
-    }
-
-    /// The own task, with the claim on it. Without one there is nothing to act on.
-    fn permits_task(&self, given: Option<&TaskId>) -> Result<(), NotAllowed> {
-        match (given, &self.task) {
-            (Some(given), own) if own.as_ref() != Some(given) => Err(NotAllowed::OtherTask {
-                own: own.clone(),
-                given: given.clone(),
-            }),
-            (_, Some(_)) if self.token.is_some() => Ok(()),
-            _ => Err(NotAllowed::NoTask),
-        }
-    }
-
-    /// The own tree, by its name or by the own task's.
-    fn permits_tree(&self, given: Option<&str>) -> Result<(), NotAllowed> {
-        let Some(given) = given else { return Ok(()) };
-        let is_task = || {
-            let own = self.task.as_ref();
-            given
-                .parse::<TaskId>()
-                .is_ok_and(|given| own == Some(&given))
-        };
-        match given == self.tree.as_str() || is_task() {
-            true => Ok(()),
-            false => Err(NotAllowed::OtherTree {
-                own: self.tree.clone(),
-                given: given.to_owned(),
-            }),
-        }
+        Ask::MsgSend {
+            kind: MessageType::Shutdown,
+            ..
+        } => Err(NotAllowed::Shutdown),
+        Ask::TaskShow { id: None } if authority.task.is_none() => Err(NotAllowed::NoTask),
+        Ask::TaskShow { .. }
+        | Ask::Overview {}
+        | Ask::TaskList { .. }
+        | Ask::TaskReady { .. }
+        | Ask::MsgSend { .. }
+        | Ask::MsgReply { .. }
+        | Ask::MsgAnswer { .. }
+        | Ask::MsgInbox { .. }
+        | Ask::SessionList { .. }
+        | Ask::SessionNote { .. }
+        | Ask::Beside { .. }
+        | Ask::Events { .. } => Ok(()),
     }
 }
 

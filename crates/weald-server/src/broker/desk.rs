@@ -1,7 +1,6 @@
 //! Does what a run asks and is allowed to ask, with the authority of its session alone.
 //!
-//! The answers are the objects that commands print outside. How an error is told, and how landings are told, the face that
-//! opened the desk knows.
+//! The answers are the objects that commands print outside.
 
 mod cost;
 mod taking;
@@ -11,8 +10,8 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use weald_app::{
-    Against, AgentError, DiffStyle, Engine, InboxQuery, Landings, MessageError, RecordError,
-    ReplyOutcome, ScopeError, SessionError, TaskError, TreeError, Trees,
+    Against, Authority, DiffStyle, Engine, Failure, InboxQuery, Landings, Mandate, MessageError,
+    NotAllowed, ReplyOutcome, Trees, exit,
 };
 use weald_core::SignedDuration;
 use weald_core::agent::FinalReport;
@@ -21,13 +20,13 @@ use weald_core::event::Event;
 use weald_core::id::{MessageId, TaskId};
 use weald_core::message::{Draft, Message, ReplyDraft};
 use weald_core::name::SessionName;
-use weald_core::store::{EventFilter, StoreError, TaskClass, TaskFilter, TaskOrder};
+use weald_core::store::{EventFilter, TaskClass, TaskFilter, TaskOrder};
 
 pub(super) use cost::Cost;
 
-use super::authority::{Authority, Mandate, NotAllowed};
+use super::authority::permits;
 use super::limits;
-use super::protocol::{Ask, Diffed, Fault, LandWish, Reply, Report, Request};
+use super::protocol::{Ask, Diffed, LandWish, Reply, Report, Request};
 
 /// The most tasks that one answer lists.
 const TASKS: u64 = 500;
@@ -38,50 +37,9 @@ const TAKEN: usize = 512 << 10;
 /// The most events that one answer lists.
 const EVENTS: u64 = 200;
 
-/// What the desk leaves to the face that opened it.
-pub trait Face: Sync {
-    /// An error as this face tells it.
-    fn fault(&self, error: DeskError) -> Fault;
-    /// Lands the run's own tree as an agent's session does; the tree stays.
-    fn land(&self, authority: &Authority, wish: &LandWish) -> Result<Reply, Box<Fault>>;
-}
-
-/// Why something was not done.
-#[derive(Debug, thiserror::Error)]
-pub enum DeskError {
-    #[error(transparent)]
-    NotAllowed(#[from] NotAllowed),
-    #[error(transparent)]
-    Task(#[from] TaskError),
-    #[error(transparent)]
-    Agent(#[from] AgentError),
-    /// Its agent's record says no.
-    #[error(transparent)]
-    Record(#[from] RecordError),
-    #[error(transparent)]
-    Session(#[from] SessionError),
-    #[error(transparent)]
-    Message(#[from] MessageError),
-    #[error(transparent)]
-    Tree(#[from] TreeError),
-    #[error(transparent)]
-    Scope(#[from] ScopeError),
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    #[error("the own session left no note")]
-    NoNote,
-    #[error("a report or a note has at most {} bytes", limits::TEXT)]
-    TooLong,
-    #[error("a landing of this run goes on")]
-    Landing,
-    #[error("{0}")]
-    Fault(Box<Fault>),
-}
-
-impl std::fmt::Display for Fault {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.message)
-    }
+/// Lands the run's own worktree as an agent's session does; the worktree stays.
+pub trait Lander: Sync {
+    fn land(&self, authority: &Authority, wish: &LandWish) -> Result<Reply, Failure>;
 }
 
 /// Where a run's requests are dealt with.
@@ -90,7 +48,7 @@ pub struct Desk<'a> {
     trees: &'a Trees<'a>,
     source: String,
     authority: Authority,
-    face: &'a dyn Face,
+    lander: &'a dyn Lander,
     /// One look into the tree at a time.
     looking: Mutex<()>,
     landing: Mutex<()>,
@@ -103,14 +61,14 @@ impl<'a> Desk<'a> {
         trees: &'a Trees<'a>,
         source: String,
         authority: Authority,
-        face: &'a dyn Face,
+        lander: &'a dyn Lander,
     ) -> Self {
         Self {
             engine,
             trees,
             source,
             authority,
-            face,
+            lander,
             looking: Mutex::new(()),
             landing: Mutex::new(()),
         }
@@ -118,19 +76,14 @@ impl<'a> Desk<'a> {
 
     /// Answers a request, whatever becomes of it.
     pub fn answer(&self, request: Request) -> Reply {
-        let answered = match self.authority.permits(&request) {
+        let answered = match permits(&self.authority, &request) {
             Ok(()) => self.perform(request.ask),
             Err(refusal) => Err(refusal.into()),
         };
-        answered.unwrap_or_else(|error| {
-            Reply::fault(&match error {
-                DeskError::Fault(fault) => *fault,
-                error => self.face.fault(error),
-            })
-        })
+        answered.unwrap_or_else(|failure| Reply::fault(&failure.into()))
     }
 
-    fn perform(&self, ask: Ask) -> Result<Reply, DeskError> {
+    fn perform(&self, ask: Ask) -> Result<Reply, Failure> {
         match ask {
             Ask::Overview {} => self.overview(),
             Ask::TaskList {
@@ -188,7 +141,7 @@ impl<'a> Desk<'a> {
     }
 
     /// Messages go out in the own name, and come from the own inbox.
-    fn perform_message(&self, ask: Ask) -> Result<Reply, DeskError> {
+    fn perform_message(&self, ask: Ask) -> Result<Reply, Failure> {
         match ask {
             Ask::MsgSend {
                 to,
@@ -238,7 +191,7 @@ impl<'a> Desk<'a> {
     }
 
     /// What is about the own tree: it was compared before, so its own name is used.
-    fn perform_on_tree(&self, ask: Ask) -> Result<Reply, DeskError> {
+    fn perform_on_tree(&self, ask: Ask) -> Result<Reply, Failure> {
         let name = Some(self.authority.tree.as_str());
         if let Ask::Land(wish) = &ask {
             return self.land(wish);
@@ -272,7 +225,7 @@ impl<'a> Desk<'a> {
         Ok(reply)
     }
 
-    fn overview(&self) -> Result<Reply, DeskError> {
+    fn overview(&self) -> Result<Reply, Failure> {
         let own = &self.authority;
         let unread = match &own.session {
             Some(session) => self.engine.inbox(session, InboxQuery::default())?.len(),
@@ -293,7 +246,7 @@ impl<'a> Desk<'a> {
         Ok(reply)
     }
 
-    fn tasks(&self, mut filter: TaskFilter) -> Result<Reply, DeskError> {
+    fn tasks(&self, mut filter: TaskFilter) -> Result<Reply, Failure> {
         filter.limit = Some(filter.limit.unwrap_or(TASKS).min(TASKS));
         let (tasks, total) = self.engine.tasks(&filter)?;
         let mut reply = Reply::new().with("tasks", &tasks).with("total", &total);
@@ -312,7 +265,7 @@ impl<'a> Desk<'a> {
     }
 
     /// The claim that the run works under, as often as it asks.
-    fn own_claim(&self) -> Result<Reply, DeskError> {
+    fn own_claim(&self) -> Result<Reply, Failure> {
         let detail = self.engine.task(&self.own_task()?)?;
         let lease = detail.task.lease.clone();
         match lease.filter(|lease| Some(lease.token) == self.authority.token) {
@@ -324,7 +277,7 @@ impl<'a> Desk<'a> {
     }
 
     /// For as long as is configured: nobody holds a task for ever by asking once.
-    fn renew(&self) -> Result<Reply, DeskError> {
+    fn renew(&self) -> Result<Reply, Failure> {
         let own = &self.authority;
         let id = self.own_task()?;
         let finished =
@@ -336,11 +289,11 @@ impl<'a> Desk<'a> {
     }
 
     /// An agent reports, and its supervisor does the rest.
-    fn finish(&self, success: bool, report: Report) -> Result<Reply, DeskError> {
+    fn finish(&self, success: bool, report: Report) -> Result<Reply, Failure> {
         let own = &self.authority;
         let id = self.own_task()?;
         if report.length() > limits::TEXT {
-            return Err(DeskError::TooLong);
+            return Err(too_long());
         }
         let words = report.text.clone().unwrap_or_default();
         let (Some(agent), Some(token)) = (own.agent, own.token) else {
@@ -365,7 +318,7 @@ impl<'a> Desk<'a> {
         Ok(reply)
     }
 
-    fn reply(&self, id: MessageId, draft: ReplyDraft) -> Result<Reply, DeskError> {
+    fn reply(&self, id: MessageId, draft: ReplyDraft) -> Result<Reply, Failure> {
         let (word, messages): (_, Vec<Message>) = match self.engine.reply(id, draft)? {
             ReplyOutcome::Sent(message) => ("sent", vec![*message]),
             ReplyOutcome::Duplicate => ("duplicate", Vec::new()),
@@ -376,7 +329,7 @@ impl<'a> Desk<'a> {
     }
 
     /// The reply to a question, for whoever asked it.
-    fn answer_to(&self, id: MessageId) -> Result<Reply, DeskError> {
+    fn answer_to(&self, id: MessageId) -> Result<Reply, Failure> {
         let not_found = || MessageError::NotFound { id };
         let reply = self.engine.await_reply(id, Duration::ZERO)?;
         match reply.to == *self.own_session()? {
@@ -385,7 +338,7 @@ impl<'a> Desk<'a> {
         }
     }
 
-    fn inbox(&self, consume: bool, all: bool, limit: Option<u64>) -> Result<Reply, DeskError> {
+    fn inbox(&self, consume: bool, all: bool, limit: Option<u64>) -> Result<Reply, Failure> {
         let session = self.own_session()?;
         let limit = limit.unwrap_or(MESSAGES).min(MESSAGES);
         let looked = self.engine.inbox(
@@ -418,18 +371,18 @@ impl<'a> Desk<'a> {
         Ok(Reply::new().with("messages", &taken))
     }
 
-    fn note(&self, text: Option<String>) -> Result<Reply, DeskError> {
+    fn note(&self, text: Option<String>) -> Result<Reply, Failure> {
         let session = self.own_session()?;
         let view = match text {
-            Some(text) if text.len() > limits::TEXT => return Err(DeskError::TooLong),
+            Some(text) if text.len() > limits::TEXT => return Err(too_long()),
             Some(text) => self.engine.note(session, text)?,
             None => self.engine.session(session)?,
         };
-        let note = view.session.note.clone().ok_or(DeskError::NoNote)?;
+        let note = view.session.note.clone().ok_or_else(no_note)?;
         Ok(Reply::new().with("session", &view).with("note", &note))
     }
 
-    fn events(&self, filter: EventFilter) -> Result<Reply, DeskError> {
+    fn events(&self, filter: EventFilter) -> Result<Reply, Failure> {
         let events = self.engine.events(&filter)?;
         let told = events.into_iter().map(|mut event| {
             self.close_letter(&mut event);
@@ -449,7 +402,7 @@ impl<'a> Desk<'a> {
         }
     }
 
-    fn diff(&self, against_target: bool, style: Diffed) -> Result<Reply, DeskError> {
+    fn diff(&self, against_target: bool, style: Diffed) -> Result<Reply, Failure> {
         let against = match against_target {
             true => Against::Target,
             false => Against::Base,
@@ -471,4 +424,15 @@ impl<'a> Desk<'a> {
             _ => reply.with("text", &diff.text),
         })
     }
+}
+
+fn no_note() -> Failure {
+    let message = "the own session left no note";
+    Failure::new("no_note", exit::NOT_FOUND, message).hint("weald session note \"what is next\"")
+}
+
+fn too_long() -> Failure {
+    let message = format!("a report or a note has at most {} bytes", limits::TEXT);
+    Failure::new("text_too_long", exit::REFUSED, message)
+        .hint("put it in a file of the tree and name that")
 }

@@ -5,9 +5,10 @@ use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use weald_app::{Authority, Mandate};
 use weald_core::id::{TaskId, Token};
 
-use super::authority::{Authority, Mandate};
+use super::authority::permits;
 use super::limits;
 use super::line::{Line, Lines, Watch};
 use super::protocol::{Ask, Reply, Request};
@@ -77,7 +78,7 @@ fn permitted(request: &Request) {
         ..own.clone()
     };
     for authority in [own, nobody] {
-        if let Err(refusal) = authority.permits(request) {
+        if let Err(refusal) = permits(&authority, request) {
             let _ = (refusal.to_string(), refusal.hint());
             continue;
         }

@@ -26,6 +26,7 @@ use rustix::net::{
     SocketType,
 };
 use subtle::ConstantTimeEq;
+use weald_app::window::{DESCRIPTOR, PATH, SECRET};
 use weald_app::{RunFolder, RunRequest, TreeError, Trees};
 use weald_sandbox::{Level, PASSED, Revealed};
 
@@ -33,13 +34,6 @@ use super::desk::{Cost, Desk};
 use super::limits::{self, Bucket};
 use super::line::{Line, Lines, Ready, Watch};
 use super::protocol::{Fault, Reply, Request};
-
-/// The variable that names the socket.
-pub const PATH: &str = "WEALD_BROKER";
-/// The variable with the secret.
-pub const SECRET: &str = "WEALD_BROKER_SECRET";
-/// The variable with the number of the descriptor, where sockets are denied.
-pub const DESCRIPTOR: &str = "WEALD_BROKER_FD";
 
 /// How the socket is called in the run's folder.
 const SOCKET: &str = "broker";

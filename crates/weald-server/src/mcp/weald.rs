@@ -17,23 +17,12 @@ use tokio::process::Command;
 use tokio::sync::{OnceCell, Semaphore, SemaphorePermit, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
-use weald_core::role::Role;
+use weald_app::MCP_MARK;
 
 use super::child::{self, Cut, Ended, GRACE, Lasts, Limits, left};
 use super::tool::Audience;
 use super::words::{Words, too_long};
 use crate::broker::{CONNECTIONS, Fault};
-
-/// The variable that says that a command is a tool's, and for whom: whoever called it is an agent.
-const MARK: &str = "WEALD_MCP";
-
-/// The part that a command's caller plays, by its variables. What is no tool's may do what the rules allow.
-pub fn role_of(variable: impl Fn(&str) -> Option<String>) -> Role {
-    match variable(MARK).as_deref() {
-        Some("teammate" | "confined") => Role::Teammate,
-        _ => Role::Lead,
-    }
-}
 
 /// The longest answer of a command that is read.
 const ANSWER: usize = 32 << 20;
@@ -122,7 +111,7 @@ impl Weald {
 
     /// What says that a command is a tool's, and for whom.
     fn variables(&self) -> Vec<(&'static str, String)> {
-        let mark = (MARK, self.audience.as_str().to_owned());
+        let mark = (MCP_MARK, self.audience.as_str().to_owned());
         let name = self.acting().map(|name| ("WEALD_SESSION", name));
         [Some(mark), name].into_iter().flatten().collect()
     }

@@ -5,13 +5,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::{Value, json};
-use weald_app::{Adoption, Trees};
+use weald_app::{Adoption, Failure, Trees};
 use weald_core::id::TaskId;
 use weald_core::tree::Tree;
 
 use crate::completion;
 use crate::context::Context;
-use crate::errors::Failure;
 use crate::ui::{ACCENT, Fields, Out, clean, paint};
 
 /// Take in a worktree that git or another tool made

@@ -15,13 +15,12 @@ use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand};
-use weald_app::AgentView;
+use weald_app::{AgentView, Failure, Ground};
 use weald_core::agent::Agent as Record;
 use weald_core::agent::AgentId;
 
 use crate::completion;
-use crate::context::{Context, Ground};
-use crate::errors::Failure;
+use crate::context::Context;
 use crate::ui::{ACCENT, DIM, Fields, Out, Table, joined, paint};
 
 /// How often a record is looked at while somebody waits for it.

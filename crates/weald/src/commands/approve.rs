@@ -3,13 +3,11 @@
 use std::io::{self, IsTerminal, Write};
 
 use clap::Args;
-use weald_app::{Landings, Review};
+use weald_app::{Failure, Landings, Review, exit};
 
 use super::land::short;
 use crate::completion;
 use crate::context::Context;
-use crate::errors::Failure;
-use crate::exit;
 use crate::ui::{ACCENT, DIM, Fields, Out, clean_line, paint};
 
 /// How many commits and files are shown to people.
@@ -58,7 +56,7 @@ impl Approve {
                 1 => "1 uncommitted change".to_owned(),
                 count => format!("{count} uncommitted changes"),
             };
-            context.ui.warn(&format!(
+            context.warn(&format!(
                 "{changes} in {}: not part of it",
                 review.tree.name
             ));

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use serde_json::{Map, Value, json};
-use weald_app::Board;
+use weald_app::{Board, Failure};
 use weald_core::Timestamp;
 use weald_core::agent::Agent;
 use weald_core::name::SessionName;
@@ -12,7 +12,6 @@ use weald_core::tree::Tree;
 
 use super::agent;
 use crate::context::Context;
-use crate::errors::Failure;
 use crate::ui::{
     ACCENT, DIM, Fields, HEADING, Out, ago, because, clean_line, fitting, joined, left, paint,
     status_style,

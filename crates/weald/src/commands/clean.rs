@@ -4,7 +4,7 @@ mod told;
 mod words;
 
 use clap::Args;
-use weald_app::{CleanReport, CleanRequest, Upkeep};
+use weald_app::{CleanReport, CleanRequest, Failure, Ground, Upkeep, exit};
 use weald_core::SignedDuration;
 use weald_core::id::TaskId;
 use weald_core::kill_switch::CLEAN;
@@ -13,9 +13,7 @@ use weald_core::name::TreeName;
 use crate::cli::age;
 use crate::commands::enter::quoted;
 use crate::completion;
-use crate::context::{Context, Ground};
-use crate::errors::Failure;
-use crate::exit;
+use crate::context::Context;
 use crate::ui::{Fields, clean};
 
 /// Say which trees may go and what keeps the others; with --apply, trash them
@@ -59,7 +57,7 @@ impl Clean {
         let again = self.with_apply(context);
         let report = self.report(context, &ground)?;
         for warning in &report.warnings {
-            context.ui.warn(&clean(warning));
+            context.warn(&clean(warning));
         }
         context.tell(&ground.engine);
         context.ui.answer(
@@ -104,7 +102,7 @@ impl Clean {
             orphans: self.orphans,
             fetch: self.fetch,
         };
-        let progress = context.ui.progress("looking");
+        let progress = context.stage("looking");
         let report = Upkeep::new(&ground.trees(context)?).clean(&request)?;
         drop(progress);
         Ok(report)

@@ -6,9 +6,9 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use clap_complete::env::Shells;
 
+use weald_app::{Failure, exit};
+
 use crate::context::Context;
-use crate::errors::Failure;
-use crate::exit;
 
 /// The shells clap knows.
 const SHELLS: [&str; 5] = ["bash", "elvish", "fish", "powershell", "zsh"];

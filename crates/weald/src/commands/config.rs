@@ -6,8 +6,9 @@ mod unset;
 
 use clap::Subcommand;
 
+use weald_app::Failure;
+
 use crate::context::Context;
-use crate::errors::Failure;
 
 /// Show and set configuration, with origins.
 #[derive(Subcommand)]

@@ -5,15 +5,13 @@ use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use weald_app::{Clash, Landings, Radar, Told, Unknown};
+use weald_app::{Clash, Failure, Ground, Landings, Radar, Told, Unknown, exit};
 use weald_core::SignedDuration;
 use weald_core::id::Seq;
 
 use crate::cli::duration;
 use crate::completion;
-use crate::context::{Context, Ground};
-use crate::errors::Failure;
-use crate::exit;
+use crate::context::Context;
 use crate::ui::{ACCENT, DIM, Fields, Out, clean, clean_line, paint};
 
 /// How long watching waits before it looks whether anybody still reads.
@@ -52,7 +50,7 @@ impl Conflicts {
             return self.watch(context, &ground);
         }
         let trees = ground.trees(context)?;
-        let progress = context.ui.progress("looking and merging");
+        let progress = context.stage("looking and merging");
         let radar = Landings::new(&trees).conflicts(&self.names)?;
         drop(progress);
         let told = match self.tell {

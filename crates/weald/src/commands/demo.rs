@@ -8,12 +8,10 @@ use std::process::{Command, Stdio};
 
 use clap::Args;
 use tempfile::TempDir;
+use weald_app::{Environment, Failure, exit};
 use weald_git::{Git, require_version};
 
 use crate::context::Context;
-use crate::environment::Environment;
-use crate::errors::Failure;
-use crate::exit;
 use crate::ui::{ACCENT, DIM, HEADING, Out, paint};
 
 /// How many agents race for one task.

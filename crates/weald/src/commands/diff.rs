@@ -3,13 +3,12 @@
 use std::io::{self, Write};
 
 use clap::{Args, ValueEnum};
-use weald_app::{Against, DiffStyle, Landings};
+use weald_app::{Against, DiffStyle, Failure, Landings};
 use weald_server::broker::{Ask, Diffed};
 
 use super::inside::{Inside, field};
 use crate::completion;
 use crate::context::Context;
-use crate::errors::Failure;
 use crate::ui::{Fields, Out, clean};
 
 /// Show what changed in a tree: committed, staged, unstaged, untracked
@@ -62,7 +61,7 @@ impl Diff {
             AgainstArg::Base => Against::Base,
             AgainstArg::Target => Against::Target,
         };
-        let progress = context.ui.progress("looking");
+        let progress = context.stage("looking");
         let name = match &self.name {
             Some(name) => Some(Landings::new(&trees).tree_or_task(name)?.name),
             None => None,
@@ -100,7 +99,7 @@ impl Diff {
 /// The answer: what changed.
 pub fn print(context: &Context<'_>, diff: &weald_app::Diff) -> Result<u8, Failure> {
     if diff.truncated {
-        context.ui.warn("there is more; the rest was left out");
+        context.warn("there is more; the rest was left out");
     }
     context.ui.answer(
         || {

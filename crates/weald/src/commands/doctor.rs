@@ -9,11 +9,9 @@ mod told;
 use std::path::PathBuf;
 
 use clap::Args;
-use weald_app::{Code, Finding, GroundCheck, Severity, Upkeep};
+use weald_app::{Code, Failure, Finding, GroundCheck, Severity, Upkeep, exit};
 
 use crate::context::Context;
-use crate::errors::Failure;
-use crate::exit;
 use crate::ui::Fields;
 
 use opening::Patient;
@@ -53,7 +51,7 @@ impl Doctor {
             return adopting::run(context, &places);
         }
         let patient = Patient::find(context)?;
-        let progress = context.ui.progress("looking");
+        let progress = context.stage("looking");
         let mut findings = vec![sandbox::sandbox(context)?];
         findings.extend(self.examined(context, patient, &places));
         drop(progress);

@@ -2,15 +2,13 @@
 
 use clap::Args;
 use serde_json::Value;
-use weald_app::{Created, Outcome, Trees};
+use weald_app::{Created, Failure, Ground, Outcome, Trees};
 use weald_sandbox::{catch_interrupts, interrupted};
 
 use weald_core::id::TaskId;
 
 use super::new::{NewOptions, print};
-use crate::commands::pool;
-use crate::context::{Context, Ground};
-use crate::errors::Failure;
+use crate::context::Context;
 use crate::ui::Fields;
 
 /// The tree of this name or task: as it is, or made
@@ -33,7 +31,7 @@ impl Ensure {
         if defers(context, &ground) {
             if ground.place.inside().is_some() {
                 let tree = trees.named(None)?;
-                context.ui.note(&format!("already in tree {}", tree.name));
+                context.note(&format!("already in tree {}", tree.name));
                 let created = Created {
                     tree,
                     outcome: Outcome::Skipped,
@@ -52,12 +50,12 @@ impl Ensure {
             refuse_contest(context, &ground, &task)?;
         }
         catch_interrupts();
-        let progress = context.ui.progress("making the tree");
+        let progress = context.stage("making the tree");
         let created = trees.ensure(&self.options.request(self.name, None))?;
         drop(progress);
         context.tell(&ground.engine);
         let code = print(context, &trees, &created)?;
-        pool::refill(context, &trees, &ground.place.root());
+        context.refill_pool(&trees, &ground.place.root());
         Ok(interrupted().map_or(code, |signal| 128 + signal))
     }
 }

@@ -4,15 +4,14 @@ use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 
 use clap::Args;
-use weald_app::{Exited, RemoveRequest, TreeError, Trees, Upkeep};
+use weald_app::{Exited, Failure, Ground, RemoveRequest, TreeError, Trees, Upkeep};
 use weald_core::id::TaskId;
 use weald_core::tree::Tree;
 
 use super::session::told_lock;
 use super::shell_init::Moves;
 use crate::completion;
-use crate::context::{Context, Ground};
-use crate::errors::Failure;
+use crate::context::Context;
 use crate::ui::Fields;
 
 /// What a shell knows while it is in a tree.
@@ -125,7 +124,7 @@ fn warn_of_owner(
     let me = context.quiet_session(&ground.engine)?;
     let contest = ground.engine.contest(&me, task)?;
     if let (true, Some(owner)) = (contest.contested, contest.owner) {
-        context.ui.warn(&format!(
+        context.warn(&format!(
             "{owner} works on task {task} here: weald session check --task {task}"
         ));
     }
@@ -181,7 +180,7 @@ impl Exit {
         let back = way_back(context, &trees, &exited.tree)?;
         narrate(context, &exited);
         for lock in &locks {
-            context.ui.note(&told_lock(lock));
+            context.note(&told_lock(lock));
         }
         let moves = Moves {
             to: &back,
@@ -239,7 +238,7 @@ fn require_entered(context: &Context<'_>, trees: &Trees<'_>, name: &str) -> Resu
 fn told_shell(context: &Context<'_>, moves: &Moves<'_>) -> Result<bool, Failure> {
     let moved = moves.tell(context)?;
     if !moved && !context.ui.is_json() && io::stdout().is_terminal() {
-        context.ui.note(
+        context.note(
             "your shell stays where it is; once `eval \"$(weald shell-init bash)\"` is in its start-up file (or zsh; docs/shell.md), it goes there",
         );
     }
@@ -249,12 +248,12 @@ fn told_shell(context: &Context<'_>, moves: &Moves<'_>) -> Result<bool, Failure>
 fn narrate(context: &Context<'_>, exited: &Exited) {
     let tree = &exited.tree;
     match exited.outcome {
-        "removed" => context.ui.note(&format!(
+        "removed" => context.note(&format!(
             "{} is in the trash: weald trash restore {}",
             tree.name, tree.id
         )),
-        "kept" => context.ui.note(&format!("{} is kept", tree.name)),
-        _ => context.ui.note(&format!(
+        "kept" => context.note(&format!("{} is kept", tree.name)),
+        _ => context.note(&format!(
             "{} stays: {} (branch {})",
             tree.name,
             tree.path.display(),

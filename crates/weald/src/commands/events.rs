@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
-use weald_app::{Engine, JOURNAL_FILE, JournalLine, read_journal, read_journal_end};
+use weald_app::{Engine, Failure, JOURNAL_FILE, JournalLine, exit, read_journal, read_journal_end};
 use weald_core::cloud_event::{CloudEvent, TYPE_PREFIX};
 use weald_core::event::Event;
 use weald_core::id::{Seq, TaskId};
@@ -18,8 +18,6 @@ use weald_server::broker::Ask;
 use super::inside::{Inside, field};
 use crate::completion;
 use crate::context::Context;
-use crate::errors::Failure;
-use crate::exit;
 use crate::ui::{ACCENT, DIM, Out, clean_line, joined, paint, within};
 
 /// The most that one call prints.
@@ -61,7 +59,7 @@ impl Events {
 
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         if self.limit > MOST {
-            context.ui.note(&format!(
+            context.note(&format!(
                 "one call prints {MOST} events at most; go on with --since"
             ));
         }

@@ -1,6 +1,7 @@
 //! What people of other systems type. It works as far as it can, and the hint names the command of ours.
 
 use clap::{Args, Subcommand};
+use weald_app::{Failure, Ground};
 use weald_core::SignedDuration;
 use weald_core::id::TaskId;
 use weald_core::name::TreeName;
@@ -8,8 +9,7 @@ use weald_core::name::TreeName;
 use super::clean::Clean;
 use super::{land, list, new, resume, rm};
 use crate::cli::age;
-use crate::context::{Context, Ground};
-use crate::errors::Failure;
+use crate::context::Context;
 
 /// Commands under the names of other systems; none is shown in the help.
 #[derive(Subcommand)]
@@ -92,28 +92,28 @@ impl Habit {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         match self {
             Self::Create(command) => {
-                context.ui.note("weald create is weald new");
+                context.note("weald create is weald new");
                 command.run(context)
             }
             Self::Remove(command) => {
-                context.ui.note("weald remove is weald rm");
+                context.note("weald remove is weald rm");
                 command.run(context)
             }
             Self::Merge(command) => {
-                context.ui.note("weald merge is weald land");
+                context.note("weald merge is weald land");
                 command.run(context)
             }
             Self::Implement(command) => {
-                context.ui.note("weald implement is weald resume");
+                context.note("weald implement is weald resume");
                 command.run(context)
             }
             Self::Worktrees(Worktrees::List(command)) => {
-                context.ui.note("weald worktrees list is weald list");
+                context.note("weald worktrees list is weald list");
                 command.run(context)
             }
             Self::Worktrees(Worktrees::Cleanup(command)) => command.run(context),
             Self::CleanupMerged(command) => {
-                context.ui.note("weald cleanup-merged is weald clean");
+                context.note("weald cleanup-merged is weald clean");
                 command.wishes.clean(None).run(context)
             }
         }
@@ -122,14 +122,14 @@ impl Habit {
 
 impl Cleanup {
     fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        context.ui.note("weald worktrees cleanup is weald clean");
+        context.note("weald worktrees cleanup is weald clean");
         let tree = match &self.id {
             Some(id) => Some(tree_of(context, &context.ground()?, id)?),
             None => None,
         };
         if self.force {
             let name = tree.as_ref().map_or("NAME", TreeName::as_str);
-            context.ui.warn(&format!(
+            context.warn(&format!(
                 "--force overrules nothing; with changes: weald rm {name} --discard"
             ));
         }

@@ -11,9 +11,10 @@ mod worktree;
 
 use clap::Subcommand;
 
+use weald_app::Failure;
+
 use super::inside::Inside;
 use crate::context::Context;
-use crate::errors::Failure;
 
 /// What agents call at certain moments of a conversation.
 #[derive(Subcommand)]

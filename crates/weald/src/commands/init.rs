@@ -5,13 +5,11 @@ use std::io::Write;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use serde_json::json;
-use weald_app::{PRIVATE_FILE, Place, SHARED_FILE, edit_file, hidden_uses};
+use weald_app::{Failure, PRIVATE_FILE, Place, SHARED_FILE, edit_file, exit, hidden_uses};
 use weald_core::config::{PROFILES, profile_text};
 use weald_core::store::Durability;
 
 use crate::context::Context;
-use crate::errors::Failure;
-use crate::exit;
 use crate::ui::Fields;
 
 /// Choose this repository's conventions
@@ -86,7 +84,7 @@ impl Init {
             .target
             .map_or_else(|| "the target".to_owned(), |(branch, _)| branch);
         if let Some(folder) = folder_inside(&profile) {
-            context.ui.warn(&format!(
+            context.warn(&format!(
                 "worktrees lie in the checkout, in {folder}/: `git clean -ffdx` deletes them for good (with a single -f it leaves them alone)"
             ));
         }

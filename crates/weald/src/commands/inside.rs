@@ -5,7 +5,7 @@
 use std::io::{self, Write};
 
 use serde::de::DeserializeOwned;
-use weald_app::TaskDetail;
+use weald_app::{Failure, TaskDetail, exit};
 use weald_core::id::Token;
 use weald_core::name::SessionName;
 use weald_server::broker::{Ask, Client, Reply};
@@ -13,8 +13,6 @@ use weald_server::broker::{Ask, Client, Reply};
 use super::task;
 use crate::cli::Cli;
 use crate::context::Context;
-use crate::errors::Failure;
-use crate::exit;
 use crate::ui::{ACCENT, DIM, Fields, HEADING, Out, paint};
 
 /// Does what was asked: here, or by way of the broker of the run that this process is in.
@@ -46,7 +44,7 @@ impl Inside<'_> {
     ) -> Result<Reply, Failure> {
         let reply = self.client.ask(session.cloned(), token, ask)?;
         for note in &reply.notes {
-            self.context.ui.note(note);
+            self.context.note(note);
         }
         match reply.as_fault() {
             Some(fault) => Err(fault.into()),

@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use weald_app::{
-    ChangedConfig, Client, Direction, FileOutcome, GitLink, Homes, Installation, KeptBecause,
+    ChangedConfig, Client, Direction, Failure, FileOutcome, GitLink, Homes, Installation,
+    KeptBecause,
 };
 
 use crate::context::Context;
-use crate::errors::Failure;
 use crate::own_program::OwnProgram;
 use crate::ui::{DIM, Fields, Out, clean, paint};
 
@@ -121,7 +121,7 @@ impl Install {
             way_out: self.way_out(),
         };
         for note in &report.notes {
-            context.ui.note(note);
+            context.note(note);
         }
         context.ui.answer(
             || Fields::new().with("install", &report),
@@ -157,7 +157,7 @@ impl Install {
         if self.project {
             let message = "`git weald` is not a matter of one project";
             return Err(
-                Failure::new("usage", crate::exit::USAGE, message).hint("weald install git")
+                Failure::new("usage", weald_app::exit::USAGE, message).hint("weald install git")
             );
         }
         let link = GitLink::beside(&own.program);
@@ -225,13 +225,13 @@ impl Install {
 fn homes(context: &Context<'_>) -> Result<Homes, Failure> {
     let environment = &context.environment;
     let none = || {
-        Failure::new("no_home", crate::exit::NOT_FOUND, "HOME is not set")
+        Failure::new("no_home", weald_app::exit::NOT_FOUND, "HOME is not set")
             .hint("set HOME to your home directory")
     };
     let home = environment.home().ok_or_else(none)?;
     if !home.is_absolute() {
         let message = format!("HOME is {}, which is no absolute path", home.display());
-        let failure = Failure::new("no_home", crate::exit::REFUSED, message);
+        let failure = Failure::new("no_home", weald_app::exit::REFUSED, message);
         return Err(failure.hint("set HOME to your home directory"));
     }
     let named = |variable: &str, below: &str| {

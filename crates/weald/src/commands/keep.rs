@@ -4,9 +4,10 @@ use std::io::Write;
 
 use clap::Args;
 
+use weald_app::Failure;
+
 use crate::completion;
 use crate::context::Context;
-use crate::errors::Failure;
 use crate::ui::{ACCENT, Fields, paint};
 
 /// Set a tree aside: no clean-up takes it

@@ -3,24 +3,19 @@
 mod told;
 
 use clap::{Args, ValueEnum};
-use weald_app::{
-    CommitScope, LandError, LandRequest, Landings, LeftConflict, OnConflict, Progress, Trees,
-};
+use weald_app::landing::{Beside, Mode, work_landings};
+use weald_app::{CommitScope, Failure, Ground, LandRequest, Landings, OnConflict};
 use weald_core::id::{LandingId, TaskId, Token};
-use weald_core::landing::{Landing, LandingStatus, Strategy};
-use weald_sandbox::{catch_interrupts, interrupted};
+use weald_core::landing::{Landing, Strategy};
+use weald_sandbox::catch_interrupts;
 use weald_server::broker::{Ask, LandWish};
 
 use super::inside::{Inside, field};
-use super::{pool, vault};
 use crate::completion;
-use crate::context::{Context, Ground};
-use crate::errors::Failure;
+use crate::context::Context;
 
 use told::told_all;
-pub use told::{
-    Beside, answer, answer_one, as_json, exit_of, listed, short, told_kept_changes, told_signature,
-};
+pub use told::{answer, answer_one, short, told_kept_changes, told_signature};
 
 /// Bring trees' commits to their target
 ///
@@ -121,7 +116,7 @@ impl Land {
         let ids = match self.names.is_empty() && ground.place.inside().is_none() {
             true => Vec::new(),
             false => {
-                let progress = context.ui.progress("taking the commits in");
+                let progress = context.stage("taking the commits in");
                 let queued = Landings::new(&ground.trees(context)?).queue_landings(&request)?;
                 drop(progress);
                 queued.iter().map(|landing| landing.id).collect()
@@ -206,15 +201,6 @@ impl Land {
     }
 }
 
-/// Whether to work the queue.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    /// Leave it to others.
-    Queue,
-    /// Work it until these have ended.
-    Work,
-}
-
 /// Works the queue until `ids` have ended, and answers what became of them.
 pub fn finish(
     context: &Context<'_>,
@@ -223,98 +209,7 @@ pub fn finish(
     request: &LandRequest,
     mode: Mode,
 ) -> Result<u8, Failure> {
-    let worked = work(context, ground, ids, request, mode)?;
+    let worked = work_landings(context, ground, ids, request, mode)?;
     let code = answer(context, &worked.ground, &worked.landings, &worked.beside)?;
     Ok(worked.exit.unwrap_or(code))
-}
-
-/// What became of landings.
-pub struct Worked {
-    /// The repository, with the configuration that held at the end.
-    pub ground: Ground,
-    /// As they are now.
-    pub landings: Vec<Landing>,
-    pub beside: Beside,
-    /// The exit code, if a signal decides it.
-    pub exit: Option<u8>,
-}
-
-/// Works the queue until `ids` have ended. A signal takes those out again that have not begun to move.
-pub fn work(
-    context: &Context<'_>,
-    mut ground: Ground,
-    ids: &[LandingId],
-    request: &LandRequest,
-    mode: Mode,
-) -> Result<Worked, Failure> {
-    let before = match ids.is_empty() {
-        true => Landings::new(&ground.trees(context)?).queue()?.open,
-        false => Vec::new(),
-    };
-    let progress = context.ui.progress("working the queue");
-    let worked = match mode {
-        Mode::Queue => Ok(Progress::Done),
-        Mode::Work => loop {
-            match Landings::new(&ground.trees(context)?).work_queue(ids, request) {
-                Ok(Progress::Reload) => {
-                    context.tell(&ground.engine);
-                    ground = context.landing_ground()?;
-                }
-                ended => break ended,
-            }
-        },
-    };
-    drop(progress);
-    let trees = ground.trees(context)?;
-    let exit = match worked {
-        Err(LandError::Interrupted) => {
-            let is_cut_short = Landings::new(&trees).withdraw(ids)? > 0 || ids.is_empty();
-            interrupted()
-                .filter(|_| is_cut_short)
-                .map(|signal| 128 + signal)
-        }
-        worked => {
-            if worked? == Progress::Paused {
-                context
-                    .ui
-                    .warn("the queue is paused; go on with: weald queue resume");
-            }
-            None
-        }
-    };
-    // A gate may have taken a spare.
-    pool::refill(context, &trees, &ground.place.root());
-    vault::keep_up(context, &trees, &ground.place.root());
-    let told = before.iter().map(|landing| &landing.id).chain(ids);
-    let landings: Vec<_> = told
-        .map(|id| Landings::new(&trees).landing(*id))
-        .collect::<Result<_, _>>()?;
-    let mut beside = Beside::default();
-    if request.on_conflict == OnConflict::Leave {
-        beside.left = left_conflict(context, &trees, &landings);
-    }
-    drop(trees);
-    Ok(Worked {
-        ground,
-        landings,
-        beside,
-        exit,
-    })
-}
-
-/// Leaves the first conflict in the checkout of its target; those behind it were taken out.
-fn left_conflict(
-    context: &Context<'_>,
-    trees: &Trees<'_>,
-    landings: &[Landing],
-) -> Option<(LandingId, LeftConflict)> {
-    let is_conflict = |landing: &&Landing| landing.status == LandingStatus::Conflict;
-    let landing = landings.iter().find(is_conflict)?;
-    match Landings::new(trees).leave_conflict(landing) {
-        Ok(left) => Some((landing.id, left)),
-        Err(error) => {
-            context.ui.warn(&error.to_string());
-            None
-        }
-    }
 }

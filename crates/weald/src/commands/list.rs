@@ -3,11 +3,10 @@
 use std::io::{self, Write};
 
 use clap::Args;
-use weald_app::{Dirty, ForeignTree, TreeView};
+use weald_app::{Dirty, Failure, ForeignTree, TreeView};
 use weald_core::Timestamp;
 
 use crate::context::Context;
-use crate::errors::Failure;
 use crate::ui::{ACCENT, DIM, Fields, Out, Table, ago, clean};
 
 /// List trees: fast, from what is known
@@ -29,7 +28,7 @@ impl List {
         let trees = ground.trees(context)?;
         let views = match self.fresh {
             true => {
-                let progress = context.ui.progress("looking");
+                let progress = context.stage("looking");
                 let views = trees.list_fresh()?;
                 drop(progress);
                 views

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 
 use clap::{Args, CommandFactory};
 
+use weald_app::{Failure, exit};
+
 use crate::cli::Cli;
 use crate::context::Context;
-use crate::errors::Failure;
-use crate::exit;
 use crate::ui::reference;
 
 /// Print or write the manual pages

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-use weald_app::{LoadedConfig, SessionError};
+use weald_app::{Failure, LoadedConfig, SessionError, exit};
 use weald_core::SignedDuration;
 use weald_server::broker::{Ask, Client};
 use weald_server::mcp::{Asked, Audience, Weald, serve};
@@ -11,8 +11,6 @@ use weald_store::DATABASE_FILE;
 
 use crate::cli::{SessionArg, duration};
 use crate::context::Context;
-use crate::errors::Failure;
-use crate::exit;
 use crate::in_process::InProcess;
 
 /// Serve weald's operations to an agent as MCP tools, on stdin and stdout

@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand, ValueEnum};
-use weald_app::Engine;
+use weald_app::{Engine, Failure};
 use weald_core::SignedDuration;
 use weald_core::id::TaskId;
 use weald_core::message::{Draft, Message, MessageType, Urgency};
@@ -21,7 +21,6 @@ use weald_server::broker::{Ask, Reply};
 use super::inside::{Inside, field};
 use crate::completion;
 use crate::context::Context;
-use crate::errors::Failure;
 use crate::ui::{ACCENT, DIM, Fields, Out, ago, clean, paint};
 
 /// Send, ask and answer messages.
@@ -130,9 +129,7 @@ fn notice_unread(
 ) -> Result<Option<String>, Failure> {
     let notice = engine.why_unread(to)?;
     if let Some(notice) = &notice {
-        context
-            .ui
-            .warn(&format!("{notice} (who is here: weald session list)"));
+        context.warn(&format!("{notice} (who is here: weald session list)"));
     }
     Ok(notice)
 }

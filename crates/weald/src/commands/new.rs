@@ -3,15 +3,13 @@
 use std::io::{self, Write};
 
 use clap::{Args, ValueEnum};
-use weald_app::{BranchExists, Created, Landings, NewTree, Outcome, Trees};
+use weald_app::{BranchExists, Created, Failure, Landings, NewTree, Outcome, Trees};
 use weald_core::id::TaskId;
 use weald_core::tree::TreeKind;
 use weald_sandbox::{catch_interrupts, interrupted};
 
-use crate::commands::pool;
 use crate::completion;
 use crate::context::Context;
-use crate::errors::Failure;
 use crate::ui::{ACCENT, Fields, Out, paint};
 
 /// Make a tree: a worktree of its own, outside of the main checkout
@@ -103,7 +101,7 @@ impl New {
         ground.warn_of_settings(context);
         let trees = ground.trees(context)?;
         catch_interrupts();
-        let progress = context.ui.progress("making the tree");
+        let progress = context.stage("making the tree");
         // A task stands for its worktree.
         let parent = match &self.parent {
             Some(parent) => Some(Landings::new(&trees).tree_or_task(parent)?.name.to_string()),
@@ -113,7 +111,7 @@ impl New {
         drop(progress);
         context.tell(&ground.engine);
         let code = print(context, &trees, &created)?;
-        pool::refill(context, &trees, &ground.place.root());
+        context.refill_pool(&trees, &ground.place.root());
         // What was made by then is there, and told.
         Ok(interrupted().map_or(code, |signal| 128 + signal))
     }
@@ -122,7 +120,7 @@ impl New {
 /// The answer of `new` and `ensure`.
 pub fn print(context: &Context<'_>, trees: &Trees<'_>, created: &Created) -> Result<u8, Failure> {
     for note in &created.notes {
-        context.ui.warn(note);
+        context.warn(note);
     }
     context.ui.answer(
         || {

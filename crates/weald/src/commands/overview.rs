@@ -4,16 +4,14 @@ use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
-use weald_app::{Dirty, Freshness, Overview, TreeOverview, Upkeep};
+use weald_app::{Dirty, Failure, Freshness, Ground, Overview, TreeOverview, Upkeep, exit};
 use weald_core::Timestamp;
 use weald_core::store::Store;
 use weald_sandbox::{catch_interrupts, interrupted};
 
 use super::agent;
 use super::list::nothing;
-use crate::context::{Context, Ground};
-use crate::errors::Failure;
-use crate::exit;
+use crate::context::Context;
 use crate::ui::{ACCENT, DIM, Fields, Out, Table, ago, paint};
 
 /// How often a live view looks again; sooner when something was written.

@@ -4,13 +4,13 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
+use weald_app::Failure;
 use weald_core::name::SessionName;
 use weald_server::broker::Ask;
 
 use super::inside::{Inside, field};
 use crate::completion;
 use crate::context::Context;
-use crate::errors::Failure;
 use crate::ui::Fields;
 
 /// Print where a tree is, or where a path is in it

@@ -1,7 +1,8 @@
 //! `weald phase`
 
 use clap::Args;
-use weald_app::{AgentRequest, Agents, Created, NewTree, holder};
+use weald_app::supervision::launch;
+use weald_app::{AgentRequest, Agents, Created, Failure, Ground, NewTree, exit, holder};
 use weald_core::agent::{Agent, Goal, Outcome as Ended, Stage};
 use weald_core::id::{TaskId, Token};
 use weald_core::message::{Draft, MessageType, Urgency};
@@ -13,12 +14,9 @@ use weald_sandbox::catch_interrupts;
 
 use super::phase_told::{Outcome, answer};
 use super::work::{How, find, tell_placed};
-use crate::agents::following::{Show, follow};
-use crate::agents::launching::launch;
 use crate::completion;
-use crate::context::{Context, Ground};
-use crate::errors::Failure;
-use crate::exit;
+use crate::context::Context;
+use crate::following::follow;
 
 /// Do a task in phases: plan, build, review, qa, each with a verdict
 ///
@@ -163,8 +161,8 @@ impl Conductor<'_> {
         let open = agents.iter().find(|agent| !agent.status.is_over());
         if let Some(agent) = open.filter(|agent| agent.token == self.token) {
             let note = format!("phase {} is at work", agent.phase().unwrap_or("land"));
-            self.context.ui.note(&note);
-            self.told(&follow(self.context, self.ground, agent.id, Show::Output)?);
+            self.context.note(&note);
+            self.told(&follow(self.context, self.ground, agent.id)?);
         }
         Ok(())
     }
@@ -179,7 +177,7 @@ impl Conductor<'_> {
             true => format!(" (attempt {} of {})", course.attempt, phases::ATTEMPTS),
             false => String::new(),
         };
-        self.context.ui.note(&format!("Phase {phase}{attempt}"));
+        self.context.note(&format!("Phase {phase}{attempt}"));
         let request = AgentRequest {
             role: Some(phase.to_owned()),
             goal: Goal::Stay,
@@ -231,17 +229,17 @@ impl Conductor<'_> {
             told,
         )?;
         self.context.tell(&self.ground.engine);
-        follow(self.context, self.ground, launched.id, Show::Output)
+        follow(self.context, self.ground, launched.id)
     }
 
     fn told(&self, agent: &Agent) {
         let (Some(phase), Some(verdict)) = (agent.phase(), &agent.verdict) else {
             return;
         };
-        let ui = self.context.ui;
-        ui.note(&format!("{phase}: {}", verdict.as_str()));
+        let context = self.context;
+        context.note(&format!("{phase}: {}", verdict.as_str()));
         for item in verdict.must_fix.iter().filter(|_| !verdict.passes()) {
-            ui.note(&format!("  must fix: {}", crate::ui::clean_line(item)));
+            context.note(&format!("  must fix: {}", crate::ui::clean_line(item)));
         }
     }
 
@@ -290,7 +288,6 @@ impl Conductor<'_> {
             });
             if let Err(error) = told {
                 self.context
-                    .ui
                     .warn(&format!("its owner could not be told: {error}"));
             }
         }

@@ -3,16 +3,14 @@
 use std::io::{self, Write};
 
 use serde_json::json;
-use weald_app::{Landings, StageView, TreeView, stages_in_words};
+use weald_app::{Failure, Ground, Landings, StageView, TreeView, exit, stages_in_words};
 use weald_core::agent::Agent;
 use weald_core::landing::{Landing, LandingStatus};
 use weald_core::task::Task;
 use weald_sandbox::interrupted;
 
-use super::{land, work_told};
-use crate::context::{Context, Ground};
-use crate::errors::Failure;
-use crate::exit;
+use super::work_told;
+use crate::context::Context;
 use crate::ui::{Fields, Out, because, clean, indented};
 
 /// How it came out.
@@ -73,7 +71,10 @@ pub fn answer(
                 .with("task", &task)
                 .with("tree", &view)
                 .with("agent", agent)
-                .with("landing", &landing.as_ref().map(land::as_json))
+                .with(
+                    "landing",
+                    &landing.as_ref().map(weald_app::landing::as_json),
+                )
         },
         |out| {
             tell(

@@ -1,16 +1,11 @@
 //! `weald pool …`
 
-use std::ffi::OsStr;
 use std::io::Write;
-use std::path::Path;
-use std::process::Stdio;
 
 use clap::{Args, Subcommand};
-use rustix::process::{nice, setsid};
-use weald_app::{Patience, PoolStatus, Trees};
+use weald_app::{Failure, Patience, PoolStatus};
 
 use crate::context::Context;
-use crate::errors::Failure;
 use crate::ui::Fields;
 
 /// See, fill or empty the pool that new trees come from.
@@ -50,7 +45,7 @@ impl Pool {
             background: true, ..
         }) = self
         {
-            step_back(context);
+            context.step_back();
         }
         let ground = context.ground()?;
         let trees = ground.trees(context)?;
@@ -61,7 +56,7 @@ impl Pool {
                     true => Patience::LeaveIt,
                     false => Patience::Wait,
                 };
-                let progress = context.ui.progress("filling the pool");
+                let progress = context.stage("filling the pool");
                 let status = trees.fill_pool(fill.count, patience)?;
                 drop(progress);
                 status
@@ -102,41 +97,4 @@ fn print(context: &Context<'_>, status: &PoolStatus) -> Result<u8, Failure> {
             writeln!(out, "  in {}", path.display())
         },
     )
-}
-
-/// Fills the pool in the background, if it wants that. Nobody waits for it and nobody hears of it.
-pub fn refill(context: &Context<'_>, trees: &Trees<'_>, root: &Path) {
-    if trees.pool_wants_filling() {
-        // What is not done costs time or room, nothing else.
-        let _ = go_on_behind(context, root, &["pool", "fill", "--background"]);
-    }
-}
-
-/// Starts weald again for what nobody waits for; it has to [`step_back`]. Answers whether it was started.
-pub fn go_on_behind(context: &Context<'_>, root: &Path, args: &[impl AsRef<OsStr>]) -> bool {
-    let Ok(helper) = context.helper() else {
-        return false;
-    };
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "weald itself, to go on in the background"
-    )]
-    let mut command = std::process::Command::new(helper);
-    let _ = weald_sandbox::keep_descriptors();
-    command
-        .args(args)
-        .current_dir(root)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .is_ok()
-}
-
-/// Out of the terminal's session, behind everybody else, and heard by nobody.
-pub fn step_back(context: &Context<'_>) {
-    context.news.go_behind();
-    // Where that is refused it is a little louder.
-    let _ = setsid();
-    let _ = nice(19);
 }

@@ -5,9 +5,10 @@ use std::io::Write;
 use clap::Args;
 use serde_json::json;
 
+use weald_app::Failure;
+
 use crate::completion;
 use crate::context::Context;
-use crate::errors::Failure;
 use crate::ui::Fields;
 
 /// Show which trees have which ports

@@ -4,16 +4,15 @@ use std::io::{self, Write};
 
 use clap::{Args, Subcommand};
 use serde_json::Value;
-use weald_app::{LandRequest, Landings};
+use weald_app::landing::{Mode, as_json};
+use weald_app::{Failure, LandRequest, Landings, exit};
 use weald_core::id::LandingId;
 use weald_core::landing::{Landing, LandingStatus};
 use weald_core::queue::Queue;
 use weald_sandbox::catch_interrupts;
 
-use super::land::{Mode, as_json, finish};
+use super::land::finish;
 use crate::context::Context;
-use crate::errors::Failure;
-use crate::exit;
 use crate::ui::{ACCENT, DIM, Fields, Out, ago, clean, paint};
 
 /// How many landings `--all` shows unless told otherwise.

@@ -3,7 +3,11 @@
 mod told;
 
 use clap::{Args, Subcommand};
-use weald_app::{AgentError, AgentRequest, Agents, Created, Landings, NewTree, TreeError, holder};
+use weald_app::supervision::{enter, launch};
+use weald_app::{
+    AgentError, AgentRequest, Agents, Created, Failure, Ground, Landings, NewTree, TreeError, exit,
+    holder,
+};
 use weald_core::agent::{Agent, AgentId, Goal, Outcome, RACE, Stage, Wanted};
 use weald_core::agent_rules::AgentInput;
 use weald_core::binding::BindRefusal;
@@ -15,13 +19,10 @@ use weald_core::task_rules::TaskInput;
 use weald_sandbox::{catch_interrupts, interrupted};
 
 use super::work;
-use crate::agents::following::{Show as Following, follow};
-use crate::agents::launching::{enter, launch};
 use crate::completion;
-use crate::context::{Context, Ground};
-use crate::errors::Failure;
-use crate::exit;
-use crate::tracker::known;
+use crate::context::Context;
+use crate::following::follow;
+use weald_app::tracker::known;
 
 /// How often the entries are looked at.
 const POLL: std::time::Duration = std::time::Duration::from_millis(100);
@@ -214,9 +215,9 @@ fn begin(
 fn tell_entry(context: &Context<'_>, agent: &Agent, created: &Created) {
     let (tree, entry) = (&created.tree, agent.entry().unwrap_or_default());
     for note in &created.notes {
-        context.ui.warn(note);
+        context.warn(note);
     }
-    context.ui.note(&format!(
+    context.note(&format!(
         "{entry}: agent {} ({}) in {}",
         agent.id,
         agent.driver,
@@ -237,7 +238,7 @@ fn watch(context: &Context<'_>, ground: &Ground, agents: &[Agent]) -> Result<(),
             open.retain(|other| *other != id);
             let entry = agent.entry().unwrap_or_default();
             let how = end.outcome.as_str().replace('_', " ");
-            context.ui.note(&format!("{entry}: {how} {}", end.why));
+            context.note(&format!("{entry}: {how} {}", end.why));
             if end.outcome == Outcome::NotStarted && agent.process.is_none() {
                 stop(ground, &open, "another entry of its race could not begin")?;
                 let trees = ground.trees(context)?;
@@ -250,9 +251,7 @@ fn watch(context: &Context<'_>, ground: &Ground, agents: &[Agent]) -> Result<(),
         }
         if interrupted().is_some() && !is_asked {
             is_asked = true;
-            context
-                .ui
-                .note("asking the entries to stop; what they wrote is kept");
+            context.note("asking the entries to stop; what they wrote is kept");
             ask_to_stop(ground, &open, "stopped from its terminal");
         }
         std::thread::sleep(POLL);
@@ -363,12 +362,10 @@ fn pick(
         quiet,
     );
     let launched = launched.map_err(undone)?;
-    let agent = follow(context, ground, launched.id, Following::Output)?;
+    let agent = follow(context, ground, launched.id)?;
     if agent.end.as_ref().map(|end| end.outcome) != Some(Outcome::Done) {
         trees.unbind(id)?;
-        context
-            .ui
-            .note("it did not land, so nothing was picked; all entries are kept");
+        context.note("it did not land, so nothing was picked; all entries are kept");
         return work::answer(context, ground, &agent);
     }
     let agents = ground.engine.agents_on(id)?;

@@ -6,10 +6,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
+use weald_app::supervision::launch;
 use weald_app::{
     Against, AgentRequest, Agents, BranchExists, ChangedFile, CommitScope, Created, DiffStyle,
-    LOG_FILE, Landings, NewTree, RemoveRequest, Resumption, SnapshotView, TreeError, TreeView,
-    agent_folder, open_own,
+    Failure, Ground, LOG_FILE, Landings, NewTree, RemoveRequest, Resumption, SnapshotView,
+    TreeError, TreeView, agent_folder, exit, open_own,
 };
 use weald_core::agent::{Agent, AgentStatus, Goal};
 use weald_core::id::TaskId;
@@ -18,12 +19,9 @@ use weald_sandbox::catch_interrupts;
 
 use super::resume::Resume;
 use super::work::{self, How, tell_placed};
-use crate::agents::following::{Show, follow};
-use crate::agents::launching::launch;
 use crate::completion;
-use crate::context::{Context, Ground};
-use crate::errors::Failure;
-use crate::exit;
+use crate::context::Context;
+use crate::following::follow;
 use crate::ui::{Fields, Out, because, clean_line, indented};
 
 /// How much of the end of a log is looked at, and how many lines of it are shown.
@@ -182,7 +180,7 @@ impl Rescue {
         let launched = launch(context, ground, Some(&self.task), &request, new, placed)?;
         let agent = match self.detach {
             true => ground.engine.agent(launched.id)?,
-            false => follow(context, ground, launched.id, Show::Output)?,
+            false => follow(context, ground, launched.id)?,
         };
         work::answer(context, ground, &agent)
     }
@@ -302,9 +300,7 @@ fn patch(
     let made = Landings::new(&ground.trees(context)?).work_patch(tree)?;
     std::fs::write(file, &made.text).map_err(|error| Failure::file(file, &error))?;
     for path in &made.left_out {
-        context
-            .ui
-            .warn(&format!("{} is too large for it", clean_line(path)));
+        context.warn(&format!("{} is too large for it", clean_line(path)));
     }
     let base = made.base.chars().take(12).collect::<String>();
     let done = format!("{} holds it; on {base}: git apply {0}", file.display());
@@ -320,7 +316,7 @@ fn to_trash(context: &Context<'_>, ground: &Ground, tree: &str) -> Result<String
     let removed = ground.trees(context)?.remove(Some(tree), &request)?;
     let restore = removed.restore.unwrap_or_default();
     let told = format!("{tree} is in the trash: {restore}");
-    context.ui.note(&told);
+    context.note(&told);
     Ok(told)
 }
 
@@ -362,7 +358,7 @@ fn answer(
 fn tell(context: &Context<'_>, evidence: &Evidence) {
     if let Some(snapshot) = &evidence.snapshot {
         let note = format!("what is not committed is in snapshot {}", snapshot.id);
-        context.ui.note(&note);
+        context.note(&note);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use clap::Args;
-use weald_app::{AgentRequest, Agents, Resumption, TreeView};
+use weald_app::{AgentRequest, Agents, Failure, Ground, Resumption, TreeView, exit};
 use weald_core::agent::{Agent, Stage};
 use weald_core::races;
 use weald_core::resuming::Diagnosis;
@@ -14,9 +14,7 @@ use super::phase;
 use super::work::{self, How, find};
 use super::work_in_main;
 use crate::completion;
-use crate::context::{Context, Ground};
-use crate::errors::Failure;
-use crate::exit;
+use crate::context::Context;
 use crate::ui::{Fields, because};
 
 /// Go on with a task where its last agent ended
@@ -180,9 +178,7 @@ pub fn tell_again(context: &Context<'_>, found: &Resumption) {
     let task = &found.task;
     let place = task.worktree.as_ref();
     let place = place.map_or(String::new(), |tree| format!(" in its worktree {tree}"));
-    context
-        .ui
-        .note(&format!("Continuing{place}, like weald resume {}", task.id));
+    context.note(&format!("Continuing{place}, like weald resume {}", task.id));
 }
 
 fn completed(context: &Context<'_>, ground: &Ground, found: &Resumption) -> Result<u8, Failure> {
@@ -249,5 +245,5 @@ fn tell(context: &Context<'_>, found: &Resumption) {
             because(format!("the last agent, {} ({word})", agent.id), why)
         }
     };
-    context.ui.note(&text);
+    context.note(&text);
 }

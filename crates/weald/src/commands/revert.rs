@@ -1,13 +1,13 @@
 //! `weald revert`
 
 use clap::Args;
-use weald_app::{LandRequest, Landings};
+use weald_app::landing::{Mode, work_landings};
+use weald_app::{Failure, LandRequest, Landings};
 use weald_core::id::LandingId;
 use weald_sandbox::catch_interrupts;
 
-use super::land::{Mode, answer_one, work};
+use super::land::answer_one;
 use crate::context::Context;
-use crate::errors::Failure;
 
 /// Undo a landing on its target
 ///
@@ -25,7 +25,7 @@ impl Revert {
         let ground = context.landing_ground()?;
         let queued = Landings::new(&ground.trees(context)?).queue_revert(self.landing)?;
         let request = LandRequest::default();
-        let worked = work(context, ground, &[queued.id], &request, Mode::Work)?;
+        let worked = work_landings(context, ground, &[queued.id], &request, Mode::Work)?;
         let code = answer_one(context, &worked.ground, &worked.landings[0])?;
         Ok(worked.exit.unwrap_or(code))
     }

@@ -3,12 +3,11 @@
 use std::io::{self, Write};
 
 use clap::{ArgAction, Args};
-use weald_app::{BranchOutcome, RemoveRequest, Removed};
+use weald_app::{BranchOutcome, Failure, RemoveRequest, Removed};
 use weald_core::id::Token;
 
 use crate::completion;
 use crate::context::Context;
-use crate::errors::Failure;
 use crate::ui::{ACCENT, Fields, Out, paint};
 
 /// Put a tree into the trash
@@ -52,7 +51,7 @@ impl Rm {
             reason: self.reason,
             ..RemoveRequest::default()
         };
-        let progress = context.ui.progress("looking");
+        let progress = context.stage("looking");
         let removed = trees.remove(Some(&self.name), &request)?;
         drop(progress);
         context.tell(&ground.engine);

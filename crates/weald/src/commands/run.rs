@@ -3,19 +3,18 @@
 use std::ffi::OsString;
 
 use clap::{Args, ValueEnum};
-use weald_app::RunSandbox;
+use weald_app::supervision::Guest;
+use weald_app::window::Windows as _;
+use weald_app::{Failure, RunSandbox, exit, named_files_unseen};
 use weald_core::SignedDuration;
 use weald_core::config::parse_size;
 use weald_sandbox::Level;
+use weald_server::broker::Brokers;
 
 use crate::cli::duration;
 use crate::completion;
 use crate::context::Context;
-use crate::desk::{Guest, Window};
-use crate::errors::Failure;
-use crate::exit;
 use crate::foreground::Held;
-use crate::hidden_files;
 
 /// Run a command in a tree, held there by the kernel
 ///
@@ -63,28 +62,28 @@ impl Run {
         });
         let mut request = trees.prepare_run(self.name.as_deref(), sandbox)?;
         for note in &request.notes {
-            context.ui.warn(note);
+            context.warn(note);
         }
         match request.policy.as_ref().map(|policy| policy.level) {
             Some(Level::Full) => {}
-            Some(level) => context.ui.warn(&format!(
+            Some(level) => context.warn(&format!(
                 "level {} does not cover: {}",
                 level.as_str(),
                 level.not_covered().join("; ")
             )),
-            None => context
-                .ui
-                .warn("there is no sandbox: the command can write everything that you can"),
+            None => {
+                context.warn("there is no sandbox: the command can write everything that you can")
+            }
         }
         trees.allow_login(&mut request, &self.command[0]);
         let program = self.command[0].to_string_lossy().into_owned();
-        let mut window = Window::open(&trees)?;
+        let mut window = Brokers.open(&trees)?;
         let passed = window.grant(&mut request)?;
         let guest = Guest::arrive(&ground.engine, &program, &request.tree)?;
         guest.grant(&mut request);
         let authority = guest.authority(&request.tree);
         let tree = trees.begin_run(&request, &program)?;
-        let hidden = hidden_files::told(
+        let hidden = named_files_unseen(
             request.policy.as_ref(),
             self.command.iter().skip(1).map(AsRef::as_ref),
         );
@@ -98,26 +97,26 @@ impl Run {
             passed,
         };
         let (ended, failed) = trees.with_snapshots(&tree, || {
-            let work = || {
-                held.start(context)
-                    .and_then(|started| started.wait(context))
+            let (mut held, mut ended) = (Some(held), None);
+            let mut work = || {
+                ended = held.take().map(|held| held.start(context)?.wait(context));
             };
-            window.serve_while(context, &ground, &trees, authority, work)
+            window.serve_while(context, &ground, &trees, authority, &mut work)?;
+            ended.ok_or_else(Failure::bug).flatten()
         });
         guest.leave(&ground.engine);
-        let ended = ended.map_err(Failure::from).flatten();
         if let Some(failed) = failed {
-            context.ui.warn(&failed);
+            context.warn(&failed);
         }
         let after = trees.end_run(&tree, ended.as_ref().ok().copied())?;
         let is_failed = ended
             .as_ref()
             .is_ok_and(|ended| exit::of(*ended) != exit::DONE);
         if let Some(hidden) = hidden.filter(|_| is_failed) {
-            context.ui.warn(&hidden);
+            context.warn(&hidden);
         }
         if after.diverged {
-            context.ui.warn(&format!(
+            context.warn(&format!(
                 "branch {} was moved by somebody else; weald sync {} brings both together",
                 after.branch, after.name
             ));

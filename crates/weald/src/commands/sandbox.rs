@@ -6,8 +6,9 @@ mod test;
 
 use clap::Subcommand;
 
+use weald_app::Failure;
+
 use crate::context::Context;
-use crate::errors::Failure;
 
 /// Run a command that can write one directory, and show what holds it there.
 #[derive(Subcommand)]

@@ -13,7 +13,7 @@ pub use end::told_lock;
 use std::io::{self, Write};
 
 use clap::{Args, Subcommand};
-use weald_app::{Engine, SessionView};
+use weald_app::{Engine, Failure, SessionView};
 use weald_core::Timestamp;
 use weald_core::name::SessionName;
 
@@ -21,7 +21,6 @@ use super::inside::Inside;
 use crate::cli::SessionArg;
 use crate::completion;
 use crate::context::Context;
-use crate::errors::Failure;
 use crate::ui::{ACCENT, Fields, Out, ago, paint};
 
 /// Tell who is working, and whether they live.

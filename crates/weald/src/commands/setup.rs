@@ -4,9 +4,10 @@ use std::io::Write;
 
 use clap::Args;
 
+use weald_app::Failure;
+
 use crate::completion;
 use crate::context::Context;
-use crate::errors::Failure;
 use crate::ui::Fields;
 
 /// Set a tree up again: bring what is missing, run the set-up commands
@@ -28,7 +29,7 @@ impl Setup {
         let done = trees.set_up_again(self.name.as_deref())?;
         context.tell(&ground.engine);
         for note in &done.notes {
-            context.ui.warn(note);
+            context.warn(note);
         }
         context.ui.answer(
             || {

@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use rustix::fs::OFlags;
 
+use weald_app::{Failure, exit};
+
 use super::completions;
 use super::enter::quoted;
 use crate::context::Context;
-use crate::errors::Failure;
-use crate::exit;
 use crate::own_program::OwnProgram;
 
 /// The variable in which the script names its file.

@@ -3,17 +3,14 @@
 use std::io::{self, Write};
 
 use clap::{Args, Subcommand};
-use weald_app::SnapshotView;
+use weald_app::{Failure, SnapshotView, exit};
 use weald_core::Timestamp;
 use weald_server::broker::Ask;
 
 use super::inside::{Inside, field};
 use crate::commands::diff;
-use crate::commands::pool::step_back;
 use crate::completion;
 use crate::context::Context;
-use crate::errors::Failure;
-use crate::exit;
 use crate::ui::{ACCENT, Fields, Out, ago, clean, clean_line, paint};
 
 /// Keep everything in a tree as it is now, and put it back.
@@ -116,7 +113,7 @@ impl Snapshot {
 
 fn warn_of_left_out(context: &Context<'_>, taken: &SnapshotView) {
     for path in &taken.left_out {
-        context.ui.warn(&format!(
+        context.warn(&format!(
             "left out, too large or no file: {}",
             clean_line(path)
         ));
@@ -144,7 +141,7 @@ fn told_all(out: &mut Out, found: &[SnapshotView], now: Timestamp) -> io::Result
 impl Create {
     fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         if self.background {
-            step_back(context);
+            context.step_back();
         }
         let ground = context.ground()?;
         if self.background {
@@ -153,7 +150,7 @@ impl Create {
             context.tell(&ground.engine);
             return Ok(exit::DONE);
         }
-        let progress = context.ui.progress("taking the snapshot");
+        let progress = context.stage("taking the snapshot");
         let taken = ground.trees(context)?.snapshot(self.name.as_deref())?;
         drop(progress);
         warn_of_left_out(context, &taken);
@@ -184,7 +181,7 @@ impl Restore {
         context.tell(&ground.engine);
         for path in &restored.set_aside {
             let path = clean_line(path);
-            context.ui.warn(&format!(
+            context.warn(&format!(
                 "in no snapshot and in the way, so it is kept: {path}"
             ));
         }
@@ -219,7 +216,7 @@ impl Diff {
         let ground = context.ground()?;
         let trees = ground.trees(context)?;
         let style = self.style.wanted(context);
-        let progress = context.ui.progress("looking");
+        let progress = context.stage("looking");
         let found = trees.snapshot_diff(Some(&self.name), self.from, self.to, style)?;
         drop(progress);
         diff::print(context, &found)

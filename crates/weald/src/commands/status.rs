@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use clap::Args;
-use weald_app::{Dirty, Freshness, StageView, TreeView, Upkeep, stages_in_words};
+use weald_app::{Dirty, Failure, Freshness, Ground, StageView, TreeView, Upkeep, stages_in_words};
 use weald_core::Timestamp;
 use weald_core::setup::SetupOutcome;
 use weald_server::broker::{Ask, Reply};
@@ -11,8 +11,7 @@ use weald_server::broker::{Ask, Reply};
 use super::inside::{Inside, field};
 use super::overview;
 use crate::completion;
-use crate::context::{Context, Ground};
-use crate::errors::Failure;
+use crate::context::Context;
 use crate::ui::{ACCENT, DIM, Fields, Out, ago, clean, paint};
 
 /// Look into a tree now (default: the one you are in, else all)
@@ -44,7 +43,7 @@ impl Status {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         let trees = ground.trees(context)?;
-        let progress = context.ui.progress("looking");
+        let progress = context.stage("looking");
         if self.watch {
             drop(progress);
             return overview::watch(context, &ground);
@@ -73,7 +72,7 @@ impl Show {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         let trees = ground.trees(context)?;
-        let progress = context.ui.progress("looking");
+        let progress = context.stage("looking");
         let view = trees.look(self.name.as_deref())?;
         drop(progress);
         let stages = stages_of(&ground, &view)?;

@@ -5,12 +5,13 @@
 
 use clap::Args;
 use rustix::process::setsid;
+use weald_app::Failure;
+use weald_app::supervision::live;
 use weald_core::agent::AgentId;
 use weald_sandbox::catch_interrupts;
+use weald_server::broker::Brokers;
 
-use crate::agents::life;
 use crate::context::Context;
-use crate::errors::Failure;
 
 /// Watch over an agent (weald starts this itself)
 #[derive(Args)]
@@ -25,6 +26,6 @@ impl SuperviseAgent {
         let _ = setsid();
         catch_interrupts();
         context.news.go_behind();
-        life::live(context, self.id)
+        live(context, self.id, &Brokers)
     }
 }

@@ -3,12 +3,10 @@
 use std::io::{self, Write};
 
 use clap::Args;
-use weald_app::{SweepMode, SweepReport, Upkeep};
+use weald_app::{Failure, SweepMode, SweepReport, Upkeep, exit};
 use weald_core::kill_switch::SWEEP;
 
 use crate::context::Context;
-use crate::errors::Failure;
-use crate::exit;
 use crate::ui::{DIM, Fields, Out, clean, paint};
 
 /// Release stale locks and leases and remove leftovers
@@ -40,7 +38,7 @@ impl Sweep {
             false => SweepMode::Apply,
         };
         let trees = ground.trees(context)?;
-        let progress = context.ui.progress("sweeping");
+        let progress = context.stage("sweeping");
         let report = Upkeep::new(&trees).sweep(mode)?;
         drop(progress);
         context.tell(&ground.engine);

@@ -6,10 +6,8 @@ use clap::Args;
 
 use crate::completion;
 use crate::context::Context;
-use crate::errors::Failure;
-use crate::exit;
 use crate::ui::{ACCENT, Fields, clean_line, paint};
-use weald_app::Landings;
+use weald_app::{Failure, Landings, exit};
 
 /// Bring the target into a tree
 ///
@@ -29,7 +27,7 @@ impl Sync {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         let trees = ground.trees(context)?;
-        let progress = context.ui.progress("bringing the target in");
+        let progress = context.stage("bringing the target in");
         let name = match &self.name {
             Some(name) => Some(Landings::new(&trees).tree_or_task(name)?.name),
             None => None,
@@ -41,7 +39,7 @@ impl Sync {
         context.tell(&ground.engine);
         for path in &synced.set_aside {
             let path = clean_line(path);
-            context.ui.warn(&format!(
+            context.warn(&format!(
                 "ignored by git and in the way, so it is kept: {path}"
             ));
         }

@@ -24,7 +24,7 @@ pub use show::print_detail;
 use std::io::{self, Write};
 
 use clap::{Args, Subcommand};
-use weald_app::Engine;
+use weald_app::{Engine, Failure};
 use weald_core::id::{TaskId, Token};
 use weald_core::task::Task as Record;
 use weald_core::task_rules::TaskInput;
@@ -34,7 +34,6 @@ use super::inside::{Inside, field};
 use crate::cli::SessionArg;
 use crate::completion;
 use crate::context::Context;
-use crate::errors::Failure;
 use crate::ui::{ACCENT, Fields, Out, Table, paint, status_style};
 
 /// Add, claim and finish tasks.
@@ -185,7 +184,7 @@ fn warn_of_missing(context: &Context<'_>, engine: &Engine, task: &Record) -> Res
     }
     let id = &task.id;
     for missing in engine.task(id)?.waiting_for.missing {
-        context.ui.warn(&format!(
+        context.warn(&format!(
             "task {id} depends on task {missing}, which does not exist (to drop it: weald task dep {id} --remove {missing})"
         ));
     }

@@ -2,10 +2,9 @@
 
 use clap::Args;
 
-use super::pool::step_back;
+use weald_app::{Failure, tracker};
+
 use crate::context::Context;
-use crate::errors::Failure;
-use crate::tracker;
 
 /// Tell the tracker what became of its tasks (weald starts this itself)
 #[derive(Args)]
@@ -13,7 +12,7 @@ pub struct TellTracker {}
 
 impl TellTracker {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        step_back(context);
+        context.step_back();
         tracker::tell(context)?;
         Ok(0)
     }

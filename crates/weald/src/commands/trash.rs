@@ -4,15 +4,13 @@ use std::io::{self, Write};
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
-use weald_app::{PurgeRequest, TrashEntry, TreeError};
+use weald_app::{Failure, PurgeRequest, TrashEntry, TreeError, exit};
 use weald_core::SignedDuration;
 use weald_core::id::TreeId;
 
 use super::status;
 use crate::cli::age;
 use crate::context::Context;
-use crate::errors::Failure;
-use crate::exit;
 use crate::ui::{ACCENT, DIM, Fields, Out, Table, ago, clean, size};
 
 /// See and restore removed trees, or delete them for good.
@@ -98,7 +96,7 @@ fn print(out: &mut Out, entries: &[TrashEntry], context: &Context<'_>) -> io::Re
 impl Restore {
     fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
-        let progress = context.ui.progress("bringing it back");
+        let progress = context.stage("bringing it back");
         let view = ground.trees(context)?.restore(&self.id)?;
         drop(progress);
         context.tell(&ground.engine);
@@ -112,7 +110,7 @@ impl Purge {
             context.refuse_agent("weald trash purge --apply")?;
         }
         let ground = context.ground()?;
-        let progress = context.ui.progress("deleting");
+        let progress = context.stage("deleting");
         let request = PurgeRequest {
             older_than: self.older_than,
             apply: self.apply,
@@ -131,7 +129,7 @@ impl Purge {
         let failed: Vec<_> = purged.failed.into_iter().map(NotPurged::from).collect();
         for one in &failed {
             let kept = format!("{} ({}) was kept: {}", one.name, one.id, one.message);
-            context.ui.warn(&clean(&kept));
+            context.warn(&clean(&kept));
         }
         context.ui.answer(
             || {

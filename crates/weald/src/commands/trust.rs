@@ -3,12 +3,11 @@
 use std::io::{self, Write};
 
 use clap::Args;
-use weald_app::Landings;
 use weald_app::Trust as Trusted;
+use weald_app::{Failure, Landings};
 use weald_core::setup::Proposal;
 
 use crate::context::Context;
-use crate::errors::Failure;
 use crate::ui::{ACCENT, Fields, Out, paint};
 
 /// Approve the commands that the repository proposes
@@ -41,7 +40,7 @@ impl Trust {
         };
         context.tell(&ground.engine);
         for note in &trust.notes {
-            context.ui.warn(note);
+            context.warn(note);
         }
         context.ui.answer(
             || Fields::new().with("trust", &trust),

@@ -3,15 +3,15 @@
 use std::io::{self, Write};
 
 use clap::Args;
-use weald_app::{LandRequest, Landings, Undone, Upkeep};
+use weald_app::landing::{Mode, work_landings};
+use weald_app::{Failure, Ground, LandRequest, Landings, Undone, Upkeep};
 use weald_core::id::{LandingId, Seq};
 use weald_core::landing::LandingStatus;
 use weald_core::undo::{Operation, Way};
 use weald_sandbox::catch_interrupts;
 
-use super::land::{Mode, answer_one, short, work};
-use crate::context::{Context, Ground};
-use crate::errors::Failure;
+use super::land::{answer_one, short};
+use crate::context::Context;
 use crate::ui::{ACCENT, Fields, Out, Table, ago, clean, paint};
 
 /// How many operations are listed.
@@ -95,7 +95,7 @@ fn undo_landing(
     catch_interrupts();
     let queued = Landings::new(&ground.trees(context)?).queue_revert(landing)?;
     let request = LandRequest::default();
-    let worked = work(context, ground, &[queued.id], &request, Mode::Work)?;
+    let worked = work_landings(context, ground, &[queued.id], &request, Mode::Work)?;
     let revert = &worked.landings[0];
     if revert.status != LandingStatus::Landed {
         let code = answer_one(context, &worked.ground, revert)?;
@@ -106,7 +106,7 @@ fn undo_landing(
     context.tell(&worked.ground.engine);
     for kept in &revert.kept_changes {
         let warning = format!("{}; get it back: {}", kept.text(), kept.command);
-        context.ui.warn(&warning);
+        context.warn(&warning);
     }
     answer(context, chosen, &undone)
 }

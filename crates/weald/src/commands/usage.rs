@@ -3,13 +3,11 @@
 use std::io::{self, Write};
 
 use clap::Args;
-use weald_app::{Freeing, RoomMode, Upkeep, UsageReport};
+use weald_app::{Failure, Freeing, RoomMode, Upkeep, UsageReport, exit};
 use weald_core::config::parse_size;
 
 use crate::completion;
 use crate::context::Context;
-use crate::errors::Failure;
-use crate::exit;
 use crate::ui::{ACCENT, DIM, Fields, Out, Table, clean, paint, size};
 
 /// Say what trees take on the disk, and make room
@@ -35,7 +33,7 @@ impl Usage {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         let trees = ground.trees(context)?;
-        let progress = context.ui.progress("measuring");
+        let progress = context.stage("measuring");
         let mut report = Upkeep::new(&trees).usage(&self.names)?;
         if let Some(wanted) = self.free {
             let mode = match self.apply {

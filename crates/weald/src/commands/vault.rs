@@ -1,18 +1,15 @@
 //! `weald vault …`
 
 use std::io::{self, Write};
-use std::path::Path;
 
 use clap::{Args, Subcommand};
 use serde_json::json;
-use weald_app::{KeptWork, Trees, Wanted};
+use weald_app::{Failure, KeptWork, Wanted};
 use weald_core::{SignedDuration, Timestamp};
 
 use super::land::short;
-use super::pool::{go_on_behind, step_back};
 use crate::cli::duration;
 use crate::context::Context;
-use crate::errors::Failure;
 use crate::ui::{ACCENT, Fields, Out, ago, clean, paint, size};
 
 /// See and keep up the repository that trees borrow objects from.
@@ -65,13 +62,6 @@ pub struct Maintain {
     /// What a command in the background is told: only if it is time
     #[arg(long, hide = true, conflicts_with_all = ["now", "grace"])]
     background: bool,
-}
-
-/// Keeps the vault up in the background, if it is time. Nobody waits for it and nobody hears of it.
-pub fn keep_up(context: &Context<'_>, trees: &Trees<'_>, root: &Path) {
-    if trees.vault().wants_upkeep() {
-        let _ = go_on_behind(context, root, &["vault", "maintain", "--background"]);
-    }
 }
 
 impl Vault {
@@ -190,7 +180,7 @@ impl Restore {
 impl Maintain {
     fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         if self.background {
-            step_back(context);
+            context.step_back();
         }
         let ground = context.ground()?;
         let vault = ground.trees(context)?.vault();
@@ -203,7 +193,7 @@ impl Maintain {
             false => self.grace.unsigned_abs(),
         };
         let now = std::time::SystemTime::from(context.now());
-        let progress = context.ui.progress("keeping up the vault");
+        let progress = context.stage("keeping up the vault");
         let done = vault.maintain(now, grace)?;
         drop(progress);
         let answer = json!({

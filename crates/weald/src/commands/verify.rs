@@ -3,11 +3,9 @@
 use std::io::{self, Write};
 
 use clap::Args;
-use weald_app::{Landings, Verification};
+use weald_app::{Failure, Landings, Verification, exit};
 
 use crate::context::Context;
-use crate::errors::Failure;
-use crate::exit;
 use crate::ui::{ACCENT, DIM, Fields, Out, clean, clean_line, paint};
 
 /// Find commits on the target that no landing brought there

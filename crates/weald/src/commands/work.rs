@@ -2,9 +2,10 @@
 
 use clap::Args;
 use weald_app::agents::drivers::has_driver;
+use weald_app::supervision::{await_begin, launch};
 use weald_app::{
-    Adoption, AgentRequest, Agents, Created, Landings, NewTask, NewTree, Outcome as Made,
-    RemoveRequest,
+    Adoption, AgentRequest, Agents, Created, Failure, Ground, Landings, NewTask, NewTree,
+    Outcome as Made, RemoveRequest, exit, tracker,
 };
 use weald_core::agent::{Agent, Goal, Outcome};
 use weald_core::id::TaskId;
@@ -15,14 +16,10 @@ use weald_sandbox::{catch_interrupts, interrupted};
 
 use super::ensure::{defers, is_foreign_tree};
 use super::resume::{self, Resume};
-use super::{land, work_in_main};
-use crate::agents::following::{Show, follow};
-use crate::agents::launching::{await_begin, launch};
+use super::work_in_main;
 use crate::completion;
-use crate::context::{Context, Ground};
-use crate::errors::Failure;
-use crate::exit;
-use crate::tracker;
+use crate::context::Context;
+use crate::following::follow;
 use crate::ui::Fields;
 
 /// Do a task: a tree, an agent in it, and its work lands
@@ -219,9 +216,7 @@ pub fn withdraw(context: &Context<'_>, ground: &Ground, task: &TaskId, failure: 
             reason: Some(format!("no agent could begin on it: {}", failure.message)),
         };
         if ground.engine.move_task(None, task, cancel).is_ok() {
-            context
-                .ui
-                .note(&format!("task {task} is cancelled: nothing was started"));
+            context.note(&format!("task {task} is cancelled: nothing was started"));
         }
     }
 }
@@ -273,13 +268,13 @@ fn begin_in(
     let id = launched.id;
     let agent = match detach {
         true => await_begin(ground, id)?,
-        false => follow(context, ground, id, Show::Output)?,
+        false => follow(context, ground, id)?,
     };
     if is_new {
         require_begun(context, ground, &agent, is_own_tree)?;
     }
     if detach && !agent.status.is_over() {
-        context.ui.note(&format!(
+        context.note(&format!(
             "{id} works on it; follow it with: weald agent attach {id}"
         ));
     }
@@ -317,7 +312,7 @@ pub fn place_of(context: &Context<'_>, ground: &Ground) -> Result<NewTree, Failu
     }
     if ground.place.inside().is_some() {
         let tree = ground.trees(context)?.named(None)?;
-        context.ui.note(&format!("in this tree, {}", tree.name));
+        context.note(&format!("in this tree, {}", tree.name));
         return Ok(NewTree {
             name: Some(tree.name.to_string()),
             ..NewTree::default()
@@ -344,7 +339,7 @@ fn adopted(context: &Context<'_>, ground: &Ground) -> Result<NewTree, Failure> {
         path: root.to_owned(),
         ..Adoption::default()
     })?;
-    context.ui.note(&format!(
+    context.note(&format!(
         "works in this worktree, adopted as {}; it is kept after landing",
         tree.name
     ));
@@ -374,9 +369,7 @@ pub fn find_or_add(
                 ..NewTask::default()
             },
         )?;
-        context
-            .ui
-            .note(&format!("Task {}: {}", task.id, task.subject));
+        context.note(&format!("Task {}: {}", task.id, task.subject));
         Ok((task.id, true))
     };
     if new {
@@ -444,13 +437,12 @@ pub fn tell_placed(context: &Context<'_>, agent: &Agent, created: &Created) {
         Made::Recreated => "Worktree made again",
         _ => "Worktree",
     };
-    let ui = context.ui;
     for note in &created.notes {
-        ui.warn(note);
+        context.warn(note);
     }
-    ui.note(&format!("✓ {how}: {}", tree.path.display()));
-    ui.note(&format!("  Branch: {}", tree.branch));
-    ui.note(&format!(
+    context.note(&format!("✓ {how}: {}", tree.path.display()));
+    context.note(&format!("  Branch: {}", tree.branch));
+    context.note(&format!(
         "  Agent {} ({}) works on task {}",
         agent.id, agent.driver, agent.task
     ));
@@ -477,7 +469,10 @@ pub fn answer(context: &Context<'_>, ground: &Ground, agent: &Agent) -> Result<u
                 .with("tree", &view)
                 .with("agent", agent)
                 .with("exit", &agent.code)
-                .with("landing", &landing.as_ref().map(land::as_json))
+                .with(
+                    "landing",
+                    &landing.as_ref().map(weald_app::landing::as_json),
+                )
         },
         |out| super::work_told::tell(out, agent, &task, landing.as_ref(), view.as_ref()),
     )?;

@@ -1,15 +1,14 @@
 //! `weald work --no-worktree`: an agent in the main checkout.
 
-use weald_app::AgentRequest;
+use weald_app::supervision::start_in_main;
+use weald_app::{AgentRequest, Failure, Ground};
 use weald_core::agent::Goal;
 use weald_core::id::TaskId;
 use weald_sandbox::catch_interrupts;
 
 use super::work::answer;
-use crate::agents::following::{Show, follow};
-use crate::agents::launching::start_in_main;
-use crate::context::{Context, Ground};
-use crate::errors::Failure;
+use crate::context::Context;
+use crate::following::follow;
 
 /// Starts it, follows it and tells what came out.
 pub fn begin(
@@ -21,7 +20,7 @@ pub fn begin(
 ) -> Result<u8, Failure> {
     context.refuse_agent("--no-worktree")?;
     let root = ground.place.root();
-    context.ui.warn(&format!(
+    context.warn(&format!(
         "the agent works in {} itself: it can write all of it, its .git with hooks and configuration included; nothing lands, nothing is kept apart",
         root.display()
     ));
@@ -38,6 +37,6 @@ pub fn begin(
     if detach {
         return answer(context, ground, &ground.engine.agent(agent.id)?);
     }
-    let agent = follow(context, ground, agent.id, Show::Output)?;
+    let agent = follow(context, ground, agent.id)?;
     answer(context, ground, &agent)
 }

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use rustix::process::setsid;
-use weald_app::{AgentRequest, Agents, InboxQuery, Landings, NewTree};
+use weald_app::supervision::launch;
+use weald_app::{AgentRequest, Agents, Failure, Ground, InboxQuery, Landings, NewTree, exit};
 use weald_core::agent::{Agent, AgentId, Outcome};
 use weald_core::message::{MessageType, ReplyDraft, RequestState};
 use weald_core::name::SessionName;
@@ -21,12 +22,8 @@ use weald_sandbox::{catch_interrupts, interrupted};
 
 use super::work::How;
 use super::{land, worker_behind};
-use crate::agents::following::{Show, follow};
-use crate::agents::launching::launch;
 use crate::cli::duration;
-use crate::context::{Context, Ground};
-use crate::errors::Failure;
-use crate::exit;
+use crate::context::Context;
 use crate::ui::Fields;
 
 /// After so many agents in a row that changed nothing a worker ends.
@@ -154,11 +151,14 @@ impl Shift<'_> {
         })?;
         open.retain(|agent| agent.session == self.name);
         for agent in open {
-            self.context.ui.note(&format!(
+            self.context.note(&format!(
                 "{} still works on task {}, so that comes first",
                 agent.id, agent.task
             ));
-            let agent = follow(self.context, &self.ground, agent.id, Show::Nothing)?;
+            let agent =
+                weald_app::supervision::follow(self.context, &self.ground, agent.id, &mut || {
+                    Ok(())
+                })?;
             self.finished += 1;
             self.print(&agent)?;
         }
@@ -193,7 +193,7 @@ impl Shift<'_> {
                 None if !waits => {
                     waits = true;
                     let note = format!("{}: waits for work", self.name);
-                    self.context.ui.note(&note);
+                    self.context.note(&note);
                 }
                 None if idle_since.elapsed() >= limit => return Ok(exit::DONE),
                 None => self.rest(poll.min(limit.saturating_sub(idle_since.elapsed())))?,
@@ -253,13 +253,13 @@ impl Shift<'_> {
                     "{}: task {} begun ({} in {})",
                     self.name, agent.task, agent.id, created.tree.name
                 );
-                context.ui.note(&begun);
+                context.note(&begun);
             },
         );
         let agent = match launched {
             Ok(launched) => {
                 self.refused = None;
-                follow(context, ground, launched.id, Show::Nothing)?
+                weald_app::supervision::follow(context, ground, launched.id, &mut || Ok(()))?
             }
             Err(failure) if failure.code == "nothing_ready" => return Ok(None),
             Err(failure) if FATAL.contains(&failure.code.as_ref()) => return Err(failure),
@@ -300,7 +300,7 @@ impl Shift<'_> {
         self.ground
             .engine
             .move_task(Some(&self.name), &agent.task, block)?;
-        self.context.ui.warn(&format!(
+        self.context.warn(&format!(
             "task {} is blocked: {}",
             agent.task, failure.message
         ));
@@ -379,7 +379,10 @@ impl Shift<'_> {
                 .with("task", &task)
                 .with("outcome", &outcome)
                 .with("agent", agent)
-                .with("landing", &landing.as_ref().map(land::as_json));
+                .with(
+                    "landing",
+                    &landing.as_ref().map(weald_app::landing::as_json),
+                );
             writeln!(out, "{}", fields.finish())?;
         } else {
             let tree = agent.tree.as_ref();

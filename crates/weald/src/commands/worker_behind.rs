@@ -8,14 +8,12 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use weald_app::open_own;
+use weald_app::{Failure, Ground, exit, open_own};
 use weald_core::agent::Agent;
 use weald_core::name::SessionName;
 use weald_core::store::AgentFilter;
 
-use crate::context::{Context, Ground};
-use crate::errors::Failure;
-use crate::exit;
+use crate::context::Context;
 use crate::ui::{ACCENT, Fields, paint};
 
 /// How long a worker has to say that it is there, and then to begin with a task that is ready.

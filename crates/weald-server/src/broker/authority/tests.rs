@@ -2,6 +2,9 @@
 
 use serde_json::{Value, json};
 
+use weald_app::Mandate;
+use weald_core::id::Token;
+
 use super::*;
 
 fn own() -> Authority {
@@ -18,9 +21,7 @@ fn own() -> Authority {
 fn decide(authority: &Authority, mut request: Value) -> Result<(), String> {
     request["secret"] = json!("");
     let request: Request = serde_json::from_value(request).map_err(|error| error.to_string())?;
-    authority
-        .permits(&request)
-        .map_err(|error| error.to_string())
+    permits(authority, &request).map_err(|error| error.to_string())
 }
 
 #[test]

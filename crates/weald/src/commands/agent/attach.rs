@@ -4,16 +4,15 @@ use std::io;
 use std::sync::mpsc::{self, Receiver};
 
 use clap::Args;
+use weald_app::{Failure, exit};
 use weald_core::message::Urgency;
 use weald_sandbox::{catch_interrupts, interrupted};
 
 use super::{POLL, Which, steer};
-use crate::agents::following::Tail;
 use crate::cli::SessionArg;
 use crate::commands::work;
 use crate::context::Context;
-use crate::errors::Failure;
-use crate::exit;
+use crate::following::Log;
 
 /// Follow an agent, and talk to it
 ///
@@ -39,7 +38,7 @@ impl Attach {
         let ground = context.ground()?;
         let id = self.which.find(&ground)?.id;
         let typed = typed_lines();
-        let mut tail = Tail::new(context, &ground, id)?;
+        let mut tail = Log::new(context, &ground, id)?;
         tail.begin_with((!self.all).then_some(self.tail))?;
         loop {
             ground.engine.reap_agents()?;
@@ -49,7 +48,7 @@ impl Attach {
                 return work::answer(context, &ground, &agent);
             }
             if interrupted().is_some() {
-                context.ui.note(&format!(
+                context.note(&format!(
                     "{id} goes on; come back with: weald agent attach {id}, stop it with: weald agent stop {id}"
                 ));
                 return Ok(exit::DONE);
@@ -57,7 +56,7 @@ impl Attach {
             for line in typed.try_iter().filter(|line| !line.trim().is_empty()) {
                 let from = context.session(&ground.engine, self.session.session.as_ref())?;
                 let sent = steer::send(&ground, &agent, from, Urgency::Steer, line)?;
-                context.ui.note(&format!("message {} for {id}", sent.id));
+                context.note(&format!("message {} for {id}", sent.id));
             }
             std::thread::sleep(POLL);
         }

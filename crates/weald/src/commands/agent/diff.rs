@@ -1,13 +1,11 @@
 //! `weald agent diff`
 
 use clap::Args;
-use weald_app::{Against, Landings};
+use weald_app::{Against, Failure, Landings, exit};
 
 use super::Which;
 use crate::commands::diff::{Style, print};
 use crate::context::Context;
-use crate::errors::Failure;
-use crate::exit;
 
 /// Show what an agent changed: in its tree, or what it landed
 #[derive(Args)]
@@ -24,7 +22,7 @@ impl Diff {
         let agent = self.which.find(&ground)?;
         let trees = ground.trees(context)?;
         let style = self.style.wanted(context);
-        let progress = context.ui.progress("looking");
+        let progress = context.stage("looking");
         let own = agent.tree.as_ref().and_then(|name| {
             let tree = trees.named(Some(name.as_str())).ok()?;
             (Some(tree.id) == agent.tree_id && tree.is_live()).then_some(tree)

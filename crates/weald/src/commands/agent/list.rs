@@ -3,13 +3,12 @@
 use std::io::{self, Write};
 
 use clap::{Args, ValueEnum};
-use weald_app::{AgentQuery, AgentSort};
+use weald_app::{AgentQuery, AgentSort, Failure};
 use weald_core::agent_view::Alert;
 use weald_core::id::Seq;
 
 use super::print_table;
 use crate::context::Context;
-use crate::errors::Failure;
 use crate::ui::{ACCENT, DIM, Fields, HEADING, Out, joined, paint};
 
 /// List agents, and what needs somebody

@@ -2,11 +2,11 @@
 
 use clap::Args;
 
+use weald_app::{Failure, exit};
+
 use super::Which;
-use crate::agents::following::Tail;
 use crate::context::Context;
-use crate::errors::Failure;
-use crate::exit;
+use crate::following::Log;
 use crate::ui::Fields;
 
 /// Show an agent's output
@@ -29,7 +29,7 @@ impl Logs {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         let agent = self.which.find(&ground)?;
-        let mut tail = Tail::new(context, &ground, agent.id)?.whole(self.raw);
+        let mut tail = Log::new(context, &ground, agent.id)?.whole(self.raw);
         if context.ui.is_json() {
             if self.follow {
                 return Err(Failure::new(

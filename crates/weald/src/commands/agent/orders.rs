@@ -3,13 +3,12 @@
 use std::time::Duration;
 
 use clap::Args;
+use weald_app::{Failure, Ground, exit};
 use weald_core::agent::{Agent, AgentId, AgentStatus, Wanted};
 use weald_core::agent_rules::AgentInput;
 
 use super::{Which, answer, wait_for};
-use crate::context::{Context, Ground};
-use crate::errors::Failure;
-use crate::exit;
+use crate::context::Context;
 
 /// How long a supervisor has to obey.
 const OBEDIENCE: Duration = Duration::from_secs(10);

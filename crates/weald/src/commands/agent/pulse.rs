@@ -3,12 +3,11 @@
 use std::io::{self, Write};
 
 use clap::Args;
-use weald_app::AgentView;
+use weald_app::{AgentView, Failure};
 use weald_core::Timestamp;
 
 use super::{Which, idle, state};
 use crate::context::Context;
-use crate::errors::Failure;
 use crate::ui::{ACCENT, Fields, Out, ago, because, clean, indented, joined, paint};
 
 /// Tell how one agent is doing

@@ -3,17 +3,15 @@
 use std::time::Duration;
 
 use clap::Args;
-use weald_app::{AgentRequest, Agents, NewTree};
+use weald_app::supervision::{launch, put_back, start_in_main};
+use weald_app::{AgentRequest, Agents, Failure, Ground, NewTree, exit};
 use weald_core::agent::{Agent, AgentStatus, Goal, Outcome};
 use weald_core::task::{Task, TaskStatus};
 
 use super::orders::{ended, stop};
 use super::{Which, answer, wait_for};
-use crate::agents::launching::{launch, put_back, start_in_main};
 use crate::commands::work::tell_placed;
-use crate::context::{Context, Ground};
-use crate::errors::Failure;
-use crate::exit;
+use crate::context::Context;
 
 /// How long a new agent has to begin.
 const BEGINNING: Duration = Duration::from_secs(60);
@@ -125,7 +123,7 @@ impl Restart {
         ground: &Ground,
         agent: &Agent,
     ) -> Result<(), Failure> {
-        context.ui.note(&format!("stopping {}", agent.id));
+        context.note(&format!("stopping {}", agent.id));
         stop(ground, agent.id, "it is started again".to_owned(), false)?;
         ended(ground, agent.id).map(drop)
     }

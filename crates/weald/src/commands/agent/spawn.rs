@@ -1,19 +1,17 @@
 //! `weald agent spawn`
 
 use clap::Args;
-use weald_app::{AgentRequest, Agents};
+use weald_app::supervision::{await_begin, launch};
+use weald_app::{AgentRequest, Agents, Failure, Ground, exit};
 use weald_core::agent::Stage;
 
 use super::answer;
-use crate::agents::launching::{await_begin, launch};
 use crate::commands::resume;
 use crate::commands::work::{
     How, can_start, find_or_add, place_of, require_begun, tell_placed, withdraw,
 };
 use crate::completion;
-use crate::context::{Context, Ground};
-use crate::errors::Failure;
-use crate::exit;
+use crate::context::Context;
 
 /// Start an agent on a task in the background
 ///

@@ -1,8 +1,8 @@
 //! `weald agent steer`
 
 use clap::Args;
-use weald_app::AgentError;
 use weald_app::agents::drivers::driver_for;
+use weald_app::{AgentError, Failure, Ground};
 use weald_core::agent::Agent;
 use weald_core::agent_rules::AgentRefusal;
 use weald_core::message::{Draft, Message, MessageType, Urgency};
@@ -10,8 +10,7 @@ use weald_core::message::{Draft, Message, MessageType, Urgency};
 use super::Which;
 use crate::cli::SessionArg;
 use crate::commands::msg::print_messages;
-use crate::context::{Context, Ground};
-use crate::errors::Failure;
+use crate::context::Context;
 
 /// Tell an agent something
 ///
@@ -46,7 +45,7 @@ impl Steer {
                 "{} ({}) reads no input while it works: it finds this only by `weald msg inbox`",
                 agent.id, agent.driver
             );
-            context.ui.note(&note);
+            context.note(&note);
         }
         print_messages(context, &[message], "")
     }

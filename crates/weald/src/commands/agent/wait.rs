@@ -4,15 +4,13 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use weald_app::{AgentQuery, AgentView};
+use weald_app::{AgentQuery, AgentView, Failure, Ground, exit};
 use weald_core::SignedDuration;
 use weald_core::agent::AgentId;
 
 use super::{POLL, print_table};
 use crate::completion;
-use crate::context::{Context, Ground};
-use crate::errors::Failure;
-use crate::exit;
+use crate::context::Context;
 use crate::ui::Fields;
 
 /// Wait until agents are over

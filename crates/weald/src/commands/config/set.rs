@@ -4,14 +4,12 @@ use std::io::Write;
 
 use clap::Args;
 use serde_json::json;
-use weald_app::{PRIVATE_FILE, Place, edit_file};
+use weald_app::{Failure, PRIVATE_FILE, Place, edit_file, exit};
 use weald_core::config::{Value, check_value, find_key, from_text};
 use weald_core::secrets::{STORES, unknown_to_reveal};
 
 use crate::completion;
 use crate::context::Context;
-use crate::errors::Failure;
-use crate::exit;
 use crate::ui::Fields;
 
 /// What runs may see of the hidden.
@@ -41,7 +39,7 @@ impl Set {
         let now = self.revealed(context, &place)?;
         let hidden: Vec<_> = before.iter().filter(|name| !now.contains(name)).collect();
         for name in &hidden {
-            context.ui.note(&format!(
+            context.note(&format!(
                 "{name} was revealed and is hidden from runs again"
             ));
         }

@@ -2,11 +2,11 @@
 
 use clap::Args;
 use serde_json::json;
+use weald_app::Failure;
 use weald_core::config::KEYS;
 
 use crate::completion;
 use crate::context::Context;
-use crate::errors::Failure;
 use crate::ui::{ACCENT, DIM, Fields, Table};
 
 /// Print every value and where it comes from
@@ -26,10 +26,10 @@ impl Show {
         }
         let loaded = context.config(&context.place()?)?;
         for note in &loaded.notes {
-            context.ui.note(note);
+            context.note(note);
         }
         for ignored in &loaded.config.ignored {
-            context.ui.warn(&format!(
+            context.warn(&format!(
                 "{} in {} does not count: {}",
                 ignored.key, ignored.origin, ignored.reason
             ));

@@ -4,11 +4,10 @@ use std::io::Write;
 
 use clap::Args;
 use serde_json::json;
-use weald_app::{PRIVATE_FILE, remove_key};
+use weald_app::{Failure, PRIVATE_FILE, remove_key};
 
 use crate::completion;
 use crate::context::Context;
-use crate::errors::Failure;
 use crate::ui::Fields;
 
 /// Take a key out of the private file

@@ -4,12 +4,10 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use weald_app::{AdoptedCopy, Landings, Standing, SystemClock, Upkeep};
+use weald_app::{AdoptedCopy, App, Failure, Ground, Landings, Standing, SystemClock, Upkeep, exit};
 use weald_store::SqliteStore;
 
-use crate::context::{Context, Ground};
-use crate::errors::Failure;
-use crate::exit;
+use crate::context::Context;
 use crate::ui::{Fields, Out, clean};
 
 /// Takes over the worktrees at `places`; without any, makes a copy a repository of its own. For persons only.
@@ -52,7 +50,7 @@ fn adopt_copy(context: &Context<'_>) -> Result<u8, Failure> {
     };
     let loaded = context.config(&place)?;
     let store = SqliteStore::open(place.private(), Arc::new(SystemClock))?;
-    let ground: Ground = Context::ground_of(place, loaded, store)?;
+    let ground: Ground = App::ground_of(place, loaded, store)?;
     let trees = ground.trees(context)?;
     Landings::new(&trees).refuse_agents()?;
     let adopted = Upkeep::new(&trees).adopt_copy(&copy)?;

@@ -4,16 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weald_app::{
-    Code, ConfigFileError, Finding, LoadedConfig, Place, PlaceError, Severity, Standing,
-    SystemClock, load_config,
+    App, Code, ConfigFileError, Failure, Finding, Ground, LoadedConfig, Place, PlaceError,
+    Severity, Standing, SystemClock, load_config,
 };
 use weald_core::config::parse_size;
 use weald_core::store::StoreError;
 use weald_git::DiscoverError;
 use weald_store::{DATABASE_FILE, SqliteStore};
 
-use crate::context::{Context, Ground};
-use crate::errors::Failure;
+use crate::context::Context;
 
 /// How long a stopped process may keep doctor waiting.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -67,7 +66,7 @@ impl Patient {
         let before = findings.len();
         findings.extend(store.as_ref().and_then(damage));
         is_understood &= before == findings.len();
-        let opened = store.map(|store| Context::ground_of(place.clone(), loaded, store));
+        let opened = store.map(|store| App::ground_of(place.clone(), loaded, store));
         let ground = match opened {
             Some(Err(error)) => {
                 let code = match error {

@@ -5,13 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::json;
-use weald_app::{Present, Rebuilt, SystemClock, Upkeep, succeed};
+use weald_app::{Failure, Present, Rebuilt, SystemClock, Upkeep, exit, succeed};
 use weald_core::store::Store;
 use weald_store::Rebuilding;
 
 use crate::context::Context;
-use crate::errors::Failure;
-use crate::exit;
 use crate::ui::{Fields, Out, clean};
 
 /// Makes the registry again beside the old one; with `fix`, in its place.
@@ -20,7 +18,7 @@ pub fn run(context: &Context<'_>, fix: bool) -> Result<u8, Failure> {
     if place.private().exists() {
         context.require_original(&place)?;
     }
-    let progress = context.ui.progress("looking");
+    let progress = context.stage("looking");
     let clock = Arc::new(SystemClock);
     let (rebuilding, store) = Rebuilding::begin(place.private(), clock.clone())?;
     let remains = rebuilding.remains(clock);

@@ -1,10 +1,9 @@
 //! How well runs can be kept in their trees here.
 
-use weald_app::{Code, Finding, Severity};
+use weald_app::{Code, Failure, Finding, Severity};
 use weald_sandbox::{Level, Network, SandboxError, require_level};
 
 use crate::context::Context;
-use crate::errors::Failure;
 
 /// The strongest level that works here, and what it does not cover.
 pub(super) fn sandbox(context: &Context<'_>) -> Result<Finding, Failure> {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use weald_app::{Edit, TaskDetail, TreeView, bound_for};
+use weald_app::{Edit, Failure, TaskDetail, TreeView, bound_for};
 use weald_core::claude::{Bound, Finish, Situation};
 use weald_core::message::Message;
 use weald_core::name::TreeName;
@@ -11,7 +11,6 @@ use weald_server::broker::Ask;
 use super::contract::Moment;
 use super::side::{Side, note_of};
 use crate::commands::inside::{Inside, field};
-use crate::errors::Failure;
 
 /// The broker, and the run's own folders.
 pub struct BrokerSide<'a> {

@@ -2,14 +2,14 @@
 
 use clap::Args;
 
+use weald_app::{Failure, exit};
+
 use super::broker_side::BrokerSide;
 use super::contract::{Client, Event, converse, perform};
 use super::host_side::HostSide;
 use super::worktree;
 use crate::commands::inside::Inside;
 use crate::context::Context;
-use crate::errors::Failure;
-use crate::exit;
 
 /// Answer a hook of Claude Code: one JSON object on stdin, its contract on stdout
 ///
@@ -52,7 +52,6 @@ impl Claude {
                 Event::WorktreeCreate => worktree::create(hook),
                 Event::WorktreeRemove if inside.context.is_confined() => {
                     hook.context
-                        .ui
                         .note("trees are removed outside of a tree's sandbox; nothing was done");
                     Ok(exit::DONE)
                 }

@@ -5,13 +5,13 @@
 
 use clap::Args;
 
+use weald_app::{Failure, exit};
+
 use super::broker_side::BrokerSide;
 use super::contract::{Client, Event, Moment, converse, perform};
 use super::host_side::HostSide;
 use crate::commands::inside::Inside;
 use crate::context::Context;
-use crate::errors::Failure;
-use crate::exit;
 
 /// Answer a hook of Codex: one JSON object on stdin, its contract on stdout
 ///

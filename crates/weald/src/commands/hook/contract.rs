@@ -9,15 +9,15 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use weald_app::{Place, claude_session, codex_session, load_config, load_own_config};
+use weald_app::{
+    Failure, Place, claude_session, codex_session, exit, load_config, load_own_config,
+};
 use weald_core::claude::HookInput;
 use weald_core::name::SessionName;
 
 use super::conversation::{self, Said};
 use super::side::Side;
 use crate::context::Context;
-use crate::errors::Failure;
-use crate::exit;
 use crate::ui::{Fields, Format, Ui};
 
 /// The code with which a hook stops what the agent is about to do.
@@ -179,7 +179,7 @@ pub(super) fn converse(event: Event, hook: &Moment<'_>, side: &dyn Side) -> Resu
             &json!({"decision": "block", "reason": reason}),
         ),
         Said::Refuse(reason) => {
-            hook.context.ui.note(&reason);
+            hook.context.note(&reason);
             Ok(STOPS)
         }
     }

@@ -3,13 +3,12 @@
 //! A hook takes the messages that it shows out of the inbox. That is the step that gives a message to one reader, so no
 //! second list of shown messages is needed.
 
-use weald_app::Edit;
+use weald_app::{Edit, Failure};
 use weald_core::claude::{briefing, messages_in_words, normal, questions, refusal};
 use weald_core::name::TreeName;
 
 use super::contract::Moment;
 use super::side::Side;
-use crate::errors::Failure;
 
 /// What Claude Code hears.
 pub enum Said {

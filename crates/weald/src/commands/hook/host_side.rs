@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use weald_app::{
-    Edit, IdentitySource, InboxQuery, Landings, Place, PlaceError, SystemProcesses, TaskError,
-    TreeError, Trees, is_news, program_above,
+    Edit, Failure, Ground, IdentitySource, InboxQuery, Landings, Place, PlaceError,
+    SystemProcesses, TaskError, TreeError, Trees, is_news, program_above,
 };
 use weald_core::claude::{Finish, Situation};
 use weald_core::id::TaskId;
@@ -17,9 +17,7 @@ use weald_store::DATABASE_FILE;
 
 use super::contract::Moment;
 use super::side::{Side, note_of};
-use crate::commands::pool::go_on_behind;
-use crate::context::{Context, Ground};
-use crate::errors::Failure;
+use crate::context::Context;
 
 /// The registry, and who asks.
 pub struct HostSide<'a> {
@@ -158,7 +156,7 @@ impl<'a> HostSide<'a> {
         let words = ["snapshot", "create", tree.name.as_str(), "--background"];
         let root = self.ground.place.root();
         let is_begun = self.ground.config().switch("hook.background")
-            && go_on_behind(self.context, &root, &words);
+            && self.context.start_behind(&root, &words);
         if !is_begun {
             trees.keep_work(tree)?;
         }
@@ -246,7 +244,7 @@ impl Side for HostSide<'_> {
             Workplace {
                 lost: Some(lost), ..
             } => {
-                self.context.ui.warn(&lost.in_short());
+                self.context.warn(&lost.in_short());
             }
             Workplace { .. } => return Ok(()),
         }

@@ -2,12 +2,10 @@
 
 use std::path::Path;
 
-use weald_app::Edit;
+use weald_app::{Edit, Failure};
 use weald_core::claude::Situation;
 use weald_core::message::Message;
 use weald_core::name::TreeName;
-
-use crate::errors::Failure;
 
 /// The registry, from where the hook is.
 pub trait Side {

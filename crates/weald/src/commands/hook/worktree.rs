@@ -8,7 +8,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use weald_app::{
-    BranchExists, NewTree, Place, RemoveRequest, TreeError, Wishes, claude_session,
+    BranchExists, Failure, NewTree, Place, RemoveRequest, TreeError, Wishes, claude_session, exit,
     worktree_settings,
 };
 use weald_core::claude::BaseRef;
@@ -16,10 +16,7 @@ use weald_core::name::{MAX_NAME, TreeName};
 
 use super::contract::Moment;
 use super::host_side::place_of;
-use crate::commands::pool;
 use crate::context::Context;
-use crate::errors::Failure;
-use crate::exit;
 use crate::ui::Fields;
 
 /// A tree of this name: made, or as it is. Its path alone is the answer.
@@ -33,7 +30,7 @@ pub fn create(hook: &Moment<'_>) -> Result<u8, Failure> {
     let place = context.place()?;
     let (settings, problems) = worktree_settings(hook.own_folder().as_deref(), &place);
     for problem in problems {
-        context.ui.warn(&problem);
+        context.warn(&problem);
     }
     let wishes = Wishes::of(&settings)?;
     let mut keys = vec![("name.slashes".to_owned(), "plus".to_owned())];
@@ -60,7 +57,7 @@ pub fn create(hook: &Moment<'_>) -> Result<u8, Failure> {
     })?;
     context.tell(&ground.engine);
     for note in &created.notes {
-        context.ui.warn(note);
+        context.warn(note);
     }
     let path = created.tree.path.display().to_string();
     if path.chars().any(char::is_control) {
@@ -69,7 +66,7 @@ pub fn create(hook: &Moment<'_>) -> Result<u8, Failure> {
     let code = context
         .ui
         .answer(Fields::new, |out| writeln!(out, "{path}"))?;
-    pool::refill(&context, &trees, &ground.place.root());
+    context.refill_pool(&trees, &ground.place.root());
     Ok(code)
 }
 
@@ -124,7 +121,7 @@ pub fn remove(hook: &Moment<'_>) -> Result<u8, Failure> {
         true => "is no tree of weald; it is left alone",
         false => "is gone already",
     };
-    context.ui.note(&format!("{} {what}", path.display()));
+    context.note(&format!("{} {what}", path.display()));
     Ok(exit::DONE)
 }
 
@@ -147,20 +144,20 @@ fn remove_at(context: &Context<'_>, place: &Place, path: &Path) -> Result<bool, 
             let back = removed
                 .restore
                 .map(|restore| format!("; bring it back: {restore}"));
-            context.ui.note(&format!(
+            context.note(&format!(
                 "{name} is in the trash{}",
                 back.unwrap_or_default()
             ));
         }
         Err(TreeError::InTrash { .. } | TreeError::NotFound { .. }) => {
-            context.ui.note(&format!("{name} is gone already"));
+            context.note(&format!("{name} is gone already"));
         }
         // Claude Code goes on without it; what was in it is still there.
         Err(error) => {
             let kept = format!("{name} is kept at {}: {error}", path.display());
-            context.ui.note(&kept);
+            context.note(&kept);
             if let Some(hint) = Failure::from(error).hint {
-                context.ui.note(&format!("  {hint}"));
+                context.note(&format!("  {hint}"));
             }
         }
     }

@@ -2,34 +2,14 @@
 
 use std::io::{self, Write};
 
-use serde_json::{Value, json};
-use weald_app::LeftConflict;
+use weald_app::landing::{Beside, DRY_RUN, as_json, exit_of, listed};
+use weald_app::{Failure, Ground, LeftConflict};
 use weald_core::id::LandingId;
 use weald_core::landing::{Cleanup, Landing, LandingStatus};
 use weald_core::signature::Signature;
 
-use crate::context::{Context, Ground};
-use crate::errors::Failure;
-use crate::errors::landing::refusal_exit;
-use crate::exit;
+use crate::context::Context;
 use crate::ui::{ACCENT, DIM, Fields, Out, WARNING, clean, clean_line, indented, joined, paint};
-
-/// The number of a landing that was not recorded.
-const DRY_RUN: LandingId = LandingId(0);
-
-/// What happened beside the landings themselves.
-#[derive(Default)]
-pub struct Beside {
-    /// The conflict that waits in the checkout of the target.
-    pub left: Option<(LandingId, LeftConflict)>,
-}
-
-impl Beside {
-    fn left_by(&self, landing: &Landing) -> Option<&LeftConflict> {
-        let left = self.left.as_ref().filter(|(id, _)| *id == landing.id);
-        left.map(|(_, left)| left)
-    }
-}
 
 /// Prints landings; the exit code is the worst of them.
 pub fn answer(
@@ -48,17 +28,6 @@ pub fn answer(
         },
     )?;
     Ok(exit_of(landings))
-}
-
-pub fn listed(landings: &[Landing], beside: &Beside) -> Vec<Value> {
-    let list = landings.iter().map(|landing| {
-        let mut value = as_json(landing);
-        if let Some(left) = beside.left_by(landing) {
-            value["left"] = json!(left.path);
-        }
-        value
-    });
-    list.collect()
 }
 
 pub fn told_all(out: &mut Out, landings: &[Landing], beside: &Beside) -> io::Result<()> {
@@ -106,37 +75,6 @@ pub fn answer_one(
         },
     )?;
     Ok(exit_of(std::slice::from_ref(landing)))
-}
-
-/// The exit code: the worst of them.
-pub fn exit_of(landings: &[Landing]) -> u8 {
-    let codes = landings.iter().map(|landing| match landing.status {
-        LandingStatus::Conflict => exit::CONFLICT,
-        LandingStatus::Red | LandingStatus::Dropped => exit::REFUSED,
-        LandingStatus::Landed if landing.reverted_by.is_some() => exit::REFUSED,
-        LandingStatus::Refused => landing.reason.as_ref().map_or(exit::REFUSED, refusal_exit),
-        _ => exit::DONE,
-    });
-    codes.max().unwrap_or(exit::DONE)
-}
-
-/// A landing as programs see it.
-pub fn as_json(landing: &Landing) -> Value {
-    let mut value = serde_json::to_value(landing).unwrap_or_default();
-    let is_dry = landing.id == DRY_RUN;
-    let outcome = match landing.status {
-        LandingStatus::Testing if is_dry => "would_land",
-        LandingStatus::Testing | LandingStatus::Moving => "queued",
-        status => status.as_str(),
-    };
-    value["outcome"] = json!(outcome);
-    if landing.status == LandingStatus::Landed {
-        value["commit"] = json!(landing.new_tip);
-    }
-    if value.get("conflicts").is_none() {
-        value["conflicts"] = json!([]);
-    }
-    value
 }
 
 /// The start of a commit's id, for people.

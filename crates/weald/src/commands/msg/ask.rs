@@ -1,6 +1,7 @@
 //! `weald msg ask`
 
 use clap::Args;
+use weald_app::Failure;
 use weald_core::SignedDuration;
 use weald_core::message::{Message, MessageType};
 use weald_core::name::SessionName;
@@ -11,7 +12,6 @@ use super::{About, notice_unread, patiently, print_inside, print_sent, waiting, 
 use crate::cli::{SessionArg, duration};
 use crate::completion;
 use crate::context::Context;
-use crate::errors::Failure;
 
 /// Ask a question
 ///

@@ -1,12 +1,12 @@
 //! `weald msg broadcast`
 
 use clap::Args;
+use weald_app::Failure;
 use weald_core::message::MessageType;
 
 use super::{About, print_messages};
 use crate::cli::SessionArg;
 use crate::context::Context;
-use crate::errors::Failure;
 
 /// Send a message to every session
 #[derive(Args)]

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use serde_json::Value;
-use weald_app::InboxQuery;
+use weald_app::{Failure, InboxQuery};
 use weald_core::SignedDuration;
 use weald_server::broker::{Ask, Reply};
 
@@ -10,7 +10,6 @@ use super::super::inside::Inside;
 use super::{patiently, print_inside, print_messages, waiting};
 use crate::cli::{SessionArg, duration};
 use crate::context::Context;
-use crate::errors::Failure;
 
 /// Read your messages
 ///

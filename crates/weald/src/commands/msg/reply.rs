@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use clap::{Args, ValueEnum};
-use weald_app::ReplyOutcome;
+use weald_app::{Failure, ReplyOutcome};
 use weald_core::id::MessageId;
 use weald_core::message::{Message, MessageType, ReplyDraft, RequestState};
 use weald_server::broker::Ask;
@@ -12,7 +12,6 @@ use super::super::inside::{Inside, field};
 use super::print_message;
 use crate::cli::SessionArg;
 use crate::context::Context;
-use crate::errors::Failure;
 use crate::ui::{Fields, Out};
 
 /// Answer a question, judge a plan, agree to a shutdown

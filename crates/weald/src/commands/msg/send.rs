@@ -1,6 +1,7 @@
 //! `weald msg send`
 
 use clap::{Args, ValueEnum};
+use weald_app::Failure;
 use weald_core::message::MessageType;
 use weald_core::name::SessionName;
 
@@ -9,7 +10,6 @@ use super::{About, notice_unread, print_inside, print_sent};
 use crate::cli::SessionArg;
 use crate::completion;
 use crate::context::Context;
-use crate::errors::Failure;
 
 /// Send a message
 ///

@@ -3,13 +3,12 @@
 use std::io::{self, Write};
 
 use serde_json::json;
-use weald_app::{Agents, EntryView, Removed};
+use weald_app::{Agents, EntryView, Failure, Ground, Removed};
 use weald_core::id::TaskId;
 use weald_core::name::TreeName;
 use weald_core::task::Task;
 
-use crate::context::{Context, Ground};
-use crate::errors::Failure;
+use crate::context::Context;
 use crate::ui::{ACCENT, Fields, Out, Table};
 
 /// The entries, side by side.
@@ -74,9 +73,7 @@ pub fn tell_removed(context: &Context<'_>, removed: &[Removed]) {
     for one in removed {
         let restore = one.restore.clone().unwrap_or_default();
         let name = &one.tree.name;
-        context
-            .ui
-            .note(&format!("{name} is in the trash: {restore}"));
+        context.note(&format!("{name} is in the trash: {restore}"));
     }
 }
 

@@ -4,15 +4,13 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use weald_app::{SandboxRequest, home_layer_of, sandbox_policy, without_secrets};
+use weald_app::{Failure, SandboxRequest, exit, home_layer_of, sandbox_policy, without_secrets};
 use weald_core::SignedDuration;
 use weald_core::config::parse_size;
 use weald_sandbox::{Level, Network, Policy};
 
 use crate::cli::duration;
 use crate::context::Context;
-use crate::errors::Failure;
-use crate::exit;
 use crate::foreground::Held;
 
 /// Run a command that can write only the directories named

@@ -6,13 +6,12 @@ use std::process::Stdio;
 
 use clap::Args;
 use serde_json::json;
-use weald_app::{hidden_names, read_only_home};
+use weald_app::{Failure, hidden_names, read_only_home};
 use weald_sandbox::{Ended, Invocation, Level, Policy, launch, mount_below_home};
 
 use super::exec::Scope;
 use crate::completion;
 use crate::context::Context;
-use crate::errors::Failure;
 use crate::ui::{DIM, Fields, HEADING, Out, paint};
 
 /// Say what a run could do, and what the sandbox does not cover
@@ -169,7 +168,7 @@ fn probe(policy: &Policy, directory: &Path) -> Result<(), Failure> {
         Ended::Code(0) => Ok(()),
         ended => Err(Failure::new(
             "sandbox_unavailable",
-            crate::exit::NO_SANDBOX,
+            weald_app::exit::NO_SANDBOX,
             format!("a probe ended with {ended:?}"),
         )),
     }

@@ -4,13 +4,12 @@ use std::io::Write;
 
 use clap::Args;
 use serde_json::json;
+use weald_app::{Failure, exit};
 use weald_escape::{Outcome, Pattern, cases, try_case};
 use weald_sandbox::Level;
 
 use super::exec::LevelArg;
 use crate::context::Context;
-use crate::errors::Failure;
-use crate::exit;
 use crate::ui::{DIM, Fields, HEADING, paint};
 
 /// Try to get out, on this machine

@@ -4,14 +4,13 @@ use std::io::Write;
 
 use clap::Args;
 use serde_json::json;
+use weald_app::{Failure, exit};
 use weald_core::id::TaskId;
 use weald_core::session::Liveness;
 
 use super::{Which, print_session};
 use crate::completion;
 use crate::context::Context;
-use crate::errors::Failure;
-use crate::exit;
 use crate::ui::Fields;
 
 /// Ask whether a session lives, or whether a task is somebody else's

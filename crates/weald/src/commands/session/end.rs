@@ -3,11 +3,10 @@
 use std::io::Write;
 
 use clap::Args;
-use weald_app::{LockAtEnd, Upkeep};
+use weald_app::{Failure, LockAtEnd, Upkeep};
 
 use super::{Which, print_line};
 use crate::context::Context;
-use crate::errors::Failure;
 use crate::ui::Fields;
 
 /// End a session and give back what it holds

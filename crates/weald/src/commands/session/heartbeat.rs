@@ -1,13 +1,13 @@
 //! `weald session heartbeat`
 
 use clap::Args;
+use weald_app::Failure;
 use weald_core::id::TaskId;
 use weald_core::name::TreeName;
 
 use super::{Which, print_session};
 use crate::completion;
 use crate::context::Context;
-use crate::errors::Failure;
 
 /// Give a sign of life
 ///

@@ -3,14 +3,13 @@
 use std::io::{self, Write};
 
 use clap::Args;
-use weald_app::SessionView;
+use weald_app::{Failure, SessionView};
 use weald_core::Timestamp;
 use weald_core::id::TaskId;
 use weald_server::broker::Ask;
 
 use super::super::inside::{Inside, field};
 use crate::context::Context;
-use crate::errors::Failure;
 use crate::ui::{ACCENT, Fields, Out, Table, ago};
 
 /// List sessions

@@ -3,13 +3,12 @@
 use std::io::Write;
 
 use clap::Args;
+use weald_app::{Failure, exit};
 use weald_server::broker::Ask;
 
 use super::super::inside::{Inside, field};
 use crate::cli::SessionArg;
 use crate::context::Context;
-use crate::errors::Failure;
-use crate::exit;
 use crate::ui::{Fields, clean};
 
 /// Leave a note, or read one

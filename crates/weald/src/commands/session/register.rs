@@ -1,12 +1,11 @@
 //! `weald session register`
 
 use clap::Args;
-use weald_app::IdentitySource;
+use weald_app::{Failure, IdentitySource};
 use weald_core::session::Liveness;
 
 use super::{Which, print_line};
 use crate::context::Context;
-use crate::errors::Failure;
 use crate::ui::Fields;
 
 /// Register a session

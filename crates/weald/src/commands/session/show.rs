@@ -4,12 +4,10 @@ use std::io::Write;
 
 use clap::Args;
 use serde_json::json;
-use weald_app::TreeError;
+use weald_app::{Failure, TreeError, exit};
 
 use super::{Which, print_line};
 use crate::context::Context;
-use crate::errors::Failure;
-use crate::exit;
 use crate::ui::Fields;
 
 /// Show a session, and where it works
@@ -57,7 +55,7 @@ impl Show {
             },
         )?;
         if let Some(lost) = lost {
-            context.ui.warn(&lost.in_short());
+            context.warn(&lost.in_short());
         }
         Ok(exit::DONE)
     }

@@ -1,7 +1,7 @@
 //! `weald task add`
 
 use clap::Args;
-use weald_app::NewTask;
+use weald_app::{Failure, NewTask};
 use weald_core::id::TaskId;
 use weald_core::task::Priority;
 
@@ -9,7 +9,6 @@ use super::{print_task, warn_of_missing};
 use crate::cli::SessionArg;
 use crate::completion;
 use crate::context::Context;
-use crate::errors::Failure;
 
 /// Add a task
 #[derive(Args)]

@@ -3,14 +3,13 @@
 use std::io::Write;
 
 use clap::Args;
-use weald_app::Binding;
+use weald_app::{Binding, Failure};
 use weald_core::id::TaskId;
 use weald_core::name::SessionName;
 
 use super::print_line;
 use crate::completion;
 use crate::context::Context;
-use crate::errors::Failure;
 use crate::ui::Fields;
 
 /// Bind a task and a tree to each other

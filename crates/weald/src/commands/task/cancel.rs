@@ -1,6 +1,7 @@
 //! `weald task cancel`
 
 use clap::Args;
+use weald_app::Failure;
 use weald_core::id::TaskId;
 use weald_core::task_rules::TaskInput;
 
@@ -8,7 +9,6 @@ use super::decide;
 use crate::cli::SessionArg;
 use crate::completion;
 use crate::context::Context;
-use crate::errors::Failure;
 
 /// Say that a task is not wanted
 ///

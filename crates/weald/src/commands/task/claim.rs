@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use clap::Args;
 use serde_json::Value;
-use weald_app::{Claimed, Engine, NewTree, TaskError};
+use weald_app::{Claimed, Engine, Failure, NewTree, TaskError, exit};
 use weald_core::id::TaskId;
 use weald_core::name::SessionName;
 use weald_core::task::{Lease, Task as Record};
@@ -13,13 +13,10 @@ use weald_core::{SignedDuration, Timestamp};
 use weald_server::broker::Ask;
 
 use super::super::inside::{Inside, field};
-use super::super::pool;
 use super::print_line;
 use crate::cli::{SessionArg, duration};
 use crate::completion;
 use crate::context::Context;
-use crate::errors::Failure;
-use crate::exit;
 use crate::ui::{Fields, Out, left};
 
 /// Take a task, or the next one that is ready
@@ -87,7 +84,7 @@ impl Claim {
         };
         let (id, lease) = (&claimed.task.id, &claimed.lease);
         let trees = ground.trees(context)?;
-        let progress = context.ui.progress("making the tree");
+        let progress = context.stage("making the tree");
         let wanted = NewTree {
             task: Some(id.clone()),
             ..NewTree::default()
@@ -99,9 +96,7 @@ impl Claim {
                 let token = Some(lease.token);
                 let released = engine.move_task(Some(&session), id, TaskInput::Release { token });
                 if let Err(error) = released {
-                    context
-                        .ui
-                        .warn(&format!("task {id} stays claimed: {error}"));
+                    context.warn(&format!("task {id} stays claimed: {error}"));
                 }
                 return Err(error.into());
             }
@@ -111,7 +106,7 @@ impl Claim {
         context.tell(engine);
         let task = engine.task(id)?.task;
         for note in &created.notes {
-            context.ui.warn(note);
+            context.warn(note);
         }
         context.ui.answer(
             || {
@@ -126,7 +121,7 @@ impl Claim {
                 writeln!(out, "work in {}", created.tree.path.display())
             },
         )?;
-        pool::refill(context, &trees, &ground.place.root());
+        context.refill_pool(&trees, &ground.place.root());
         Ok(exit::DONE)
     }
 

@@ -1,14 +1,13 @@
 //! `weald task closeout`
 
 use clap::{Args, ValueEnum};
-use weald_app::RemoveRequest;
+use weald_app::{Failure, RemoveRequest};
 use weald_core::id::{TaskId, Token};
 use weald_core::task_rules::TaskInput;
 
 use super::print_task;
 use crate::completion;
 use crate::context::Context;
-use crate::errors::Failure;
 
 /// Say how a task's tree is dealt with at the end, and do it
 #[derive(Args)]

@@ -1,13 +1,13 @@
 //! `weald task dep`
 
 use clap::Args;
+use weald_app::Failure;
 use weald_core::id::TaskId;
 
 use super::{print_task, warn_of_missing};
 use crate::cli::SessionArg;
 use crate::completion;
 use crate::context::Context;
-use crate::errors::Failure;
 
 /// Change what a task waits for
 #[derive(Args)]

@@ -1,6 +1,7 @@
 //! `weald task done`
 
 use clap::{Args, ValueEnum};
+use weald_app::Failure;
 use weald_core::agent::Verification;
 use weald_core::task_rules::TaskInput;
 use weald_server::broker::{Ask, Report};
@@ -8,7 +9,6 @@ use weald_server::broker::{Ask, Report};
 use super::super::inside::Inside;
 use super::HeldTask;
 use crate::context::Context;
-use crate::errors::Failure;
 
 /// Finish a task
 ///

@@ -1,6 +1,7 @@
 //! `weald task edit`
 
 use clap::Args;
+use weald_app::Failure;
 use weald_core::id::TaskId;
 use weald_core::task::Priority;
 use weald_core::task_rules::TaskEdit;
@@ -9,7 +10,6 @@ use super::print_task;
 use crate::cli::SessionArg;
 use crate::completion;
 use crate::context::Context;
-use crate::errors::Failure;
 
 /// Change a task's words
 #[derive(Args)]

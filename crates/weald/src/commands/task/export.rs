@@ -3,11 +3,10 @@
 use std::io::{BufWriter, Write};
 
 use clap::Args;
+use weald_app::{Failure, exit};
 use weald_core::store::TaskFilter;
 
 use crate::context::Context;
-use crate::errors::Failure;
-use crate::exit;
 
 /// Write all tasks as JSON lines
 ///

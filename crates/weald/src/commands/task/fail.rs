@@ -1,6 +1,7 @@
 //! `weald task fail`
 
 use clap::Args;
+use weald_app::Failure;
 use weald_core::task_rules::TaskInput;
 use weald_server::broker::Ask;
 
@@ -8,7 +9,6 @@ use super::super::inside::Inside;
 use super::HeldTask;
 use super::done::Evidence;
 use crate::context::Context;
-use crate::errors::Failure;
 
 /// Give up on a task
 #[derive(Args)]

@@ -5,15 +5,12 @@ use std::io::{self, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use weald_app::{BadLines, Imported};
+use weald_app::{BadLines, Failure, Ground, Imported, exit, tracker};
 use weald_core::import::{Parsed, parse_jsonl, parse_markdown, parse_workflow};
 use weald_core::source::Tracker;
 
 use crate::cli::SessionArg;
-use crate::context::{Context, Ground};
-use crate::errors::Failure;
-use crate::exit;
-use crate::tracker;
+use crate::context::Context;
 use crate::ui::{Fields, Out, clean_line, joined};
 
 const LIMIT: u64 = 512 * 1024 * 1024;
@@ -74,7 +71,7 @@ impl Import {
         let done = engine.import_tasks(actor.as_ref(), parsed, bad_lines)?;
         context.tell(engine);
         for warning in &done.warnings {
-            context.ui.warn(warning);
+            context.warn(warning);
         }
         context
             .ui

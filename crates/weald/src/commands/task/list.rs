@@ -4,6 +4,7 @@ use std::io::Write;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
+use weald_app::Failure;
 use weald_core::name::SessionName;
 use weald_core::store::{TaskClass, TaskFilter};
 use weald_core::task::Task as Record;
@@ -13,7 +14,6 @@ use super::super::inside::{Inside, field};
 use super::print_tasks;
 use crate::completion;
 use crate::context::Context;
-use crate::errors::Failure;
 use crate::ui::Fields;
 
 /// What `--status` takes: the statuses, and words people use for sets of them.

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use clap::Args;
+use weald_app::Failure;
 use weald_core::store::{TaskClass, TaskFilter, TaskOrder};
 use weald_core::task::Task as Record;
 use weald_server::broker::Ask;
@@ -10,7 +11,6 @@ use weald_server::broker::Ask;
 use super::super::inside::{Inside, field};
 use super::print_tasks;
 use crate::context::Context;
-use crate::errors::Failure;
 use crate::ui::Fields;
 
 /// List what can be claimed now, first things first
@@ -31,9 +31,7 @@ impl Ready {
         };
         let (tasks, total) = context.engine()?.tasks(&filter)?;
         if total > tasks.len() as u64 {
-            context
-                .ui
-                .note(&format!("{} of {total}; --limit shows more", tasks.len()));
+            context.note(&format!("{} of {total}; --limit shows more", tasks.len()));
         }
         context.ui.answer(
             || Fields::new().with("tasks", &tasks).with("total", &total),

@@ -1,11 +1,11 @@
 //! `weald task release`
 
 use clap::Args;
+use weald_app::Failure;
 use weald_core::task_rules::TaskInput;
 
 use super::HeldTask;
 use crate::context::Context;
-use crate::errors::Failure;
 
 /// Give a task back
 #[derive(Args)]

@@ -1,6 +1,7 @@
 //! `weald task renew`
 
 use clap::Args;
+use weald_app::Failure;
 use weald_core::SignedDuration;
 use weald_core::task_rules::TaskInput;
 use weald_server::broker::Ask;
@@ -9,7 +10,6 @@ use super::super::inside::Inside;
 use super::HeldTask;
 use crate::cli::duration;
 use crate::context::Context;
-use crate::errors::Failure;
 
 /// Hold a task for longer
 ///

@@ -1,6 +1,7 @@
 //! `weald task reopen`
 
 use clap::Args;
+use weald_app::Failure;
 use weald_core::id::TaskId;
 use weald_core::task_rules::TaskInput;
 
@@ -8,7 +9,6 @@ use super::decide;
 use crate::cli::SessionArg;
 use crate::completion;
 use crate::context::Context;
-use crate::errors::Failure;
 
 /// Open a finished, failed, blocked or cancelled task again
 #[derive(Args)]

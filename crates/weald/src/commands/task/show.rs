@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use clap::Args;
-use weald_app::{StageView, TaskDetail, stages_in_words};
+use weald_app::{Failure, StageView, TaskDetail, stages_in_words};
 use weald_core::Timestamp;
 use weald_core::id::TaskId;
 use weald_server::broker::Ask;
@@ -12,7 +12,6 @@ use super::super::inside::{Inside, field};
 use super::print_line;
 use crate::completion;
 use crate::context::Context;
-use crate::errors::Failure;
 use crate::ui::{DIM, Fields, Out, ago, clean, left, paint};
 
 /// Show one task

@@ -1,6 +1,7 @@
 //! `weald task start`
 
 use clap::Args;
+use weald_app::Failure;
 use weald_core::id::TaskId;
 use weald_core::name::SessionName;
 use weald_core::task_rules::TaskInput;
@@ -9,7 +10,6 @@ use super::decide;
 use crate::cli::SessionArg;
 use crate::completion;
 use crate::context::Context;
-use crate::errors::Failure;
 
 /// Begin without a claim
 ///

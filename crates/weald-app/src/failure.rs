@@ -1,0 +1,475 @@
+//! Every error as people and programs see it: code, message, hint, details, exit code. One place, so that they agree.
+//!
+//! Codes are stable. A hint is a command that can be run, or what to do if no command helps.
+
+mod agents;
+mod config;
+mod drivers;
+mod hooks;
+mod install;
+pub mod landing;
+mod moves;
+mod place;
+mod sources;
+mod starts;
+mod sweep;
+mod trees;
+
+use std::borrow::Cow;
+use std::io;
+
+use crate::{CopyOf, IdentityError, MessageError, SessionError, TaskError};
+use serde_json::{Value, json};
+use weald_core::message::MessageRefusal;
+use weald_core::name::SessionName;
+use weald_core::session::SessionTaken;
+use weald_core::store::StoreError;
+use weald_core::task_rules::TaskRefusal;
+use weald_git::{DiscoverError, GitError};
+use weald_sandbox::{Level, SandboxError};
+
+use crate::exit;
+
+/// An error, ready to be printed.
+#[derive(Debug)]
+pub struct Failure {
+    pub code: Cow<'static, str>,
+    pub message: String,
+    pub hint: Option<String>,
+    pub details: Box<Value>,
+    pub exit: u8,
+}
+
+impl Failure {
+    /// A failure with nothing but words.
+    pub fn new(code: impl Into<Cow<'static, str>>, exit: u8, message: impl Into<String>) -> Self {
+        Self {
+            code: code.into(),
+            message: message.into(),
+            hint: None,
+            details: Box::new(json!({})),
+            exit,
+        }
+    }
+
+    /// The same with what to do.
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The same with facts.
+    pub fn details(mut self, details: Value) -> Self {
+        self.details = Box::new(details);
+        self
+    }
+
+    pub fn bug() -> Self {
+        Self::new(
+            "bug",
+            exit::BUG,
+            "weald hit a bug; what was committed before is safe",
+        )
+        .hint("report the lines above; `weald events` shows what was done")
+    }
+
+    /// The current directory is gone.
+    pub fn no_directory(source: &io::Error) -> Self {
+        Self::new(
+            "no_directory",
+            exit::NOT_FOUND,
+            format!("the current directory can't be read: {source}"),
+        )
+        .hint("cd to the repository, or name it with -C")
+    }
+
+    /// A command inside a sandbox, where the control plane is hidden.
+    pub fn inside_sandbox() -> Self {
+        Self::new(
+            "inside_sandbox",
+            exit::REFUSED,
+            "this is the inside of a sandbox, where weald's state is hidden",
+        )
+        .hint("run weald outside of the tree's sandbox")
+    }
+
+    /// A command that is not for the inside of a tree.
+    pub fn not_allowed_inside() -> Self {
+        Self::new(
+            "not_allowed_inside",
+            exit::REFUSED,
+            "that is not for a run in a tree to do",
+        )
+        .hint("`weald` alone says what is; everything else is done outside of the tree")
+    }
+
+    /// The same as a mistake on the command line.
+    pub fn into_usage(mut self) -> Self {
+        self.exit = exit::USAGE;
+        self
+    }
+
+    /// A file that can't be read or written.
+    pub fn file(path: &std::path::Path, source: &io::Error) -> Self {
+        let exit = if source.kind() == io::ErrorKind::NotFound {
+            exit::NOT_FOUND
+        } else {
+            exit::REFUSED
+        };
+        Self::new("file", exit, format!("{}: {source}", path.display()))
+    }
+}
+
+impl From<DiscoverError> for Failure {
+    fn from(error: DiscoverError) -> Self {
+        let message = error.to_string();
+        match error {
+            DiscoverError::NotARepository { .. } => {
+                Self::new("not_a_repository", exit::NOT_FOUND, message)
+                    .hint("cd into a repository, or make one: git init")
+            }
+            DiscoverError::Broken { .. } => {
+                Self::new("broken_repository", exit::REFUSED, message).hint("git worktree repair")
+            }
+            DiscoverError::Embedded { outer, .. } => {
+                Self::new("embedded_repository", exit::REFUSED, message)
+                    .hint(format!("nothing was touched; cd {}", outer.display()))
+            }
+            DiscoverError::ForeignOwner { path } => {
+                Self::new("foreign_owner", exit::REFUSED, message).hint(format!(
+                    "if you trust it: git config --global --add safe.directory {}",
+                    path.display()
+                ))
+            }
+        }
+    }
+}
+
+/// What to do about a copy.
+const COPY: &str = "nothing was touched; weald doctor --adopt makes it a repository of its own";
+
+impl Failure {
+    /// The repository is a copy.
+    pub fn copy(copy: &CopyOf) -> Self {
+        Self::new("repository_copy", exit::REFUSED, copy.to_string())
+            .hint(COPY)
+            .details(json!({"original": copy.original}))
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        let (message, is_full) = (error.to_string(), error.is_full());
+        match error {
+            StoreError::Busy { .. } => Self::new("store_busy", exit::BUSY, message)
+                .hint("a stopped weald process may hold it: pgrep -a weald"),
+            StoreError::NewerSchema { .. } => {
+                Self::new("newer_schema", exit::REFUSED, message).hint("update this weald")
+            }
+            StoreError::NetworkFileSystem { .. } => {
+                Self::new("network_file_system", exit::REFUSED, message)
+                    .hint("clone the repository to a local disk and work there")
+            }
+            StoreError::Damaged { .. } => Self::new("store_damaged", exit::REFUSED, message).hint(
+                "weald doctor --rebuild --fix makes it again from events.jsonl, git and the trees; the old file is kept",
+            ),
+            StoreError::Lost { .. } | StoreError::Behind { .. } => {
+                Self::new("registry_lost", exit::REFUSED, message)
+                    .hint("weald doctor --rebuild --fix")
+            }
+            StoreError::Replaced { .. } => Self::new("store_replaced", exit::BUSY, message)
+                .hint("nothing was changed; run the command again"),
+            StoreError::ReadOnly { .. } => Self::new("read_only", exit::REFUSED, message)
+                .hint("reading commands work: weald list, weald status, weald task list, weald events"),
+            StoreError::Copy(_) => Self::new("repository_copy", exit::REFUSED, message).hint(COPY),
+            StoreError::File { .. } => Self::new("file", exit::REFUSED, message)
+                .hint("weald needs to write its folder in the repository: see who owns it"),
+            StoreError::Backend(_) if is_full => {
+                Self::new("store_failed", exit::REFUSED, message)
+                    .hint("make room: weald pool drain, weald trash purge --apply")
+            }
+            StoreError::Backend(_) => Self::new("store_failed", exit::REFUSED, message),
+        }
+    }
+}
+
+impl From<TaskError> for Failure {
+    fn from(error: TaskError) -> Self {
+        let message = error.to_string();
+        match error {
+            TaskError::Store(error) => error.into(),
+            TaskError::Refused(refusal) => refusal.into(),
+            TaskError::NotFound { id } => Self::new("task_not_found", exit::NOT_FOUND, message)
+                .hint("weald task list")
+                .details(json!({"task": id})),
+            TaskError::Exists { id } => Self::new("task_exists", exit::REFUSED, message)
+                .hint(format!("weald task show {id}"))
+                .details(json!({"task": id})),
+            TaskError::Cycle { round } => Self::new("dependency_cycle", exit::REFUSED, message)
+                .hint(format!("weald task show {}", round[0]))
+                .details(json!({"cycle": round})),
+            TaskError::BadLines { errors } => Self::bad_lines(message, &errors),
+            TaskError::NothingReady {
+                waiting,
+                in_progress,
+            } => {
+                let failure = Self::new("nothing_ready", exit::NOT_FOUND, message)
+                    .details(json!({"waiting": waiting, "in_progress": in_progress}));
+                match waiting + in_progress {
+                    0 => failure.hint("weald task add \"what to do\""),
+                    _ => failure.hint("weald task list"),
+                }
+            }
+        }
+    }
+}
+
+impl From<TaskRefusal> for Failure {
+    fn from(refusal: TaskRefusal) -> Self {
+        let message = refusal.to_string();
+        let refused = |code| Self::new(code, exit::REFUSED, message.clone());
+        match refusal {
+            TaskRefusal::IllegalMove {
+                task,
+                from,
+                to,
+                legal,
+            } => {
+                let names: Vec<_> = legal.iter().map(|status| status.as_str()).collect();
+                let hint = moves::hint(&task, from, to);
+                Self::new(
+                    "illegal_move",
+                    exit::REFUSED,
+                    format!("{message}; from there: {}", names.join(", ")),
+                )
+                .hint(hint)
+                .details(json!({"task": task, "from": from, "to": to, "legal": legal}))
+            }
+            TaskRefusal::StaleToken {
+                task,
+                given,
+                holder,
+                ..
+            } => refused("stale_token")
+                .hint(format!("weald task show {task}"))
+                .details(json!({"task": task, "given": given, "holder": holder})),
+            TaskRefusal::TokenRequired { task, holder } => refused("token_required")
+                .hint("if that is you, add --token with the one that weald task claim answered")
+                .details(json!({"task": task, "holder": holder})),
+            TaskRefusal::NotYours { task, holder } => refused("not_yours")
+                .hint(format!(
+                    "write to {holder} or to your lead (message_send), or task_claim another one"
+                ))
+                .details(json!({"task": task, "holder": holder})),
+            TaskRefusal::Held {
+                task,
+                holder,
+                until,
+            } => Self::new("task_held", exit::BUSY, message.clone())
+                .hint(moves::held(&task, &holder))
+                .details(json!({"task": task, "holder": holder, "until": until})),
+            TaskRefusal::Owned { task, owner } => {
+                Self::new("task_held", exit::BUSY, message.clone())
+                    .hint(format!("if {owner} is gone: weald task release {task}"))
+                    .details(json!({"task": task, "holder": owner}))
+            }
+            TaskRefusal::NotHeld { task } => refused("not_held")
+                .hint(format!("weald task claim {task}"))
+                .details(json!({"task": task})),
+            TaskRefusal::Waiting { task, blockers } => refused("task_waiting")
+                .hint("weald task ready")
+                .details(json!({"task": task, "open": blockers.open, "missing": blockers.missing})),
+            TaskRefusal::PlanNotApproved { task, plan } => refused("plan_not_approved")
+                .hint(format!(
+                    "weald msg send LEAD \"the plan\" --type plan --task {task}"
+                ))
+                .details(json!({"task": task, "plan": plan})),
+            TaskRefusal::BadSubject => Self::new("bad_subject", exit::USAGE, message.clone()),
+            TaskRefusal::BadLabel => Self::new("bad_label", exit::USAGE, message.clone()),
+        }
+    }
+}
+
+/// How a session begins; one that weald named is nobody's to choose.
+fn registering(name: &SessionName) -> String {
+    match name.require_free() {
+        Ok(()) => format!("weald session register {name}"),
+        Err(_) => "weald session register NAME, with a name of your own".to_owned(),
+    }
+}
+
+impl From<SessionError> for Failure {
+    fn from(error: SessionError) -> Self {
+        let message = error.to_string();
+        match error {
+            SessionError::Store(error) => error.into(),
+            SessionError::Task(error) => error.into(),
+            SessionError::NotFound { name } => {
+                Self::new("session_not_found", exit::NOT_FOUND, message)
+                    .hint(registering(&name))
+                    .details(json!({"session": name}))
+            }
+            SessionError::Ended { name } => Self::new("session_ended", exit::REFUSED, message)
+                .hint(registering(&name))
+                .details(json!({"session": name})),
+            SessionError::Taken(SessionTaken { name, pid }) => {
+                Self::new("session_taken", exit::BUSY, message)
+                    .hint("choose another name")
+                    .details(json!({"session": name, "pid": pid}))
+            }
+            SessionError::Name(_) => Self::new("name_reserved", exit::USAGE, message)
+                .hint("choose another name, such as alice"),
+            SessionError::NoProcess { pid } => {
+                Self::new("no_process", exit::NOT_FOUND, message).details(json!({"pid": pid}))
+            }
+        }
+    }
+}
+
+impl From<MessageError> for Failure {
+    fn from(error: MessageError) -> Self {
+        let message = error.to_string();
+        match error {
+            MessageError::Store(error) => error.into(),
+            MessageError::Task(error) => error.into(),
+            MessageError::Refused(refusal) => refusal.into(),
+            MessageError::NotFound { id } => {
+                Self::new("message_not_found", exit::NOT_FOUND, message)
+                    .hint("weald msg inbox --all")
+                    .details(json!({"message": id}))
+            }
+            MessageError::NoAnswer { id, .. } => Self::new("no_answer", exit::REFUSED, message)
+                .hint("the question stands; look for the answer with `weald msg inbox`")
+                .details(json!({"message": id})),
+        }
+    }
+}
+
+impl From<MessageRefusal> for Failure {
+    fn from(refusal: MessageRefusal) -> Self {
+        let (code, hint) = match &refusal {
+            MessageRefusal::NeedsRequest { .. } => ("needs_request", "weald msg inbox".to_owned()),
+            MessageRefusal::NotARequest { .. } => ("not_a_request", "weald msg inbox".to_owned()),
+            MessageRefusal::WrongType { id, .. } => {
+                ("wrong_type", format!("weald msg reply {id} \"…\""))
+            }
+            MessageRefusal::VerdictMissing { id, .. } => (
+                "verdict_missing",
+                format!("weald msg reply {id} --approve \"…\" (or --reject)"),
+            ),
+            MessageRefusal::NotYours { to, .. } => {
+                ("not_yours", format!("if you are {to}: --session {to}"))
+            }
+            MessageRefusal::OwnRequest { .. } => ("own_request", "weald msg inbox".to_owned()),
+            MessageRefusal::TooLong { .. } => {
+                ("message_too_long", "send the path of a file".to_owned())
+            }
+        };
+        Self::new(code, exit::REFUSED, refusal.to_string()).hint(hint)
+    }
+}
+
+impl From<IdentityError> for Failure {
+    fn from(error: IdentityError) -> Self {
+        match error {
+            IdentityError::Registry(error) => error.into(),
+            IdentityError::Weald => Self::new("name_reserved", exit::USAGE, error.to_string())
+                .hint("choose another name: --session alice"),
+            error => Self::new("invalid_value", exit::USAGE, error.to_string())
+                .hint("export WEALD_SESSION=alice"),
+        }
+    }
+}
+
+impl From<GitError> for Failure {
+    fn from(error: GitError) -> Self {
+        let code = match error {
+            GitError::TooOld { .. } => "git_old",
+            _ => "git_failed",
+        };
+        let failure = Self::new(code, exit::REFUSED, error.to_string());
+        match error {
+            GitError::NotStarted { .. } => failure.hint("install git 2.40 or newer"),
+            GitError::TooOld { needed, .. } => {
+                failure.hint(format!("install git {needed} or newer"))
+            }
+            error if error.says_locked() => {
+                failure.hint("run it again; weald doctor reports a lock left behind")
+            }
+            _ => failure,
+        }
+    }
+}
+
+impl From<SandboxError> for Failure {
+    fn from(error: SandboxError) -> Self {
+        let message = error.to_string();
+        match error {
+            SandboxError::Unavailable { level, step, .. } => {
+                let failure = Self::new("sandbox_unavailable", exit::NO_SANDBOX, message)
+                    .details(json!({"level": level, "step": step}));
+                failure.hint(enabling(&step, level))
+            }
+            SandboxError::NotPrepared { level, step, .. } => {
+                Self::new("sandbox_not_prepared", exit::REFUSED, message)
+                    .details(json!({"level": level, "step": step}))
+                    .hint("nothing was started; check permissions and free space, then try again")
+            }
+            SandboxError::NotExecutable { source, .. } => {
+                let missing = source.kind() == io::ErrorKind::NotFound;
+                let exit = if missing {
+                    exit::NO_COMMAND
+                } else {
+                    exit::NOT_EXECUTABLE
+                };
+                Self::new("not_executable", exit, message)
+            }
+            SandboxError::Directory { .. } => Self::new("bad_directory", exit::USAGE, message),
+            SandboxError::Launcher(_) => Self::new("launcher_failed", exit::REFUSED, message),
+        }
+    }
+}
+
+/// What makes a missing layer available.
+fn enabling(step: &str, level: Level) -> String {
+    let weaker = match level {
+        Level::Full => "; or accept less, knowingly: --level landlock",
+        Level::Landlock => "",
+    };
+    let command = match step {
+        "user namespaces" => user_namespace_switch(),
+        "Landlock" => {
+            "needs Linux 6.12 or newer with Landlock in the `lsm=` boot parameter".to_owned()
+        }
+        _ => "see what holds it back: weald sandbox explain".to_owned(),
+    };
+    format!("{command}{weaker}")
+}
+
+/// The switch that this system has.
+fn user_namespace_switch() -> String {
+    let switches = [
+        ("kernel.apparmor_restrict_unprivileged_userns", "0"),
+        ("kernel.unprivileged_userns_clone", "1"),
+        ("user.max_user_namespaces", "10000"),
+    ];
+    let exists = |name: &str| {
+        std::path::Path::new("/proc/sys")
+            .join(name.replace('.', "/"))
+            .exists()
+    };
+    match switches.iter().find(|(name, _)| exists(name)) {
+        Some((name, value)) => format!("sudo sysctl -w {name}={value}"),
+        None => "allow user namespaces on this host".to_owned(),
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            // Whoever read our output has seen enough.
+            io::ErrorKind::BrokenPipe => Self::new("output_closed", exit::DONE, ""),
+            _ => Self::new("io", exit::REFUSED, error.to_string()),
+        }
+    }
+}

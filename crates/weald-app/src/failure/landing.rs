@@ -1,0 +1,98 @@
+//! Errors of landings.
+
+use crate::LandError;
+use serde_json::json;
+use weald_core::landing::Reason;
+use weald_core::queue::QueueRefusal;
+
+use super::Failure;
+use crate::exit;
+
+impl From<LandError> for Failure {
+    fn from(error: LandError) -> Self {
+        let message = error.to_string();
+        match error {
+            LandError::Tree(error) => error.into(),
+            LandError::Store(error) => error.into(),
+            LandError::Git(error) => error.into(),
+            LandError::Vault(error) => error.into(),
+            LandError::Sandbox(error) => error.into(),
+            LandError::Message(error) => error.into(),
+            LandError::Queue(QueueRefusal::Held { holder }) => {
+                Self::new("queue_held", exit::BUSY, message)
+                    .hint("weald queue")
+                    .details(json!({"holder": holder}))
+            }
+            LandError::Queue(QueueRefusal::Stale { .. }) => {
+                Self::new("queue_lost", exit::BUSY, message).hint("weald queue")
+            }
+            LandError::Rule(refusal) => {
+                Self::new("landing_ended", exit::REFUSED, rule_text(&refusal))
+                    .hint("weald queue status --all")
+                    .details(json!({"landing": refusal.id, "status": refusal.from}))
+            }
+            LandError::Refused(reason) => Self::refusal(*reason),
+            LandError::Outrun(target) => Self::new("target_moved", exit::BUSY, message)
+                .hint("try again")
+                .details(json!({"target": target})),
+            LandError::Interrupted => {
+                Self::new("interrupted", exit::INTERRUPTED, message).hint("weald queue")
+            }
+            LandError::NoLanding(id) => Self::new("landing_not_found", exit::NOT_FOUND, message)
+                .hint("weald queue status --all")
+                .details(json!({"landing": id})),
+        }
+    }
+}
+
+fn rule_text(refusal: &weald_core::landing::LandingRefusal) -> String {
+    format!(
+        "landing {} is {} already",
+        refusal.id,
+        refusal.from.as_str()
+    )
+}
+
+impl Failure {
+    /// An agent would loosen what guards landings.
+    pub fn agent_loosens(key: &str, why: &str) -> Self {
+        Self::new(
+            "agent_session",
+            exit::REFUSED,
+            format!("{key} guards what lands: only a person can loosen it, and this is an agent's session: {why}"),
+        )
+        .hint("run it yourself, in a terminal of your own")
+        .details(json!({"key": key}))
+    }
+
+    /// An agent asks for what only a person may.
+    pub fn agent_asks(what: &str, why: &str) -> Self {
+        let message = format!("{what} is for persons, and this is an agent's session: {why}");
+        Self::new("agent_session", exit::REFUSED, message)
+            .hint("run it yourself, in a terminal of your own")
+    }
+
+    /// A refusal as the landing itself would say it.
+    pub fn refusal(reason: Reason) -> Self {
+        let exit = refusal_exit(&reason);
+        let failure = Self::new(reason.code, exit, reason.message);
+        let failure = match reason.paths.is_empty() {
+            true => failure,
+            false => failure.details(json!({"paths": reason.paths})),
+        };
+        match reason.hint {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    }
+}
+
+/// The exit code of a refusal.
+pub fn refusal_exit(reason: &Reason) -> u8 {
+    match reason.code.as_str() {
+        "sandbox_unavailable" => exit::NO_SANDBOX,
+        "target_busy" | "landing_busy" => exit::BUSY,
+        "event_not_found" => exit::NOT_FOUND,
+        _ => exit::REFUSED,
+    }
+}

@@ -1,0 +1,40 @@
+//! Errors of finding the repository.
+
+use crate::PlaceError;
+use serde_json::json;
+
+use super::Failure;
+use crate::exit;
+
+impl From<PlaceError> for Failure {
+    fn from(error: PlaceError) -> Self {
+        let message = error.to_string();
+        match error {
+            PlaceError::Discover(error) => error.into(),
+            PlaceError::LinkedState { path } => Self::new("state_linked", exit::REFUSED, message)
+                .hint(format!(
+                    "look at what put it there; then: rm {}",
+                    path.display()
+                )),
+            PlaceError::ForeignState { .. } => Self::new("state_foreign", exit::REFUSED, message)
+                .hint(
+                    "work as that user, or in a clone of your own: what weald keeps is one user's",
+                ),
+            PlaceError::LostTree { tree, main, .. } => {
+                let failure = Self::new("tree_lost", exit::REFUSED, message)
+                    .details(json!({"tree": tree, "main": main}));
+                match main.filter(|main| main.is_dir()) {
+                    Some(main) => failure.hint(format!(
+                        "weald -C {} doctor --fix {}",
+                        main.parent().unwrap_or(&main).display(),
+                        tree.display()
+                    )),
+                    None => failure.hint(format!(
+                        "in the repository it belongs to: weald doctor --fix {}",
+                        tree.display()
+                    )),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Landing, as every face does it: the queue is worked until what was asked for has ended.
+
+use serde_json::{Value, json};
+use weald_core::id::LandingId;
+use weald_core::landing::{Landing, LandingStatus};
+use weald_sandbox::interrupted;
+
+use crate::app::{App, Ground};
+use crate::failure::landing::refusal_exit;
+use crate::{
+    Failure, LandError, LandRequest, Landings, LeftConflict, OnConflict, QueueEnd, Trees, exit,
+};
+
+/// The number of a landing that was not recorded.
+pub const DRY_RUN: LandingId = LandingId(0);
+
+/// What happened beside the landings themselves.
+#[derive(Default)]
+pub struct Beside {
+    /// The conflict that waits in the checkout of the target.
+    pub left: Option<(LandingId, LeftConflict)>,
+}
+
+impl Beside {
+    pub fn left_by(&self, landing: &Landing) -> Option<&LeftConflict> {
+        let left = self.left.as_ref().filter(|(id, _)| *id == landing.id);
+        left.map(|(_, left)| left)
+    }
+}
+
+/// Whether to work the queue.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Leave it to others.
+    Queue,
+    /// Work it until these have ended.
+    Work,
+}
+
+/// What became of landings.
+pub struct Worked {
+    /// The repository, with the configuration that held at the end.
+    pub ground: Ground,
+    /// As they are now.
+    pub landings: Vec<Landing>,
+    pub beside: Beside,
+    /// The exit code, if a signal decides it.
+    pub exit: Option<u8>,
+}
+
+/// Works the queue until `ids` have ended. A signal takes those out again that have not begun to move.
+pub fn work_landings(
+    app: &App<'_>,
+    mut ground: Ground,
+    ids: &[LandingId],
+    request: &LandRequest,
+    mode: Mode,
+) -> Result<Worked, Failure> {
+    let before = match ids.is_empty() {
+        true => Landings::new(&ground.trees(app)?).queue()?.open,
+        false => Vec::new(),
+    };
+    let stage = app.stage("working the queue");
+    let worked = match mode {
+        Mode::Queue => Ok(QueueEnd::Done),
+        Mode::Work => loop {
+            match Landings::new(&ground.trees(app)?).work_queue(ids, request) {
+                Ok(QueueEnd::Reload) => {
+                    app.tell(&ground.engine);
+                    ground = app.landing_ground()?;
+                }
+                ended => break ended,
+            }
+        },
+    };
+    drop(stage);
+    let trees = ground.trees(app)?;
+    let exit = match worked {
+        Err(LandError::Interrupted) => {
+            let is_cut_short = Landings::new(&trees).withdraw(ids)? > 0 || ids.is_empty();
+            interrupted()
+                .filter(|_| is_cut_short)
+                .map(|signal| 128 + signal)
+        }
+        worked => {
+            if worked? == QueueEnd::Paused {
+                app.warn("the queue is paused; go on with: weald queue resume");
+            }
+            None
+        }
+    };
+    // A gate may have taken a spare.
+    app.refill_pool(&trees, &ground.place.root());
+    app.keep_vault_up(&trees, &ground.place.root());
+    let told = before.iter().map(|landing| &landing.id).chain(ids);
+    let landings: Vec<_> = told
+        .map(|id| Landings::new(&trees).landing(*id))
+        .collect::<Result<_, _>>()?;
+    let mut beside = Beside::default();
+    if request.on_conflict == OnConflict::Leave {
+        beside.left = left_conflict(app, &trees, &landings);
+    }
+    drop(trees);
+    Ok(Worked {
+        ground,
+        landings,
+        beside,
+        exit,
+    })
+}
+
+/// Leaves the first conflict in the checkout of its target; those behind it were taken out.
+fn left_conflict(
+    app: &App<'_>,
+    trees: &Trees<'_>,
+    landings: &[Landing],
+) -> Option<(LandingId, LeftConflict)> {
+    let is_conflict = |landing: &&Landing| landing.status == LandingStatus::Conflict;
+    let landing = landings.iter().find(is_conflict)?;
+    match Landings::new(trees).leave_conflict(landing) {
+        Ok(left) => Some((landing.id, left)),
+        Err(error) => {
+            app.warn(&error.to_string());
+            None
+        }
+    }
+}
+/// The exit code: the worst of them.
+pub fn exit_of(landings: &[Landing]) -> u8 {
+    let codes = landings.iter().map(|landing| match landing.status {
+        LandingStatus::Conflict => exit::CONFLICT,
+        LandingStatus::Red | LandingStatus::Dropped => exit::REFUSED,
+        LandingStatus::Landed if landing.reverted_by.is_some() => exit::REFUSED,
+        LandingStatus::Refused => landing.reason.as_ref().map_or(exit::REFUSED, refusal_exit),
+        _ => exit::DONE,
+    });
+    codes.max().unwrap_or(exit::DONE)
+}
+
+/// A landing as programs see it.
+pub fn as_json(landing: &Landing) -> Value {
+    let mut value = serde_json::to_value(landing).unwrap_or_default();
+    let is_dry = landing.id == DRY_RUN;
+    let outcome = match landing.status {
+        LandingStatus::Testing if is_dry => "would_land",
+        LandingStatus::Testing | LandingStatus::Moving => "queued",
+        status => status.as_str(),
+    };
+    value["outcome"] = json!(outcome);
+    if landing.status == LandingStatus::Landed {
+        value["commit"] = json!(landing.new_tip);
+    }
+    if value.get("conflicts").is_none() {
+        value["conflicts"] = json!([]);
+    }
+    value
+}
+
+/// Landings as programs see them.
+pub fn listed(landings: &[Landing], beside: &Beside) -> Vec<Value> {
+    let list = landings.iter().map(|landing| {
+        let mut value = as_json(landing);
+        if let Some(left) = beside.left_by(landing) {
+            value["left"] = json!(left.path);
+        }
+        value
+    });
+    list.collect()
+}

@@ -1,0 +1,37 @@
+//! What a face shows of an operation before its answer is there.
+
+/// Shown until it is dropped.
+pub type Stage = Box<dyn Send>;
+
+/// Hears of an operation while it runs: a terminal, a log, a client of MCP, or nobody.
+pub trait Progress: Sync {
+    /// Something beside the answer.
+    fn note(&self, text: &str);
+
+    /// Something that the caller may not expect.
+    fn warn(&self, text: &str);
+
+    /// Something that begins. Programs see it from the answer.
+    fn begins(&self, text: &str) {
+        self.note(text);
+    }
+
+    /// Something that may take its time.
+    fn stage(&self, what: &'static str) -> Stage {
+        let _ = what;
+        Box::new(())
+    }
+}
+
+/// Passes on what is said, and shows no stages: the terminal is somebody else's.
+pub struct WordsAlone<'a>(pub &'a dyn Progress);
+
+impl Progress for WordsAlone<'_> {
+    fn note(&self, text: &str) {
+        self.0.note(text);
+    }
+
+    fn warn(&self, text: &str) {
+        self.0.warn(text);
+    }
+}

@@ -1,0 +1,59 @@
+//! Following an agent until it is over. A Ctrl-C asks it to stop; a closed terminal changes nothing.
+
+use std::thread;
+use std::time::Duration;
+
+use weald_core::agent::{Agent, AgentId, AgentStatus, Goal, Wanted};
+use weald_core::agent_rules::AgentInput;
+use weald_sandbox::interrupted;
+
+use crate::app::{App, Ground};
+use crate::{Failure, RecordError};
+
+/// How often it is looked at.
+const POLL: Duration = Duration::from_millis(100);
+
+/// Waits until an agent is over, and answers how it stands then. `show` is called after every look.
+pub fn follow(
+    app: &App<'_>,
+    ground: &Ground,
+    id: AgentId,
+    show: &mut dyn FnMut() -> Result<(), Failure>,
+) -> Result<Agent, Failure> {
+    let mut is_asked = false;
+    loop {
+        let agent = ground.engine.agent(id)?;
+        show()?;
+        if agent.status.is_over() {
+            show()?;
+            return Ok(agent);
+        }
+        if let Some(signal) = interrupted().filter(|_| !is_asked) {
+            is_asked = true;
+            let stop = Wanted::Stop {
+                why: format!("stopped from its terminal (signal {signal})"),
+                release: true,
+            };
+            // What is said is what it answers: it may have come to its end since it was looked at.
+            match ground.engine.decide_agent(id, AgentInput::Want(stop)) {
+                Ok(_) => app.note(&format!("asking {id} to stop; what it wrote is kept")),
+                Err(RecordError::Refused(_)) => {
+                    let lands = match agent.goal {
+                        Goal::Land => " and lands",
+                        _ => "",
+                    };
+                    if ground.engine.agent(id)?.status == AgentStatus::Finishing {
+                        app.note(&format!("{id} is finishing{lands}; Ctrl-C again leaves it"));
+                    }
+                }
+                Err(error) => return Err(error.into()),
+            }
+            continue;
+        }
+        if ground.engine.is_orphaned(&agent) {
+            ground.engine.reap_agents()?;
+            continue;
+        }
+        thread::sleep(POLL);
+    }
+}

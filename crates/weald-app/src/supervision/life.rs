@@ -1,0 +1,445 @@
+//! A supervisor's life: watch the command, then do what follows from its end.
+//!
+//! A command that a signal ended has crashed, it has not failed: its task is given back for another worker, and is
+//! blocked after three crashes in a row. Work that waits for a person is parked, in progress and without a lease: a
+//! lease would expire, and another worker would do the work again.
+
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+
+use crate::agents::drivers::driver_for;
+use crate::{Agents, CheckoutState, CommitScope, LandRequest, Landings, Watched};
+use weald_core::agent::{Agent, AgentId, AgentStatus, End, Goal, Outcome, Stage};
+use weald_core::agent_rules::AgentInput;
+use weald_core::landing::{Landing, LandingStatus};
+use weald_core::needs::to_land_again;
+use weald_core::task_rules::TaskInput;
+use weald_git::beside_steps;
+
+use super::empty;
+use super::reporting::{Ending, write_down};
+use crate::Failure;
+use crate::app::{App, Ground};
+use crate::authority::{Authority, Mandate};
+use crate::landing::{Mode, work_landings};
+use crate::named_files_unseen;
+use crate::window::Windows;
+
+/// Supervises an agent from its beginning to its end. Whatever goes wrong is in its record.
+pub fn live(app: &App<'_>, id: AgentId, windows: &dyn Windows) -> Result<u8, Failure> {
+    let ground = app.landing_ground()?;
+    let me = Agents::new(&ground.trees(app)?).identity()?;
+    let agent = ground.engine.decide_agent(id, AgentInput::Supervised(me))?;
+    let ended = work(app, &ground, &agent, windows);
+    let end = match ended {
+        Ok(end) => end,
+        Err(failure) => {
+            app.warn(&failure.message);
+            broken_off(&ground, &agent, failure)?
+        }
+    };
+    let end = superseded(&ground, &agent, end)?;
+    ground.engine.decide_agent(id, AgentInput::End(end))?;
+    if agent.entry().is_some() {
+        ground.engine.await_pick(&agent.task, agent.token)?;
+    }
+    app.tell(&ground.engine);
+    Ok(0)
+}
+
+fn work(
+    app: &App<'_>,
+    ground: &Ground,
+    agent: &Agent,
+    windows: &dyn Windows,
+) -> Result<End, Failure> {
+    let before = empty::checkout_before(app, ground, agent)?;
+    let (watched, code) = match agent.begin_at {
+        Stage::Run => watch(app, ground, agent, windows)?,
+        Stage::Finish => (None, agent.code.or(Some(0))),
+    };
+    let finishing = AgentInput::Finishing { code };
+    let agent = ground.engine.decide_agent(agent.id, finishing)?;
+    match watched {
+        None => holding(ground, &agent, || succeeded(app, ground, &agent, before))
+            .or_else(|failure| not_landed(app, ground, &agent, &failure)),
+        Some((outcome, why)) => unsuccessful(ground, &agent, outcome, why),
+    }
+}
+
+/// Holds an agent's claim while what follows takes its time: a gate may run for longer than a lease.
+fn holding<T>(ground: &Ground, agent: &Agent, work: impl FnOnce() -> T) -> T {
+    let (engine, config) = (&ground.engine, ground.config());
+    let every = config.duration("lease.ttl").unsigned_abs() / 3;
+    let (over, rest) = mpsc::channel::<()>();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            while rest.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
+                // Who lost it, or has completed it, is told by what follows.
+                let session = Some(&agent.session);
+                let renew = || engine.renew(session, &agent.task, Some(agent.token), None);
+                let _ = beside_steps(renew);
+            }
+        });
+        let done = work();
+        drop(over);
+        done
+    })
+}
+
+/// What went wrong on weald's side. An agent that never began gives its task back; one that did counts as crashed, so
+/// that the next one goes on behind what it completed, and a task that breaks everybody waits for a person.
+fn broken_off(ground: &Ground, agent: &Agent, failure: Failure) -> Result<End, Failure> {
+    let why = failure.in_words();
+    let current = ground.engine.agent(agent.id)?;
+    if current.status == AgentStatus::Starting {
+        if agent.goal != Goal::Stay {
+            release(ground, agent);
+        }
+        return ended_as(ground, Outcome::NotStarted, why);
+    }
+    if agent.goal != Goal::Stay {
+        // It may be finished, or somebody else's.
+        let _ = ground.engine.give_back_crashed(&current);
+    }
+    ended_as(ground, Outcome::Crashed, why)
+}
+
+/// Whatever kept an agent from its end: if somebody else has its task, that is why.
+fn superseded(ground: &Ground, agent: &Agent, end: End) -> Result<End, Failure> {
+    let token = ground.engine.task(&agent.task)?.task.token;
+    Ok(match end.outcome {
+        Outcome::Failed
+        | Outcome::Empty
+        | Outcome::NotLanded
+        | Outcome::NotStarted
+        | Outcome::Crashed
+            if token != agent.token =>
+        {
+            End {
+                outcome: Outcome::Superseded,
+                why: format!("somebody else holds the task; {}", end.why),
+                ..end
+            }
+        }
+        _ => end,
+    })
+}
+
+/// How it went wrong, if it did.
+type Trouble = Option<(Outcome, String)>;
+
+fn watch(
+    app: &App<'_>,
+    ground: &Ground,
+    agent: &Agent,
+    windows: &dyn Windows,
+) -> Result<(Trouble, Option<i32>), Failure> {
+    let trees = ground.trees(app)?;
+    let arguments: Vec<_> = agent.command.iter().map(Into::into).collect();
+    let driver = driver_for(ground.config(), Some(&agent.driver), &arguments)?;
+    let mut window = windows.open(&trees)?;
+    let mut prepared = Agents::new(&trees).prepare_agent(agent, driver, window.folder(), None)?;
+    prepared.passed = window.grant(&mut prepared.request)?;
+    let authority = Authority {
+        session: Some(agent.session.clone()),
+        task: Some(agent.task.clone()),
+        token: Some(agent.token),
+        tree: prepared.request.tree.name.clone(),
+        agent: Some(agent.id),
+        mandate: Mandate::of(agent),
+    };
+    for note in &prepared.request.notes {
+        app.note(note);
+    }
+    let words = agent.command.iter().map(AsRef::as_ref);
+    let hidden = named_files_unseen(prepared.request.policy.as_ref(), words);
+    let mut watched = None;
+    let mut prepared = Some(prepared);
+    let mut watch = || {
+        let prepared = prepared.take();
+        watched = prepared.map(|prepared| Agents::new(&trees).watch_agent(agent, prepared));
+    };
+    holding(ground, agent, || {
+        window.serve_while(app, ground, &trees, authority, &mut watch)
+    })?;
+    let (watched, _) = watched.ok_or_else(Failure::bug)??;
+    let current = ground.engine.agent(agent.id)?;
+    Ok(match watched {
+        Watched::Code {
+            code,
+            signal,
+            ok,
+            words,
+        } => {
+            let ending = Ending {
+                code,
+                signal,
+                ok,
+                words,
+            };
+            let reported = write_down(app, ground, &current, ending)?.report;
+            let said_no = reported.is_some_and(|report| !report.success);
+            let trouble = match (code, said_no) {
+                (0, false) => None,
+                (0, true) => Some((Outcome::Failed, "it reported a failure".to_owned())),
+                (code, _) if signal.is_some() => {
+                    let why = format!("its command was ended by signal {}", code - 128);
+                    Some((Outcome::Crashed, why))
+                }
+                (code, _) => {
+                    let hidden = hidden.map(|hidden| format!("; {hidden}"));
+                    let why = format!(
+                        "its command ended with {code}{}",
+                        hidden.unwrap_or_default()
+                    );
+                    Some((Outcome::Failed, why))
+                }
+            };
+            (trouble, Some(code))
+        }
+        Watched::TimedOut => (Some((Outcome::TimedOut, "agent.timeout".to_owned())), None),
+        Watched::Stopped { why, .. } => (Some((Outcome::Stopped, why)), None),
+        Watched::Superseded => (
+            Some((
+                Outcome::Superseded,
+                "somebody else holds the task".to_owned(),
+            )),
+            None,
+        ),
+    })
+}
+
+/// The command is done: its work lands, or its task is completed, or nothing follows.
+fn succeeded(
+    app: &App<'_>,
+    ground: &Ground,
+    agent: &Agent,
+    before: Option<CheckoutState>,
+) -> Result<End, Failure> {
+    match agent.goal {
+        Goal::Stay => {
+            commit(app, ground, agent)?;
+            ended_as(ground, Outcome::Done, String::new())
+        }
+        Goal::Finish => {
+            commit(app, ground, agent)?;
+            if empty::is_empty(app, ground, agent, before)? {
+                return ended_empty(app, ground, agent);
+            }
+            match Agents::new(&ground.trees(app)?).failed_landing(agent)? {
+                Some(landing) => park(app, ground, agent, &to_land_again(&landing.target)),
+                None => complete(ground, agent)?,
+            }
+            ended_as(ground, Outcome::Done, String::new())
+        }
+        Goal::Land => land(app, ground, agent),
+    }
+}
+
+/// Nothing was done: somebody has to look, and the task waits for them.
+fn ended_empty(app: &App<'_>, ground: &Ground, agent: &Agent) -> Result<End, Failure> {
+    let reason = empty::reason(ground, agent)?;
+    park(app, ground, agent, &reason);
+    ended_as(ground, Outcome::Empty, reason)
+}
+
+/// The work is done, and what had to follow failed: nobody has to do it again.
+fn not_landed(
+    app: &App<'_>,
+    ground: &Ground,
+    agent: &Agent,
+    failure: &Failure,
+) -> Result<End, Failure> {
+    let why = failure.in_words();
+    if agent.goal != Goal::Stay {
+        park(app, ground, agent, &why);
+    }
+    ended_as(ground, Outcome::NotLanded, why)
+}
+
+/// The task waits, and nobody takes it. It may be finished, or somebody else's, by now.
+fn park(app: &App<'_>, ground: &Ground, agent: &Agent, reason: &str) {
+    let input = TaskInput::Park {
+        token: Some(agent.token),
+        reason: reason.to_owned(),
+    };
+    let moved = ground
+        .engine
+        .move_task(Some(&agent.session), &agent.task, input);
+    if let Err(error) = moved {
+        app.warn(&format!("task {}: {error}", agent.task));
+    }
+}
+
+fn scope(ground: &Ground) -> Option<CommitScope> {
+    match ground.config().text("work.commit") {
+        "all" => Some(CommitScope::All),
+        "tracked" => Some(CommitScope::Tracked),
+        _ => None,
+    }
+}
+
+fn message(ground: &Ground, agent: &Agent) -> Result<String, Failure> {
+    let subject = ground.engine.task(&agent.task)?.task.subject;
+    Ok(match agent.phase() {
+        Some(phase) => format!("{subject} ({phase})"),
+        None => subject,
+    })
+}
+
+fn commit(app: &App<'_>, ground: &Ground, agent: &Agent) -> Result<(), Failure> {
+    let Some(tree) = &agent.tree else {
+        return Ok(());
+    };
+    if let Some(scope) = scope(ground) {
+        let message = message(ground, agent)?;
+        let trees = ground.trees(app)?;
+        Landings::new(&trees).commit_work(tree.as_str(), scope, &message)?;
+        // What was committed is taken in.
+        trees.look(Some(tree.as_str()))?;
+    }
+    Ok(())
+}
+
+fn land(app: &App<'_>, ground: &Ground, agent: &Agent) -> Result<End, Failure> {
+    let Some(tree) = &agent.tree else {
+        return ended_as(ground, Outcome::Failed, "it has no tree".to_owned());
+    };
+    let request = LandRequest {
+        names: vec![tree.to_string()],
+        by_agent: true,
+        token: Some((agent.task.clone(), agent.token)),
+        commit: match scope(ground) {
+            Some(scope) => Some((scope, message(ground, agent)?)),
+            None => None,
+        },
+        ..LandRequest::default()
+    };
+    let queued = Landings::new(&ground.trees(app)?).queue_landings(&request)?;
+    let ids: Vec<_> = queued.iter().map(|landing| landing.id).collect();
+    let again = app.landing_ground()?;
+    let worked = work_landings(app, again, &ids, &request, Mode::Work)?;
+    app.tell(&worked.ground.engine);
+    let Some(landing) = worked.landings.first() else {
+        return ended_as(ground, Outcome::Failed, "nothing was queued".to_owned());
+    };
+    let (outcome, why) = judged(app, ground, agent, landing)?;
+    Ok(End {
+        landing: Some(landing.id),
+        ..ended_as(ground, outcome, why)?
+    })
+}
+
+/// What a landing means for the agent and its task.
+fn judged(
+    app: &App<'_>,
+    ground: &Ground,
+    agent: &Agent,
+    landing: &Landing,
+) -> Result<(Outcome, String), Failure> {
+    let park = |reason: String| -> Result<(Outcome, String), Failure> {
+        park(app, ground, agent, &reason);
+        Ok((Outcome::NotLanded, reason))
+    };
+    match landing.status {
+        LandingStatus::Landed => Ok((Outcome::Done, String::new())),
+        LandingStatus::NothingToLand => {
+            let trees = ground.trees(app)?;
+            let brought_nothing = Agents::new(&trees).brought_nothing(landing)?;
+            let tree = agent.tree.as_ref();
+            let leave = |tree| Agents::new(&trees).leave_unchanged(tree, Some(&landing.head));
+            if let Some(held) = tree.and_then(leave) {
+                return park(held);
+            }
+            if empty::counts(ground, agent)? && brought_nothing {
+                let reason = empty::reason(ground, agent)?;
+                park(reason.clone())?;
+                return Ok((Outcome::Empty, reason));
+            }
+            complete(ground, agent)?;
+            Ok((Outcome::Done, "nothing to land".to_owned()))
+        }
+        LandingStatus::Conflict => {
+            let paths = landing.conflicts.join(", ");
+            Ok((Outcome::NotLanded, format!("it conflicts in {paths}")))
+        }
+        LandingStatus::Red => park(format!("its tests failed (landing {})", landing.id)),
+        _ => {
+            let reason = landing.reason.as_ref().map(|reason| reason.message.clone());
+            park(reason.unwrap_or_else(|| {
+                format!("landing {} is {}", landing.id, landing.status.as_str())
+            }))
+        }
+    }
+}
+
+/// What an agent said at its end, if it said anything.
+fn words(agent: &Agent) -> Option<String> {
+    let report = agent.report.as_ref()?;
+    Some(report.report.clone()).filter(|text| !text.trim().is_empty())
+}
+
+fn complete(ground: &Ground, agent: &Agent) -> Result<(), Failure> {
+    let input = TaskInput::Complete {
+        token: Some(agent.token),
+        report: words(agent),
+    };
+    ground
+        .engine
+        .move_task(Some(&agent.session), &agent.task, input)?;
+    Ok(())
+}
+
+/// The command is not done: its tree stays, its task says why.
+fn unsuccessful(
+    ground: &Ground,
+    agent: &Agent,
+    outcome: Outcome,
+    why: String,
+) -> Result<End, Failure> {
+    let is_released = match &agent.wanted {
+        Some(weald_core::agent::Wanted::Stop { release, .. }) => *release,
+        _ => outcome == Outcome::Stopped,
+    };
+    if agent.goal != Goal::Stay && outcome == Outcome::Crashed {
+        ground.engine.give_back_crashed(agent)?;
+    } else if agent.goal != Goal::Stay && outcome != Outcome::Superseded {
+        let input = match is_released {
+            true => TaskInput::Release {
+                token: Some(agent.token),
+            },
+            false => TaskInput::Fail {
+                token: Some(agent.token),
+                report: Some(words(agent).unwrap_or_else(|| why.clone())),
+            },
+        };
+        let moved = ground
+            .engine
+            .move_task(Some(&agent.session), &agent.task, input);
+        if let Err(error) = moved {
+            return ended_as(ground, outcome, format!("{why}; its task: {error}"));
+        }
+    }
+    ended_as(ground, outcome, why)
+}
+
+fn release(ground: &Ground, agent: &Agent) {
+    let input = TaskInput::Release {
+        token: Some(agent.token),
+    };
+    // It may be finished, or somebody else's.
+    let _ = ground
+        .engine
+        .move_task(Some(&agent.session), &agent.task, input);
+}
+
+fn ended_as(ground: &Ground, outcome: Outcome, why: String) -> Result<End, Failure> {
+    Ok(End {
+        outcome,
+        code: None,
+        why,
+        landing: None,
+        at: ground.engine.now()?,
+    })
+}

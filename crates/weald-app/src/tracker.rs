@@ -1,0 +1,188 @@
+//! The tracker that tasks come from, as commands meet it: asked for a task that nobody here knows, told by a
+//! process of its own after a command that changed something. Never from inside a sandbox: there is no ground there.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::{BadLines, Source, SystemClock, has_untold};
+use weald_core::Timestamp;
+use weald_core::id::TaskId;
+use weald_core::import::{Incoming, Parsed, parse_beads, parse_gh, parse_jsonl};
+use weald_core::source::{SOURCE, Tracker};
+use weald_store::SqliteStore;
+
+use crate::Failure;
+use crate::app::{App, Ground};
+
+/// How many issues are asked for because one waits for them.
+const MOST: usize = 32;
+
+fn configured(app: &App<'_>, ground: &Ground) -> Option<Source> {
+    let environment = app.environment.for_commands();
+    Source::configured(ground.config(), ground.place.root(), environment)
+}
+
+/// One that somebody names.
+pub fn named(app: &App<'_>, ground: &Ground, tracker: Tracker) -> Source {
+    let environment = app.environment.for_commands();
+    Source::of(tracker, ground.config(), ground.place.root(), environment)
+}
+
+/// Reads what a tracker prints.
+pub fn parse(tracker: Tracker, input: &[u8], now: Timestamp) -> Parsed {
+    match tracker {
+        Tracker::Beads => parse_beads(input, now),
+        Tracker::Gh => parse_gh(input, now),
+        Tracker::Command => {
+            let mut parsed = parse_jsonl(input, now);
+            for incoming in &mut parsed.tasks {
+                let source = tracker.as_str().into();
+                incoming.task.extra.insert(SOURCE.into(), source);
+            }
+            parsed
+        }
+    }
+}
+
+/// Starts a process that tells the tracker what happened, if it has to be told. Nobody waits for it.
+pub fn start_telling(app: &App<'_>, ground: &Ground) {
+    let Some(source) = configured(app, ground) else {
+        return;
+    };
+    let tracker = source.tracker.as_str();
+    match source.wants_telling(&ground.engine, ground.place.private()) {
+        Ok(false) => {}
+        Ok(true) => {
+            let words = [app.settings(), vec!["tell-tracker".to_owned()]].concat();
+            app.start_behind(&ground.place.root(), &words);
+        }
+        Err(error) => app.warn(&format!(
+            "{tracker} was not told what happened (the next change tries again): {error}"
+        )),
+    }
+}
+
+/// Tells the tracker what it does not know, unless another process does.
+pub fn tell(app: &App<'_>) -> Result<(), Failure> {
+    let place = app.place()?;
+    let loaded = app.config(&place)?;
+    app.require_original(&place)?;
+    // Nothing else is looked at: what there is to say of it, somebody has to hear.
+    let store = SqliteStore::open(place.private(), Arc::new(SystemClock))?;
+    let ground = App::ground_of(place, loaded, store)?;
+    let Some(source) = configured(app, &ground) else {
+        return Ok(());
+    };
+    Ok(source.tell(&ground.engine, ground.place.private())?)
+}
+
+/// At the end of a command, which has answered already: starts the telling of what it changed, and shows a person what
+/// could not be told before.
+pub fn at_end(app: &App<'_>) {
+    let shown = app.news.shown();
+    let has_untold = shown.is_some_and(|(tracker, private)| has_untold(private, tracker));
+    if !has_untold && !app.news.has_changes() {
+        return;
+    }
+    let Ok(ground) = app.ground() else { return };
+    if has_untold {
+        show_untold(app, &ground);
+    }
+    if app.news.has_changes() {
+        start_telling(app, &ground);
+    }
+}
+
+/// An agent can do nothing about it, and would keep a person from hearing of it.
+fn show_untold(app: &App<'_>, ground: &Ground) {
+    if !matches!(app.agent_above(&ground.engine), Ok(None)) {
+        return;
+    }
+    let Some(source) = configured(app, ground) else {
+        return;
+    };
+    let untold = source.untold(&ground.engine, ground.place.private());
+    for told in untold.unwrap_or_default() {
+        app.warn(&told);
+    }
+}
+
+/// The task that an id stands for: of weald, or of the tracker, whose issues have numbers of their own.
+pub fn known(app: &App<'_>, ground: &Ground, id: &TaskId) -> TaskId {
+    if ground.engine.task(id).is_ok() {
+        return id.clone();
+    }
+    let issue = configured(app, ground).map(|source| source.tracker.task_of(id));
+    let issue = issue.filter(|issue| ground.engine.task(issue).is_ok());
+    issue.unwrap_or_else(|| id.clone())
+}
+
+/// Takes in a task that nobody here knows, with what it waits for. `None` without a tracker.
+pub fn fetch(app: &App<'_>, ground: &Ground, id: &TaskId) -> Result<Option<TaskId>, Failure> {
+    let Some(source) = configured(app, ground) else {
+        return Ok(None);
+    };
+    let id = source.tracker.task_of(id);
+    if ground.engine.task(&id).is_ok() {
+        return Ok(Some(id));
+    }
+    let tracker = source.tracker.as_str();
+    let not_given = |why: String| Failure::not_in_tracker(&id, tracker, &why);
+    let first = one(app, &source, &id).map_err(not_given)?;
+    if first.task.status.is_closed() {
+        return Err(Failure::closed_in_tracker(&id, tracker));
+    }
+    let subject = first.task.subject.clone();
+    let parsed = Parsed {
+        tasks: with_dependencies(app, ground, &source, first),
+        ..Parsed::default()
+    };
+    let actor = app.actor(&ground.engine, None)?;
+    ground
+        .engine
+        .import_tasks(actor.as_ref(), parsed, BadLines::Report)?;
+    app.note(&format!("Task {id} from {tracker}: {subject}"));
+    Ok(Some(id))
+}
+
+fn one(app: &App<'_>, source: &Source, id: &TaskId) -> Result<Incoming, String> {
+    let printed = source.fetch(id).map_err(|error| error.to_string())?;
+    let parsed = parse(source.tracker, &printed, app.now());
+    let mut tasks = parsed.tasks.into_iter();
+    let found = tasks.find(|task| task.id.as_ref() == Some(id));
+    found.ok_or_else(|| match parsed.errors.first() {
+        Some(error) => format!("what it printed can't be read: {}", error.message),
+        None => "what it printed is another task, or none".to_owned(),
+    })
+}
+
+/// What it waits for and nobody here knows comes along: a dependency that is missing would block it for ever.
+fn with_dependencies(
+    app: &App<'_>,
+    ground: &Ground,
+    source: &Source,
+    first: Incoming,
+) -> Vec<Incoming> {
+    let mut asked: BTreeSet<TaskId> = first.id.iter().cloned().collect();
+    let mut tasks = vec![first];
+    let mut next = 0;
+    while next < tasks.len() {
+        for id in tasks[next].task.blocked_by.clone() {
+            let is_known = ground.engine.task(&id).is_ok();
+            if is_known || asked.len() > MOST || !asked.insert(id.clone()) {
+                continue;
+            }
+            match one(app, source, &id) {
+                Ok(incoming) => tasks.push(Incoming {
+                    line: asked.len(),
+                    ..incoming
+                }),
+                Err(why) => app.warn(&format!(
+                    "{id}, which has to be done before, was not given: {why}"
+                )),
+            }
+        }
+        next += 1;
+    }
+    tasks
+}

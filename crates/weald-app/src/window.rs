@@ -1,0 +1,42 @@
+//! How a run reaches weald while it works. What answers it is the broker, which is built on top of this crate: whoever
+//! starts a supervisor hands it in.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use crate::app::{App, Ground};
+use crate::authority::Authority;
+use crate::{Failure, RunRequest, Trees};
+
+/// The variable that names the socket.
+pub const PATH: &str = "WEALD_BROKER";
+/// The variable with the secret.
+pub const SECRET: &str = "WEALD_BROKER_SECRET";
+/// The variable with the number of the descriptor, where sockets are denied.
+pub const DESCRIPTOR: &str = "WEALD_BROKER_FD";
+
+/// Opens a window for a run.
+pub trait Windows {
+    fn open(&self, trees: &Trees<'_>) -> Result<Box<dyn Window>, Failure>;
+}
+
+/// Open until it is dropped.
+pub trait Window {
+    /// The run's folder: what lies in it the run can read.
+    fn folder(&self) -> &Path;
+
+    /// Lets a run reach it, and find `weald` to do so; the answer is what has to be passed to the run.
+    fn grant(&mut self, request: &mut RunRequest) -> Result<Option<OwnedFd>, Failure>;
+
+    /// Answers the run while `work` goes on. The mandate ends with it: what the run asked to land and is not being moved
+    /// yet does not land.
+    fn serve_while(
+        &self,
+        app: &App<'_>,
+        ground: &Ground,
+        trees: &Trees<'_>,
+        authority: Authority,
+        work: &mut dyn FnMut(),
+    ) -> io::Result<()>;
+}

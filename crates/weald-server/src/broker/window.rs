@@ -1,0 +1,190 @@
+//! The broker as a window of weald-app: for whom the run speaks, and how it lands.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use weald_app::landing::{Beside, Mode, exit_of, listed, work_landings};
+use weald_app::progress::WordsAlone;
+use weald_app::window::{Window, Windows};
+use weald_app::{
+    App, Authority, Failure, Ground, LandRequest, Landings, NotAllowed, OwnProgram, RecordError,
+    RunRequest, Trees,
+};
+use weald_core::agent::{FinalReport, Verification};
+use weald_core::agent_rules::AgentRefusal;
+use weald_core::id::LandingId;
+
+use super::desk::{Desk, Lander};
+use super::protocol::{LandWish, Reply};
+use super::server::Broker;
+
+/// Opens a broker for each run.
+pub struct Brokers;
+
+impl Windows for Brokers {
+    fn open(&self, trees: &Trees<'_>) -> Result<Box<dyn Window>, Failure> {
+        let broker = Broker::open(trees)?;
+        let program = trees.link_program(broker.folder())?;
+        Ok(Box::new(Open { broker, program }))
+    }
+}
+
+/// The broker of a run, open until it is dropped.
+struct Open {
+    broker: Broker,
+    program: OwnProgram,
+}
+
+impl Window for Open {
+    fn folder(&self) -> &Path {
+        self.broker.folder()
+    }
+
+    fn grant(&mut self, request: &mut RunRequest) -> Result<Option<OwnedFd>, Failure> {
+        self.program.grant(request);
+        Ok(self.broker.grant(request)?)
+    }
+
+    fn serve_while(
+        &self,
+        app: &App<'_>,
+        ground: &Ground,
+        trees: &Trees<'_>,
+        authority: Authority,
+        work: &mut dyn FnMut(),
+    ) -> io::Result<()> {
+        let lander = RunsLander {
+            app,
+            asked: Mutex::default(),
+        };
+        let source = ground.place.source();
+        let desk = Desk::new(&ground.engine, trees, source, authority, &lander);
+        self.broker.serve_while(&desk, || {
+            work();
+            let asked = lander.end_mandate();
+            let _ = Landings::new(trees).withdraw(&asked);
+        })
+    }
+}
+
+/// What a run asked to land.
+#[derive(Default)]
+struct Asked {
+    /// Whether the run is over: nothing more is queued.
+    ended: bool,
+    landings: Vec<LandingId>,
+}
+
+/// Lands what a run asks for.
+struct RunsLander<'a> {
+    app: &'a App<'a>,
+    /// Held while a landing is queued, so that the end of the run comes before or after that, and never between.
+    asked: Mutex<Asked>,
+}
+
+impl Lander for RunsLander<'_> {
+    /// As the agent's own call would be: nothing that its owner loosened for this run counts.
+    fn land(&self, authority: &Authority, wish: &LandWish) -> Result<Reply, Failure> {
+        let session = authority.session.as_ref().ok_or(NotAllowed::Nobody)?;
+        // The terminal is the run's.
+        let words = WordsAlone(self.app.progress());
+        let app = self.app.for_agent(&words, session);
+        let ground = app.landing_ground()?;
+        let configured = ground.config().text("landing.strategy");
+        if wish
+            .strategy
+            .is_some_and(|wish| wish.as_str() != configured)
+        {
+            return Err(Failure {
+                message: format!("from inside a tree it lands as configured: {configured}"),
+                ..Failure::not_allowed_inside()
+            });
+        }
+        let request = LandRequest {
+            names: vec![authority.tree.to_string()],
+            no_wait: wish.no_wait,
+            keep: true,
+            by_agent: true,
+            // An agent's task is completed by its supervisor, at the agent's end.
+            interim: authority.agent.is_some(),
+            token: authority.task.clone().zip(authority.token),
+            report: wish.report.clone(),
+            ..LandRequest::default()
+        };
+        let landings = match wish.dry_run {
+            true => Landings::new(&ground.trees(&app)?).dry_run(&request)?,
+            false => {
+                let ids = self.queue(authority, &ground.trees(&app)?, &request)?;
+                let mode = if wish.no_wait {
+                    Mode::Queue
+                } else {
+                    Mode::Work
+                };
+                let worked = work_landings(&app, ground, &ids, &request, mode)?;
+                self.app.tell(&worked.ground.engine);
+                worked.landings
+            }
+        };
+        let mut reply = Reply::new().with("landings", &listed(&landings, &Beside::default()));
+        reply.exit = exit_of(&landings);
+        if reply.exit == 0
+            && let Some(words) = &wish.report
+        {
+            self.report(authority, words)?;
+        }
+        Ok(reply)
+    }
+}
+
+impl RunsLander<'_> {
+    fn asked(&self) -> MutexGuard<'_, Asked> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From here on nothing is queued; the answer is what was.
+    fn end_mandate(&self) -> Vec<LandingId> {
+        let mut asked = self.asked();
+        asked.ended = true;
+        asked.landings.clone()
+    }
+
+    /// Queues what was asked for, unless the run is over by now.
+    fn queue(
+        &self,
+        authority: &Authority,
+        trees: &Trees<'_>,
+        request: &LandRequest,
+    ) -> Result<Vec<LandingId>, Failure> {
+        let mut asked = self.asked();
+        if asked.ended {
+            return Err(authority.no_mandate().into());
+        }
+        let queued = Landings::new(trees).queue_landings(request)?;
+        let ids: Vec<_> = queued.iter().map(|landing| landing.id).collect();
+        asked.landings.extend(&ids);
+        Ok(ids)
+    }
+
+    /// What an agent says of work that landed is its report. One that has reported already has said it.
+    fn report(&self, authority: &Authority, words: &str) -> Result<(), Failure> {
+        let (Some(agent), Some(token)) = (authority.agent, authority.token) else {
+            return Ok(());
+        };
+        let engine = self.app.ground()?.engine;
+        let report = FinalReport {
+            success: true,
+            report: words.to_owned(),
+            files_changed: Vec::new(),
+            verification: Verification::None,
+            verified_by: String::new(),
+            inferred: false,
+            at: engine.now()?,
+        };
+        match engine.report_agent(agent, token, report) {
+            Ok(_) | Err(RecordError::Refused(AgentRefusal::Reported { .. })) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Showing an agent's output as it comes.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, IsTerminal, Read, Write};
+use std::path::PathBuf;
+
+use anstream::AutoStream;
+use weald_app::screen::{Form, Screen, clean};
+use weald_app::supervision::{self, SUPERVISOR_LOG, Tail};
+use weald_app::{Failure, Ground, agent_folder, open_own};
+use weald_core::agent::{Agent, AgentId};
+
+use crate::context::Context;
+
+/// Shows an agent's output until it is over; answers how it stands then.
+pub fn follow(context: &Context<'_>, ground: &Ground, id: AgentId) -> Result<Agent, Failure> {
+    let mut log = Log::new(context, ground, id)?;
+    let mut narration = Narration::of(ground, id);
+    supervision::follow(context, ground, id, &mut || {
+        narration.show()?;
+        log.show()
+    })
+}
+
+/// What a supervisor says beside its agent's output, for whoever follows.
+struct Narration {
+    path: PathBuf,
+    file: Option<File>,
+}
+
+impl Narration {
+    fn of(ground: &Ground, id: AgentId) -> Self {
+        Self {
+            path: agent_folder(&ground.place, id).join(SUPERVISOR_LOG),
+            file: None,
+        }
+    }
+
+    fn show(&mut self) -> Result<(), Failure> {
+        if self.file.is_none() {
+            self.file = open_own(OpenOptions::new().read(true), &self.path).ok();
+        }
+        let mut text = String::new();
+        if let Some(file) = &mut self.file {
+            // What is no text is not shown; it is in the file.
+            let _ = file.read_to_string(&mut text);
+        }
+        // With stderr closed there is nobody to tell.
+        let _ = io::stderr().write_all(clean(&text).as_bytes());
+        Ok(())
+    }
+}
+
+/// An agent's log on the terminal.
+pub struct Log {
+    tail: Tail,
+    screen: Screen<Box<dyn Write>>,
+}
+
+impl Log {
+    /// The log of an agent, from its beginning.
+    pub fn new(context: &Context<'_>, ground: &Ground, id: AgentId) -> Result<Self, Failure> {
+        Ok(Self {
+            tail: Tail::new(ground, id)?,
+            // The answer of `--json` is one object, so what an agent says goes beside it.
+            screen: Screen::new(
+                match context.ui.is_json() {
+                    true => Box::new(AutoStream::auto(io::stderr())),
+                    false => Box::new(AutoStream::auto(io::stdout())),
+                },
+                Form::Text,
+            ),
+        })
+    }
+
+    /// The same with what was put aside, without colours unless it is wanted as it came.
+    pub fn whole(self, raw: bool) -> Self {
+        Self {
+            tail: self.tail.whole(raw),
+            ..self
+        }
+    }
+
+    /// Shows what came since the last time.
+    pub fn show(&mut self) -> Result<(), Failure> {
+        let news = self.tail.news()?;
+        self.write(&news)
+    }
+
+    /// Shows the last whole lines of what is there, all of them without a number; `show` goes on behind them.
+    pub fn begin_with(&mut self, lines: Option<usize>) -> Result<(), Failure> {
+        let news = self.tail.news_of(lines)?;
+        self.write(&news)
+    }
+
+    /// The last lines of what is there, as text; all of them without a number.
+    pub fn text(&mut self, lines: Option<usize>) -> Result<String, Failure> {
+        let all = self.tail.all_of(lines)?;
+        Ok(String::from_utf8_lossy(&all).into_owned())
+    }
+
+    /// Shows the last lines of what is there; all of them without a number.
+    pub fn show_last(&mut self, lines: Option<usize>) -> Result<(), Failure> {
+        let all = self.tail.all_of(lines)?;
+        self.write(&all)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        let written = match self.tail.is_raw() && !io::stdout().is_terminal() {
+            true => io::stdout().write_all(bytes),
+            false => self.screen.write_all(bytes),
+        };
+        // A colour ends with what was shown: what follows may be weald's own.
+        let written = written.and_then(|()| self.screen.end_style());
+        match written.and_then(|()| self.screen.flush()) {
+            // Whoever read it has seen enough; the agent goes on.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            other => Ok(other?),
+        }
+    }
+}
