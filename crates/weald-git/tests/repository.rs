@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use weald_git::{Blob, DiscoverError, Git, Reference, Repository, delete_branch, list_refs};
+use weald_testkit::skipped;
 
 struct Lab {
     directory: tempfile::TempDir,
@@ -84,8 +85,7 @@ fn discovery_and_refs_agree_with_git_in_every_kind_of_repository() {
         &["--ref-format=reftable"],
     ] {
         if !supported(init) {
-            use std::io::Write;
-            let _ = writeln!(std::io::stderr(), "SKIPPED: this git knows no {init:?}");
+            skipped(&format!("this git knows no {init:?}"));
             continue;
         }
         let lab = Lab::new(init);
@@ -169,9 +169,7 @@ fn x14_a_directory_of_another_user_that_leads_to_an_own_repository_is_refused() 
     assert_eq!(lab.discover(&foreign).common_dir(), common);
     for place in [&git_dir, &foreign] {
         if std::os::unix::fs::chown(place, Some(12345), None).is_err() {
-            use std::io::Write;
-            let _ = writeln!(std::io::stderr(), "SKIPPED: only root gives files away");
-            return;
+            return skipped("only root gives files away");
         }
         let refused = Repository::discover(&foreign, None);
         assert!(

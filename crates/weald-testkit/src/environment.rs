@@ -1,5 +1,6 @@
 //! A hermetic environment: an own home, an own repository, no variable of the caller's.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
@@ -13,6 +14,29 @@ pub fn full_scale() -> bool {
         reason = "a switch of the test run, not of the product"
     )]
     std::env::var_os("WEALD_TEST_FULL").is_some()
+}
+
+/// Says that the calling test, or a part of it, could not run here. `scripts/test` counts these at its end.
+pub fn skipped(why: &str) {
+    let test = std::thread::current();
+    let test = test.name().unwrap_or("a test");
+    let _ = writeln!(std::io::stderr(), "SKIPPED: {why}");
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a switch of the test run, not of the product"
+    )]
+    let list = std::env::var_os("WEALD_TEST_SKIPS");
+    if let Some(list) = list {
+        let mut list = std::fs::OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(&list)
+            .expect("the list of what was skipped can be written");
+        // In one write: tests run side by side.
+        let line = format!("{test}: {why}\n");
+        list.write_all(line.as_bytes())
+            .expect("the list of what was skipped can be written");
+    }
 }
 
 /// git's own variables for the formats of new repositories; those of the test run are passed on.

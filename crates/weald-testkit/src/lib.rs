@@ -16,7 +16,7 @@ pub mod storm;
 pub const FACILITIES: &str = include_str!("facilities.py");
 
 pub use conformance::{CASES, Case};
-pub use environment::{Answer, FORMATS, TestEnv, full_scale};
+pub use environment::{Answer, FORMATS, TestEnv, full_scale, skipped};
 pub use forged::{FakeClock, FakeProcesses};
 pub use mcp_sdks::McpSdk;
 pub use real_agents::RealAgents;
