@@ -37,10 +37,10 @@ pub fn mount_points() -> impl Iterator<Item = PathBuf> {
     mounted().into_iter().map(|it| it.point)
 }
 
-/// Where message queues can be opened as files.
-pub fn queue_mounts() -> impl Iterator<Item = PathBuf> {
-    let queues = mounted().into_iter().filter(|it| it.kind == b"mqueue");
-    queues.map(|it| it.point)
+/// Where file systems of these kinds are mounted.
+pub fn mounts_of(kinds: &[&str]) -> impl Iterator<Item = PathBuf> {
+    let is_one = |it: &Mounted| kinds.iter().any(|kind| it.kind == kind.as_bytes());
+    mounted().into_iter().filter(is_one).map(|it| it.point)
 }
 
 /// A path of the table, in which spaces and the like are written as octal numbers.

@@ -129,6 +129,9 @@ const REFUSED_IOCTLS: [u32; 8] = [
     0x5412, 0x541c, 0x540c, 0x5423, 0x4b3a, 0x4b45, 0x4b51, 0x5602,
 ];
 
+/// `tcflow`: stops a terminal's output or input, or starts it again.
+const TCXONC: u32 = 0x540a;
+
 /// `clone` flags that make a namespace.
 const NEW_NAMESPACES: u32 = 0x7e02_0000;
 
@@ -370,6 +373,15 @@ fn refused_ioctls() -> Vec<Instruction> {
     for request in REFUSED_IOCTLS {
         checks.extend([jump_equal(request, 0, 1), answer(EPERM)]);
     }
+    // Whoever stops a terminal's output by a call has to start it by one: no key does.
+    let stops = [
+        load(argument(2)),
+        jump_equal(libc::TCOOFF as u32, 1, 0),
+        jump_equal(libc::TCIOFF as u32, 0, 1),
+        answer(EPERM),
+    ];
+    checks.push(jump_equal(TCXONC, 0, stops.len() as u8));
+    checks.extend(stops);
     checks
 }
 

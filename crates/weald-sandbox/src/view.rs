@@ -14,7 +14,7 @@ use rustix::mount::MountFlags;
 
 use crate::home::{self, Home};
 use crate::listing;
-use crate::mounted::queue_mounts;
+use crate::mounted::mounts_of;
 use crate::policy::{Policy, Revealed};
 use crate::sys;
 
@@ -40,7 +40,7 @@ pub type Problem = (&'static str, io::Error);
 /// Builds the view; answers which directories besides the policy's are writable in it.
 pub fn build(policy: &Policy) -> Result<Vec<PathBuf>, Problem> {
     sys::make_mounts_private().map_err(|error| ("mounts", error))?;
-    cover_queues(policy).map_err(|error| ("the host's message queues", error))?;
+    cover_mounts(policy).map_err(|error| ("processes and queues of the host", error))?;
     let home = match home::of(policy) {
         Some(path) => home::mount(policy, path).map_err(|error| ("the home", error))?,
         None => None,
@@ -57,10 +57,11 @@ pub fn build(policy: &Policy) -> Result<Vec<PathBuf>, Problem> {
     let shown = copies(&shown(policy)).map_err(|error| ("the directories shown", error))?;
     let on_top = copies(&policy.write).map_err(|error| ("the writable directories", error))?;
     let revealed = copies(&paths(&policy.reveal)).map_err(|error| ("what is revealed", error))?;
+    let devices = copies(&devices(policy)).map_err(|error| ("/dev", error))?;
     sys::set_mount_attributes(Path::new("/"), sys::READ_ONLY, true)
         .map_err(|error| ("the read-only view", error))?;
     mount_proc().map_err(|error| ("/proc", error))?;
-    mount_devices(policy).map_err(|error| ("/dev", error))?;
+    mount_devices(policy, &devices).map_err(|error| ("/dev", error))?;
     let mut writable: Vec<PathBuf> = vec!["/dev/shm".into(), QUEUES.into()];
     for path in PRIVATE {
         if Path::new(path).is_dir() && !Path::new(path).is_symlink() {
@@ -171,13 +172,16 @@ fn make_place(path: &Path, mount: &OwnedFd) -> io::Result<()> {
     fs::write(path, "")
 }
 
-/// Hides queues of the host's wherever they can be opened as files: taking a message needs no more than reading.
-fn cover_queues(policy: &Policy) -> io::Result<()> {
+/// Hides queues and processes of the host wherever they are mounted: taking a message needs no more than reading, and a
+/// second /proc, as chroots have it, lists every process. The run gets a /proc of its own in the usual place.
+fn cover_mounts(policy: &Policy) -> io::Result<()> {
     const QUEUES_MAGIC: i64 = 0x1980_0202;
-    for path in queue_mounts() {
+    const PROCESSES_MAGIC: i64 = 0x9fa0;
+    for path in mounts_of(&["mqueue", "proc"]) {
         // Something else may be mounted on top.
-        let found = rustix::fs::statfs(&path);
-        if found.is_ok_and(|found| found.f_type == QUEUES_MAGIC) {
+        let found = rustix::fs::statfs(&path).map_or(0, |found| found.f_type);
+        let is_own = path.starts_with("/proc");
+        if found == QUEUES_MAGIC || (found == PROCESSES_MAGIC && !is_own) {
             mask(&path, policy, &[])?;
         }
     }
@@ -191,22 +195,24 @@ fn mount_proc() -> io::Result<()> {
     sys::set_mount_attributes(Path::new("/proc"), sys::READ_ONLY, false)
 }
 
-fn mount_devices(policy: &Policy) -> io::Result<()> {
-    let mut devices = Vec::new();
+/// The devices that a run has.
+fn devices(policy: &Policy) -> Vec<PathBuf> {
     let usual = DEVICES.iter().map(|name| Path::new("/dev").join(name));
-    for path in usual.chain(policy.devices.iter().cloned()) {
-        devices.push((sys::clone_mount(&path)?, path));
-    }
+    usual.chain(policy.devices.iter().cloned()).collect()
+}
+
+fn mount_devices(policy: &Policy, devices: &[(PathBuf, OwnedFd)]) -> io::Result<()> {
     sys::mount(
         "tmpfs",
         Path::new("/dev"),
         MountFlags::NOSUID | MountFlags::NOEXEC,
         "mode=755,size=64k",
     )?;
-    for (device, path) in &devices {
+    for (path, device) in devices {
         fs::create_dir_all(path.parent().unwrap_or(path))?;
         fs::write(path, "")?;
         sys::attach_mount(device, path)?;
+        sys::set_mount_attributes(path, sys::DEVICE, false)?;
     }
     for (name, target) in [
         ("fd", "/proc/self/fd"),

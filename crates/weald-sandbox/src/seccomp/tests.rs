@@ -206,6 +206,9 @@ fn x31_arguments_decide_where_they_must() {
         expect_always(libc::SYS_clone, &[thread | 1 << bit], EPERM);
     }
     expect_always(libc::SYS_ioctl, &[0, 0x5401], ALLOW);
+    for (action, expected) in [(0, EPERM), (1, ALLOW), (2, EPERM), (3, ALLOW)] {
+        expect_always(libc::SYS_ioctl, &[0, 0x540a, action], expected);
+    }
     for request in REFUSED_IOCTLS {
         expect_always(libc::SYS_ioctl, &[0, u64::from(request)], EPERM);
         // The kernel looks at 32 bits of it.

@@ -49,8 +49,12 @@ struct MountAttributes {
     user_namespace: u64,
 }
 
-/// Read-only, no set-user-id: for the mount at a path, or for the whole tree below it.
-pub const READ_ONLY: MountAttrFlags =
+/// Read-only, no set-user-id programs, no devices: for the mount at a path, or for the whole tree below it. A device can be
+/// read and written on a read-only mount, too.
+pub const READ_ONLY: MountAttrFlags = DEVICE.union(MountAttrFlags::MOUNT_ATTR_NODEV);
+
+/// The same for the mount of one device.
+pub const DEVICE: MountAttrFlags =
     MountAttrFlags::MOUNT_ATTR_RDONLY.union(MountAttrFlags::MOUNT_ATTR_NOSUID);
 
 /// No set-user-id programs and no devices.

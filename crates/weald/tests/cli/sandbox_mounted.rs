@@ -3,7 +3,8 @@
 
 use std::process::{Command, Stdio};
 
-use crate::sandbox::{is_root, own_home, say};
+use crate::sandbox::{is_root, own_home};
+use weald_testkit::skipped;
 
 /// Runs a script in a home with the binary in it, and in a mount namespace where mounts can be made; `None` (said aloud) where
 /// there is none. `$OUT` is a folder beside the home. Both are on a disk of their own: the suite's may lie below /tmp, which
@@ -11,7 +12,7 @@ use crate::sandbox::{is_root, own_home, say};
 fn with_mounts(name: &str, script: &str) -> Option<String> {
     let free = || Command::new("unshare").args(["-m", "true"]).output();
     if !is_root() || !free().is_ok_and(|output| output.status.success()) {
-        say("SKIPPED: mounting something needs root");
+        skipped("mounting something needs root");
         return None;
     }
     let home = own_home(name);
@@ -56,6 +57,27 @@ rm "$OUT/queues/queue-$$"
     assert!(!said.contains("hunter2"), "{said}");
     assert_eq!(said.matches("ELFover").count(), 2, "{said}");
     assert!(!said.contains("QSIZE"), "a queue of the host's: {said}");
+}
+
+/// What a chroot has: a second /dev and a second /proc.
+#[test]
+fn x16_devices_and_processes_of_the_host_are_out_of_reach_wherever_they_are_mounted() {
+    let script = r#"
+mkdir tree "$OUT/dev" "$OUT/proc"; mount --rbind /dev "$OUT/dev"; mount -t proc proc "$OUT/proc"
+mknod "$OUT/zero" c 1 5; cp -a "$OUT/zero" zero
+sleep 987.5 & look="grep -l 987 $OUT/proc/*/cmdline; head -c 3 $OUT/dev/zero | wc -c; head -c 3 $OUT/zero | wc -c"
+sh -c "$look" > "$OUT/outside" 2>&1 || true
+[ "$(grep -c '^3$' "$OUT/outside")" = 2 ] && grep -q cmdline "$OUT/outside" || { cat "$OUT/outside"; exit 1; }
+./weald sandbox exec --write tree -- sh -c "$look; cat zero | head -c 3 | wc -c; head -c 3 /dev/zero | wc -c; echo x > /dev/null && echo own" 2>&1
+kill $!
+"#;
+    let Some(said) = with_mounts("x16-devices", script) else {
+        return;
+    };
+    let lines: Vec<_> = said.lines().map(str::trim).collect();
+    let count = |wanted: &str| lines.iter().filter(|line| **line == wanted).count();
+    assert_eq!((count("3"), count("0"), count("own")), (1, 3, 1), "{said}");
+    assert!(!said.contains("cmdline\n"), "{said}");
 }
 
 #[test]
@@ -107,6 +129,9 @@ done
     let Some(said) = with_mounts("i2-cores", script) else {
         return;
     };
+    if said.contains("SKIPPED") {
+        skipped("nobody raises limits here");
+    }
     let limits = said.lines().filter(|line| line.starts_with("Max"));
     let limits = limits.map(|line| line.split_whitespace().collect());
     let limits: Vec<Vec<_>> = limits.collect();
@@ -121,7 +146,7 @@ done
 fn x9_no_socket_is_connected_for_a_process_that_is_gone() {
     let has = |program: &str| Command::new(program).arg("-V").output().is_ok();
     if !has("strace") || !has("python3") {
-        return say("SKIPPED: strace and python3 are needed");
+        return skipped("strace and python3 are needed");
     }
     let script = r#"
 mkdir tree; mount -t tmpfs tmpfs /run
@@ -166,7 +191,7 @@ python3 taker.py; wait
         return;
     };
     if !said.contains("taken True") {
-        say(&format!("SKIPPED: the number could not be taken: {said}"));
+        skipped(&format!("the number could not be taken: {said}"));
     }
     assert!(!said.contains("reached"), "{said}");
 }
