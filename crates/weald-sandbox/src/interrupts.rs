@@ -1,18 +1,24 @@
 //! Ctrl-C and SIGTERM, caught by a process that has something to put in order first.
 //!
 //! While they are caught, what is launched has a process group of its own: a Ctrl-C at the terminal is for this process.
-//! The second one ends it at once.
+//! A second one ends it at once, unless it comes with the first: `timeout` and the like signal a process and its group.
 
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, Ordering};
 
-use rustix::process::{Signal, set_parent_process_death_signal};
+use rustix::process::{Signal, getpid, kill_process, set_parent_process_death_signal};
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::sys;
 
 const SIGNALS: [libc::c_int; 2] = [libc::SIGINT, libc::SIGTERM];
 
+/// What comes so many milliseconds after the first signal is no second one.
+const TOGETHER: i64 = 250;
+
 static CATCHING: AtomicBool = AtomicBool::new(false);
 static CAUGHT: AtomicI32 = AtomicI32::new(0);
+/// When that was, in milliseconds since the machine started.
+static SINCE: AtomicI64 = AtomicI64::new(0);
 
 /// From here on the first signal is only noted. One that was ignored before stays ignored.
 pub fn catch_interrupts() {
@@ -20,6 +26,11 @@ pub fn catch_interrupts() {
     for signal in SIGNALS {
         sys::catch_signal(signal, note);
     }
+}
+
+/// The same for the end of the terminal, where what was begun has to be taken back.
+pub fn catch_hangup() {
+    sys::catch_signal(libc::SIGHUP, note);
 }
 
 /// The signal that asked this process to end, if one did.
@@ -42,8 +53,16 @@ pub(crate) fn are_caught() -> bool {
 }
 
 extern "C" fn note(signal: libc::c_int) {
-    CAUGHT.store(signal, Ordering::Release);
-    for signal in SIGNALS {
-        sys::set_signal(signal, libc::SIG_DFL);
+    let now = clock_gettime(ClockId::Monotonic);
+    let now = now.tv_sec * 1000 + now.tv_nsec / 1_000_000;
+    match SINCE.compare_exchange(0, now, Ordering::AcqRel, Ordering::Acquire) {
+        Ok(_) => CAUGHT.store(signal, Ordering::Release),
+        Err(first) if now - first < TOGETHER => {}
+        Err(_) => {
+            sys::set_signal(signal, libc::SIG_DFL);
+            if let Some(signal) = Signal::from_named_raw(signal) {
+                let _ = kill_process(getpid(), signal);
+            }
+        }
     }
 }

@@ -41,7 +41,7 @@ pub use ending::Ended;
 pub use error::SandboxError;
 pub use home::mount_below_home;
 pub use init::{INIT_ARGUMENT, run_if_init};
-pub use interrupts::{catch_interrupts, end_with_parent, interrupted};
+pub use interrupts::{catch_hangup, catch_interrupts, end_with_parent, interrupted};
 pub use launcher::{Invocation, PASSED, Running, keep_descriptors, launch, launch_unconfined};
 pub use orders::Order;
 pub use output::{Budget, pass_on};
