@@ -32,12 +32,18 @@ pub fn is_always_protected(path: &str) -> bool {
 /// Names that programs on the host act on without asking, at any depth: settings, hooks and servers of agents and editors,
 /// hooks of git, what CI and package managers run, and what weald copies. The default of `policy.protected`.
 pub const PROTECTED: &str = ".claude, .mcp.json, .codex, .gemini, opencode.json*, .opencode, .cursor, .windsurf, .kiro, .roo, .continue, \
-     .trae, .junie, .qwen, .aider.conf.yml, .zed, .envrc, .vscode, *.code-workspace, .idea, .exrc, .nvimrc, \
-     .nvim.lua, .dir-locals.el, .dir-locals-2.el, .husky, .huskyrc*, .githooks, lefthook*, .lefthook*, \
-     .pre-commit-config.yaml, .overcommit.yml, .devcontainer, .devcontainer.json, **/.github/workflows, \
-     **/.github/actions, **/.forgejo/workflows, **/.gitea/workflows, .gitlab-ci.yml, .circleci, .gitattributes, \
-     .gitmodules, .lfsconfig, .worktreeinclude, .npmrc, .pnpmfile.cjs, .yarnrc*, **/.yarn/releases, bunfig.toml, \
-     mise.toml, .mise.toml, **/.cargo/config*, .bazelrc, **/tools/bazel, weald.toml";
+     .trae, .junie, .qwen, .clinerules, .factory, .kilocode, .augment, .amp, .openhands, .copilot, .grok, .agents, \
+     .crush.json, crush.json, .aider.conf.yml, .zed, .helix, .envrc, .vscode, *.code-workspace, .idea, .exrc, \
+     .vim, .vimrc, _vimrc, .nvimrc, .nvim.lua, .dir-locals.el, .dir-locals-2.el, .husky, .huskyrc*, .githooks, \
+     lefthook*, .lefthook*, .pre-commit-config.yaml, prek.toml, hk.pkl, .overcommit.yml, captainhook.json, \
+     *simple-git-hooks.*, .lintstagedrc*, lint-staged.config.*, .devcontainer, .devcontainer.json, \
+     **/.github/workflows, **/.github/actions, **/.github/hooks, **/.forgejo/workflows, **/.gitea/workflows, \
+     .gitlab-ci.yml, .circleci, .travis.yml, .drone.yml, .woodpecker*, .buildkite, .cirrus.yml, *appveyor.yml, \
+     .semaphore, .builds, azure-pipelines*, bitbucket-pipelines.yml, Jenkinsfile, .gitattributes, .gitmodules, \
+     .lfsconfig, .worktreeinclude, .npmrc, .pnpmfile.cjs, .yarnrc*, **/.yarn/releases, bunfig.toml, mise*.toml, \
+     .mise, .mise*.toml, **/.config/mise*, **/mise/config.toml, rust-toolchain.toml, .mvn, .ctags.d, .pdbrc*, \
+     .perldb, .Rprofile, .RData, .irbrc, .ghci, .ocamlinit, .octaverc, .iex.exs, .erlang, .hg, \
+     **/.cargo/config*, .bazelrc, **/tools/bazel, weald.toml";
 
 /// What needs a person's word before it changes on the target.
 #[derive(Debug, Clone)]
@@ -95,10 +101,10 @@ pub enum Lacking {
     #[error("nobody has approved it")]
     Nothing,
     /// It was for other commits.
-    #[error("what was approved is {approved}, and its head is {head}")]
+    #[error("its approval is for {approved}, but its head is {head}")]
     OtherHead { approved: String, head: String },
     /// It was for another branch.
-    #[error("it was approved for {approved}, and it would land on {target}")]
+    #[error("it was approved for {approved}, but would land on {target}")]
     OtherTarget {
         approved: String,
         /// Where it would land.
@@ -205,6 +211,12 @@ mod tests {
             (".aider.conf.yml", ".aider.conf.yml"),
             ("x/.bazelrc", "x/.bazelrc"),
             ("all.code-workspace", "all.code-workspace"),
+            ("a/.mvn/jvm.config", "a/.mvn"),
+            ("rust-toolchain.toml", "rust-toolchain.toml"),
+            ("x/.config/mise/config.toml", "x/.config/mise"),
+            (".github/hooks/x", ".github/hooks"),
+            ("ci/Jenkinsfile", "ci/Jenkinsfile"),
+            (".simple-git-hooks.json", ".simple-git-hooks.json"),
         ] {
             assert_eq!(protection.outermost(path), Some(outermost), "{path}");
         }

@@ -12,9 +12,10 @@ pub enum ConfigPlace {
 }
 
 /// Last words of keys whose value is a command, or a program's path.
-const COMMANDS: [&str; 35] = [
+const COMMANDS: [&str; 38] = [
     "alternaterefscommand",
     "askpass",
+    "authorsprog",
     "cccmd",
     "clean",
     "cmd",
@@ -29,11 +30,13 @@ const COMMANDS: [&str; 35] = [
     "guitool",
     "headercmd",
     "helper",
+    "httpd",
     "packobjectshook",
     "pager",
     "path",
     "process",
     "program",
+    "recentobjectshook",
     "receivepack",
     "sendmailcmd",
     "smtpserver",
@@ -69,6 +72,10 @@ pub fn places_named(key: &str, value: &str) -> Vec<ConfigPlace> {
         ("core", "hookspath") | ("init", "templatedir") => {
             vec![ConfigPlace::Folder(value.to_owned())]
         }
+        ("remote", "url" | "pushurl") => match value.strip_prefix("ext::") {
+            Some(command) => files_of(command, section),
+            None => Vec::new(),
+        },
         // An alias without it is a command of git's.
         ("alias", _) if !value.starts_with('!') => Vec::new(),
         _ if SECTIONS.contains(&section) || COMMANDS.contains(&last) => files_of(value, section),
@@ -83,7 +90,7 @@ fn files_of(value: &str, section: &str) -> Vec<ConfigPlace> {
     let mut found = vec![value];
     // One in quotes may have spaces in it.
     found.extend(value.split(['"', '\'']));
-    let mut is_given = false;
+    let (mut is_given, mut enters, mut folders) = (false, false, Vec::new());
     for (number, word) in value
         .split(is_end)
         .filter(|word| !word.is_empty())
@@ -95,6 +102,11 @@ fn files_of(value: &str, section: &str) -> Vec<ConfigPlace> {
         if is_file {
             found.push(word);
         }
+        // What comes after `cd tools` is looked for there, too.
+        if enters && !word.starts_with('-') {
+            folders.push(word.trim_end_matches('/'));
+        }
+        enters = matches!(name, "cd" | "pushd" | "-C") || enters && word.starts_with('-');
         is_given |= INTERPRETERS.iter().any(|known| match known.len() {
             0..=2 => name == *known,
             _ => name.starts_with(known),
@@ -111,6 +123,8 @@ fn files_of(value: &str, section: &str) -> Vec<ConfigPlace> {
         let is_bare_program = word == value && !word.contains('/');
         for text in [Some(word), from_top].into_iter().flatten() {
             if is_path && !is_bare_program && !matches!(text, "" | "." | "..") {
+                let inner = folders.iter().map(|folder| format!("{folder}/{text}"));
+                files.extend(inner.map(ConfigPlace::File));
                 files.push(ConfigPlace::File(text.to_owned()));
             }
         }
@@ -157,6 +171,11 @@ mod tests {
                 &["bin/cred"],
             ),
             ("mergetool.m.path", "bin/m", &["bin/m"]),
+            ("alias.x", "!cd tools && ./x", &["tools/./x", "./x"]),
+            ("alias.x", "!git -C lib status; bin/x", &["lib/bin/x"]),
+            ("gc.recentobjectshook", "tools/x", &["tools/x"]),
+            ("svn.authorsprog", "tools/x", &["tools/x"]),
+            ("remote.o.url", "ext::tools/x %S", &["tools/x"]),
         ] {
             let found = places_named(key, value);
             for file in expected {

@@ -53,6 +53,9 @@ const NAMING: [&str; 11] = [
     "vcs",
 ];
 
+/// So many files that are included under a condition are looked at.
+const INCLUDES: usize = 100;
+
 /// The checkouts of a repository. Maps paths on the host to paths inside them.
 pub(super) struct Checkouts {
     home: Option<PathBuf>,
@@ -87,7 +90,21 @@ impl Landings<'_> {
         };
         let listed = repository.config_as_user(here.home.as_deref());
         let listed = listed.args(["--list", "--show-origin", "-z"]).run()?;
-        here.note_config(&listed, "", ways);
+        let mut conditional = here.note_config(&listed, "", ways);
+        for name in registered.iter().map(|it| &it.name) {
+            let git_dir = self.trees.registrations().directory(name);
+            let own = git_dir.join("config.worktree");
+            if own.is_file() {
+                conditional.extend(here.note_config(&listed_in(&own)?, "", ways));
+            }
+        }
+        // What holds on another branch or in another place may hold later.
+        let mut seen = BTreeSet::new();
+        while let Some(file) = conditional.pop() {
+            if file.is_file() && seen.len() < INCLUDES && seen.insert(file.clone()) {
+                conditional.extend(here.note_config(&listed_in(&file)?, "", ways));
+            }
+        }
         here.note_links_of(common, ways);
         let mut modules = Vec::new();
         repositories_below(&common.join("modules"), super::changes::DEPTH, &mut modules);
@@ -101,8 +118,9 @@ impl Landings<'_> {
 
 impl Checkouts {
     /// Records the files that git's configuration names. `listed` is the output of `git config --list --show-origin -z`;
-    /// `top` is the path of the checkout it belongs to, relative to ours.
-    fn note_config(&self, listed: &[u8], top: &str, ways: &mut Ways) {
+    /// `top` is the path of the checkout it belongs to, relative to ours. Answers what is included under a condition.
+    fn note_config(&self, listed: &[u8], top: &str, ways: &mut Ways) -> Vec<PathBuf> {
+        let mut conditional = Vec::new();
         let listed = String::from_utf8_lossy(listed);
         let mut fields = listed.split_terminator('\0');
         let mut origins = BTreeSet::new();
@@ -118,6 +136,9 @@ impl Checkouts {
                         let folder = origin.and_then(Path::parent).unwrap_or(Path::new("/"));
                         let path = folder.join(self.expanded(&path));
                         self.places_of(&path).iter().for_each(|it| ways.file(it));
+                        if key.starts_with("includeif.") {
+                            conditional.push(path);
+                        }
                     }
                     ConfigPlace::Folder(path) => {
                         self.places_below(top, &path)
@@ -132,6 +153,7 @@ impl Checkouts {
                 }
             }
         }
+        conditional
     }
 
     /// What a submodule's own repository has configured, and its hooks.
@@ -154,10 +176,7 @@ impl Checkouts {
         if names_none && text.lines().all(is_plain) {
             return Ok(());
         }
-        let listed = Git::outside(Path::new("/"), "config")
-            .args([OsStr::new("--file"), file.as_os_str()])
-            .args(["--includes", "--list", "--show-origin", "-z"])
-            .run()?;
+        let listed = listed_in(&file)?;
         for submodule in &self.submodules {
             self.note_config(&listed, submodule, ways);
         }
@@ -231,6 +250,14 @@ impl Checkouts {
             _ => PathBuf::from(path),
         }
     }
+}
+
+/// The entries of a file of configuration, with what it includes.
+fn listed_in(file: &Path) -> Result<Vec<u8>, GitError> {
+    Git::outside(Path::new("/"), "config")
+        .args([OsStr::new("--file"), file.as_os_str()])
+        .args(["--includes", "--list", "--show-origin", "-z"])
+        .run()
 }
 
 /// Notes links that lead out of a checkout and, by another name of it, back; returns those that are too many to look at.

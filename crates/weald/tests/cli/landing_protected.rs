@@ -297,13 +297,17 @@ fn y7_what_the_host_runs_or_obeys_by_configuration_and_links_needs_an_approval()
     // Hooks by links, folders with `..`, included files, drivers; links by way of others, submodules and the host.
     let base = "git init -q ../lib && cd ../lib && ln -s ../tooling .claude && git add . && git commit -qm links && cd - && \
         git -c protocol.file.allow=always submodule -q add ../lib sub && \
-        mkdir -p scripts tools hk sys tooling deep/er deep/z z cfg editor && \
-        touch scripts/pc scripts/fmt.sh scripts/plain tools/k hk/x sys/x tooling/a z/a deep/er/k deep/z/a cfg/a editor/a team.inc && \
+        mkdir -p scripts tools hk sys tooling deep/er deep/z z cfg editor w2 && \
+        touch tools/go scripts/cond scripts/recent w2/x scripts/pc scripts/fmt.sh scripts/plain tools/k hk/x sys/x tooling/a z/a deep/er/k deep/z/a cfg/a editor/a team.inc && \
         ln -s deep/er aa && ln -s aa/../z .claude && ln -s ../alias cfg/out && ln -s ../alias/cfg .zed && ln -s $PWD ../alias && \
         git add . && git commit -qm base && echo .vscode >>.git/info/exclude && ln -s editor .vscode && \
         mkdir -p .git/hooks && ln -s ../../scripts/pc .git/hooks/pre-commit && ln -s ../../scripts/new .git/hooks/commit-msg && \
         git config core.hooksPath tools/../hk && git config include.path ../team.inc && \
-        git config includeIf.onbranch:none.path ../later.inc && git config filter.fmt.clean scripts/fmt.sh";
+        git config includeIf.onbranch:none.path ../later.inc && git config filter.fmt.clean scripts/fmt.sh && \
+        git config alias.go '!cd tools && ./go' && git config gc.recentObjectsHook scripts/recent && \
+        git config --file ../cond.inc core.fsmonitor scripts/cond && git config includeIf.onbranch:other.path $PWD/../cond.inc && \
+        git config extensions.worktreeConfig true && git worktree add -q ../second && \
+        git -C ../second config --worktree core.hooksPath w2";
     crate::landing_moving::sh(&env, &env.repo(), base);
     let change = |name: &str, path: &str, script: &str| {
         let tree = grow(&env, name, "sealed");
@@ -322,6 +326,10 @@ fn y7_what_the_host_runs_or_obeys_by_configuration_and_links_needs_an_approval()
         ("through", "deep/z/a"),
         ("returning", "cfg/a"),
         ("untracked", "editor/a"),
+        ("alias", "tools/go"),
+        ("recent", "scripts/recent"),
+        ("condition", "scripts/cond"),
+        ("second-hooks", "w2/x"),
     ] {
         change(name, path, &format!("echo '# evil' >>{path}"));
         assert_eq!(refusal(&env, name)["paths"], serde_json::json!([path]));
