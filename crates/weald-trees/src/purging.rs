@@ -3,13 +3,17 @@
 //!
 //! Whoever stood in a tree while it was removed may have committed in it later, so it is looked into once more.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use weald_core::tree::{Tree, TreeKind};
-use weald_git::{Commit, Expected, RefChange, update_refs};
+use weald_git::{Commit, Expected, Git, RefChange, update_refs};
 
 use super::building::identity_of;
 use super::{TreeError, Trees, at};
+
+/// So many entries of the log of a HEAD are looked at.
+const HEADS: usize = 1000;
 
 /// What a tree in the trash is called while it is being deleted.
 pub fn going(tree: &Tree, path: &Path) -> PathBuf {
@@ -35,7 +39,9 @@ impl Trees<'_> {
         let folder = path.parent().filter(|_| path.file_name().is_some());
         let Some(folder) = folder.filter(|folder| folders.iter().any(|known| known == folder))
         else {
-            return Err(outside("that is no trash of this repository".to_owned()));
+            return Err(outside(
+                "that is not a trash folder of this repository".to_owned(),
+            ));
         };
         match folder.is_symlink() {
             true => Err(outside(format!("{} is a symbolic link", folder.display()))),
@@ -47,7 +53,7 @@ impl Trees<'_> {
     pub fn require_own_trash(&self, directory: &Path) -> Result<(), TreeError> {
         match directory.is_symlink() {
             true => Err(at(directory)(std::io::Error::other(
-                "the trash is a symbolic link; nothing was moved through it, look at what put it there",
+                "the trash is a symbolic link; nothing was moved through it, find out what created it",
             ))),
             false => Ok(()),
         }
@@ -76,27 +82,64 @@ impl Trees<'_> {
         self.import_submodules(there, &site).map(drop)
     }
 
-    /// A linked tree's commits are main's; what a detached HEAD holds goes with its registration.
+    /// A linked tree's commits are main's; what a detached HEAD and its log hold goes with its registration.
     fn take_in_linked(&self, there: &Tree) -> Result<(), TreeError> {
-        let head = self.registered_head(there);
-        let head = head.as_deref().map(str::trim_end).and_then(Commit::parse);
-        let Some(head) = head.map(|head| head.as_str().to_owned()) else {
-            return Ok(());
-        };
         let known = self.known_refs(there)?;
-        if known.values().any(|held| *held == head) {
+        let mut lost = self.unreached_heads(there)?;
+        lost.retain(|commit| !known.values().any(|held| held == commit));
+        if lost.is_empty() {
             return Ok(());
         }
-        self.vault().require(&self.main_refs()?, &[&head])?;
+        let wanted: Vec<_> = lost.iter().map(String::as_str).collect();
+        self.vault().require(&self.main_refs()?, &wanted)?;
         let numbers = known.keys().filter_map(|name| name.strip_prefix("old/"));
         let newest = numbers
             .filter_map(|number| number.parse::<u64>().ok())
-            .max();
-        let kept = RefChange {
-            name: format!("refs/tree/{}/old/{}", there.id, newest.unwrap_or(0) + 1),
-            new: Some(head),
-            expected: Expected::Absent,
-        };
-        Ok(update_refs(self.vault().path(), &[kept], "weald: purge")?)
+            .max()
+            .unwrap_or(0);
+        let kept = lost.into_iter().zip(newest + 1..);
+        let kept: Vec<_> = kept
+            .map(|(commit, number)| RefChange {
+                name: format!("refs/tree/{}/old/{number}", there.id),
+                new: Some(commit),
+                expected: Expected::Absent,
+            })
+            .collect();
+        Ok(update_refs(self.vault().path(), &kept, "weald: purge")?)
+    }
+
+    /// What a linked tree's HEAD holds and held that nothing else in main leads to, newest first.
+    fn unreached_heads(&self, there: &Tree) -> Result<Vec<String>, TreeError> {
+        let head = self.registered_head(there);
+        let head = head.as_deref().map(str::trim_end).and_then(Commit::parse);
+        let head = head.map(|head| head.as_str().to_owned());
+        let mut heads: Vec<_> = head.iter().cloned().collect();
+        let name = there.registration.as_deref().unwrap_or(there.name.as_str());
+        let git_dir = self.registrations().directory(name);
+        // A log that can't be read holds nothing that git could use.
+        let walked = Git::new(&git_dir, "rev-list")
+            .args(["--walk-reflogs", &format!("--max-count={HEADS}"), "HEAD"])
+            .output()?;
+        let walked = String::from_utf8_lossy(&walked.stdout).into_owned();
+        heads.extend(
+            walked
+                .lines()
+                .filter_map(|line| Some(Commit::parse(line)?.as_str().to_owned())),
+        );
+        let mut seen = BTreeSet::new();
+        heads.retain(|head| seen.insert(head.clone()));
+        if heads.is_empty() {
+            return Ok(heads);
+        }
+        let common = self.place.repository().common_dir();
+        let asked = Git::new(common, "rev-list")
+            .args(["--ignore-missing"])
+            .args(&heads)
+            .args(["--not", "--all"])
+            .output()?;
+        let unreached = String::from_utf8_lossy(&asked.stdout).into_owned();
+        let unreached: BTreeSet<_> = unreached.lines().collect();
+        heads.retain(|one| Some(one) == head.as_ref() || unreached.contains(one.as_str()));
+        Ok(heads)
     }
 }

@@ -15,11 +15,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use rustix::fs::{
-    AtFlags, CWD, Mode, OFlags, RenameFlags, ResolveFlags, Timespec, Timestamps, fchmod, futimens,
-    mkdirat, openat, openat2, renameat_with, symlinkat, unlinkat,
+    AtFlags, CWD, Mode, OFlags, RenameFlags, ResolveFlags, SeekFrom, Timespec, Timestamps, fchmod,
+    futimens, mkdirat, openat, openat2, renameat_with, seek, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 use weald_core::setup::{names_its_place, relinked, renamed};
+use weald_sandbox::interrupted;
 
 use crate::delete;
 
@@ -28,6 +29,9 @@ const FEW: usize = 64;
 
 /// The largest file that is looked through for its own place.
 const LAUNCHER_LIMIT: u64 = 64 * 1024;
+
+/// So much of a file is copied at once.
+const AT_ONCE: u64 = 256 << 20;
 
 /// What a folder is called until all of it is there.
 const BUILDING: &str = ".weald-new-share";
@@ -361,7 +365,7 @@ impl<'a> Copier<'a> {
             Err(error) => return Err(error.into()),
         };
         let written = self
-            .pour(from, &mut source, &mut made, found.len())
+            .pour(from, &mut source, &mut made, &found)
             .and_then(|()| keep_stat(&made, &found));
         if written.is_err() {
             // Half a file is worse than none.
@@ -373,14 +377,25 @@ impl<'a> Copier<'a> {
     }
 
     /// The content: shared by the file system where it can, with the tree's own place in what names its place.
-    fn pour(&self, path: &Path, source: &mut File, made: &mut File, size: u64) -> io::Result<()> {
+    fn pour(
+        &self,
+        path: &Path,
+        source: &mut File,
+        made: &mut File,
+        found: &fs::Metadata,
+    ) -> io::Result<()> {
+        let size = found.len();
         if size <= LAUNCHER_LIMIT && names_its_place(path) {
             let mut bytes = Vec::new();
             source.read_to_end(&mut bytes)?;
             let bytes = renamed(&bytes, self.from, self.to).unwrap_or(bytes);
             return made.write_all(&bytes);
         }
-        io::copy(source, made).map(drop)
+        let is_sparse = found.blocks() * 512 < size;
+        match is_sparse || size > AT_ONCE {
+            true => pour_parts(source, made, size),
+            false => io::copy(source, made).map(drop),
+        }
     }
 
     fn copy_link(&self, from: &Path, to: &Path) -> io::Result<bool> {
@@ -402,6 +417,32 @@ impl<'a> Copier<'a> {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// A large file part by part, so that a signal ends it. Holes stay holes: what takes little room in main takes as little in
+/// the worktree.
+fn pour_parts(source: &mut File, made: &mut File, size: u64) -> io::Result<()> {
+    let mut at = 0;
+    // No data behind that place is an error of its own.
+    while let Ok(start) = seek(&*source, SeekFrom::Data(at)) {
+        at = start;
+        let end = seek(&*source, SeekFrom::Hole(start))?;
+        while at < end {
+            if let Some(signal) = interrupted() {
+                let why = format!("stopped by signal {signal}");
+                return Err(io::Error::other(why));
+            }
+            seek(&*source, SeekFrom::Start(at))?;
+            seek(&*made, SeekFrom::Start(at))?;
+            let copied = io::copy(&mut source.take((end - at).min(AT_ONCE)), made)?;
+            if copied == 0 {
+                // It was cut short meanwhile.
+                return made.set_len(at);
+            }
+            at += copied;
+        }
+    }
+    made.set_len(size.max(at))
 }
 
 /// What is at a path.

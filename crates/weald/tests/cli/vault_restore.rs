@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::trees_remove::{KINDS, commit, grow, repository};
+use crate::trees_remove::{KINDS, commit, git_in, grow, repository};
 
 const PURGE: [&str; 5] = ["trash", "purge", "--older-than", "1ms", "--apply"];
 
@@ -44,6 +44,25 @@ fn d13_what_a_purge_deleted_comes_out_of_the_vault() {
         assert_eq!(back["restored"]["branch"], "wt/lost-2");
         env.ok(&["new", "again", "--base", "wt/lost-2"]);
         assert!(env.root().join("app.weald/again/work.txt").is_file());
+    }
+}
+
+/// What an amend, a rebase or a reset dropped, in both kinds and on both kinds of refs.
+#[test]
+fn d13_commits_that_only_the_log_of_head_knows_come_out_of_the_vault_too() {
+    for kind in KINDS {
+        let env = repository();
+        let path = grow(&env, "a", kind);
+        let dropped = commit(&env, &path, "work.txt", "dropped\n");
+        git_in(&env, &path, &["reset", "-q", "--hard", "HEAD~"]);
+        env.ok(&["rm", "a"]);
+        env.ok(&PURGE);
+        env.git(&["reflog", "expire", "--expire=now", "--all"]);
+        env.git(&["gc", "-q", "--prune=now"]);
+        let kept = env.ok(&["vault", "list"])["kept"].clone();
+        assert!(kept.to_string().contains(&dropped), "{kind}: {kept:#}");
+        env.ok(&["vault", "restore", "1", &dropped[..8]]);
+        assert_eq!(env.git(&["show", "wt/a:work.txt"]), "dropped\n", "{kind}");
     }
 }
 
