@@ -8,6 +8,7 @@ pub mod inside;
 pub mod landing;
 mod mcp;
 pub mod naive;
+pub mod processes;
 pub mod real;
 pub mod sandbox;
 pub mod seed;

@@ -39,6 +39,8 @@ enum Bench {
     Sandbox,
     /// What programs find inside: facilities of the system and developer tools, outside and at both levels
     Inside(xtask::bench::inside::Options),
+    /// How many processes and how much time rm, land and work take, beside git; the latency of MCP calls
+    Processes(xtask::bench::processes::Options),
     /// Test suites of real projects, outside and inside: what passes, and in what time
     Real(xtask::bench::real::Options),
     /// Trees: creating, listing, looking and removing them, against git and worktrunk
@@ -63,6 +65,7 @@ fn main() -> ExitCode {
         Command::Bench(Bench::Agents) => xtask::bench::agents::run(),
         Command::Bench(Bench::Sandbox) => xtask::bench::sandbox::run(),
         Command::Bench(Bench::Inside(options)) => xtask::bench::inside::run(&options),
+        Command::Bench(Bench::Processes(options)) => xtask::bench::processes::run(&options),
         Command::Bench(Bench::Real(options)) => xtask::bench::real::run(&options),
         Command::Bench(Bench::Trees(options)) => xtask::bench::trees::run(&options),
         Command::Bench(Bench::Landing(options)) => xtask::bench::landing::run_all(&options),

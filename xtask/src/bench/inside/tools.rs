@@ -17,6 +17,13 @@ const fn tool(name: &'static str, program: &'static str, script: &'static str) -
     }
 }
 
+/// A script with a package of Python's before it: `zz`, whose program of the same name prints 7.
+macro_rules! with_wheel {
+    ($script:literal) => {
+        concat!("python3 -c \"import zipfile; z=zipfile.ZipFile('zz-1-py3-none-any.whl','w'); d='zz-1.dist-info/'; z.writestr('zz.py','main=lambda: print(7)'); z.writestr(d+'METADATA','Metadata-Version: 2.1\\nName: zz\\nVersion: 1\\n'); z.writestr(d+'WHEEL','Wheel-Version: 1.0\\nGenerator: x\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n'); z.writestr(d+'entry_points.txt','[console_scripts]\\nzz=zz:main\\n'); z.writestr(d+'RECORD',''); z.close()\"; ", $script)
+    };
+}
+
 pub const TOOLS: &[Tool] = &[
     // Debuggers, and what names processes.
     tool(
@@ -96,6 +103,11 @@ pub const TOOLS: &[Tool] = &[
         "cargo init -q --name p .; cargo install -q --offline --path .; ~/.cargo/bin/p",
     ),
     tool(
+        "rustup toolchain file",
+        "rustup",
+        "root=$(rustc --print sysroot); export RUSTUP_HOME=~/.rustup-own; rustup toolchain link mine \"$root\"; printf '[toolchain]\\nchannel = \"mine\"\\n' > rust-toolchain.toml; cargo --version; rustup show active-toolchain | grep -q ^mine",
+    ),
+    tool(
         "npm -g",
         "npm",
         "mkdir p; echo '{\"name\":\"loc\",\"version\":\"1.0.0\"}' > p/package.json; npm config set prefix ~/.npm-global; npm install -g --offline --no-audit --no-fund ./p",
@@ -118,7 +130,30 @@ pub const TOOLS: &[Tool] = &[
     tool(
         "pip --user",
         "pip",
-        "python3 -c \"import zipfile; z=zipfile.ZipFile('zz-1-py3-none-any.whl','w'); d='zz-1.dist-info/'; z.writestr('zz.py','x=1'); z.writestr(d+'METADATA','Metadata-Version: 2.1\\nName: zz\\nVersion: 1\\n'); z.writestr(d+'WHEEL','Wheel-Version: 1.0\\nGenerator: x\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n'); z.writestr(d+'RECORD',''); z.close()\"; python3 -m pip install -q --user --break-system-packages --no-index ./zz-1-py3-none-any.whl || python3 -m pip install -q --user --no-index ./zz-1-py3-none-any.whl",
+        with_wheel!(
+            "W='--user --no-index ./zz-1-py3-none-any.whl'; python3 -m pip install -q --break-system-packages $W || python3 -m pip install -q $W; ~/.local/bin/zz | grep -qx 7"
+        ),
+    ),
+    tool(
+        "pipx",
+        "pipx",
+        with_wheel!(
+            "PIP_NO_INDEX=1 pipx install ./zz-1-py3-none-any.whl; ~/.local/bin/zz | grep -qx 7"
+        ),
+    ),
+    tool(
+        "uv tool",
+        "uv",
+        with_wheel!(
+            "uv tool install -q --offline --python /usr/bin/python3 ./zz-1-py3-none-any.whl; ~/.local/bin/zz | grep -qx 7"
+        ),
+    ),
+    tool(
+        "uvx",
+        "uvx",
+        with_wheel!(
+            "uvx -q --offline --python /usr/bin/python3 --from ./zz-1-py3-none-any.whl zz | grep -qx 7"
+        ),
     ),
     tool(
         "pre-commit",
@@ -135,7 +170,7 @@ pub const TOOLS: &[Tool] = &[
     tool(
         "huggingface",
         "hf",
-        "hf cache list || hf cache scan || python3 -c 'import pathlib; (pathlib.Path.home()/\".cache/huggingface/hub\").mkdir(parents=True, exist_ok=True)'",
+        "mkdir -p ~/.cache/huggingface/hub; hf cache ls || hf cache list || hf cache scan",
     ),
     tool(
         "direnv",
@@ -147,6 +182,11 @@ pub const TOOLS: &[Tool] = &[
         "gpg",
         "gpg --batch --quiet --passphrase '' --quick-gen-key x@example.com default default never; gpg --list-keys x@example.com",
     ),
+    tool(
+        "maven",
+        "mvn",
+        "printf '<project><modelVersion>4.0.0</modelVersion><groupId>g</groupId><artifactId>a</artifactId><version>1</version><packaging>pom</packaging></project>' > pom.xml; mvn -o -q validate",
+    ),
     tool("gradle", "gradle", "gradle --offline -q help"),
     tool(
         "bazel",
@@ -155,8 +195,8 @@ pub const TOOLS: &[Tool] = &[
     ),
     tool(
         "jupyter",
-        "jupyter",
-        "jupyter --paths; mkdir -p ~/.jupyter; touch ~/.jupyter/x",
+        "jupyter-server",
+        "jupyter server --generate-config -y; test -s ~/.jupyter/jupyter_server_config.py",
     ),
     tool("mix", "mix", "mix new p"),
     tool("zig", "zig", "zig init; zig build"),
