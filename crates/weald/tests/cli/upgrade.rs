@@ -9,14 +9,13 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use serde_json::{Value, json};
-use weald_testkit::{Answer, TestEnv, full_scale};
+use weald_testkit::{Answer, TestEnv, full_scale, skipped};
 
-use crate::sandbox::say;
 use crate::trees_create::git_in;
 use crate::trees_trash::manifest;
 
 /// Versions, oldest first, by the commit they were built from.
-const VERSIONS: [&str; 1] = ["e603bbb"];
+const VERSIONS: [&str; 2] = ["e603bbb", "6882eb1"];
 
 /// Live trees of a fixture.
 const LIVE: [&str; 10] = [
@@ -316,11 +315,11 @@ fn call(server: &mut Child, answers: &mut impl BufRead, message: &Value) -> Valu
 #[test]
 fn v1_processes_of_an_earlier_version_finish_or_are_refused_by_name() {
     if !full_scale() {
-        return say("SKIPPED: earlier versions are built by ./scripts/test --all");
+        return skipped("earlier versions are built by ./scripts/test --all");
     }
     for version in VERSIONS {
         let Some(program) = program_of(version) else {
-            say(&format!("SKIPPED: {version} is not in this history"));
+            skipped(&format!("{version} is not in this history"));
             continue;
         };
         let env = crate::trees_create::env_with_identity();
