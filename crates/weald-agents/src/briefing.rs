@@ -6,7 +6,8 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use weald_core::agent::{Agent, Goal};
-use weald_core::prompt::{Briefing, Fate, Gate, Leftovers, Strategy, prompt};
+use weald_core::config::Gate;
+use weald_core::prompt::{Briefing, Fate, Leftovers, prompt};
 use weald_core::secrets::is_login_of;
 use weald_core::tree::Tree;
 use weald_sandbox::{Level, Revealed};
@@ -81,7 +82,7 @@ impl Agents<'_> {
             user_home: self.trees.host.home.as_deref(),
             model: agent.model.as_deref(),
             conversation,
-            with_tools: self.trees.config.switch("agent.mcp") && !is_descriptor(&request),
+            with_tools: self.trees.config.agent_mcp && !is_descriptor(&request),
             arguments: &arguments,
             variable: &variable,
         })?;
@@ -164,7 +165,7 @@ impl Agents<'_> {
             fate: self.fate_of(agent),
             leftovers: match agent.in_main {
                 true => Leftovers::Nothing,
-                false => Leftovers::of(self.trees.config.text("work.commit")),
+                false => self.trees.config.work_commit,
             },
             standing: agent
                 .brief
@@ -178,18 +179,18 @@ impl Agents<'_> {
 
     /// What becomes of an agent's work when it is done, by what was asked for and how this repository is set up.
     fn fate_of(&self, agent: &Agent) -> Fate {
-        let tests = !self.trees.config.text("gate.command").is_empty();
+        let tests = !self.trees.config.gate_command.is_empty();
         match agent.goal {
             _ if agent.in_main => Fate::InMain,
             Goal::Stay if agent.entry().is_some() => Fate::Raced,
             Goal::Stay => Fate::Phased,
             Goal::Finish => Fate::Stays,
             Goal::Land => Fate::Lands {
-                strategy: Strategy::of(self.trees.config.text("landing.strategy")),
-                gate: match self.trees.config.text("policy.gate") {
-                    "human" => Gate::Person,
-                    "tests" if tests => Gate::Tests,
-                    _ => Gate::Open,
+                strategy: self.trees.config.landing_strategy,
+                gate: match self.trees.config.policy_gate {
+                    Gate::Human => Gate::Human,
+                    Gate::Tests if tests => Gate::Tests,
+                    _ => Gate::None,
                 },
             },
         }

@@ -121,7 +121,7 @@ pub trait Driver: Send + Sync {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DriverError {
     /// No driver is called so.
-    #[error("there is no driver `{name}`: known are {}", known.join(", "))]
+    #[error("there is no driver `{name}`; the drivers are {}", known.join(", "))]
     Unknown {
         name: String,
         /// Those that there are.
@@ -144,6 +144,12 @@ pub enum DriverError {
     /// Its program is on the host, where a run does not see it.
     #[error("{} is not visible to an agent: a sandboxed run has its own /tmp", .program.display())]
     Hidden { program: PathBuf },
+    /// It is a script for a program that is not there.
+    #[error("{} can't be run: its first line names {interpreter}, which does not exist", .program.display())]
+    NoInterpreter {
+        program: PathBuf,
+        interpreter: String,
+    },
     /// The prompt can't be an argument.
     #[error("the prompt {why}, so it can't be an argument of `{driver}`")]
     BadPrompt {
@@ -152,7 +158,7 @@ pub enum DriverError {
         why: &'static str,
     },
     /// What was recorded is no conversation.
-    #[error("`{conversation}` can't be a conversation of `{driver}`")]
+    #[error("`{conversation}` is not a conversation id of `{driver}`")]
     BadConversation {
         driver: String,
         conversation: String,
@@ -195,7 +201,7 @@ pub fn driver_for(
 ) -> Result<Box<dyn Driver>, DriverError> {
     let name = match name {
         None if !command.is_empty() => COMMAND,
-        None => config.text("agent.driver"),
+        None => &config.agent_driver,
         Some(name) => name,
     };
     if name == COMMAND && !command.is_empty() {
@@ -208,9 +214,9 @@ pub fn driver_for(
     {
         return Ok(built_in);
     }
-    let prompt = Prompt::of(config.text("agent.prompt"));
+    let prompt = Prompt::of(config.agent_prompt);
     if name == COMMAND {
-        return match config.text("agent.command") {
+        return match config.agent_command.as_str() {
             "" => Err(DriverError::NoCommand),
             line => Command::configured("agent.command", COMMAND, line, prompt),
         };
@@ -220,7 +226,7 @@ pub fn driver_for(
         .map(|make| make().name().to_owned())
         .collect();
     known.push(COMMAND.to_owned());
-    for entry in config.list("agent.drivers") {
+    for entry in &config.agent_drivers {
         let Some((called, line)) = entry.split_once(':') else {
             return Err(DriverError::BadCommandLine {
                 key: "agent.drivers",
@@ -234,7 +240,7 @@ pub fn driver_for(
             return Err(DriverError::BadCommandLine {
                 key: "agent.drivers",
                 line: entry.clone(),
-                why: "has a name of other things than letters, digits, `-` and `_`",
+                why: "has a name with characters other than letters, digits, `-` and `_`",
             });
         }
         if called == name {
@@ -251,7 +257,7 @@ pub fn driver_for(
 /// The model to tell a driver: the one asked for, else the configured one.
 pub fn model_for<'a>(config: &'a Config, asked: Option<&'a str>) -> Option<&'a str> {
     asked
-        .or(Some(config.text("agent.model")))
+        .or(Some(&config.agent_model))
         .filter(|model| !model.is_empty())
 }
 

@@ -40,17 +40,17 @@ pub enum AgentError {
     #[error(transparent)]
     Race(#[from] RaceRefusal),
     /// Somebody works in the tree.
-    #[error("{program} runs in tree {tree} (process {pid})")]
+    #[error("{program} is running in worktree {tree} (process {pid})")]
     TreeBusy {
         tree: TreeName,
         program: String,
         pid: u32,
     },
     /// It has no tree yet, or no more.
-    #[error("agent {agent} has no tree")]
+    #[error("agent {agent} has no worktree")]
     NoTree { agent: String },
     /// There is no main checkout to work in.
-    #[error("{} is no main checkout with a .git of its own", .path.display())]
+    #[error("{} is not a main checkout with its own .git", .path.display())]
     NoCheckout {
         /// What was looked at.
         path: PathBuf,

@@ -130,7 +130,13 @@ impl Agents<'_> {
         {
             return Some(format!("there was nothing to land, but {error}"));
         }
-        self.trees.engine.notice(format!("{name} stays: {error}"));
+        // The landing may have cleaned up already.
+        if !matches!(
+            error,
+            TreeError::InTrash { .. } | TreeError::NotFound { .. }
+        ) {
+            self.trees.engine.notice(format!("{name} stays: {error}"));
+        }
         None
     }
 }

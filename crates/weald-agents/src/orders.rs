@@ -92,7 +92,7 @@ impl Watch<'_, '_> {
 fn told(message: &Message) -> String {
     let soon = match message.priority {
         Urgency::Urgent => "urgent, ",
-        Urgency::Steer => "read it before you go on, ",
+        Urgency::Steer => "read it before you continue, ",
         Urgency::Info => "",
     };
     let mut text = format!(
@@ -134,7 +134,7 @@ mod tests {
         };
         assert_eq!(
             told(&message(MessageType::Message, Urgency::Steer)),
-            "[message 7 from alice, read it before you go on, by weald]\nuse the new parser"
+            "[message 7 from alice, read it before you continue, by weald]\nuse the new parser"
         );
         let question = told(&message(MessageType::Question, Urgency::Info));
         assert!(question.starts_with("[question 7 from alice, by weald]\n"));

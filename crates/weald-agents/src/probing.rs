@@ -1,6 +1,10 @@
 //! Whether a sandbox as configured can be had here, and whether it shows what an agent starts: found out before anything is
 //! claimed or made for an agent.
 
+use std::ffi::OsStr;
+use std::fs::OpenOptions;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use weald_sandbox::{Level, Policy, require_level};
@@ -9,6 +13,7 @@ use super::AgentError;
 use super::Agents;
 use super::drivers::DriverError;
 use weald_control::confinement::{SandboxRequest, sandbox_policy};
+use weald_control::files::open_own;
 
 /// Folders for temporary files.
 const TEMPORARY: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
@@ -16,6 +21,33 @@ const TEMPORARY: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 /// Whether a path is among the host's temporary files: a run at level full has its own instead.
 pub fn is_temporary_inside(path: &Path) -> bool {
     TEMPORARY.iter().any(|folder| path.starts_with(folder))
+}
+
+/// Errors when a script names a program that is not there: the kernel would refuse it once its task is claimed.
+fn require_interpreter(program: &Path) -> Result<(), DriverError> {
+    let mut start = Vec::new();
+    let file = program
+        .canonicalize()
+        .and_then(|file| open_own(OpenOptions::new().read(true), &file));
+    let read = file.and_then(|file| file.take(256).read_to_end(&mut start));
+    let line = start
+        .split(|byte| *byte == b'\n')
+        .next()
+        .unwrap_or_default();
+    let (Ok(_), Some(line)) = (read, line.strip_prefix(b"#!")) else {
+        return Ok(());
+    };
+    let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r');
+    let mut words = line.split(is_blank).filter(|word| !word.is_empty());
+    match words.next().map(OsStr::from_bytes).map(Path::new) {
+        Some(interpreter) if interpreter.is_absolute() && !interpreter.exists() => {
+            Err(DriverError::NoInterpreter {
+                program: program.to_owned(),
+                interpreter: interpreter.display().to_string(),
+            })
+        }
+        _ => Ok(()),
+    }
 }
 
 impl Agents<'_> {
@@ -47,6 +79,7 @@ impl Agents<'_> {
     /// is tried there.
     pub(super) fn require_visible(&self, program: Option<&Path>) -> Result<(), AgentError> {
         self.require_sandbox()?;
+        program.map_or(Ok(()), require_interpreter)?;
         let is_there = |program: &&Path| is_temporary_inside(program) && program.is_file();
         let Some(program) = program.filter(is_there) else {
             return Ok(());

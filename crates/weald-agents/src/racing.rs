@@ -78,7 +78,7 @@ impl Agents<'_> {
     pub fn take_away(&self, names: impl IntoIterator<Item = TreeName>) -> Vec<Removed> {
         let request = RemoveRequest {
             discard: true,
-            reason: Some("its race is over".to_owned()),
+            reason: Some("its race has ended".to_owned()),
             ..RemoveRequest::default()
         };
         let mut removed = Vec::new();

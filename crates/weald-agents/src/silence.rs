@@ -5,6 +5,7 @@
 
 use weald_core::agent::{AgentStatus, FinalReport, Verification, Wanted};
 use weald_core::agent_rules::{AgentInput, Patience, Silence, silence};
+use weald_core::config::OnStall;
 use weald_core::message::{Draft, MessageType, Urgency};
 use weald_core::store::Clock;
 use weald_core::{SignedDuration, Timestamp};
@@ -41,9 +42,9 @@ impl Watch<'_, '_> {
     pub(super) fn think_about_silence(&mut self) -> Option<Watched> {
         let config = self.trees.config;
         let patience = Patience {
-            first: config.duration("agent.silent_after"),
-            second: config.duration("agent.silent_again"),
-            stalled: config.duration("agent.stalled_after"),
+            first: config.agent_silent_after,
+            second: config.agent_silent_again,
+            stalled: config.agent_stalled_after,
         };
         let now = SystemClock.now();
         let last = self.output.activity().last_activity;
@@ -124,7 +125,7 @@ impl Watch<'_, '_> {
         self.decide(AgentInput::Told);
         let id = self.agent.id;
         self.write_to_owner(format!(
-            "{id} (task {}) neither says nor changes anything for {}. Look: weald agent pulse {id}; tell it something: weald agent steer {id} \"…\"",
+            "{id} (task {}) has shown no activity for {}. To check: weald agent pulse {id}; to send it a message: weald agent steer {id} \"…\"",
             self.agent.task,
             plain(idle)
         ));
@@ -133,7 +134,7 @@ impl Watch<'_, '_> {
     fn stall(&mut self, idle: SignedDuration) -> Option<Watched> {
         let id = self.agent.id;
         let found = format!(
-            "{id} (task {}) did nothing for {} and counts as stalled.\n{}",
+            "{id} (task {}) has done nothing for {} and counts as stalled.\n{}",
             self.agent.task,
             plain(idle),
             self.changed_files()
@@ -141,14 +142,14 @@ impl Watch<'_, '_> {
         self.decide(AgentInput::Stalled {
             found: found.clone(),
         });
-        let stops = self.trees.config.text("agent.on_stall") == "stop";
+        let stops = self.trees.config.agent_on_stall == OnStall::Stop;
         let next = match stops {
             true => format!(
-                "It is stopped (agent.on_stall); its tree is kept. Go on: weald resume {}",
+                "weald stopped it (agent.on_stall); its worktree is kept. To continue: weald resume {}",
                 self.agent.task
             ),
             false => format!(
-                "It continues. Stop it: weald agent stop {id}; start it again: weald agent restart {id} --force"
+                "It is still running. To stop it: weald agent stop {id}; to restart it: weald agent restart {id} --force"
             ),
         };
         self.write_to_owner(format!("{found}\n{next}"));
@@ -193,11 +194,11 @@ impl Watch<'_, '_> {
         let text = self.tolerate(diff).and_then(|diff| diff.text);
         let text = text.filter(|text| !text.trim().is_empty());
         let Some(text) = text else {
-            return "Nothing has changed in its tree.".to_owned();
+            return "Nothing has changed in its worktree.".to_owned();
         };
         let lines: Vec<_> = text.trim_end().lines().collect();
         let shown = lines[lines.len().saturating_sub(STAT_LINES)..].join("\n");
-        format!("What its tree holds:\n{shown}")
+        format!("Changes in its worktree:\n{shown}")
     }
 
     fn write_to_owner(&self, text: String) {

@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 use weald_core::Timestamp;
 use weald_core::agent::{Agent, Usage, Wanted};
 use weald_core::agent_rules::AgentInput;
-use weald_core::config::parse_size;
 use weald_core::id::Seq;
 use weald_core::store::Clock;
 use weald_core::task_rules::TaskRefusal;
@@ -74,7 +73,7 @@ impl Agents<'_> {
         prepared: Prepared,
     ) -> Result<(Watched, Tree), AgentError> {
         let folder = agent_folder(self.trees.place, agent.id);
-        let limit = parse_size(self.trees.config.text("agent.log_limit")).unwrap_or(u64::MAX);
+        let limit = self.trees.config.agent_log_limit.unwrap_or(u64::MAX);
         let log = Log::open(&folder, limit).map_err(at(&folder))?;
         let program = prepared.start.command.first().cloned().unwrap_or_default();
         let tree = self.run_begins(agent, &prepared.request, &program.to_string_lossy())?;
@@ -294,7 +293,7 @@ impl<'w, 't> Watch<'w, 't> {
         line: Option<Sender<Vec<u8>>>,
     ) -> Self {
         let settings = trees.engine.settings;
-        let limit = trees.config.interval("agent.timeout");
+        let limit = trees.config.agent_timeout;
         Self {
             trees,
             agent: agent.clone(),

@@ -37,7 +37,7 @@ impl Agents<'_> {
     /// The part that an agent plays, in words.
     pub(super) fn part_of(&self, agent: &Agent) -> Result<Option<String>, AgentError> {
         if agent.entry().is_some() {
-            let text = "Several agents do this task at the same time, each in a tree of its own. The best work lands.";
+            let text = "Several agents do this task at the same time, each in its own worktree. The best work lands.";
             return Ok(Some(text.to_owned()));
         }
         let Some(phase) = agent.phase() else {
@@ -47,8 +47,8 @@ impl Agents<'_> {
             open: false,
             task: Some(agent.task.clone()),
         })?;
-        let must_fix = phases::course(self.trees.config.list("phase.list"), &before).must_fix;
-        let own = phases::entry(self.trees.config.list("phase.prompts"), phase);
+        let must_fix = phases::course(&self.trees.config.phase_list, &before).must_fix;
+        let own = phases::entry(&self.trees.config.phase_prompts, phase);
         let file = self.verdict_folder(agent).join(FILE);
         Ok(Some(phases::part(
             phase,

@@ -16,11 +16,9 @@ use crate::{
 };
 use weald_core::Timestamp;
 use weald_core::config::{Config, names_guard};
-use weald_core::file_view::ViewKind;
 use weald_core::id::{TaskId, Token};
 use weald_core::kill_switch::switched_on;
 use weald_core::name::SessionName;
-use weald_core::source::Tracker;
 use weald_core::store::{Clock, Store, StoreError};
 use weald_git::{GitError, require_known_version, require_version_for};
 use weald_store::{DATABASE_FILE, SqliteStore};
@@ -227,7 +225,7 @@ impl<'a> App<'a> {
         }
         for name in &loose.variables {
             self.warn(&format!(
-                "${name} would loosen what is configured, so it does not count in an agent's session ({why})"
+                "ignoring ${name}: an agent's session can't loosen the configuration ({why})"
             ));
         }
         let variables = &mut sources.variables;
@@ -273,6 +271,16 @@ impl<'a> App<'a> {
         }
     }
 
+    /// Refuses flags that guard what lands where they would be lost: a landing that only waits in the queue is tested with
+    /// the settings of the process that lands it.
+    pub fn refuse_lost_settings(&self) -> Result<(), Failure> {
+        let guards = |(key, _): &&(String, String)| names_guard(key);
+        match self.overrides.iter().find(guards) {
+            None => Ok(()),
+            Some((key, value)) => Err(Failure::setting_lost(key, value)),
+        }
+    }
+
     /// The same for another directory.
     pub fn ground_at(&self, directory: &Path) -> Result<Ground, Failure> {
         let (home, state) = (self.environment.home(), self.environment.state());
@@ -310,7 +318,7 @@ impl<'a> App<'a> {
         store: SqliteStore,
     ) -> Result<Ground, StoreError> {
         let engine = engine_on(Box::new(store), &loaded).with_journal(&place)?;
-        let engine = match ViewKind::of(loaded.config.text("views")) {
+        let engine = match loaded.config.views {
             Some(kind) => engine.with_views(&place, kind),
             None => engine,
         };
@@ -330,7 +338,7 @@ impl<'a> App<'a> {
         if let Some(copy) = self.readable_copy(place)? {
             return Ok(engine.for_copy(copy));
         }
-        let engine = match Tracker::of(loaded.config.text("source.from")) {
+        let engine = match loaded.config.source_from {
             None => engine,
             Some(tracker) => self.news.follow(engine, place, tracker),
         };
@@ -339,16 +347,16 @@ impl<'a> App<'a> {
             Ok(crashed) => {
                 for agent in crashed {
                     self.warn(&format!(
-                        "agent {} crashed; its tree is kept: weald resume {}",
+                        "agent {} crashed; its worktree is kept, to continue: weald resume {}",
                         agent.id, agent.task
                     ));
                 }
             }
             // Where nothing can be written, nothing can be marked.
             Err(RecordError::Store(StoreError::ReadOnly { .. })) => {}
-            Err(error) => self.warn(&format!("agents could not be looked at: {error}")),
+            Err(error) => self.warn(&format!("could not check agents: {error}")),
         }
-        Ok(match ViewKind::of(loaded.config.text("views")) {
+        Ok(match loaded.config.views {
             Some(kind) => engine.with_views(place, kind),
             None => engine,
         })
@@ -364,7 +372,7 @@ impl<'a> App<'a> {
         if identity.source == IdentitySource::Anonymous {
             let name = &identity.name;
             self.warn(&format!(
-                "no session is named, so this counts as {name}; set WEALD_SESSION to be known"
+                "no session name given, so this acts as {name}; set WEALD_SESSION to choose one"
             ));
         }
         Ok(identity.name)
@@ -395,17 +403,17 @@ impl<'a> App<'a> {
         Ok(identify(engine, flag, |name| self.environment.get(name))?)
     }
 
-    /// The variable that switches something off, if one does: weald's `own`, or one that the list at `key` names.
-    pub fn kill_switch(&self, own: &str, config: &Config, key: &str) -> Option<String> {
-        let named = config.list(key).iter().map(String::as_str);
+    /// The variable that switches something off, if one does: weald's `own`, or one that the list names.
+    pub fn kill_switch(&self, own: &str, list: &[String]) -> Option<String> {
+        let named = list.iter().map(String::as_str);
         let switches = std::iter::once(own).chain(named);
         switched_on(switches, |name| self.environment.get(name)).map(str::to_owned)
     }
 
-    /// The same for a command with a list of its own, `<command>.kill_switches`; whoever watches is told.
-    pub fn switched_off(&self, command: &str, own: &str, config: &Config) -> Option<String> {
-        let variable = self.kill_switch(own, config, &format!("{command}.kill_switches"))?;
-        let note = format!("${variable} switches {command} off: nothing was done");
+    /// The same for a command, which is skipped then; a note says so.
+    pub fn switched_off(&self, command: &str, own: &str, list: &[String]) -> Option<String> {
+        let variable = self.kill_switch(own, list)?;
+        let note = format!("${variable} switches {command} off; nothing was changed");
         self.note(&note);
         Some(variable)
     }
@@ -426,8 +434,8 @@ impl<'a> App<'a> {
     pub fn task(&self, given: Option<TaskId>) -> Result<TaskId, Failure> {
         let own = || self.environment.get("WEALD_TASK")?.parse().ok();
         given.or_else(own).ok_or_else(|| {
-            Failure::new("usage", crate::exit::USAGE, "which task? None is given")
-                .hint("name its ID, or set WEALD_TASK")
+            Failure::new("usage", crate::exit::USAGE, "no task given")
+                .hint("give its ID, or set WEALD_TASK")
         })
     }
 
@@ -447,9 +455,9 @@ impl<'a> App<'a> {
 
 fn engine_on(store: Box<dyn Store>, loaded: &LoadedConfig) -> Engine {
     let settings = Settings {
-        lease_ttl: loaded.config.duration("lease.ttl"),
-        stale_after: loaded.config.duration("session.stale_after"),
-        binding_starts: loaded.config.switch("bind_advances"),
+        lease_ttl: loaded.config.lease_ttl,
+        stale_after: loaded.config.session_stale_after,
+        binding_starts: loaded.config.bind_advances,
     };
     Engine::new(store, Arc::new(SystemProcesses), settings)
 }
@@ -469,7 +477,7 @@ impl Ground {
         }
         for ignored in &self.loaded.config.ignored {
             app.warn(&format!(
-                "{} in {} does not count: {}",
+                "ignoring {} in {}: {}",
                 ignored.key, ignored.origin, ignored.reason
             ));
         }

@@ -58,7 +58,7 @@ impl Mandate {
             Self::Run => "`weald run` lands nothing",
             Self::Keep => "it was started with --no-land or work.land = false",
             Self::Phase => "it is a phase, and the work lands after the last PASS",
-            Self::Race => "it is an entry of a race that nobody picked yet",
+            Self::Race => "it is a race entry that has not been picked yet",
         }
     }
 }
@@ -67,14 +67,14 @@ impl Mandate {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotAllowed {
     /// It speaks for somebody else.
-    #[error("this run speaks for {}, not for {given}", .own.as_ref().map_or("nobody", SessionName::as_str))]
+    #[error("this run acts as {}, not as {given}", .own.as_ref().map_or("no session", SessionName::as_str))]
     OtherSession {
         /// For whom it speaks.
         own: Option<SessionName>,
         given: SessionName,
     },
     /// The token is not its own.
-    #[error("token {given} is not the one that this run works under")]
+    #[error("token {given} is not this run's token")]
     OtherToken { given: Token },
     /// The task is not its own.
     #[error("task {given} is not this run's own{}", .own.as_ref().map_or_else(String::new, |own| format!(", {own} is")))]
@@ -84,21 +84,23 @@ pub enum NotAllowed {
         given: TaskId,
     },
     /// It has no task.
-    #[error("this run has no task: its tree is bound to none, or its session does not hold it")]
+    #[error(
+        "this run has no task: its worktree is not bound to one, or its session does not hold it"
+    )]
     NoTask,
     /// The tree is not its own.
-    #[error("{given} is not this run's own tree, {own} is")]
+    #[error("{given} is not this run's own worktree, {own} is")]
     OtherTree {
         own: TreeName,
         /// What it asked for.
         given: String,
     },
     /// Nobody is ended from inside a tree.
-    #[error("a run in a tree can't ask others to stop")]
+    #[error("a sandboxed run can't ask other agents to stop")]
     Shutdown,
     /// It speaks for nobody.
     #[error(
-        "a command under `weald run` has no session: it can read the board and its own worktree, and change nothing"
+        "a command under `weald run` has no session: it can read the board and its own worktree, but change nothing"
     )]
     Nobody,
     /// It may not land.
@@ -127,7 +129,7 @@ impl NotAllowed {
             (Mandate::Race, Some(task)) => format!("weald race pick {task} {tree}"),
             _ => format!("weald land {tree}"),
         };
-        Some(format!("on the host, the person types: {command}"))
+        Some(format!("a person has to run this on the host: {command}"))
     }
 }
 

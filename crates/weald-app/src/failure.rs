@@ -68,9 +68,9 @@ impl Failure {
         Self::new(
             "bug",
             exit::BUG,
-            "weald hit a bug; what was committed before is safe",
+            "internal error in weald; everything recorded before it is safe",
         )
-        .hint("report the lines above; `weald events` shows what was done")
+        .hint("please report the lines above; `weald events` shows what was done")
     }
 
     /// The current directory is gone.
@@ -88,9 +88,9 @@ impl Failure {
         Self::new(
             "inside_sandbox",
             exit::REFUSED,
-            "this is the inside of a sandbox, where weald's state is hidden",
+            "weald's state is not visible inside a sandbox",
         )
-        .hint("run weald outside of the tree's sandbox")
+        .hint("run weald outside the sandbox")
     }
 
     /// A command that is not for the inside of a tree.
@@ -98,9 +98,9 @@ impl Failure {
         Self::new(
             "not_allowed_inside",
             exit::REFUSED,
-            "that is not for a run in a tree to do",
+            "not allowed inside a sandboxed run",
         )
-        .hint("`weald` alone says what is; everything else is done outside of the tree")
+        .hint("run `weald` to list what is allowed here; run everything else on the host")
     }
 
     /// The same as a mistake on the command line.
@@ -126,14 +126,14 @@ impl From<DiscoverError> for Failure {
         match error {
             DiscoverError::NotARepository { .. } => {
                 Self::new("not_a_repository", exit::NOT_FOUND, message)
-                    .hint("cd into a repository, or make one: git init")
+                    .hint("cd into a git repository, or create one: git init")
             }
             DiscoverError::Broken { .. } => {
                 Self::new("broken_repository", exit::REFUSED, message).hint("git worktree repair")
             }
             DiscoverError::Embedded { outer, .. } => {
                 Self::new("embedded_repository", exit::REFUSED, message)
-                    .hint(format!("nothing was touched; cd {}", outer.display()))
+                    .hint(format!("nothing was changed; cd {}", outer.display()))
             }
             DiscoverError::ForeignOwner { path } => {
                 Self::new("foreign_owner", exit::REFUSED, message).hint(format!(
@@ -146,7 +146,7 @@ impl From<DiscoverError> for Failure {
 }
 
 /// What to do about a copy.
-const COPY: &str = "nothing was touched; weald doctor --adopt makes it a repository of its own";
+const COPY: &str = "nothing was changed; to make it a repository of its own: weald doctor --adopt";
 
 impl Failure {
     /// The repository is a copy.
@@ -162,16 +162,16 @@ impl From<StoreError> for Failure {
         let (message, is_full) = (error.to_string(), error.is_full());
         match error {
             StoreError::Busy { .. } => Self::new("store_busy", exit::BUSY, message)
-                .hint("a stopped weald process may hold it: pgrep -a weald"),
+                .hint("a stopped weald process may be holding it: pgrep -a weald"),
             StoreError::NewerSchema { .. } => {
-                Self::new("newer_schema", exit::REFUSED, message).hint("update this weald")
+                Self::new("newer_schema", exit::REFUSED, message).hint("update weald")
             }
             StoreError::NetworkFileSystem { .. } => {
                 Self::new("network_file_system", exit::REFUSED, message)
                     .hint("clone the repository to a local disk and work there")
             }
             StoreError::Damaged { .. } => Self::new("store_damaged", exit::REFUSED, message).hint(
-                "weald doctor --rebuild --fix makes it again from events.jsonl, git and the trees; the old file is kept",
+                "to rebuild it from events.jsonl, git and the worktrees (the old file is kept): weald doctor --rebuild --fix",
             ),
             StoreError::Lost { .. } | StoreError::Behind { .. } => {
                 Self::new("registry_lost", exit::REFUSED, message)
@@ -183,10 +183,10 @@ impl From<StoreError> for Failure {
                 .hint("reading commands work: weald list, weald status, weald task list, weald events"),
             StoreError::Copy(_) => Self::new("repository_copy", exit::REFUSED, message).hint(COPY),
             StoreError::File { .. } => Self::new("file", exit::REFUSED, message)
-                .hint("weald needs to write its folder in the repository: see who owns it"),
+                .hint("weald must be able to write its folder in the repository; check who owns it"),
             StoreError::Backend(_) if is_full => {
                 Self::new("store_failed", exit::REFUSED, message)
-                    .hint("make room: weald pool drain, weald trash purge --apply")
+                    .hint("free some space: weald pool drain, weald trash purge --apply")
             }
             StoreError::Backend(_) => Self::new("store_failed", exit::REFUSED, message),
         }
@@ -240,7 +240,7 @@ impl From<TaskRefusal> for Failure {
                 Self::new(
                     "illegal_move",
                     exit::REFUSED,
-                    format!("{message}; from there: {}", names.join(", ")),
+                    format!("{message}; allowed from there: {}", names.join(", ")),
                 )
                 .hint(hint)
                 .details(json!({"task": task, "from": from, "to": to, "legal": legal}))
@@ -254,11 +254,11 @@ impl From<TaskRefusal> for Failure {
                 .hint(format!("weald task show {task}"))
                 .details(json!({"task": task, "given": given, "holder": holder})),
             TaskRefusal::TokenRequired { task, holder } => refused("token_required")
-                .hint("if that is you, add --token with the one that weald task claim answered")
+                .hint("if that is you, add --token N with the token printed by weald task claim")
                 .details(json!({"task": task, "holder": holder})),
             TaskRefusal::NotYours { task, holder } => refused("not_yours")
                 .hint(format!(
-                    "write to {holder} or to your lead (message_send), or task_claim another one"
+                    "message {holder} or your lead (message_send), or claim another task (task_claim)"
                 ))
                 .details(json!({"task": task, "holder": holder})),
             TaskRefusal::Held {
@@ -339,7 +339,7 @@ impl From<MessageError> for Failure {
                     .details(json!({"message": id}))
             }
             MessageError::NoAnswer { id, .. } => Self::new("no_answer", exit::REFUSED, message)
-                .hint("the question stands; look for the answer with `weald msg inbox`")
+                .hint("the question stays open; check for the answer with `weald msg inbox`")
                 .details(json!({"message": id})),
         }
     }
@@ -441,7 +441,7 @@ fn enabling(step: &str, level: Level) -> String {
         "Landlock" => {
             "needs Linux 6.12 or newer with Landlock in the `lsm=` boot parameter".to_owned()
         }
-        _ => "see what holds it back: weald sandbox explain".to_owned(),
+        _ => "to see why: weald sandbox explain".to_owned(),
     };
     format!("{command}{weaker}")
 }

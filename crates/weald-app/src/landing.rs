@@ -84,7 +84,7 @@ pub fn work_landings(
         }
         worked => {
             if worked? == QueueEnd::Paused {
-                app.warn("the queue is paused; go on with: weald queue resume");
+                app.warn("the queue is paused; to resume it: weald queue resume");
             }
             None
         }

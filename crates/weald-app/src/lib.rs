@@ -74,9 +74,9 @@ pub use weald_trees::{
     CommandResult, Created, Diff, DiffStyle, Dirty, Edit, Exited, ForeignTree, Holder, Host,
     KeptCommit, KeptWork, Look, NewTree, Outcome, OwnProgram, Patience, PoolStatus, Population,
     Proposed, PurgeRequest, Purged, RemoveRequest, Removed, RunFolder, RunRequest, RunSandbox,
-    ScopeError, SetupReport, SnapshotRestored, SnapshotView, Synced, TrashEntry, TreeError,
-    TreePorts, TreeView, Trees, Trust, Wanted, Wishes, bound_for, quoted, read_only_home,
-    run_if_inside,
+    ScopeError, SetupReport, SnapshotRestored, SnapshotView, SyncOutcome, Synced, TrashEntry,
+    TreeError, TreePorts, TreeView, Trees, Trust, Wanted, Wishes, bound_for, quoted,
+    read_only_home, run_if_inside,
 };
 pub use weald_upkeep::{
     AdoptedCopy, Candidate, CleanReport, CleanRequest, Code, Compared, Evicted, Finding, Freeing,

@@ -57,7 +57,7 @@ pub fn start_telling(app: &App<'_>, ground: &Ground) {
             app.start_behind(&ground.place.root(), &words);
         }
         Err(error) => app.warn(&format!(
-            "{tracker} was not told what happened (the next change tries again): {error}"
+            "could not update {tracker} (the next change tries again): {error}"
         )),
     }
 }
@@ -151,8 +151,8 @@ fn one(app: &App<'_>, source: &Source, id: &TaskId) -> Result<Incoming, String> 
     let mut tasks = parsed.tasks.into_iter();
     let found = tasks.find(|task| task.id.as_ref() == Some(id));
     found.ok_or_else(|| match parsed.errors.first() {
-        Some(error) => format!("what it printed can't be read: {}", error.message),
-        None => "what it printed is another task, or none".to_owned(),
+        Some(error) => format!("its output can't be read: {}", error.message),
+        None => "its output is another task, or none".to_owned(),
     })
 }
 
@@ -178,7 +178,7 @@ fn with_dependencies(
                     ..incoming
                 }),
                 Err(why) => app.warn(&format!(
-                    "{id}, which has to be done before, was not given: {why}"
+                    "it did not return {id}, which the task depends on: {why}"
                 )),
             }
         }

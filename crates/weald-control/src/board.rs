@@ -192,7 +192,7 @@ fn rescued(place: &Place) -> Vec<Need> {
             about: name
                 .strip_prefix("landing-")
                 .map(|id| format!("landing {id}"))?,
-            what: "files that changed while it replaced them are kept; delete the folder when you have them".to_owned(),
+            what: "files that changed while the landing replaced them are kept; delete the folder once you have them".to_owned(),
             command: format!("ls {path}"),
         })
     };

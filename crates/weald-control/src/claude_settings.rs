@@ -29,7 +29,7 @@ pub fn worktree_settings(own: Option<&Path>, place: &Place) -> (WorktreeSettings
             Err(error) => Err(error.to_string()),
         };
         if let Err(why) = read {
-            notes.push(format!("{} does not count: {why}", file.display()));
+            notes.push(format!("ignoring {}: {why}", file.display()));
         }
     }
     (settings, notes)

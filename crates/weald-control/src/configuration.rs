@@ -58,7 +58,7 @@ pub enum ConfigFileError {
     #[error(transparent)]
     Git(#[from] GitError),
     /// There is no such key.
-    #[error("weald knows no key `{key}`")]
+    #[error("unknown key `{key}`")]
     UnknownKey {
         key: String,
         /// One that looks like it.
@@ -114,7 +114,7 @@ pub fn load_config(place: &Place, sources: &Sources) -> Result<LoadedConfig, Con
         notes.extend(checkout_note(place, branch, &text));
         let values = text.parse().unwrap_or_else(|error| {
             let why = format!(
-                "weald.toml at {branch} can't be read, so what it may guard is strict: {error}"
+                "weald.toml at {branch} can't be read, so the keys it can guard take their strictest value: {error}"
             );
             notes.push(why.clone());
             unreadable = Some(why);
@@ -231,8 +231,9 @@ fn shared_text(place: &Place, tip: &str) -> Result<String, ConfigFileError> {
 fn checkout_note(place: &Place, branch: &str, at_tip: &str) -> Option<String> {
     let path = place.repository().checkout()?.join(SHARED_FILE);
     let here = files::read_small(&path, FILE_LIMIT).ok()??;
-    (here != at_tip)
-        .then(|| format!("weald.toml here differs from the one on {branch}; only that one counts"))
+    (here != at_tip).then(|| {
+        format!("weald.toml here differs from the one on {branch}; weald uses the one on {branch}")
+    })
 }
 
 /// Finds a key or says which one was meant.

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use weald_core::config::{Config, parse_size};
+use weald_core::config::{Config, NetworkPolicy, SandboxLevel};
 use weald_core::id::TreeId;
 use weald_core::secrets::{self, SecretStore, Use};
 use weald_git::{born, device};
@@ -36,19 +36,17 @@ pub struct SandboxRequest<'a> {
 /// repository is never seen from inside.
 pub fn sandbox_policy(config: &Config, request: SandboxRequest<'_>) -> Policy {
     let home = request.home.as_deref();
-    let paths = |key: &str| {
-        config
-            .list(key)
-            .iter()
+    let paths = |list: &[String]| {
+        list.iter()
             .map(|path| request.main.join(expand(path, home)))
             .collect::<Vec<_>>()
     };
     let mut write = request.write;
-    write.extend(paths("sandbox.write"));
-    let mut hidden = paths("sandbox.read_deny");
+    write.extend(paths(&config.sandbox_write));
+    let mut hidden = paths(&config.sandbox_read_deny);
     hidden.extend(never_seen(home, request.state.as_deref()));
     hidden.extend(secrets_of_root());
-    let stores = secrets::hidden_paths(config.list("sandbox.reveal"));
+    let stores = secrets::hidden_paths(&config.sandbox_reveal);
     let stores = secrets::places(stores, home, variable_of(request.variables));
     // What holds a directory to be written can't be meant.
     let is_needed = |path: &PathBuf| write.iter().any(|it| it.starts_with(path));
@@ -60,39 +58,34 @@ pub fn sandbox_policy(config: &Config, request: SandboxRequest<'_>) -> Policy {
     mask.retain(|folder| !write.iter().any(|path| path.starts_with(folder)));
     mask.sort();
     mask.dedup();
-    let size = |key: &str| parse_size(config.text(key)).ok();
-    let count = |key: &str| {
-        u64::try_from(config.number(key))
-            .ok()
-            .filter(|number| *number > 0)
-    };
+    let count = |number: u64| Some(number).filter(|number| *number > 0);
     Policy {
-        level: match config.text("sandbox.level") {
-            "landlock" => Level::Landlock,
-            _ => Level::Full,
+        level: match config.sandbox_level {
+            SandboxLevel::Landlock => Level::Landlock,
+            SandboxLevel::Full => Level::Full,
         },
         read_only: false,
         show: Vec::new(),
         mask,
         hidden,
         reveal: Vec::new(),
-        sockets: paths("sandbox.sockets"),
-        datagrams: config.switch("sandbox.datagrams"),
-        devices: paths("sandbox.devices"),
-        network: match config.text("sandbox.network") {
-            "off" => Network::Off,
-            _ => Network::On,
+        sockets: paths(&config.sandbox_sockets),
+        datagrams: config.sandbox_datagrams,
+        devices: paths(&config.sandbox_devices),
+        network: match config.sandbox_network {
+            NetworkPolicy::Off => Network::Off,
+            NetworkPolicy::On => Network::On,
         },
         home_layer: request.home_layer,
         home: request.home.clone(),
         tmp: None,
         limits: Limits {
-            cpu: count("sandbox.cpu_seconds").map(std::time::Duration::from_secs),
-            memory: size("sandbox.memory"),
+            cpu: count(config.sandbox_cpu_seconds).map(std::time::Duration::from_secs),
+            memory: config.sandbox_memory,
             data: None,
-            processes: count("sandbox.processes"),
-            file_size: size("sandbox.file_size"),
-            tmp: size("sandbox.tmp"),
+            processes: count(config.sandbox_processes),
+            file_size: config.sandbox_file_size,
+            tmp: config.sandbox_tmp,
         },
         debugs: true,
         simulated: Default::default(),
@@ -150,7 +143,7 @@ pub fn without_secrets(
     config: &Config,
     environment: Vec<(OsString, OsString)>,
 ) -> Vec<(OsString, OsString)> {
-    let revealed = config.list("sandbox.reveal");
+    let revealed = &config.sandbox_reveal;
     let all = environment.into_iter();
     all.filter(|(name, _)| CALLERS.iter().all(|caller| name != caller))
         .filter(|(name, value)| !is_secret(name, value, revealed))
@@ -163,7 +156,7 @@ pub fn hidden_names(
     home: Option<&Path>,
     environment: &[(OsString, OsString)],
 ) -> Vec<String> {
-    let revealed = config.list("sandbox.reveal");
+    let revealed = &config.sandbox_reveal;
     let is_there = |store: &SecretStore| {
         let paths = store.paths.iter().copied();
         let places = secrets::places(paths, home, variable_of(environment));

@@ -15,12 +15,12 @@ pub fn open_own(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     let file = opened.map_err(|error| match Errno::from_io_error(&error) {
         Some(Errno::LOOP) => io::Error::other("it is a symbolic link"),
         // A FIFO that nobody reads.
-        Some(Errno::NXIO) => io::Error::other("it is no regular file"),
+        Some(Errno::NXIO) => io::Error::other("it is not a regular file"),
         _ => error,
     })?;
     match file.metadata()?.is_file() {
         true => Ok(file),
-        false => Err(io::Error::other("it is no regular file")),
+        false => Err(io::Error::other("it is not a regular file")),
     }
 }
 
@@ -63,7 +63,7 @@ pub fn read_small_bytes(path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> 
     };
     let found = file.metadata()?;
     if !found.is_file() {
-        return Err(io::Error::other("it is no regular file"));
+        return Err(io::Error::other("it is not a regular file"));
     }
     if found.len() > limit {
         return Err(io::Error::other(format!("it is larger than {limit} bytes")));
@@ -83,7 +83,7 @@ pub fn read_bytes(path: &Path) -> io::Result<Option<Vec<u8>>> {
         Err(error) => return Err(error),
     };
     if !file.metadata()?.is_file() {
-        return Err(io::Error::other("it is no regular file"));
+        return Err(io::Error::other("it is not a regular file"));
     }
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;

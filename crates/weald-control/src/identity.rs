@@ -86,7 +86,7 @@ pub fn agent_above(
     });
     Ok(above
         .next()
-        .map(|(tree, run)| format!("it runs in tree {} ({})", tree.name, run.program)))
+        .map(|(tree, run)| format!("it runs in worktree {} ({})", tree.name, run.program)))
 }
 
 /// The same by variables and programs alone, where no repository is.
@@ -105,7 +105,7 @@ pub fn agent_around(
             .iter()
             .filter(|name| AGENT_PROGRAMS.contains(&name.as_str()));
         let name = agents.next()?;
-        Some(format!("process {pid} above is {name}"))
+        Some(format!("its parent process {pid} is {name}"))
     })
 }
 
@@ -180,7 +180,7 @@ pub enum IdentityError {
         source: NameError,
     },
     /// Nobody else speaks for weald.
-    #[error("nobody can be called weald: weald itself speaks under that name")]
+    #[error("the name weald is reserved for weald itself")]
     Weald,
     /// The registry did not answer.
     #[error(transparent)]

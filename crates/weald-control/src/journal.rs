@@ -151,7 +151,7 @@ impl Journal {
                     Err(error) => return Ok(JournalState::Broken(error.to_string())),
                 }
             }
-            _ => return Ok(JournalState::Broken("it is no regular file".to_owned())),
+            _ => return Ok(JournalState::Broken("it is not a regular file".to_owned())),
         };
         let (place, torn) = match last_place(&mut file) {
             Ok(found) => found,

@@ -151,7 +151,7 @@ pub(crate) fn refuse_inner(repository: &Repository) -> Result<(), PlaceError> {
             .checkout()
             .unwrap_or(repository.common_dir())
             .to_owned(),
-        why: "nothing beside it says so: it was moved or copied".to_owned(),
+        why: "nothing next to it confirms that: it was moved or copied".to_owned(),
         main,
     })
 }

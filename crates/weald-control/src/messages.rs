@@ -30,7 +30,7 @@ pub enum MessageError {
     #[error("there is no message {id}")]
     NotFound { id: MessageId },
     /// The request stands, nobody answered in time.
-    #[error("nobody answered message {id} within {}s", .waited.as_secs())]
+    #[error("message {id} got no answer within {}s", .waited.as_secs())]
     NoAnswer {
         id: MessageId,
         /// How long this one waited.

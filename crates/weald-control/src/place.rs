@@ -35,13 +35,13 @@ pub enum PlaceError {
     #[error(transparent)]
     Discover(#[from] DiscoverError),
     /// weald's own folder in the repository is a link.
-    #[error("{} is a link; weald's state is never kept behind one", .path.display())]
+    #[error("{} is a symbolic link; weald does not keep its state behind one", .path.display())]
     LinkedState { path: PathBuf },
     /// weald's own folder in the repository is one that this user may not enter.
     #[error("{} can't be read: it belongs to user {owner}", .path.display())]
     ForeignState { path: PathBuf, owner: u32 },
     /// A tree whose repository can't be confirmed; nothing of it is opened.
-    #[error("{} is a tree of weald, but {why}", .tree.display())]
+    #[error("{} is a weald worktree, but {why}", .tree.display())]
     LostTree {
         tree: PathBuf,
         /// What does not fit.

@@ -59,15 +59,13 @@ impl fmt::Display for CopyOf {
         match (&self.doubt, &self.original) {
             (None, Some(original)) => write!(
                 f,
-                "this repository is a copy of {}, and its records name that one's worktrees",
+                "this repository is a copy of {}, and its records name the original's worktrees",
                 original.display()
             ),
             (doubt, _) => write!(
                 f,
                 "this repository may be a copy: {}",
-                doubt
-                    .as_deref()
-                    .unwrap_or("nothing says where it was used last")
+                doubt.as_deref().unwrap_or("its last location is unknown")
             ),
         }
     }
@@ -108,7 +106,10 @@ impl Place {
             return Standing::Original;
         }
         let Some(state) = state else {
-            return self.unregistered(known.as_ref(), "there is no home to register it in");
+            return self.unregistered(
+                known.as_ref(),
+                "there is no home directory to register it in",
+            );
         };
         let alone = files::edit_alone(&register(state).join("register"), || {
             self.registering(state)
@@ -262,7 +263,7 @@ fn register(state: &Path) -> PathBuf {
 fn registered(state: &Path, id: &str) -> io::Result<Option<PathBuf>> {
     let text = files::read_small_bytes(&register(state).join(id), LIMIT)?;
     match text.map(path_of) {
-        Some(path) if !path.is_absolute() => Err(odd("its entry in the register is no path")),
+        Some(path) if !path.is_absolute() => Err(odd("its entry in the register is not a path")),
         path => Ok(path),
     }
 }
@@ -305,7 +306,7 @@ fn entry_in(private: &Path) -> io::Result<Option<Entry>> {
     let Some(mut text) = files::read_small_bytes(&private.join(ID_FILE), LIMIT)? else {
         return Ok(None);
     };
-    let no_entry = || odd("it is no id and path");
+    let no_entry = || odd("it is not an id and a path");
     let end = text.iter().position(|byte| *byte == b'\n');
     let end = end.ok_or_else(no_entry)?;
     let path = path_of(text.split_off(end + 1));

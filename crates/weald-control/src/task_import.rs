@@ -115,7 +115,7 @@ fn settle(
                 line: incoming.line,
                 entry: source_of(&came).map(|_| id.to_string()),
                 code: "task_exists",
-                message: format!("task {id} is another one here: {:?}", known.subject),
+                message: format!("task {id} is a different task here: {:?}", known.subject),
             }),
             Some(known) => settled.push(renewed(tx, known, &came)?),
             None if is_history(&came) && !awaited.contains(id) => {}
@@ -187,8 +187,8 @@ fn ids_of(
 fn twice(task: &Incoming, id: &TaskId, first: usize) -> LineError {
     let is_entry = source_of(&task.task).is_some_and(|source| source != MARKDOWN);
     let message = match is_entry {
-        true => "it is there twice; the first one counts".to_owned(),
-        false => format!("task {id} stands on line {first} already"),
+        true => "it appears twice; weald uses the first one".to_owned(),
+        false => format!("task {id} is already on line {first}"),
     };
     LineError {
         line: task.line,

@@ -30,10 +30,10 @@ pub enum TaskError {
     #[error("there is no task {id}")]
     NotFound { id: TaskId },
     /// The id is taken.
-    #[error("task {id} exists already")]
+    #[error("task {id} already exists")]
     Exists { id: TaskId },
     /// Dependencies would go round.
-    #[error("the dependencies would go round: {}", path(.round))]
+    #[error("the dependencies would form a cycle: {}", path(.round))]
     Cycle {
         /// The way round, the first also last.
         round: Vec<TaskId>,
@@ -47,7 +47,7 @@ pub enum TaskError {
         in_progress: u64,
     },
     /// An import has lines that can't be taken, and was to be taken whole.
-    #[error("{} of its entries can't be taken, so nothing was imported{}", errors.len(), first(errors))]
+    #[error("{} of its entries are invalid, so nothing was imported{}", errors.len(), first(errors))]
     BadLines { errors: Vec<LineError> },
 }
 

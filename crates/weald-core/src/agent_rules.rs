@@ -74,12 +74,12 @@ pub enum AgentRefusal {
     #[error("agent {agent} has ended ({status})")]
     Over { agent: AgentId, status: AgentStatus },
     /// Another supervisor has it.
-    #[error("agent {agent} has a supervisor already, process {pid}")]
+    #[error("agent {agent} already has a supervisor, process {pid}")]
     Supervised { agent: AgentId, pid: u32 },
-    #[error("agent {agent} has reported already")]
+    #[error("agent {agent} has already reported")]
     Reported { agent: AgentId },
     /// Its claim is not the newest.
-    #[error("agent {agent} works under token {own}, not {given}")]
+    #[error("agent {agent} holds token {own}, not {given}")]
     StaleToken {
         agent: AgentId,
         own: Token,

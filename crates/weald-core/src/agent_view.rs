@@ -152,7 +152,7 @@ pub fn alert_for(seen: &Seen<'_>) -> Option<Alert> {
         ),
         (AgentState::Unknown, _) => (
             "unknown",
-            "its supervisor can't be looked up from here".to_owned(),
+            "its supervisor can't be checked from here".to_owned(),
             format!("weald agent pulse {id}"),
         ),
         (AgentState::Paused, _) => (

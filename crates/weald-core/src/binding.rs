@@ -14,13 +14,13 @@ use crate::tree_rules::{self, TreeInput, TreeRefusal};
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum BindRefusal {
     /// The task has a tree.
-    #[error("task {task} has tree {tree} already")]
+    #[error("task {task} already has worktree {tree}")]
     TaskBound { task: TaskId, tree: TreeName },
     /// The tree has a task.
-    #[error("tree {tree} belongs to task {task} already")]
+    #[error("worktree {tree} already belongs to task {task}")]
     TreeBound { tree: TreeName, task: TaskId },
     /// The task is bound to nothing.
-    #[error("task {task} has no tree")]
+    #[error("task {task} has no worktree")]
     NotBound { task: TaskId },
     /// The tree's status does not allow it.
     #[error(transparent)]

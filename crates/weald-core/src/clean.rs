@@ -9,6 +9,7 @@ mod tests;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use crate::config::choice;
 use crate::task::TaskStatus;
 use crate::tree::TreeStatus;
 
@@ -126,29 +127,19 @@ impl Reason {
     }
 }
 
-/// What counts as done: the key `clean.requires`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Requires {
-    /// Landed, or the task is completed or cancelled.
-    #[default]
-    Landed,
-    /// The work is on the target; a task alone does not count.
-    Merged,
-    /// The task is over; without a task, landed.
-    Complete,
-    /// Nothing in it that the target lacks, whatever its task says.
-    Unchanged,
-}
-
-impl Requires {
-    /// What the key says; an unknown word is the default.
-    pub fn of(text: &str) -> Self {
-        match text {
-            "merged" => Self::Merged,
-            "complete" => Self::Complete,
-            "unchanged" => Self::Unchanged,
-            _ => Self::Landed,
-        }
+choice! {
+    /// What counts as done: the key `clean.requires`.
+    #[derive(Default)]
+    pub enum Requires {
+        /// Landed, or the task is completed or cancelled.
+        #[default]
+        Landed = "landed",
+        /// The work is on the target; a task alone does not count.
+        Merged = "merged",
+        /// The task has ended; without a task, landed.
+        Complete = "complete",
+        /// Nothing in it that the target lacks, whatever its task says.
+        Unchanged = "unchanged",
     }
 }
 

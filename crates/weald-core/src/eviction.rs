@@ -32,7 +32,7 @@ pub enum NotIdle {
     #[error("it was used a moment ago (usage.min_age)")]
     TooRecent,
     /// It can't be told when it was used.
-    #[error("it can't be told when it was last used (usage.min_age)")]
+    #[error("its last use is unknown (usage.min_age)")]
     AgeUnknown,
 }
 

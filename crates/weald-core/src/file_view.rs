@@ -13,6 +13,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::agent::AgentId;
+use crate::config::choice;
 use crate::event::Event;
 use crate::id::TaskId;
 use crate::name::TreeName;
@@ -27,34 +28,16 @@ const MARK_TEXT: &str = "written by weald from its own state; an edit is not rea
 /// Files in the folder of trees that are no trees.
 pub const BESIDE_TREES: [&str; 2] = ["index.json", "events.jsonl"];
 
-/// Whose files are kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ViewKind {
-    TwoPlane,
-    Classroom,
-    JeanClaude,
+choice! {
+    /// Whose files are kept.
+    pub enum ViewKind {
+        TwoPlane = "two-plane",
+        Classroom = "classroom",
+        JeanClaude = "jean-claude",
+    }
 }
 
 impl ViewKind {
-    /// What the key `views` says; `None` for `none`.
-    pub fn of(value: &str) -> Option<Self> {
-        match value {
-            "two-plane" => Some(Self::TwoPlane),
-            "classroom" => Some(Self::Classroom),
-            "jean-claude" => Some(Self::JeanClaude),
-            _ => None,
-        }
-    }
-
-    /// As the key `views` has it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::TwoPlane => "two-plane",
-            Self::Classroom => "classroom",
-            Self::JeanClaude => "jean-claude",
-        }
-    }
-
     /// What git must not see, as lines of an exclude file.
     pub fn excluded(self) -> &'static [&'static str] {
         match self {

@@ -78,7 +78,7 @@ impl KeptChange {
         let checkout = checkout.display();
         match self.kind {
             KeptKind::Stash => format!("your changes in {checkout} are in {name} ({why})"),
-            KeptKind::Rescued => format!("{why}; what was there before is kept in {name}"),
+            KeptKind::Rescued => format!("{why}; the previous content is kept in {name}"),
         }
     }
 }

@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 pub use crate::cleanup::Cleanup;
+use crate::config::choice;
 use crate::event::{Change, EventKind};
 use crate::id::{LandingId, TaskId, Token, TreeId};
 use crate::kept_change::KeptChange;
@@ -60,40 +61,20 @@ impl LandingStatus {
     }
 }
 
-/// How commits reach the target.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Strategy {
-    /// One new commit with everything.
-    #[default]
-    Squash,
-    /// A merge commit, always.
-    Merge,
-    /// Each commit anew, on top of the target.
-    Rebase,
-    /// The commits as they are, or not at all.
-    Ff,
-}
-
-impl Strategy {
-    /// Reads a name; `None` if there is no such strategy.
-    pub fn parse(name: &str) -> Option<Self> {
-        match name {
-            "squash" => Some(Self::Squash),
-            "merge" => Some(Self::Merge),
-            "rebase" => Some(Self::Rebase),
-            "ff" => Some(Self::Ff),
-            _ => None,
-        }
-    }
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Squash => "squash",
-            Self::Merge => "merge",
-            Self::Rebase => "rebase",
-            Self::Ff => "ff",
-        }
+choice! {
+    /// How commits reach the target.
+    #[derive(Default, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Strategy {
+        /// One new commit with everything.
+        #[default]
+        Squash = "squash",
+        /// A merge commit, always.
+        Merge = "merge",
+        /// Each commit on top of the target.
+        Rebase = "rebase",
+        /// The commits as they are, or not at all.
+        Ff = "ff",
     }
 }
 

@@ -143,7 +143,7 @@ pub fn check_message(template: &str) -> Result<(), String> {
     while let Some((_, name, after)) = next_placeholder(rest) {
         if !PLACEHOLDERS.contains(&name) {
             let known = PLACEHOLDERS.map(|name| format!("{{{name}}}")).join(", ");
-            return Err(format!("`{{{name}}}` is none of {known}"));
+            return Err(format!("`{{{name}}}` is not one of {known}"));
         }
         rest = after;
     }

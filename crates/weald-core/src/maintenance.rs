@@ -29,7 +29,7 @@ impl Maintenance {
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MaintenanceRefusal {
-    #[error("process {} sweeps since {}", .holder.process.pid, .holder.acquired_at)]
+    #[error("process {} has been sweeping since {}", .holder.process.pid, .holder.acquired_at)]
     Held { holder: Box<QueueHolder> },
     /// Another one took over.
     #[error("another sweep took over; this one stopped where it was")]

@@ -130,7 +130,7 @@ pub enum MessageRefusal {
     #[error("message {id} is a {} and takes no reply", .kind.as_str())]
     NotARequest { id: MessageId, kind: MessageType },
     /// The reply's type does not fit the request's.
-    #[error("message {id} wants a {}, not a {}", .wanted.as_str(), .given.as_str())]
+    #[error("message {id} needs a {}, not a {}", .wanted.as_str(), .given.as_str())]
     WrongType {
         id: MessageId,
         wanted: MessageType,
@@ -148,11 +148,11 @@ pub enum MessageRefusal {
         replier: SessionName,
     },
     /// Nobody approves what they asked for themselves.
-    #[error("message {id} is your own: somebody else has to judge it")]
+    #[error("message {id} is your own: another session has to judge it")]
     OwnRequest { id: MessageId },
     /// The text is too long.
     #[error(
-        "a message has at most {MAX_TEXT} bytes, this one has {length}: put it in a file and send the path"
+        "a message can have at most {MAX_TEXT} bytes, this one has {length}: put it in a file and send the path"
     )]
     TooLong {
         /// How long it is.
@@ -281,7 +281,7 @@ pub fn why_unread(to: &SessionName, reader: Option<&Session>, works: bool) -> Op
         // Who never registered is known by what it works on.
         _ if works => None,
         Some(_) => Some(format!("session {to} has ended; {waits}")),
-        None => Some(format!("no session is called {to}; {waits}")),
+        None => Some(format!("there is no session {to}; {waits}")),
     }
 }
 
@@ -338,7 +338,7 @@ mod tests {
             (Some(&over), true, None),
             (None, true, None),
             (Some(&over), false, Some("session bob has ended")),
-            (None, false, Some("no session is called bob")),
+            (None, false, Some("there is no session bob")),
         ] {
             let why = why_unread(&name, reader, works);
             let begins = why.as_deref().map(|why| why.split(';').next().unwrap());

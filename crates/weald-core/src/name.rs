@@ -31,14 +31,14 @@ const RESERVED: [&str; 13] = [
 /// Why a text is no name. Every message states the rule it broke.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
-    #[error("a name is not empty: use 1 to {max} of A-Z a-z 0-9 . _ -")]
+    #[error("a name can't be empty: use 1 to {max} of A-Z a-z 0-9 . _ -")]
     Empty {
         /// The longest name allowed.
         max: usize,
     },
     /// More bytes than allowed.
     #[error(
-        "a name has at most {max} characters, this one has {length}: use 1 to {max} of A-Z a-z 0-9 . _ -"
+        "a name can have at most {max} characters, this one has {length}: use 1 to {max} of A-Z a-z 0-9 . _ -"
     )]
     TooLong {
         /// The longest name allowed.

@@ -31,12 +31,12 @@ pub const PLACEHOLDERS: [&str; 13] = [
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
     /// A placeholder that nobody knows.
-    #[error("`{{{name}}}` is no placeholder; known are {}", PLACEHOLDERS.join(", "))]
+    #[error("`{{{name}}}` is not a placeholder; the placeholders are {}", PLACEHOLDERS.join(", "))]
     Unknown { name: String },
     /// A known placeholder without a value here.
     #[error("`{{{name}}}` has no value here")]
     Absent { name: String },
-    #[error("a `{{` is not closed")]
+    #[error("unclosed `{{`")]
     Unclosed,
 }
 

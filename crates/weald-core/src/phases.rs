@@ -191,11 +191,11 @@ pub fn entry<'a>(list: &'a [String], phase: &str) -> Option<&'a str> {
 pub fn part(phase: &str, own: Option<&str>, must_fix: &[String], verdict_file: &str) -> String {
     let about = own.unwrap_or(match phase {
         "plan" => {
-            "Find out what has to be done and how. Write the plan down for those who come after you; change no code."
+            "Work out what has to be done and how. Write the plan down for the phases after yours; change no code."
         }
         BUILD => "Do the work as planned, with tests, and commit it.",
         "review" => {
-            "Read what was changed since the base as a critical colleague. Change nothing; say what has to be fixed."
+            "Review the changes since the base as a critical colleague. Change nothing; say what has to be fixed."
         }
         "qa" => {
             "Try what was built as its user would: run it and its tests. Change nothing; say what does not work."
@@ -210,7 +210,7 @@ pub fn part(phase: &str, own: Option<&str>, must_fix: &[String], verdict_file: &
         }
     }
     text.push_str(&format!(
-        "\nAt your end write your verdict as JSON to {verdict_file} (also in $WEALD_VERDICT_FILE):\n\n\
+        "\nWhen you finish, write your verdict as JSON to {verdict_file} (also in $WEALD_VERDICT_FILE):\n\n\
          {{\"verdict\": \"PASS\" or \"FAIL\", \"must_fix\": [\"…\"], \"notes\": \"…\"}}\n\n\
          FAIL counts only with something in must_fix; it goes back to `{BUILD}`. Without the file your exit code decides."
     ));

@@ -1,26 +1,18 @@
 //! What a task's tree needs before it lands: the word of whoever worked in it.
 
 use crate::agent::{Agent, Verification};
+use crate::config::choice;
 use crate::id::TreeId;
 use crate::phases::{newest_verdicts, since_landing};
 use crate::task::{Task, TaskStatus};
 
-/// What is asked of a report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Requirement {
-    /// Nothing: a tree lands when somebody says so.
-    Nothing,
-    /// A task that is done, and what was done.
-    Report,
-}
-
-impl Requirement {
-    /// Reads the value of `landing.requires`; what is not known asks for more.
-    pub fn parse(text: &str) -> Self {
-        match text {
-            "nothing" => Self::Nothing,
-            _ => Self::Report,
-        }
+choice! {
+    /// What is asked of a report.
+    pub enum Requirement {
+        /// Nothing: a worktree lands when a command says so.
+        Nothing = "nothing",
+        /// A task that is done, and what was done.
+        Report = "report",
     }
 }
 
@@ -28,16 +20,16 @@ impl Requirement {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Missing {
     /// Nobody said that it is done.
-    #[error("nobody reported that the task is done")]
+    #[error("the task was not reported as done")]
     Done,
     /// Nobody said what was done.
     #[error("there is no report of what was done")]
     Report,
     /// Its agent checked, and something was not well.
-    #[error("{agent} checked its work, and that failed")]
+    #[error("{agent} checked its work, and the check failed")]
     Verification { agent: String },
     /// A phase did not pass.
-    #[error("phase {phase} said FAIL: {items}")]
+    #[error("phase {phase} reported FAIL: {items}")]
     Verdict {
         phase: String,
         /// What it wants fixed.

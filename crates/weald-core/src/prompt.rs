@@ -1,5 +1,7 @@
 //! What an agent is told: its task, what has to hold, what came before, where it works, and the rules.
 
+use crate::config::{Gate, choice};
+use crate::landing::Strategy;
 use crate::task::Task;
 
 /// How much of a report of a dependency is passed on, in characters.
@@ -49,70 +51,31 @@ pub enum Fate {
     InMain,
 }
 
-/// How commits reach the target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Strategy {
-    Squash,
-    /// By a merge commit.
-    Merge,
-    /// Each of them, on top of the target.
-    Rebase,
-    FastForward,
-}
-
-impl Strategy {
-    /// What the key `landing.strategy` says.
-    pub fn of(value: &str) -> Self {
-        match value {
-            "merge" => Self::Merge,
-            "rebase" => Self::Rebase,
-            "ff" => Self::FastForward,
-            _ => Self::Squash,
-        }
-    }
-
-    fn words(self) -> &'static str {
-        match self {
-            Self::Squash => "as one commit",
-            Self::Merge => "by a merge commit",
-            Self::Rebase => "rebased onto its tip",
-            Self::FastForward => "by a fast-forward",
-        }
+choice! {
+    /// What is committed of what an agent leaves.
+    pub enum Leftovers {
+        All = "all",
+        /// Changes of files that git knows.
+        Tracked = "tracked",
+        Nothing = "refuse",
     }
 }
 
-/// What has to agree before work lands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Gate {
-    Open,
-    Tests,
-    Person,
-}
-
-/// What is committed of what an agent leaves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Leftovers {
-    All,
-    /// Changes of files that git knows.
-    Tracked,
-    Nothing,
+fn in_words(strategy: Strategy) -> &'static str {
+    match strategy {
+        Strategy::Squash => "as one commit",
+        Strategy::Merge => "by a merge commit",
+        Strategy::Rebase => "rebased onto its tip",
+        Strategy::Ff => "by a fast-forward",
+    }
 }
 
 impl Leftovers {
-    /// What the key `work.commit` says.
-    pub fn of(value: &str) -> Self {
-        match value {
-            "all" => Self::All,
-            "tracked" => Self::Tracked,
-            _ => Self::Nothing,
-        }
-    }
-
     fn words(self) -> &'static str {
         match self {
             Self::All => "what you leave uncommitted is committed for you",
             Self::Tracked => {
-                "what you change in files that git knows is committed for you, new files are not: add them"
+                "changes to tracked files are committed for you, new files are not: add them"
             }
             Self::Nothing => "nothing is committed for you",
         }
@@ -132,8 +95,8 @@ impl Briefing<'_> {
             ),
         };
         let outside = match self.fate {
-            Fate::InMain => "whatever is outside can't be written",
-            _ => "whatever is outside can't be written, the main checkout neither",
+            Fate::InMain => "you can't write anything outside it",
+            _ => "you can't write anything outside it, including the main checkout",
         };
         format!(
             "{place}. Work here and nowhere else: {outside}.\n- All of git works here. Commit as you go; {left}.\n"
@@ -146,15 +109,15 @@ impl Briefing<'_> {
         let what = match self.fate {
             Fate::Lands { strategy, gate } => {
                 let after = match gate {
-                    Gate::Open => "",
+                    Gate::None => "",
                     Gate::Tests => ", after the tests passed",
-                    Gate::Person => ", after a person approved it",
+                    Gate::Human => ", after a person approved it",
                 };
-                let how = strategy.words();
-                format!("Your work reaches {target} by weald when you are done, {how}{after}.")
+                let how = in_words(strategy);
+                format!("weald lands your work on {target} when you are done, {how}{after}.")
             }
             Fate::Stays => format!(
-                "Nothing lands by itself here: your work stays on {branch}, and whoever gave you the task decides whether it reaches {target}."
+                "Nothing lands automatically here: your work stays on {branch}, and the person or agent who gave you the task decides whether it reaches {target}."
             ),
             Fate::Raced => format!(
                 "Your work stays on {branch}: only the entry that a person picks reaches {target}."
@@ -200,7 +163,7 @@ pub fn prompt(briefing: &Briefing<'_>) -> String {
     }
     if let Some(before) = briefing.before {
         text.push_str(&format!(
-            "\n## What happened before\n\n{}\nLook at what is there already (`git status`, `git log`) and go on from it.\n",
+            "\n## What happened before\n\n{}\nCheck what is already there (`git status`, `git log`) and continue from it.\n",
             before.trim()
         ));
     }
@@ -243,10 +206,10 @@ mod tests {
             branch: "wt/fix",
             target: "main",
             fate: Fate::Lands {
-                strategy: Strategy::of("squash"),
+                strategy: Strategy::Squash,
                 gate: Gate::Tests,
             },
-            leftovers: Leftovers::of("all"),
+            leftovers: Leftovers::All,
             standing: Some(("bob", "Your role: tester.")),
             part: Some("Review it."),
             before: Some("The agent before crashed."),
@@ -262,7 +225,7 @@ mod tests {
             "The agent before crashed.",
             "/trees/fix",
             "wt/fix",
-            "reaches main by weald when you are done, as one commit, after the tests passed.",
+            "weald lands your work on main when you are done, as one commit, after the tests passed.",
             "what you leave uncommitted is committed for you",
             "You are bob. Your role: tester.",
             "weald task done --report",
@@ -271,8 +234,8 @@ mod tests {
             assert!(text.contains(part), "{part} is missing in\n{text}");
         }
         let person = Fate::Lands {
-            strategy: Strategy::of("merge"),
-            gate: Gate::Person,
+            strategy: Strategy::Merge,
+            gate: Gate::Human,
         };
         for (fate, told, untold) in [
             (
@@ -282,18 +245,18 @@ mod tests {
             ),
             (
                 Fate::Stays,
-                "Nothing lands by itself here: your work stays on wt/fix",
-                "reaches main by weald",
+                "Nothing lands automatically here: your work stays on wt/fix",
+                "weald lands your work",
             ),
             (
                 Fate::Raced,
                 "only the entry that a person picks reaches main",
-                "by weald",
+                "weald lands",
             ),
             (
                 Fate::Phased,
                 "only when all of them have passed",
-                "by weald",
+                "weald lands",
             ),
             (
                 Fate::InMain,

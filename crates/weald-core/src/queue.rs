@@ -71,10 +71,10 @@ pub enum QueueInput {
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum QueueRefusal {
-    #[error("process {} works the queue", .holder.process.pid)]
+    #[error("process {} is running the queue", .holder.process.pid)]
     Held { holder: Box<QueueHolder> },
     /// Another one took over.
-    #[error("another process took the queue over (token {current}, not {given})")]
+    #[error("another process took over the queue (token {current}, not {given})")]
     Stale {
         /// The token that came.
         given: Token,

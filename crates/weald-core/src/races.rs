@@ -14,7 +14,7 @@ pub const MOST: usize = 26;
 /// Why an entry was not picked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RaceRefusal {
-    #[error("task {task} had no race")]
+    #[error("task {task} has no race")]
     NoRace { task: TaskId },
     /// No entry is called so.
     #[error("the race of task {task} has no entry {name}")]
@@ -22,7 +22,7 @@ pub enum RaceRefusal {
     /// Its agent has not finished successfully.
     #[error("{agent} has not finished successfully ({how})")]
     NotDone { agent: AgentId, how: String },
-    #[error("{tree} was picked for task {task} already")]
+    #[error("{tree} was already picked for task {task}")]
     Picked {
         task: TaskId,
         tree: TreeName,

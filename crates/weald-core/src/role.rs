@@ -29,7 +29,7 @@ pub struct Ties<'a> {
 
 /// A tree is somebody else's.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("tree {tree} is not yours{}", .holder.as_ref().map_or_else(String::new, |holder| format!(": {holder} works in it")))]
+#[error("worktree {tree} is not yours{}", .holder.as_ref().map_or_else(String::new, |holder| format!(": {holder} is working in it")))]
 pub struct NotYourTree {
     pub tree: TreeName,
     /// Who holds its task, if anybody does.

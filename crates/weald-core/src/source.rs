@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::config::choice;
 use crate::event::{Event, EventKind};
 use crate::id::{Seq, TaskId};
 use crate::landing::LandingStatus;
@@ -16,12 +17,14 @@ pub const SOURCE: &str = "source";
 /// What it says of an item of a Markdown list.
 pub const MARKDOWN: &str = "markdown";
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tracker {
-    Beads,
-    Gh,
-    /// Any other, by configured commands.
-    Command,
+choice! {
+    /// Where tasks come from.
+    pub enum Tracker {
+        Beads = "beads",
+        Gh = "gh",
+        /// Any other, by configured commands.
+        Command = "command",
+    }
 }
 
 /// What is asked of a tracker, or told to it.
@@ -75,22 +78,6 @@ impl Order {
 }
 
 impl Tracker {
-    /// As the configuration says.
-    pub fn of(setting: &str) -> Option<Self> {
-        [Self::Beads, Self::Gh, Self::Command]
-            .into_iter()
-            .find(|tracker| tracker.as_str() == setting)
-    }
-
-    /// As it is called.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Beads => "beads",
-            Self::Gh => "gh",
-            Self::Command => "command",
-        }
-    }
-
     /// Its own command for an order; empty where it has none. GitHub knows no work in progress, and an assignee is a
     /// person's business.
     pub fn command_line(self, order: Order) -> &'static str {

@@ -35,7 +35,7 @@ pub enum StoreError {
         waited: Duration,
     },
     /// The database was written by a newer weald.
-    #[error("the database has schema {found}, this weald knows up to {known}")]
+    #[error("the database has schema {found}, this weald supports up to {known}")]
     NewerSchema {
         /// What the database says.
         found: u32,
@@ -57,10 +57,10 @@ pub enum StoreError {
         message: String,
     },
     /// The database is gone, and what else is there shows that there was one. An empty one would lose its trees.
-    #[error("{} is gone, but trees and the log of this repository are there", .path.display())]
+    #[error("{} is missing, but this repository's worktrees and log are there", .path.display())]
     Lost { path: PathBuf },
     /// The journal goes on after the end of the database: it is an older copy, or lost its log.
-    #[error("the database ends at event {has}, {} at {journal}: it is an older copy, or lost a part", .path.display())]
+    #[error("the database ends at event {has}, {} at {journal}: it is an older copy, or incomplete", .path.display())]
     Behind {
         path: PathBuf,
         /// The last event in the database.
@@ -69,7 +69,7 @@ pub enum StoreError {
         journal: Seq,
     },
     /// Another database took its place while this process had it open. Nothing was changed.
-    #[error("{} was put in place anew while this process had it open", .path.display())]
+    #[error("{} was replaced while this process had it open", .path.display())]
     Replaced { path: PathBuf },
     /// The database is on a file system that can only be read. Nothing was changed.
     #[error("{} is on a read-only file system, so nothing can be changed", .path.display())]

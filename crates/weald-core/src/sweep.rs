@@ -90,15 +90,15 @@ impl fmt::Display for KeptLock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Removing => write!(f, "it is being removed"),
-            Self::NoTask => write!(f, "it has no task that was closed"),
+            Self::NoTask => write!(f, "it has no closed task"),
             Self::Open(task, status) => write!(f, "task {task} is {status}"),
-            Self::ClosedUnknown(task) => write!(f, "nobody knows when task {task} was closed"),
+            Self::ClosedUnknown(task) => write!(f, "it is unknown when task {task} was closed"),
             Self::ClosedLately(task, at) => {
                 write!(f, "task {task} was closed less than 24 h ago ({at})")
             }
             Self::Alive(who) => write!(f, "{who} is alive"),
-            Self::Unknown(who) => write!(f, "{who} may be alive: it can't be told"),
-            Self::Foreign(reason) => write!(f, "somebody locked it with git: {reason}"),
+            Self::Unknown(who) => write!(f, "{who} may be alive"),
+            Self::Foreign(reason) => write!(f, "it is locked with git: {reason}"),
             Self::Marked(at) => write!(f, "it was marked at {at}; a later cycle confirms it"),
         }
     }
@@ -198,8 +198,8 @@ impl fmt::Display for LockStays {
             Self::Elsewhere => "the shell is not in it",
             Self::NoTask => "it has no task that is completed or cancelled",
             Self::TaskOpen => "its task is neither completed nor cancelled",
-            Self::Unlanded => "it holds work that the target does not have",
-            Self::Unknown => "it can't be told what it holds",
+            Self::Unlanded => "it has work that the target lacks",
+            Self::Unknown => "its content is unknown",
         })
     }
 }

@@ -110,7 +110,7 @@ impl FromStr for Priority {
         Self::ALL
             .into_iter()
             .find(|priority| priority.as_str().eq_ignore_ascii_case(text))
-            .ok_or_else(|| "a priority is P0, P1, P2 or P3".to_owned())
+            .ok_or_else(|| "a priority must be P0, P1, P2 or P3".to_owned())
     }
 }
 

@@ -11,7 +11,7 @@ use crate::task::{MAX_SUBJECT, PlanApproval, TaskStatus};
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum TaskRefusal {
     /// The status does not allow it.
-    #[error("task {task} is {from}{}", if .from == .to { " already".to_owned() } else { format!(" and can't become {to}") })]
+    #[error("task {task} is {}", if .from == .to { format!("already {from}") } else { format!("{from} and can't become {to}") })]
     IllegalMove {
         task: TaskId,
         from: TaskStatus,
@@ -31,7 +31,7 @@ pub enum TaskRefusal {
         holder: Option<SessionName>,
     },
     /// A held task needs its token.
-    #[error("task {task} is held by {holder}, so this needs the token of that claim")]
+    #[error("task {task} is held by {holder}; this needs the token of that claim")]
     TokenRequired { task: TaskId, holder: SessionName },
     #[error("task {task} is held by {holder} until {}", .until.strftime("%Y-%m-%d %H:%M:%SZ"))]
     Held {
@@ -47,10 +47,10 @@ pub enum TaskRefusal {
     #[error("{owner} is working on task {task}")]
     Owned { task: TaskId, owner: SessionName },
     /// Nobody holds it, so there is nothing to renew or to give back.
-    #[error("nobody holds task {task}")]
+    #[error("task {task} is not claimed")]
     NotHeld { task: TaskId },
     /// Its dependencies are not done.
-    #[error("task {task} waits for {}", .blockers)]
+    #[error("task {task} is waiting for {}", .blockers)]
     Waiting { task: TaskId, blockers: Blockers },
     /// Its plan is not approved.
     #[error("task {task} needs an approved plan first")]
@@ -65,7 +65,7 @@ pub enum TaskRefusal {
     )]
     BadSubject,
     /// A label that is empty or holds what can't be seen.
-    #[error("a label is 1 to 100 printable characters")]
+    #[error("a label needs 1 to 100 printable characters")]
     BadLabel,
 }
 
@@ -76,7 +76,7 @@ pub fn newer(given: Token, current: Token) -> String {
         return "there was no such claim".to_owned();
     }
     match given.cmp(&current) {
-        Equal => "the task was given back or closed".to_owned(),
+        Equal => "the task was released or closed".to_owned(),
         Less if given != Token(0) => "another claim came later".to_owned(),
         Less | Greater => "there was no such claim".to_owned(),
     }

@@ -123,7 +123,7 @@ pub enum TreeInput {
 
 /// A move that the states don't allow.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("tree {name} is {}: {}", .from.as_str(), refusal(.input))]
+#[error("worktree {name} is {}: {}", .from.as_str(), refusal(.input))]
 pub struct TreeRefusal {
     pub name: TreeName,
     pub from: TreeStatus,
@@ -133,12 +133,12 @@ pub struct TreeRefusal {
 fn refusal(input: &TreeInput) -> &'static str {
     match input {
         TreeInput::Keep => "it can't be kept",
-        TreeInput::Unkeep { .. } => "nobody keeps it",
+        TreeInput::Unkeep { .. } => "it is not marked as kept",
         TreeInput::RemoveBegins { .. } => "it can't be removed",
         TreeInput::Restored { .. } => "there is nothing to restore",
-        TreeInput::RunBegins(_) | TreeInput::Entered { .. } => "nobody can work in it",
+        TreeInput::RunBegins(_) | TreeInput::Entered { .. } => "it can't be worked in",
         TreeInput::Bind(_) => "it can't be bound",
-        _ => "that can't happen to it now",
+        _ => "that is not possible now",
     }
 }
 
@@ -431,7 +431,7 @@ fn unlock(tree: &mut Tree) {
 /// What went wrong with a command.
 fn run_error(timed_out: bool, code: Option<i32>) -> Option<String> {
     match (timed_out, code) {
-        (true, _) => Some("the time was over".to_owned()),
+        (true, _) => Some("it timed out".to_owned()),
         (false, Some(0)) => None,
         (false, Some(code)) => Some(format!("exit code {code}")),
         (false, None) => Some("it did not start".to_owned()),

@@ -156,10 +156,10 @@ pub enum UndoRefusal {
     #[error("there is no event {0}")]
     NoEvent(Seq),
     /// It takes something back itself.
-    #[error("event {0} takes something back itself; that is not undone again")]
+    #[error("event {0} is an undo, which cannot itself be undone")]
     IsUndoing(Seq),
     /// It was taken back.
-    #[error("event {0} was taken back already")]
+    #[error("event {0} was already undone")]
     IsUndone(Seq),
     /// It is none of those that can be.
     #[error("event {0} ({1}) can't be undone")]

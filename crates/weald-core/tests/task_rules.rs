@@ -84,7 +84,10 @@ fn t6_a_claim_says_what_blocks_and_what_is_missing() {
             blockers
         }
     );
-    assert_eq!(refusal.to_string(), "task 1 waits for 2 and gh-9 (missing)");
+    assert_eq!(
+        refusal.to_string(),
+        "task 1 is waiting for 2 and gh-9 (missing)"
+    );
 }
 
 #[test]

@@ -129,7 +129,7 @@ pub enum InstallError {
     #[error("{}: {source}", .path.display())]
     File { path: PathBuf, source: io::Error },
     /// Somebody wrote a file meanwhile.
-    #[error("{} was changed meanwhile", .path.display())]
+    #[error("{} was changed in the meantime", .path.display())]
     Raced { path: PathBuf },
     /// A file is marked as one that nobody writes.
     #[error("{} is read-only", .path.display())]
@@ -138,16 +138,16 @@ pub enum InstallError {
     #[error("{} is a hard link, one of several names of a file", .path.display())]
     HardLinked { path: PathBuf },
     /// The program is called something by which its entries could not be found again.
-    #[error("this program is called {program}; its entries could not be told from those of others")]
+    #[error("this program is called {program}; its entries could not be distinguished from others")]
     Name {
         /// How it is called.
         program: String,
     },
     /// A link in the project leads out of it.
-    #[error("{} leads out of the project, to {}", .path.display(), .to.display())]
+    #[error("{} points outside the project, to {}", .path.display(), .to.display())]
     LeadsOut { path: PathBuf, to: PathBuf },
     /// Something else is where a link should be.
-    #[error("{} is there already, and is not weald's", .path.display())]
+    #[error("{} already exists and was not written by weald", .path.display())]
     Taken { path: PathBuf },
 }
 

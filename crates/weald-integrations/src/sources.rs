@@ -28,7 +28,7 @@ pub enum SourceError {
         key: String,
     },
     /// The command line can't be read.
-    #[error("{key} has a quote that is not closed")]
+    #[error("{key} has an unclosed quote")]
     BadCommandLine {
         /// The key that holds it.
         key: String,
@@ -40,14 +40,14 @@ pub enum SourceError {
     #[error("`{command}` could not be run: {why}")]
     NotRun { command: String, why: String },
     /// It took too long.
-    #[error("`{command}` did not answer within {seconds} s (source.timeout), and was ended")]
+    #[error("`{command}` did not answer within {seconds} s (source.timeout), and was killed")]
     TimedOut {
         command: String,
         /// How long it had.
         seconds: u64,
     },
     /// It printed too much.
-    #[error("`{command}` printed more than {limit} bytes, and was ended")]
+    #[error("`{command}` printed more than {limit} bytes, and was killed")]
     TooMuch {
         command: String,
         /// How much is read.
@@ -105,7 +105,7 @@ impl Source {
         directory: PathBuf,
         environment: Vec<(OsString, OsString)>,
     ) -> Option<Self> {
-        let tracker = Tracker::of(config.text("source.from"))?;
+        let tracker = config.source_from?;
         Some(Self::of(tracker, config, directory, environment))
     }
 
@@ -117,7 +117,7 @@ impl Source {
         environment: Vec<(OsString, OsString)>,
     ) -> Self {
         let line = |order: Order| {
-            let (text, is_users) = match config.text(&order.key()) {
+            let (text, is_users) = match config.get(&order.key()).0.as_text().unwrap_or_default() {
                 "" => (tracker.command_line(order), false),
                 "none" => ("", false),
                 line => (line, true),
@@ -128,9 +128,9 @@ impl Source {
         Self {
             tracker,
             lines: ORDERS.map(|order| (order, line(order))).to_vec(),
-            timeout: config.duration("source.timeout").unsigned_abs(),
-            updates: config.switch("source.update"),
-            lands: config.switch("work.land"),
+            timeout: config.source_timeout.unsigned_abs(),
+            updates: config.source_update,
+            lands: config.work_land,
             directory,
             environment,
         }

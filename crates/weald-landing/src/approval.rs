@@ -9,7 +9,7 @@ mod secret;
 
 use serde::Serialize;
 use weald_core::approval::{self, PROTECTED, Protection, judge, sealed_text};
-use weald_core::config::{Layer, Origin, resolve, strictest_values};
+use weald_core::config::{Gate, Layer, Origin, resolve, strictest_values};
 use weald_core::landing::Landing;
 use weald_core::store::Durability;
 use weald_core::tree::{Approval, Tree};
@@ -92,13 +92,15 @@ impl Landings<'_> {
         if let Some(operation) = &look.operation {
             return Err(LandError::refused(
                 "tree_in_operation",
-                format!("a {operation} is going on in {name}, so its head is not what would land"),
+                format!(
+                    "a {operation} is in progress in {name}, so its head is not what would land"
+                ),
             )
             .hint(format!("finish it: weald run {name} -- git status")));
         }
         let head = look
             .head
-            .ok_or_else(|| LandError::refused("no_commit", format!("{name} holds no commit")))?;
+            .ok_or_else(|| LandError::refused("no_commit", format!("{name} has no commit")))?;
         if let Some(expected) = expected.filter(|expected| !head.starts_with(*expected)) {
             return Err(LandError::refused(
                 "head_moved",
@@ -182,7 +184,7 @@ impl Landings<'_> {
         let name = &tree.name;
         Err(LandError::refused(
             "needs_approval",
-            format!("{name} needs a person's approval ({why}), and {lacking}; nothing was moved"),
+            format!("{name} needs a person's approval ({why}), and {lacking}; nothing landed"),
         )
         .hint(format!("weald approve {name}"))
         .paths(paths.into_iter().take(NAMED).collect()))
@@ -207,9 +209,9 @@ impl Landings<'_> {
     /// What needs a person's word at a tip. What the settings there say comes on top of what was read before, and takes
     /// nothing away.
     fn demands(&self, tip: &str) -> Result<Demands, LandError> {
-        let (gate, origin) = self.trees.config.get("policy.gate");
-        let mut everything = gate.to_string() == "human";
-        let mut patterns = self.trees.config.list("policy.protected").to_vec();
+        let (_, origin) = self.trees.config.get("policy.gate");
+        let mut everything = self.trees.config.policy_gate == Gate::Human;
+        let mut patterns = self.trees.config.policy_protected.to_vec();
         let read = self.trees.target.as_ref().map(|(_, tip)| tip.as_str());
         if read != Some(tip) {
             let there = self.settings_at(tip)?;
@@ -217,10 +219,10 @@ impl Landings<'_> {
                 origin,
                 Origin::Default | Origin::Profile(_) | Origin::Repository(_)
             );
-            everything |= !is_owners && there.text("policy.gate") == "human";
+            everything |= !is_owners && there.policy_gate == Gate::Human;
             // What the user took out of the default stays out.
             let default: Vec<_> = PROTECTED.split(',').map(str::trim).collect();
-            let there = there.list("policy.protected").iter();
+            let there = there.policy_protected.iter();
             patterns.extend(
                 there
                     .filter(|one| !default.contains(&one.as_str()))
@@ -301,15 +303,15 @@ impl Landings<'_> {
             None => Ok(()),
             Some(why) => Err(LandError::refused(
                 "agent_session",
-                format!("this is for a person to do, and this is an agent's session: {why}"),
+                format!("only a person may do this, and this is an agent's session: {why}"),
             )
-            .hint("run it yourself, in a terminal of your own")),
+            .hint("run it in a terminal outside the agent's session")),
         }
     }
 
     fn state(&self) -> Result<&std::path::Path, LandError> {
         let missing = || TreeError::Unsupported {
-            what: "without a home there is no place for the secret of approvals".to_owned(),
+            what: "there is no home directory to keep the approval secret in".to_owned(),
         };
         Ok(self.trees.host.state.as_deref().ok_or_else(missing)?)
     }

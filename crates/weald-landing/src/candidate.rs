@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use weald_core::config::Gate;
 use weald_core::landing::{Landing, Strategy};
 use weald_core::landing_message::{LandedCommit, LandingNotes, compose, main_author};
 use weald_core::task::Task;
@@ -96,8 +97,8 @@ impl Landings<'_> {
         };
         commits.retain(|commit| !commit.message.is_empty());
         let gate = match self.gate_command()? {
-            Some(_) => self.trees.config.text("policy.gate"),
-            None => "none",
+            Some(_) => self.trees.config.policy_gate.as_str(),
+            None => Gate::None.as_str(),
         };
         let message = self.message(landing, tree, task.as_ref(), gate, &commits);
         let committer = self.committer()?;
@@ -165,7 +166,7 @@ impl Landings<'_> {
     ) -> String {
         let notes = LandingNotes {
             strategy: landing.strategy,
-            template: self.trees.config.text("landing.message"),
+            template: &self.trees.config.landing_message,
             tree: tree.name.as_str(),
             branch: &tree.branch,
             target: &landing.target,
@@ -284,7 +285,7 @@ impl Landings<'_> {
             Merged::Clean { tree: whole } if whole == tree => Ok(()),
             _ => Err(LandError::refused(
                 "rebase_differs",
-                "merge commits in the tree hold changes of their own, which a rebase would drop",
+                "merge commits in the worktree contain changes of their own, which a rebase would drop",
             )
             .hint("land it with --strategy squash or merge")),
         }
@@ -344,7 +345,7 @@ impl Landings<'_> {
         if let Some(known) = self.known_committer.get() {
             return Ok(known.clone());
         }
-        let own = self.trees.config.text("landing.identity");
+        let own = &self.trees.config.landing_identity;
         let found = match person(own) {
             Some(person) => person,
             None if own.is_empty() => self.git_user()?,
@@ -397,7 +398,10 @@ impl Landings<'_> {
                     .engine
                     .look(|tx| tx.tree_by_id(landing.tree_id))?;
                 let tree = tree.ok_or_else(|| {
-                    LandError::refused("tree_not_found", format!("tree {} is gone", landing.tree))
+                    LandError::refused(
+                        "tree_not_found",
+                        format!("worktree {} is gone", landing.tree),
+                    )
                 })?;
                 self.make_candidate(landing, &tree, tip, ahead)
             }

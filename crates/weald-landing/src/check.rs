@@ -31,7 +31,7 @@ impl Landings<'_> {
 
     /// The check after a landing: what is red there is taken back, if nothing came on top of it.
     pub(super) fn check_landed(&self, landing: &Landing) -> Result<(), LandError> {
-        let command = self.trees.config.text("landing.check");
+        let command = &self.trees.config.landing_check;
         let Some(tip) = landing.new_tip.as_deref().filter(|_| !command.is_empty()) else {
             return Ok(());
         };

@@ -11,7 +11,7 @@ use weald_git::Person;
 
 use super::LandError;
 use crate::Landings;
-use weald_trees::inside::{CommitWish, Job, Reply};
+use weald_trees::inside::{CommitWish, Job, JobOutcome, Reply};
 
 /// How much of what a hook said is passed on.
 const SAID: usize = 2000;
@@ -46,12 +46,12 @@ impl Landings<'_> {
     ) -> Result<Vec<String>, LandError> {
         let name = tree.name.as_str();
         self.trees.require_idle(tree)?;
-        let limit = self.trees.config.duration("commit.timeout").unsigned_abs();
+        let limit = self.trees.config.commit_timeout.unsigned_abs();
         let job = Job::Commit(CommitWish {
             untracked: request.scope == CommitScope::All,
             message: request.message.to_owned(),
             identity: (request.identity.name.clone(), request.identity.mail.clone()),
-            protected: self.trees.config.list("policy.protected").to_vec(),
+            protected: self.trees.config.policy_protected.to_vec(),
             limit,
         });
         let announcement = format!(
@@ -62,17 +62,17 @@ impl Landings<'_> {
             .trees
             .do_as_a_run(tree, job, limit.saturating_add(GRACE), announcement)?;
         let limit = self.commit_limit();
-        match reply.outcome.as_deref() {
-            Some("committed") => {
+        match reply.outcome {
+            Some(JobOutcome::Committed) => {
                 let hung = reply.text.as_deref().map(program);
                 if let Some(hung) = hung {
                     self.trees.engine.notice(format!(
-                        "{hung} in {name} did not end within {limit} and was stopped; the commit is made"
+                        "{hung} in {name} did not end within {limit} and was stopped; the commit was made"
                     ));
                 }
                 Ok(reply.paths)
             }
-            Some("nothing") => Ok(reply.paths),
+            Some(JobOutcome::Nothing) => Ok(reply.paths),
             _ => Err(not_committed(name, &limit, &reply)),
         }
     }
@@ -123,21 +123,21 @@ impl Landings<'_> {
 /// Why nothing was committed, by what came out of the tree.
 fn not_committed(name: &str, limit: &str, reply: &Reply) -> LandError {
     let text = reply.text.as_deref().unwrap_or_default();
-    let (hook, said) = match reply.outcome.as_deref() {
-        Some("timed_out") => (text, ""),
-        Some("hook_failed") => text.split_once('\n').unwrap_or((text, "")),
+    let (hook, said) = match reply.outcome {
+        Some(JobOutcome::TimedOut) => (text, ""),
+        Some(JobOutcome::HookFailed) => text.split_once('\n').unwrap_or((text, "")),
         _ => ("", text),
     };
-    let what = match reply.outcome.as_deref() {
-        Some("timed_out") => format!(
-            "{} in {name} did not end within {limit} and was stopped; the changes are as they were",
+    let what = match reply.outcome {
+        Some(JobOutcome::TimedOut) => format!(
+            "{} in {name} did not end within {limit} and was stopped; your files are unchanged",
             program(hook)
         ),
-        Some("hook_failed") => {
+        Some(JobOutcome::HookFailed) => {
             let hook = program(hook);
-            format!("{hook} in {name} failed; the changes are as they were")
+            format!("{hook} in {name} failed; your files are unchanged")
         }
-        _ => format!("the changes in {name} could not be committed, and are as they were"),
+        _ => format!("the changes in {name} could not be committed; your files are unchanged"),
     };
     let said: String = said.trim().chars().take(SAID).collect();
     let message = match (said.is_empty(), said.contains('\n')) {

@@ -38,7 +38,7 @@ pub enum LandError {
     #[error("{}", .0.message)]
     Refused(Box<Reason>),
     /// The target is not where it was, or another process holds the queue by now: begin again.
-    #[error("{0} moved meanwhile")]
+    #[error("{0} moved in the meantime")]
     Outrun(String),
     /// Somebody asked this process to end.
     #[error("interrupted")]

@@ -8,6 +8,7 @@
 
 use super::LandError;
 use crate::Landings;
+use weald_core::config::Fetch;
 use weald_trees::fetching::Upstream;
 
 /// What fetching the target found.
@@ -22,18 +23,16 @@ pub(crate) struct FetchedTarget {
 impl Landings<'_> {
     /// Fetches the target as `landing.fetch` says. A target that diverged from the remote's is refused.
     pub(crate) fn fetch_landing_target(&self, target: &str) -> Result<FetchedTarget, LandError> {
-        let policy = self.trees.config.text("landing.fetch");
-        if policy == "never" {
+        let policy = self.trees.config.landing_fetch;
+        if policy == Fetch::Never {
             return Ok(FetchedTarget::default());
         }
         let branch = format!("refs/heads/{target}");
         let Some(upstream) = self.trees.upstream(&branch)? else {
             return match policy {
-                "require" => Err(
-                    not_fetched(target, "it follows no branch of a remote").hint(format!(
-                        "git branch --set-upstream-to=origin/{target} {target}"
-                    )),
-                ),
+                Fetch::Require => Err(not_fetched(target, "it tracks no remote branch").hint(
+                    format!("git branch --set-upstream-to=origin/{target} {target}"),
+                )),
                 _ => Ok(FetchedTarget::default()),
             };
         };
@@ -47,15 +46,15 @@ impl Landings<'_> {
         &self,
         branch: &str,
         upstream: &Upstream,
-        policy: &str,
+        policy: Fetch,
     ) -> Result<Option<String>, LandError> {
         let name = upstream.name();
         let told = |why: &str| {
             Some(format!(
-                "{name} could not be fetched, so this lands on what is known here: {why}"
+                "{name} could not be fetched, so this lands on the local copy: {why}"
             ))
         };
-        if policy != "require" && self.trees.failed_recently(branch)? {
+        if policy != Fetch::Require && self.trees.failed_recently(branch)? {
             return Ok(told("its remote did not answer a moment ago"));
         }
         let fetched = self.trees.fetch(upstream);
@@ -63,8 +62,8 @@ impl Landings<'_> {
             .remember_attempt(branch, upstream, fetched.is_err())?;
         match fetched {
             Ok(()) => Ok(None),
-            Err(error) if policy == "require" => Err(not_fetched(name, &error.to_string())
-                .hint("try again, or without it: weald land NAME --set landing.fetch=never")),
+            Err(error) if policy == Fetch::Require => Err(not_fetched(name, &error.to_string())
+                .hint("try again, or skip the fetch: weald land NAME --set landing.fetch=never")),
             Err(error) => Ok(told(&error.to_string())),
         }
     }
@@ -91,9 +90,11 @@ impl Landings<'_> {
         let name = upstream.name();
         Err(LandError::refused(
             "target_diverged",
-            format!("{target} ({ours}) and {name} ({theirs}) both have commits of their own; nothing was moved"),
+            format!("{target} ({ours}) and {name} ({theirs}) have diverged; nothing was changed"),
         )
-        .hint(format!("bring them together: git switch {target} && git pull --no-rebase")))
+        .hint(format!(
+            "to merge them: git switch {target} && git pull --no-rebase"
+        )))
     }
 
     /// Where a target is.

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use weald_core::config::Gate;
 use weald_core::id::LandingId;
 use weald_core::landing::GateReceipt;
 
@@ -62,8 +63,8 @@ impl Landings<'_> {
     /// afterwards: then it would be too late to say no.
     pub(crate) fn gate_command(&self) -> Result<Option<String>, LandError> {
         self.approved_command("landing.check")?;
-        match self.trees.config.text("policy.gate") {
-            "none" => Ok(None),
+        match self.trees.config.policy_gate {
+            Gate::None => Ok(None),
             _ => self.approved_command("gate.command"),
         }
     }
@@ -74,7 +75,7 @@ impl Landings<'_> {
             None => Ok(None),
             Some(command) if command.may_run => Ok(Some(command.text)),
             Some(command) => {
-                let message = format!("nobody approved {key} of weald.toml: `{}`", command.text);
+                let message = format!("{key} of weald.toml is not approved: `{}`", command.text);
                 Err(LandError::refused("not_trusted", message).hint("weald trust"))
             }
         }
@@ -107,7 +108,7 @@ impl Landings<'_> {
         (tree, key): (&str, &str),
         cancel: &AtomicBool,
     ) -> Result<Verdict, LandError> {
-        let most = 1 + u32::try_from(self.trees.config.number("gate.retries")).unwrap_or(0);
+        let most = 1 + self.trees.config.gate_retries;
         let (mut reds, mut last) = (Vec::new(), PathBuf::new());
         for attempts in 1..=most {
             if cancel.load(Ordering::Relaxed) {

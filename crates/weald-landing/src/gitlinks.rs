@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use weald_core::config::Fetch;
 use weald_core::landing::Landing;
 use weald_core::tree::Tree;
 use weald_git::{
@@ -79,7 +80,7 @@ impl Landings<'_> {
             .filter(|link| root.join(&link.path).join(".git").exists());
         for link in links {
             self.trees.engine.notice(format!(
-                "{0} names another commit of {1} now; to check that out: git submodule update -- {1}",
+                "{0} now names another commit of {1}; to check that out: git submodule update -- {1}",
                 landing.target, link.path
             ));
         }
@@ -159,14 +160,10 @@ impl Landings<'_> {
     fn fetch_gitlink(&self, module: &Path, link: &Gitlink) -> Result<(), LandError> {
         let commit = link.commit.as_str();
         let fetch = format!("git --git-dir={} fetch origin {commit}", module.display());
-        if self.trees.config.text("landing.fetch") == "never" {
-            return Err(missing(link, "neither main nor the tree has it").hint(fetch));
+        if self.trees.config.landing_fetch == Fetch::Never {
+            return Err(missing(link, "neither main nor the worktree has it").hint(fetch));
         }
-        let limit = self
-            .trees
-            .config
-            .duration("tree.fetch_limit")
-            .unsigned_abs();
+        let limit = self.trees.config.tree_fetch_limit.unsigned_abs();
         let asked = self
             .trees
             .as_user(Git::new(module, "fetch"))
@@ -180,9 +177,9 @@ impl Landings<'_> {
             Ok(_) => Ok(()),
             Err(error) => Err(missing(
                 link,
-                &format!("neither main nor the tree nor its remote has it ({error})"),
+                &format!("neither main nor the worktree nor its remote has it ({error})"),
             )
-            .hint(format!("push it where it was made, then: {fetch}"))),
+            .hint(format!("push it from where it was made, then: {fetch}"))),
         }
     }
 
@@ -224,7 +221,7 @@ fn missing(link: &Gitlink, why: &str) -> LandError {
     LandError::refused(
         "submodule_missing",
         format!(
-            "{} is at {}, which nobody could check out: {why}",
+            "{} is at {}, which others could not check out: {why}",
             link.path, link.commit
         ),
     )
@@ -232,8 +229,12 @@ fn missing(link: &Gitlink, why: &str) -> LandError {
 }
 
 fn unnamed(link: &Gitlink) -> LandError {
-    missing(link, "no .gitmodules says whose commit that is").hint(format!(
-        "in the tree: git rm --cached {0}, or git submodule add URL {0}",
+    missing(
+        link,
+        "no .gitmodules entry says which repository has that commit",
+    )
+    .hint(format!(
+        "in the worktree: git rm --cached {0}, or git submodule add URL {0}",
         link.path
     ))
 }

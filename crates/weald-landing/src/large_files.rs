@@ -62,7 +62,7 @@ impl Landings<'_> {
             more => format!(" (and {more} more)"),
         };
         let why = format!(
-            "{first}{more}: neither main nor {name} has the Git LFS object; nothing was landed, all is kept"
+            "{first}{more}: neither main nor {name} has the Git LFS object; nothing landed, your files are unchanged"
         );
         let again = weald_run(tree, &missing);
         Err(LandError::refused("lfs_missing", why)

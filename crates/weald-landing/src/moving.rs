@@ -133,13 +133,16 @@ impl Landings<'_> {
         if let Some(Reference::Symbolic(other)) = repository.reference(&name)? {
             return Err(LandError::refused(
                 "target_symbolic",
-                format!("{} stands for {other}; nothing was changed", request.target),
+                format!(
+                    "{} is a symbolic ref to {other}; nothing was changed",
+                    request.target
+                ),
             )
-            .hint("land on the branch that it stands for: weald config set target BRANCH"));
+            .hint("land on the branch that it refers to: weald config set target BRANCH"));
         }
         let wanted = Move::of(request);
         let worker = self.trees.me().ok_or_else(|| {
-            LandError::refused("process_unknown", "/proc does not tell who this process is")
+            LandError::refused("process_unknown", "/proc does not identify this process")
         })?;
         let into = self.sealed_on(request.target)?.map(Box::new);
         let place = match &into {

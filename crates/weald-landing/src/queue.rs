@@ -8,7 +8,6 @@ use std::sync::mpsc;
 use std::thread::Scope;
 use std::time::Duration;
 
-use weald_core::SignedDuration;
 use weald_core::id::{LandingId, Token};
 use weald_core::landing::{self, Landing, LandingInput};
 use weald_core::queue::{self, Queue, QueueInput, QueuePause, QueueRefusal};
@@ -114,16 +113,12 @@ impl Landings<'_> {
             })
     }
 
-    fn lease_ttl(&self) -> SignedDuration {
-        self.trees.config.duration("landing.lease")
-    }
-
     /// Takes the lease and moves the fence.
     pub fn take_queue(&self) -> Result<Lease, LandError> {
         let process = self.trees.me().ok_or_else(|| {
-            LandError::refused("no_process_table", "/proc does not tell who this is")
+            LandError::refused("no_process_table", "/proc does not identify this process")
         })?;
-        let ttl = self.lease_ttl();
+        let ttl = self.trees.config.landing_lease;
         let (taken, was_free) =
             self.trees
                 .engine
@@ -190,7 +185,7 @@ impl Landings<'_> {
         lost: &'scope AtomicBool,
     ) -> mpsc::Sender<()> {
         let (sender, receiver) = mpsc::channel::<()>();
-        let (token, ttl) = (lease.token, self.lease_ttl());
+        let (token, ttl) = (lease.token, self.trees.config.landing_lease);
         let pause = Duration::try_from(ttl).unwrap_or_default() / 3;
         scope.spawn(move || {
             while receiver.recv_timeout(pause) == Err(mpsc::RecvTimeoutError::Timeout) {

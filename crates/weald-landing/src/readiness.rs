@@ -2,7 +2,7 @@
 
 use weald_core::agent::Agent;
 use weald_core::landing::Reason;
-use weald_core::preconditions::{Missing, Requirement, missing};
+use weald_core::preconditions::{Missing, missing};
 use weald_core::races;
 use weald_core::store::AgentFilter;
 use weald_core::tree::Tree;
@@ -47,7 +47,7 @@ impl Landings<'_> {
             true => Err(LandError::refused(
                 "race_undecided",
                 format!(
-                    "{} is entry {letter} of the race for task {id}, which is still open; nothing was landed",
+                    "{} is entry {letter} of the race for task {id}, which is still open; nothing landed",
                     tree.name
                 ),
             )
@@ -79,7 +79,7 @@ impl Landings<'_> {
         let (Some(task), agents) = found else {
             return Ok(None);
         };
-        let requirement = Requirement::parse(self.trees.config.text("landing.requires"));
+        let requirement = self.trees.config.landing_requires;
         let missing = missing(
             requirement,
             &task,
@@ -105,7 +105,7 @@ impl Landings<'_> {
             hint: Some(match request.by_agent {
                 true => go_on,
                 false => format!(
-                    "{go_on}; to land it all the same: weald land {} --force",
+                    "{go_on}; to land it anyway: weald land {} --force",
                     tree.name
                 ),
             }),

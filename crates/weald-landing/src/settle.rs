@@ -2,6 +2,7 @@
 //!
 //! The landing itself is over by then. Whatever can't be cleaned up is kept, and the landing says why.
 
+use weald_core::config::AfterLanding;
 use weald_core::id::{TaskId, Token};
 use weald_core::landing::{Cleanup, Landing, LandingInput, LandingStatus};
 use weald_core::message::{Draft, MessageType, Urgency};
@@ -100,13 +101,14 @@ impl Landings<'_> {
             true => self.open_task_lock(tree)?,
             false => tree,
         };
-        let stays = self.trees.config.text("landing.after") == "keep" && tree.scratch_for.is_none();
+        let stays =
+            self.trees.config.landing_after == AfterLanding::Keep && tree.scratch_for.is_none();
         if landing.keep || tree.adopted || (stays && !is_unused) {
             return Ok(kept(None));
         }
         if has_nothing && !is_unused && !self.is_in_target(landing)? {
             let target = &landing.target;
-            let why = format!("it landed before, and {target} has other content by now");
+            let why = format!("it landed before, and {target} has different content now");
             return Ok(kept(Some(why)));
         }
         let request = RemoveRequest {
@@ -216,9 +218,9 @@ impl Landings<'_> {
             .move_task(self.trees.actor(), &task.id, input)
         {
             let id = &task.id;
-            self.trees
-                .engine
-                .notice(format!("the report did not reach task {id}: {error}"));
+            self.trees.engine.notice(format!(
+                "the report could not be saved on task {id}: {error}"
+            ));
         }
         Ok(())
     }
@@ -353,7 +355,7 @@ impl Landings<'_> {
         if let Err(error) = self.trees.engine.send(draft) {
             self.trees
                 .engine
-                .notice(format!("the owner could not be told: {error}"));
+                .notice(format!("could not notify the owner: {error}"));
         }
         Ok(())
     }
@@ -405,7 +407,7 @@ fn branch_word(outcome: BranchOutcome) -> &'static str {
 fn conflict_text(landing: &Landing) -> String {
     let (tree, target) = (&landing.tree, &landing.target);
     format!(
-        "{tree} conflicts with {target} in {}. Bring {target} in, resolve, land again: weald sync {tree}; weald land {tree}",
+        "{tree} conflicts with {target} in {}. Merge {target} in, resolve, then land again: weald sync {tree}; weald land {tree}",
         landing.conflicts.join(", ")
     )
 }

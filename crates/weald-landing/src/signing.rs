@@ -5,6 +5,7 @@
 
 use std::time::Instant;
 
+use weald_core::config::Sign;
 use weald_core::landing::{Landing, LandingInput, LandingStatus, Strategy};
 use weald_core::signature::Signature;
 use weald_core::store::Durability;
@@ -18,8 +19,8 @@ use crate::Landings;
 impl Landings<'_> {
     /// How what weald commits is signed; `None` if nobody wants that.
     pub(super) fn signing(&self) -> Result<Option<&SigningConfig>, LandError> {
-        let mode = self.trees.config.text("landing.sign");
-        if mode == "never" {
+        let mode = self.trees.config.landing_sign;
+        if mode == Sign::Never {
             return Ok(None);
         }
         let config = match self.known_signing.get() {
@@ -30,11 +31,11 @@ impl Landings<'_> {
                 self.known_signing.get_or_init(|| loaded)
             }
         };
-        Ok(Some(config).filter(|config| config.is_wanted || mode == "require"))
+        Ok(Some(config).filter(|config| config.is_wanted || mode == Sign::Require))
     }
 
     fn signature_is_required(&self) -> bool {
-        self.trees.config.text("landing.sign") == "require"
+        self.trees.config.landing_sign == Sign::Require
     }
 
     /// Refuses to land commits as they are where everything that lands has to be signed.
@@ -44,7 +45,7 @@ impl Landings<'_> {
             true => Err(LandError::refused(
                 "not_signed",
                 format!(
-                    "a fast-forward lands the commits of {tree} as they are, and landing.sign = require wants them signed; nothing was landed, all is kept"
+                    "a fast-forward lands the commits of {tree} as they are, and landing.sign = require needs them signed; nothing landed, your files are unchanged"
                 ),
             )
             .hint(format!("weald land {tree} --strategy rebase"))),
@@ -95,11 +96,11 @@ impl Landings<'_> {
                 Err(LandError::refused(
                     "not_signed",
                     format!(
-                        "{what} could not be signed, and landing.sign = require; nothing was landed, all is kept: {error}"
+                        "{what} could not be signed, and landing.sign = require; nothing landed, your files are unchanged: {error}"
                     ),
                 )
                 .hint(format!(
-                    "make your key usable (git commit -S has to work), then: {again}"
+                    "make sure `git commit -S` works with your key, then: {again}"
                 )))
             }
             Err(error) => Ok(unsigned(error.to_string())),

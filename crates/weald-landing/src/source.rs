@@ -95,7 +95,7 @@ impl Landings<'_> {
                 Some(tree) => Ok(self.trees.named(Some(tree.as_str()))?),
                 None => Err(LandError::refused(
                     "task_without_tree",
-                    format!("task {} has no tree", task.id),
+                    format!("task {} has no worktree", task.id),
                 )
                 .hint(format!("weald new NAME --task {}", task.id))),
             },
@@ -180,7 +180,7 @@ impl Landings<'_> {
         if let Some(why) = &forced {
             self.trees
                 .engine
-                .notice(format!("{} lands by force: {why}", tree.name));
+                .notice(format!("landing {} with --force: {why}", tree.name));
         }
         let strategy = self.strategy(request);
         let waiter = match request.no_wait {
@@ -277,7 +277,7 @@ impl Landings<'_> {
                     newer(token, newest)
                 ),
             )
-            .hint(format!("weald task show {id} tells who has it now"))),
+            .hint(format!("to see who holds it now: weald task show {id}"))),
             _ => Ok(()),
         }
     }
@@ -295,7 +295,7 @@ impl Landings<'_> {
         if let Some(operation) = &look.operation {
             return Err(LandError::refused(
                 "tree_in_operation",
-                format!("a {operation} is going on in {name}"),
+                format!("a {operation} is in progress in {name}"),
             )
             .hint(format!("finish it: weald run {name} -- git status")));
         }
@@ -304,7 +304,7 @@ impl Landings<'_> {
             return Err(LandError::refused(
                 "tree_diverged",
                 format!(
-                    "{} was moved by somebody else; both sides are kept",
+                    "{} was moved outside weald; both sides are kept",
                     tree.branch
                 ),
             )
@@ -316,7 +316,7 @@ impl Landings<'_> {
         let head = look
             .head
             .clone()
-            .ok_or_else(|| LandError::refused("no_commit", format!("{name} holds no commit")))?;
+            .ok_or_else(|| LandError::refused("no_commit", format!("{name} has no commit")))?;
         if tree.kind == TreeKind::Linked {
             self.trees
                 .vault()
@@ -359,7 +359,7 @@ impl Landings<'_> {
             return Ok(());
         }
         self.trees.engine.notice(format!(
-            "{count} {files} in {name} that git does not know stay behind; to land them, too: {go_on}"
+            "left out {count} untracked {files} in {name}; to land them, too: {go_on}"
         ));
         Ok(())
     }
@@ -435,9 +435,9 @@ impl Landings<'_> {
     }
 
     fn strategy(&self, request: &LandRequest) -> Strategy {
-        request.strategy.unwrap_or_else(|| {
-            Strategy::parse(self.trees.config.text("landing.strategy")).unwrap_or_default()
-        })
+        request
+            .strategy
+            .unwrap_or(self.trees.config.landing_strategy)
     }
 
     /// What is queued again under a new number: the tree's head of now.
@@ -446,16 +446,19 @@ impl Landings<'_> {
         if old.status.is_open() {
             return Err(LandError::refused(
                 "landing_open",
-                format!("landing {id} is in the queue already"),
+                format!("landing {id} is already in the queue"),
             )
             .hint("weald queue"));
         }
         if old.status == LandingStatus::Landed {
             return Err(LandError::refused(
                 "landed_already",
-                format!("landing {id} has landed; there is nothing to try again"),
+                format!("landing {id} has landed; there is nothing to retry"),
             )
-            .hint(format!("what {} has since: weald land {0}", old.tree)));
+            .hint(format!(
+                "to land what {} has committed since: weald land {0}",
+                old.tree
+            )));
         }
         let tree = self.trees.named(Some(old.tree.as_str()))?;
         let request = LandRequest {
@@ -498,7 +501,7 @@ fn refuse_changes(tree: &Tree, look: &Look) -> Result<(), LandError> {
     Err(LandError::Refused(Box::new(Reason {
         code: "tree_dirty".to_owned(),
         message: format!(
-            "{changed} {files} not committed in {name}; nothing was landed, all is kept"
+            "{changed} {files} not committed in {name}; nothing landed, your files are unchanged"
         ),
         hint: Some(format!("weald land {name} --commit -m MESSAGE")),
         paths: Vec::new(),

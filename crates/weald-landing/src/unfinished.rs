@@ -47,7 +47,7 @@ impl Blocked {
         let reason = Reason {
             code: "landing_unfinished".to_owned(),
             message: format!(
-                "landing {id} was cut short while {target} moved, and can't be brought in order: {error}"
+                "landing {id} was interrupted while {target} moved, and can't be repaired: {error}"
             ),
             hint,
             paths: Vec::new(),
@@ -133,7 +133,7 @@ impl Landings<'_> {
             return Err(LandError::refused(
                 "nothing_to_recover",
                 format!(
-                    "landing {id} is {}; nothing of it is half-way",
+                    "landing {id} is {}; there is nothing to recover",
                     landing.status.as_str()
                 ),
             )
@@ -145,7 +145,7 @@ impl Landings<'_> {
                 Err(LandError::refused(
                     "landing_busy",
                     format!(
-                        "process {} is there and moves {}; nothing was changed",
+                        "process {} is still moving {}; nothing was changed",
                         worker.pid, landing.target
                     ),
                 )
@@ -189,7 +189,7 @@ impl Landings<'_> {
             return Err(LandError::refused(
                 "landing_busy",
                 format!(
-                    "whether process {} on {} still moves {} can't be told from here",
+                    "it is unknown here whether process {} on {} is still moving {}",
                     worker.pid, worker.host, landing.target
                 ),
             )

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
+use weald_core::config::Gate;
 use weald_core::id::{LandingId, Seq};
 use weald_core::landing::{Landing, LandingStatus};
 use weald_core::store::EventFilter;
@@ -80,7 +81,7 @@ impl Landings<'_> {
             .map(|(branch, _)| branch.as_str());
         let Some(branch) = target.or(default) else {
             return Err(
-                LandError::refused("no_target", "there is no branch to look at")
+                LandError::refused("no_target", "there is no branch to verify")
                     .hint("weald verify --target BRANCH"),
             );
         };
@@ -162,7 +163,7 @@ impl Landings<'_> {
 
     /// Whether a person approved what a landing took; true where nobody has to. Every approval is in the log.
     fn was_approved(&self, landing: &Landing) -> Result<bool, LandError> {
-        if self.trees.config.text("policy.gate") != "human" || landing.reverts.is_some() {
+        if self.trees.config.policy_gate != Gate::Human || landing.reverts.is_some() {
             return Ok(true);
         }
         let known = self

@@ -30,7 +30,7 @@ impl Landings<'_> {
             })?;
             if !waits_for.is_empty() {
                 self.trees.engine.notice(format!(
-                    "task {id} of {} waits for {}, which is not done",
+                    "task {id} of {} is waiting for {}, which is not done",
                     tree.name,
                     waits_for.join(", ")
                 ));

@@ -175,8 +175,7 @@ impl<'t, 'a> Turn<'t, 'a> {
 
     /// Fills the window. What can't land is recorded once it is the first.
     fn fill<'scope>(&mut self, scope: &'scope Scope<'scope, 't>) -> Result<(), LandError> {
-        let parallel =
-            usize::try_from(self.landings.trees.config.number("landing.parallel")).unwrap_or(1);
+        let parallel = self.landings.trees.config.landing_parallel;
         while self.window.len() < parallel {
             let Some(landing) = self.next()? else {
                 return Ok(());
@@ -216,7 +215,7 @@ impl<'t, 'a> Turn<'t, 'a> {
             return Err(LandError::refused(
                 "target_keeps_moving",
                 format!(
-                    "{} kept moving while {} was made ready",
+                    "{} kept moving while {} was being prepared",
                     landing.target, landing.tree
                 ),
             )
@@ -328,7 +327,7 @@ impl<'t, 'a> Turn<'t, 'a> {
                 landing
             }
         };
-        let parallel = self.landings.trees.config.number("landing.parallel");
+        let parallel = self.landings.trees.config.landing_parallel;
         Ok(Slot {
             // Alone in the window, the settings are read again after it anyway.
             changes_settings: parallel > 1

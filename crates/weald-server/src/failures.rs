@@ -40,9 +40,9 @@ impl From<ClientError> for Failure {
         };
         let hint = match is_closed {
             true => {
-                "whatever started this closed the descriptor in $WEALD_BROKER_FD; at sandbox level full none is needed"
+                "the program that started this closed the descriptor in $WEALD_BROKER_FD; at sandbox level full none is needed"
             }
-            false => "the run that this is in may be over; outside of it: weald status",
+            false => "this run may have ended; outside of it: weald status",
         };
         Self::new("broker_gone", exit::BUSY, error.to_string())
             .hint(hint)

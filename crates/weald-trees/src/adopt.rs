@@ -55,13 +55,13 @@ pub enum AdoptError {
     #[error("{} is not a worktree of this repository", .path.display())]
     NoWorktree { path: PathBuf },
     /// It is the main checkout.
-    #[error("{} is the main checkout, not a worktree beside it", .path.display())]
+    #[error("{} is the main checkout, not a linked worktree", .path.display())]
     Main { path: PathBuf },
     /// git knows it, but it is not there.
-    #[error("{} is gone; git only remembers it", .path.display())]
+    #[error("{} is gone; git only has a record of it", .path.display())]
     Gone { path: PathBuf },
     /// Its two ends don't fit.
-    #[error("{} and its registration don't fit together: {why}", .path.display())]
+    #[error("{} does not match its registration: {why}", .path.display())]
     Broken { path: PathBuf, why: String },
     /// It is on no branch.
     #[error("{} is on no branch (detached HEAD)", .path.display())]
@@ -192,7 +192,7 @@ impl Trees<'_> {
     /// Records it, bound to its task. The note comes last before the commit, when nobody else can be adopting it; one
     /// whose commit fails names a tree that never was.
     fn record_adoption(&self, plan: Tree, registration: &str) -> Result<Tree, TreeError> {
-        let start = match self.config.switch("bind_advances") {
+        let start = match self.config.bind_advances {
             true => BindStart::Start(None),
             false => BindStart::Keep,
         };

@@ -23,7 +23,7 @@ impl Trees<'_> {
     pub fn bind(&self, id: &TaskId, tree: &str, how: Binding) -> Result<Task, TreeError> {
         let tree = self.named(Some(tree))?;
         self.require_own(&tree)?;
-        let advances = how.start || how.owner.is_some() || self.config.switch("bind_advances");
+        let advances = how.start || how.owner.is_some() || self.config.bind_advances;
         let start = match advances {
             true => BindStart::Start(how.owner.clone()),
             false => BindStart::Keep,

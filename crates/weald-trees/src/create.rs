@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use weald_core::binding::{self, BindStart};
+use weald_core::config::LockWhen;
 use weald_core::id::TaskId;
 use weald_core::name::TreeName;
 use weald_core::store::Durability;
@@ -309,7 +310,7 @@ impl Trees<'_> {
             let holds = |known: &Tree| known.is_live() || known.status == TreeStatus::Creating;
             let mut known: Vec<_> = called(tx, &plan.tree.name)?.into_iter().collect();
             // Trees of other names are elsewhere, unless the template leaves the name out.
-            if !self.config.text("tree.path").contains("{name}") {
+            if !self.config.tree_path.contains("{name}") {
                 let there = |tree: &Tree| tree.path == plan.tree.path;
                 known.extend(tx.trees()?.into_iter().filter(there));
             }
@@ -348,13 +349,13 @@ impl Trees<'_> {
         identity: DirectoryIdentity,
         registration: String,
     ) -> Result<Tree, TreeError> {
-        let start = match self.config.switch("bind_advances") {
+        let start = match self.config.bind_advances {
             true => BindStart::Start(None),
             false => BindStart::Keep,
         };
         // What is nobody's issue goes when its agent is done: scratch worktrees, entries of races, those of subagents.
-        let locked_for = match self.config.text("tree.lock") {
-            "create" if tree.scratch_for.is_none() => tree.task.as_ref(),
+        let locked_for = match self.config.tree_lock {
+            LockWhen::Create if tree.scratch_for.is_none() => tree.task.as_ref(),
             _ => None,
         };
         let made = self

@@ -58,13 +58,13 @@ pub enum TreeError {
     /// Somebody asked this process to end.
     #[error("interrupted; the worktree was not created")]
     Interrupted,
-    #[error("there is no tree {name}")]
+    #[error("there is no worktree {name}")]
     NotFound { name: String },
     /// Its directory is gone.
-    #[error("tree {name} is gone: {} is not there", .path.display())]
+    #[error("worktree {name} is gone: {} does not exist", .path.display())]
     Missing { name: TreeName, path: PathBuf },
     /// Something else is where it was.
-    #[error("{} is not tree {name} any more: {why}", .path.display())]
+    #[error("{} is no longer worktree {name}: {why}", .path.display())]
     Replaced {
         name: TreeName,
         path: PathBuf,
@@ -78,47 +78,47 @@ pub enum TreeError {
         repository: PathBuf,
     },
     /// Its repository is gone or replaced.
-    #[error("tree {name} is damaged: {why}")]
+    #[error("worktree {name} is damaged: {why}")]
     Damaged {
         name: TreeName,
         path: PathBuf,
         why: String,
     },
     /// Somebody else locked it.
-    #[error("tree {name} is locked by {}: {}", .lock.owner, .lock.reason)]
+    #[error("worktree {name} is locked by {}: {}", .lock.owner, .lock.reason)]
     Locked { name: TreeName, lock: TreeLock },
     /// It waits in the trash.
-    #[error("tree {name} is in the trash")]
+    #[error("worktree {name} is in the trash")]
     InTrash { name: TreeName, id: TreeId },
     /// Something runs in it.
-    #[error("tree {name} is in use: {}", .running.join(", "))]
+    #[error("worktree {name} is in use: {}", .running.join(", "))]
     Busy {
         name: TreeName,
         running: Vec<String>,
     },
     /// It changed between the look into it and its removal.
     #[error(
-        "tree {name} is in use: somebody committed or staged something meanwhile; nothing was removed"
+        "worktree {name} is in use: something was committed or staged in the meantime; nothing was removed"
     )]
     Stirred { name: TreeName },
     /// A clean judged it before, and something speaks against it now.
-    #[error("tree {name} changed while others were taken: {}", words(.blockers))]
+    #[error("worktree {name} changed while others were being removed: {}", words(.blockers))]
     ChangedMeanwhile {
         name: TreeName,
         /// What speaks against it.
         blockers: Vec<Blocker>,
     },
     /// Somebody is in a directory that was to be moved.
-    #[error("process {pid} stands in {}", .path.display())]
+    #[error("process {pid} is in {}", .path.display())]
     Inhabited { path: PathBuf, pid: u32 },
     /// The name is taken.
-    #[error("tree {name} exists already: {}", .path.display())]
+    #[error("worktree {name} already exists: {}", .path.display())]
     Exists { name: TreeName, path: PathBuf },
     /// Something is where the tree would go.
     #[error("{} {}", .by.path.display(), in_the_way(.by))]
     Occupied { by: Box<Holder> },
     /// The branch is taken.
-    #[error("branch {branch} exists already{}", holding(*.commits))]
+    #[error("branch {branch} already exists{}", holding(*.commits))]
     BranchExists {
         branch: String,
         /// For which tree it was wanted.
@@ -131,7 +131,7 @@ pub enum TreeError {
     #[error("branch {branch} is checked out in {}", .by.path.display())]
     BranchInUse { branch: String, by: Box<Holder> },
     /// A branch with the name of a folder, or the other way round.
-    #[error("branch {branch} can't be made while there is a branch {existing}")]
+    #[error("branch {branch} can't be created while there is a branch {existing}")]
     BranchClash {
         branch: String,
         /// What is in the way.
@@ -142,11 +142,11 @@ pub enum TreeError {
     NoCommit,
     /// There are commits, and no branch that trees could start from.
     #[error(
-        "no branch is the target: the main checkout is on none, and there is neither main nor master"
+        "there is no target branch: the main checkout is on no branch, and there is neither main nor master"
     )]
     NoTarget,
     /// The branch that a tree lands on is gone.
-    #[error("{name} lands on {target}, and there is no such branch; nothing was changed")]
+    #[error("{name} lands on {target}, which does not exist; nothing was changed")]
     TargetGone {
         name: TreeName,
         target: String,
@@ -178,14 +178,14 @@ pub enum TreeError {
         objections: Vec<Objection>,
     },
     /// The caller stands in it.
-    #[error("the current directory is in tree {name}")]
+    #[error("the current directory is in worktree {name}")]
     Standing {
         /// Whether work may go with it.
         discard: bool,
         name: TreeName,
     },
     /// A merge or the like is not finished.
-    #[error("a {operation} is going on in {name}")]
+    #[error("a {operation} is in progress in {name}")]
     InOperation {
         name: TreeName,
         /// `merge`, `rebase` …
@@ -198,10 +198,10 @@ pub enum TreeError {
     #[error("{}: {source}", .path.display())]
     File { path: PathBuf, source: io::Error },
     /// A path that templates can't hold.
-    #[error("{} is no UTF-8, so no tree can be made beside it", .path.display())]
+    #[error("{} is not valid UTF-8, so no worktree can be created next to it", .path.display())]
     OddPath { path: PathBuf },
     /// A place that nothing is written to.
-    #[error("{key} ({origin}) leads to {}, and {why}; nothing was written", .path.display())]
+    #[error("{key} ({origin}) leads to {}, but {why}; nothing was written", .path.display())]
     UnsafePlace {
         /// The key of the template.
         key: &'static str,
@@ -212,21 +212,21 @@ pub enum TreeError {
         why: String,
     },
     /// What a template makes is no name of a branch.
-    #[error("tree.branch ({origin}) gives `{}`, which is no branch name; nothing was created", .branch.escape_debug())]
+    #[error("tree.branch ({origin}) gives `{}`, which is not a branch name; nothing was created", .branch.escape_debug())]
     NoBranchName {
         /// Where its value comes from.
         origin: String,
         branch: String,
     },
     /// Nothing in the trash is called that.
-    #[error("there is nothing called {id} in the trash")]
+    #[error("there is no {id} in the trash")]
     NotInTrash { id: String },
     /// Of nothing that is called so the vault is the only one to hold something.
-    #[error("the vault holds nothing called {id} of a tree that is gone")]
+    #[error("the vault has nothing of a deleted worktree {id}")]
     NotInVault { id: String },
     /// What it holds could not be taken into the vault.
     #[error(
-        "tree {name} in the trash is kept: what it holds is not all in the vault, and can't be taken in: {why}"
+        "worktree {name} stays in the trash: not all of its work is in the vault, and it can't be imported: {why}"
     )]
     NotTakenIn {
         name: TreeName,
@@ -234,7 +234,7 @@ pub enum TreeError {
         why: String,
     },
     /// Its record names a place that is no trash.
-    #[error("tree {name} is left alone: its record says that it was removed to {}, but {why}", .path.display())]
+    #[error("worktree {name} was left alone: its record says that it was removed to {}, but {why}", .path.display())]
     OutsideTrash {
         name: TreeName,
         id: TreeId,
@@ -243,14 +243,14 @@ pub enum TreeError {
         why: String,
     },
     /// There is no such snapshot.
-    #[error("tree {name} has no snapshot{}", .id.map(|id| format!(" {id}")).unwrap_or_default())]
+    #[error("worktree {name} has no snapshot{}", .id.map(|id| format!(" {id}")).unwrap_or_default())]
     NoSnapshot {
         name: TreeName,
         /// As given; without it the newest was asked for.
         id: Option<u64>,
     },
     /// No tree was named and the caller is in none.
-    #[error("no tree is named, and the current directory is in none")]
+    #[error("no worktree is named, and the current directory is not in one")]
     NoTree,
     /// Its set-up did not succeed.
     #[error("{}", .report.error.as_deref().unwrap_or("the set-up failed"))]
@@ -285,7 +285,7 @@ fn said(tree: &Tree, objection: &Objection) -> String {
     match objection {
         Objection::Running(what) => format!("is in use: {}", what.join(", ")),
         Objection::Locked(lock) => format!("is locked by {}: {}", lock.owner, lock.reason),
-        Objection::Referenced(by) => format!("is referred to by {}", by.join(", ")),
+        Objection::Referenced(by) => format!("is referenced by {}", by.join(", ")),
         Objection::Unknown(why) => format!("could not be inspected, so it is kept: {why}"),
         Objection::Dirty {
             staged,
@@ -295,11 +295,11 @@ fn said(tree: &Tree, objection: &Objection) -> String {
             "has uncommitted changes: {staged} staged, {unstaged} unstaged, {untracked} untracked"
         ),
         Objection::Unlanded { commits: 1 } => {
-            format!("holds 1 commit that {} does not have", tree.target)
+            format!("has 1 commit that {} does not have", tree.target)
         }
         Objection::Unlanded { commits } => {
             let word = if *commits == 1 { "commit" } else { "commits" };
-            format!("holds {commits} {word} that {} does not have", tree.target)
+            format!("has {commits} {word} that {} does not have", tree.target)
         }
     }
 }
@@ -307,15 +307,15 @@ fn said(tree: &Tree, objection: &Objection) -> String {
 /// What a directory is that should not be there.
 fn in_the_way(by: &Holder) -> String {
     match &by.tree {
-        Some(tree) => format!("is there already, as worktree {tree}"),
-        None => "is there already and is no tree of weald; it was left alone".to_owned(),
+        Some(tree) => format!("already exists, as worktree {tree}"),
+        None => "already exists and is not a weald worktree; it was left alone".to_owned(),
     }
 }
 
 fn holding(commits: Option<u64>) -> String {
     match commits {
-        Some(1) => ", with 1 commit that is not landed".to_owned(),
-        Some(count) if count > 0 => format!(", with {count} commits that are not landed"),
+        Some(1) => ", with 1 unlanded commit".to_owned(),
+        Some(count) if count > 0 => format!(", with {count} unlanded commits"),
         _ => String::new(),
     }
 }

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use weald_core::Timestamp;
+use weald_core::config::Fetch;
 use weald_git::{Git, GitError, Reference};
 
 use super::{TreeError, Trees};
@@ -65,9 +66,9 @@ impl Trees<'_> {
         reference: String,
         notes: &mut Vec<String>,
     ) -> Result<String, TreeError> {
-        let policy = self.config.text("tree.fetch");
+        let policy = self.config.tree_fetch;
         // HEAD is what the checkout is on, whatever its remote has by now.
-        if policy == "never" || (policy == "try" && reference == "HEAD") {
+        if policy == Fetch::Never || (policy == Fetch::Try && reference == "HEAD") {
             return Ok(reference);
         }
         let followed = self.followed(&reference)?;
@@ -82,26 +83,26 @@ impl Trees<'_> {
         };
         let Some(upstream) = upstream else {
             return match policy {
-                "require" => Err(TreeError::NotFetched {
+                Fetch::Require => Err(TreeError::NotFetched {
                     base: reference,
-                    why: "it follows no branch of a remote".to_owned(),
+                    why: "it tracks no remote branch".to_owned(),
                 }),
                 _ => Ok(reference),
             };
         };
-        if policy == "require" || !recent {
+        if policy == Fetch::Require || !recent {
             let fetched = self.fetch(&upstream);
             self.remember_attempt(&followed, &upstream, fetched.is_err())?;
             match fetched {
                 Ok(()) => {}
-                Err(error) if policy == "require" => {
+                Err(error) if policy == Fetch::Require => {
                     return Err(TreeError::NotFetched {
                         base: upstream.name().to_owned(),
                         why: error.to_string(),
                     });
                 }
                 Err(error) => notes.push(format!(
-                    "{} could not be fetched, so the tree starts from what is known here: {error}",
+                    "{} could not be fetched, so the worktree starts from the local copy: {error}",
                     upstream.name()
                 )),
             }
@@ -171,7 +172,7 @@ impl Trees<'_> {
 
     /// Asks the remote for one branch, with whatever the user set up for it.
     pub fn fetch(&self, upstream: &Upstream) -> Result<(), GitError> {
-        let limit = self.config.duration("tree.fetch_limit").unsigned_abs();
+        let limit = self.config.tree_fetch_limit.unsigned_abs();
         self.as_user(Git::new(self.place.repository().common_dir(), "fetch"))
             .args(["--quiet", "--no-tags", "--no-write-fetch-head"])
             .args(["--no-auto-maintenance", "--no-recurse-submodules"])
@@ -220,12 +221,12 @@ impl Trees<'_> {
         let name = upstream.name();
         if self.main_contains(theirs.as_str(), ours.as_str())? {
             notes.push(format!(
-                "{reference} is behind {name}, so the tree starts from {name}"
+                "{reference} is behind {name}, so the worktree starts from {name}"
             ));
             return Ok(name.to_owned());
         }
         notes.push(format!(
-            "{reference} and {name} both have commits of their own; the tree starts from {reference}"
+            "{reference} and {name} have diverged; the worktree starts from {reference}"
         ));
         Ok(reference)
     }
@@ -240,7 +241,7 @@ impl Trees<'_> {
 
     fn is_recent(&self, attempt: &Attempt) -> Result<bool, TreeError> {
         let age = self.now()?.duration_since(attempt.at);
-        let every = self.config.duration("tree.fetch_every");
+        let every = self.config.tree_fetch_every;
         // A clock that was set back makes nothing recent for ever.
         Ok(!age.is_negative() && age < every)
     }

@@ -429,7 +429,7 @@ fn make_folder(folder: &Path) -> io::Result<()> {
         done => return done,
     }
     match folder.symlink_metadata() {
-        Ok(found) if !found.is_dir() => Err(io::Error::other("it is no directory")),
+        Ok(found) if !found.is_dir() => Err(io::Error::other("it is not a directory")),
         // Gone again: the last one was just deleted.
         _ => Ok(()),
     }

@@ -34,7 +34,7 @@ impl Edit {
     /// A link in the tree leads there.
     pub fn by_link(out: &Path) -> Self {
         Self::Outside {
-            why: format!("by a link it leads to {}", out.display()),
+            why: format!("a link leads it to {}", out.display()),
             meant: None,
         }
     }
@@ -82,12 +82,12 @@ impl Trees<'_> {
         let main = self.place.root();
         let (why, below) = match self.tree_at(path)? {
             Some(other) => (
-                format!("it is in tree {}", other.name),
+                format!("it is in worktree {}", other.name),
                 path.strip_prefix(&other.path).ok(),
             ),
             None => match path.strip_prefix(&main) {
                 Ok(below) => ("it is in the main checkout".to_owned(), Some(below)),
-                Err(_) => ("it is outside of the repository".to_owned(), None),
+                Err(_) => ("it is outside the repository".to_owned(), None),
             },
         };
         let is_work = |below: &&Path| !below.starts_with(".git") && !below.as_os_str().is_empty();

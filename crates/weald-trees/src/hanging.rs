@@ -54,7 +54,7 @@ impl Trees<'_> {
 
     /// Remembers that a look took too long; answers it in words.
     pub(super) fn note_hanging(&self, site: &Site, limit: Duration) -> String {
-        let whole = self.config.duration("tree.look_limit").unsigned_abs();
+        let whole = self.config.tree_look_limit.unsigned_abs();
         let file = self.hung_file(site);
         *LAST_HUNG.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         if limit >= whole {
@@ -64,7 +64,7 @@ impl Trees<'_> {
         }
         let minutes = MEMORY.as_secs() / 60;
         format!(
-            "looking at it took longer than {} s; for {minutes} minutes commands wait only {} s for it (more: --set tree.look_limit={}s)",
+            "inspecting it took longer than {} s; for {minutes} minutes commands wait only {} s for it (to wait longer: --set tree.look_limit={}s)",
             limit.as_secs(),
             BRIEF.as_secs(),
             whole.as_secs() * 2

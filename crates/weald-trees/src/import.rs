@@ -10,7 +10,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufRead, Read};
 use std::path::Path;
 
-use weald_core::config::parse_size;
 use weald_core::store::Durability;
 use weald_core::tree::{Tree, TreeKind, TreeStatus};
 use weald_core::tree_rules::TreeInput;
@@ -106,7 +105,8 @@ impl Trees<'_> {
         }
         Err(TreeError::Unreadable {
             name: tree.name.to_string(),
-            why: "others keep importing it, or a lock file is left in the vault".to_owned(),
+            why: "other processes keep importing it, or a lock file was left in the vault"
+                .to_owned(),
         })
     }
 
@@ -146,7 +146,7 @@ impl Trees<'_> {
         if visit.reply.error.is_none()
             && let Some(mut pack) = visit.pack()
         {
-            let limit = parse_size(self.config.text("tree.import_limit")).unwrap_or(u64::MAX);
+            let limit = self.config.tree_import_limit.unwrap_or(u64::MAX);
             match is_empty_pack(&mut pack) {
                 // Its end has to be read all the same: its writer would fail otherwise.
                 true => drop(io::copy(&mut pack, &mut io::sink())),
@@ -166,7 +166,7 @@ impl Trees<'_> {
         };
         Err(TreeError::Unreadable {
             name: tree.name.to_string(),
-            why: format!("what it holds can't be taken in: {why}"),
+            why: format!("its work can't be imported: {why}"),
         })
     }
 
@@ -300,7 +300,7 @@ impl Trees<'_> {
             Err(GitError::Failed { stderr, .. }) if is_outrun(&stderr) => Ok(false),
             Err(error) => Err(TreeError::Unreadable {
                 name: tree.name.to_string(),
-                why: format!("its refs can't be taken in: {error}"),
+                why: format!("its refs can't be imported: {error}"),
             }),
         }
     }

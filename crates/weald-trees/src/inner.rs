@@ -183,7 +183,7 @@ impl Trees<'_> {
         }
         text.push_str("[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n");
         // Signing needs an agent's socket or a key; without the one it would only fail.
-        let signs = !self.config.list("sandbox.sockets").is_empty();
+        let signs = !self.config.sandbox_sockets.is_empty();
         if !signs {
             text.push_str("[commit]\n\tgpgsign = false\n[tag]\n\tgpgsign = false\n");
         }

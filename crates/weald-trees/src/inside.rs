@@ -258,6 +258,27 @@ pub struct Tips {
     pub staged: Option<String>,
 }
 
+/// How a job ended that can end in several ways. An answer with any other word is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JobOutcome {
+    UpToDate,
+    /// The branch is not where it was expected.
+    Moved,
+    Merged,
+    Conflict,
+    Refused,
+    Committed,
+    /// There was nothing to commit.
+    Nothing,
+    HookFailed,
+    TimedOut,
+    /// A checkout was brought to another commit.
+    Forward,
+    /// It has to be made again instead.
+    Rebuild,
+}
+
 /// The first line of an answer.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Reply {
@@ -285,8 +306,7 @@ pub struct Reply {
     pub text: Option<String>,
     /// Whether something was left out.
     pub truncated: bool,
-    /// How a job ended.
-    pub outcome: Option<String>,
+    pub outcome: Option<JobOutcome>,
     /// When somebody was last at it, in seconds.
     #[serde(default)]
     pub touched_at: Option<i64>,
@@ -339,7 +359,7 @@ pub enum InsideError {
     Git(#[from] GitError),
     #[error(transparent)]
     File(#[from] io::Error),
-    #[error("the request makes no sense: {0}")]
+    #[error("invalid request: {0}")]
     Request(#[from] serde_json::Error),
     #[error("{0}")]
     Damaged(String),

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use weald_core::config::parse_size;
+use weald_core::config::LargeFilesPolicy;
 use weald_core::tree::Tree;
 use weald_git::{
     Door, Git, LargeFile, LargeFileError, LargeFileStore, MainRef, Vault, list_pointers,
@@ -79,7 +79,8 @@ impl Trees<'_> {
     /// others were made when main lacked them.
     pub(super) fn wants_large_files(&self, tree: &Path, taken: &Taken) -> Result<bool, TreeError> {
         let main = self.place.repository().common_dir();
-        if self.config.text("tree.lfs") != "smudge" || !self.large_files_of(main)?.exists() {
+        if self.config.tree_lfs != LargeFilesPolicy::Smudge || !self.large_files_of(main)?.exists()
+        {
             return Ok(false);
         }
         let door = Door::open(tree).map_err(at(tree))?;
@@ -151,7 +152,7 @@ impl Trees<'_> {
         store: &LargeFileStore,
         wanted: &[LargeFile],
     ) -> Result<(), TreeError> {
-        let limit = parse_size(self.config.text("tree.lfs_limit")).unwrap_or(u64::MAX);
+        let limit = self.config.tree_lfs_limit.unwrap_or(u64::MAX);
         let total = |files: &[&LargeFile]| {
             files
                 .iter()
@@ -166,8 +167,7 @@ impl Trees<'_> {
                 .collect(),
             limit,
         });
-        let time = self.config.duration("tree.look_limit").unsigned_abs()
-            + Duration::from_secs(all / PACE);
+        let time = self.config.tree_look_limit.unsigned_abs() + Duration::from_secs(all / PACE);
         let name = tree.name.as_str();
         let mut visit = self.visit_for(name, site, Access::Read, job, time)?;
         let here = wanted
@@ -210,6 +210,6 @@ impl Trees<'_> {
 fn untaken(tree: &Tree, why: &str) -> TreeError {
     TreeError::Unreadable {
         name: tree.name.to_string(),
-        why: format!("what it holds can't be taken in: {why}"),
+        why: format!("its large files can't be imported: {why}"),
     }
 }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use weald_core::config::Slashes;
 use weald_core::id::TreeId;
 use weald_core::name::{TreeName, numbered, slug};
 use weald_core::naming::{TemplateValues, task_in, task_word, tells_apart, without_task};
@@ -27,8 +28,8 @@ pub struct Layout {
 impl Trees<'_> {
     /// Reads a name as the profile wants it: the length, and what becomes of slashes.
     pub fn name(&self, text: &str) -> Result<TreeName, TreeError> {
-        let max = usize::try_from(self.config.number("name.max")).unwrap_or(64);
-        if self.config.text("name.slashes") == "plus" && text.contains('/') {
+        let max = self.config.name_max;
+        if self.config.name_slashes == Slashes::Plus && text.contains('/') {
             for segment in text.split('/') {
                 TreeName::with_limit(segment, max)?;
             }
@@ -44,8 +45,8 @@ impl Trees<'_> {
 
     /// The name of a task's tree with this word for the task.
     fn name_by(&self, task: &Task, word: &str) -> Result<TreeName, TreeError> {
-        let max = usize::try_from(self.config.number("name.max")).unwrap_or(64);
-        let template = self.config.text("tree.task_name");
+        let max = self.config.name_max;
+        let template = &self.config.tree_task_name;
         let values = TemplateValues::default()
             .with("slug", slug(&task.subject, max).as_str())
             .with("task", said_once(task, template, word));
@@ -54,7 +55,7 @@ impl Trees<'_> {
 
     /// The first name that no tree of another task has: with the id that its tracker gave it, then with a number.
     pub fn free_name_for(&self, task: &Task) -> Result<TreeName, TreeError> {
-        let max = usize::try_from(self.config.number("name.max")).unwrap_or(64);
+        let max = self.config.name_max;
         let first = self.name_for(task)?;
         for word in words_for(task) {
             let name = self.name_by(task, &word)?;
@@ -93,7 +94,7 @@ impl Trees<'_> {
         task: Option<&Task>,
     ) -> Result<Layout, TreeError> {
         let values = self.values(id, name, task)?;
-        let template = self.config.text("tree.branch");
+        let template = &self.config.tree_branch;
         let branch = match task {
             Some(task) => {
                 let word = self.task_part(task, name, template)?;
@@ -108,10 +109,7 @@ impl Trees<'_> {
             });
         }
         let values = match task {
-            Some(task) => values.with(
-                "task",
-                self.task_part(task, name, self.config.text("tree.path"))?,
-            ),
+            Some(task) => values.with("task", self.task_part(task, name, &self.config.tree_path)?),
             None => values,
         };
         let (path, told) = self.path_by(&values)?;
@@ -147,7 +145,7 @@ impl Trees<'_> {
         template: &str,
     ) -> Result<String, TreeError> {
         let is_number = name.as_str().bytes().all(|byte| byte.is_ascii_digit());
-        let called = task_in(self.config.text("tree.task_name"), name.as_str());
+        let called = task_in(&self.config.tree_task_name, name.as_str());
         Ok(match called {
             Some(task) => values.clone().with("task", task).expand(template)?,
             None if is_number => values.expand(template)?,
@@ -157,14 +155,14 @@ impl Trees<'_> {
 
     /// Where the configuration puts a tree, or elsewhere if that can't be written, and what to say about it.
     fn path_by(&self, values: &TemplateValues) -> Result<(PathBuf, Option<String>), TreeError> {
-        let path = PathBuf::from(values.expand(self.config.text("tree.path"))?);
+        let path = PathBuf::from(values.expand(&self.config.tree_path)?);
         self.require_safe_place("tree.path", &path)?;
         if is_writable_ancestor(&path) {
             return Ok((path, None));
         }
         let fallback = PathBuf::from(values.expand(ELSEWHERE)?);
         let told = format!(
-            "{} can't be written, so the tree lies in {}",
+            "{} can't be written, so the worktree is in {}",
             path.parent().unwrap_or(&path).display(),
             fallback.display()
         );
@@ -188,7 +186,7 @@ impl Trees<'_> {
                 "common_dir",
                 self.place.repository().common_dir().display().to_string(),
             );
-        let wanted = PathBuf::from(values.expand(self.config.text("trash.path"))?);
+        let wanted = PathBuf::from(values.expand(&self.config.trash_path)?);
         let device = |path: &Path| {
             use std::os::unix::fs::MetadataExt;
             path.ancestors()
@@ -209,7 +207,7 @@ impl Trees<'_> {
             return Ok(false);
         };
         let values = self.place_values()?;
-        let templates = [self.config.text("tree.path"), ELSEWHERE];
+        let templates = [&self.config.tree_path, ELSEWHERE];
         let common_dir = self.place.repository().common_dir();
         let holds_main = self.place.root().starts_with(path) || common_dir.starts_with(path);
         Ok(!holds_main
@@ -221,7 +219,7 @@ impl Trees<'_> {
 
     /// The same for a branch.
     pub fn fits_branch(&self, branch: &str) -> Result<bool, TreeError> {
-        let template = self.config.text("tree.branch");
+        let template = &self.config.tree_branch;
         let values = self.place_values()?;
         Ok(values.could_give(template, branch)
             || values.could_give(&without_task(template), branch))
@@ -230,7 +228,7 @@ impl Trees<'_> {
     /// Directories in which trees of this configuration lie.
     pub fn tree_roots(&self) -> Result<Vec<PathBuf>, TreeError> {
         let values = self.place_values()?;
-        let templates = [self.config.text("tree.path"), ELSEWHERE];
+        let templates = [&self.config.tree_path, ELSEWHERE];
         let parents = templates.iter().filter_map(|template| {
             let (parent, _) = template.rsplit_once('/')?;
             // One that differs from tree to tree is no root of all.

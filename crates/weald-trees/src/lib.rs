@@ -70,7 +70,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use weald_core::Timestamp;
-use weald_core::config::Config;
+use weald_core::config::{Config, Slashes};
 use weald_core::event::Change;
 use weald_core::id::TaskId;
 use weald_core::name::{SessionName, TreeName};
@@ -114,7 +114,7 @@ pub use setup::Step;
 pub use setup::{CommandResult, Proposed, SetupReport, Trust};
 pub use snapshots::{SnapshotRestored, SnapshotView};
 pub use startable::Holder;
-pub use sync::Synced;
+pub use sync::{SyncOutcome, Synced};
 pub use view::{Dirty, TreeView};
 pub use visit::leads_to;
 pub use weald_sandbox::delete_folder as delete;
@@ -179,11 +179,6 @@ impl<'a> Trees<'a> {
             chores: Chores::default(),
             wishes: Wishes::default(),
         }
-    }
-
-    /// A setting that is text.
-    pub fn setting(&self, key: &str) -> &str {
-        self.config.text(key)
     }
 
     /// This process, as others can look it up.
@@ -251,9 +246,9 @@ impl<'a> Trees<'a> {
         let not_found = || TreeError::NotFound {
             name: name.to_owned(),
         };
-        let joined = match self.config.text("name.slashes") {
-            "plus" => name.replace('/', "+"),
-            _ => name.to_owned(),
+        let joined = match self.config.name_slashes {
+            Slashes::Plus => name.replace('/', "+"),
+            Slashes::Refuse => name.to_owned(),
         };
         let parsed: TreeName = joined.parse().map_err(|_| not_found())?;
         match self.record(&parsed)? {

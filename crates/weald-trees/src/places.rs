@@ -33,7 +33,7 @@ impl Trees<'_> {
             return refused("its `..` leads through a directory that does not exist");
         };
         if root.starts_with(&real) || common_dir.starts_with(&real) {
-            return refused("the repository itself lies there");
+            return refused("the repository itself is there");
         }
         if root == common_dir {
             // A bare repository has no checkout to bring links.
@@ -41,7 +41,7 @@ impl Trees<'_> {
         }
         let own = common_dir.join("weald");
         if real.starts_with(common_dir) && !(key == "trash.path" && real.starts_with(own)) {
-            return refused("it lies among git's own files");
+            return refused("it is among git's own files");
         }
         let Ok(inside) = path.strip_prefix(&root) else {
             return Ok(());
@@ -52,7 +52,7 @@ impl Trees<'_> {
         }
         let is_git = |part: Component<'_>| part.as_os_str().eq_ignore_ascii_case(".git");
         if !real.starts_with(common_dir) && inside.components().any(is_git) {
-            return refused("it lies among git's own files");
+            return refused("it is among git's own files");
         }
         match root
             .canonicalize()

@@ -6,6 +6,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Duration;
 
+use weald_core::config::{BasePolicy, DirtyPolicy};
 use weald_core::file_view::BESIDE_TREES;
 use weald_core::id::TreeId;
 use weald_core::name::TreeName;
@@ -60,7 +61,7 @@ impl DirtyMain {
         // A main that git can't read says so where it is used; here it is only a warning.
         let count = told?.ok().filter(|count| *count > 0)?;
         Some(format!(
-            "the main checkout has {count} uncommitted changes; they are not in the tree"
+            "the main checkout has {count} uncommitted changes; they are not in the worktree"
         ))
     }
 }
@@ -87,7 +88,7 @@ impl Trees<'_> {
         };
         Ok(other.map(|branch| {
             format!(
-                "the main checkout is on {branch}; this tree starts from {} and lands {lands} (for {branch}: weald new --target {branch}, or weald config set target {branch})",
+                "the main checkout is on {branch}; this worktree starts from {} and lands {lands} (for {branch}: weald new --target {branch}, or weald config set target {branch})",
                 base.reference
             )
         }))
@@ -113,7 +114,7 @@ impl Trees<'_> {
             (Some(parent), ..) => Ok(parent.branch.clone()),
             (None, Some(branch), _) if is_branch(&branch)? => Ok(branch),
             // There any commit will do to start from.
-            (None, Some(base), _) if self.config.text("tree.base") != "task" => {
+            (None, Some(base), _) if self.config.tree_base != BasePolicy::Task => {
                 Err(TreeError::UnknownBase { base })
             }
             (None, _, Some((branch, _))) => Ok(branch.clone()),
@@ -147,7 +148,7 @@ impl Trees<'_> {
         if !is_chosen && parent.is_none() {
             notes.extend(self.other_branch(&target, &base)?);
         }
-        if self.config.text("tree.dirty_main") == "refuse"
+        if self.config.tree_dirty_main == DirtyPolicy::Refuse
             && let Some(main) = self.dirty_main()
             && let count @ 1.. = main.count()?
         {
@@ -223,20 +224,22 @@ impl Trees<'_> {
         notes: &mut Vec<String>,
     ) -> Result<Base, TreeError> {
         let repository = self.place.repository();
-        let policy = self.config.text("tree.base");
+        let policy = self.config.tree_base;
         let is_of_task = branch_of(task).is_some_and(|branch| branch == target);
         let reference = match (named, policy) {
             (Some(named), _) => named.to_owned(),
             // Started anywhere else, it would bring what is there to the branch that its task is for.
             (None, _) if is_of_task => target.to_owned(),
-            (None, "head") => "HEAD".to_owned(),
-            (None, "remote_default") => match repository.resolve("refs/remotes/origin/HEAD")? {
-                Some(_) => "origin/HEAD".to_owned(),
-                None => "HEAD".to_owned(),
-            },
-            (None, "main") => self.main_branch(target)?,
-            (None, "task") => base_of(task).unwrap_or_else(|| target.to_owned()),
-            (None, _) => target.to_owned(),
+            (None, BasePolicy::Head) => "HEAD".to_owned(),
+            (None, BasePolicy::RemoteDefault) => {
+                match repository.resolve("refs/remotes/origin/HEAD")? {
+                    Some(_) => "origin/HEAD".to_owned(),
+                    None => "HEAD".to_owned(),
+                }
+            }
+            (None, BasePolicy::Main) => self.main_branch(target)?,
+            (None, BasePolicy::Task) => base_of(task).unwrap_or_else(|| target.to_owned()),
+            (None, BasePolicy::Target) => target.to_owned(),
         };
         let reference = match named {
             Some(_) => reference,
@@ -288,7 +291,7 @@ impl Trees<'_> {
     pub(super) fn dirty_main(&self) -> Option<DirtyMain> {
         let root = self.place.root();
         let common_dir = self.place.repository().common_dir().to_owned();
-        let is_ignored = self.config.text("tree.dirty_main") == "ignore";
+        let is_ignored = self.config.tree_dirty_main == DirtyPolicy::Ignore;
         // A bare repository has no index, also where a `.git` points at it.
         if is_ignored || !root.join(".git").exists() || !common_dir.join("index").is_file() {
             return None;

@@ -212,7 +212,7 @@ impl Trees<'_> {
     /// The pool for trees in `root`, made if there is none: beside the vault, or with the trees where those are on a
     /// file system of their own. `None` when it is switched off or has no place.
     pub(crate) fn pool(&self, root: &Path, commit: &str) -> Result<Option<Pool>, TreeError> {
-        match self.config.number("pool.size") {
+        match self.config.pool_size {
             0 => Ok(None),
             _ => self.pool_at(root, commit),
         }

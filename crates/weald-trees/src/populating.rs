@@ -169,7 +169,7 @@ impl Trees<'_> {
     fn move_index(&self, from: &Path, to: &Path) -> Result<(), TreeError> {
         fs::create_dir_all(self.workshop()).map_err(at(&self.workshop()))?;
         if !from.symlink_metadata().is_ok_and(|found| found.is_file()) {
-            return Err(at(from)(io::Error::other("it is no regular file")));
+            return Err(at(from)(io::Error::other("it is not a regular file")));
         }
         fs::rename(from, to)
             .or_else(|_| fs::copy(from, to).and_then(|_| fs::remove_file(from)))

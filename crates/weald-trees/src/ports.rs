@@ -65,11 +65,10 @@ impl Trees<'_> {
 
     /// Where blocks may lie, by the configuration.
     pub fn port_range(&self) -> PortRange {
-        let number = |key: &str| u16::try_from(self.config.number(key)).unwrap_or(0);
         PortRange {
-            first: number("ports.first"),
-            last: number("ports.last"),
-            count: number("ports.count"),
+            first: self.config.ports_first,
+            last: self.config.ports_last,
+            count: self.config.ports_count,
         }
     }
 
@@ -122,21 +121,21 @@ impl Trees<'_> {
             return (None, None);
         }
         let Some(directory) = self.leases() else {
-            let why = "there is no home to note ports in, so the tree has none of its own";
+            let why = "there is no home directory to record ports in, so the worktree has none of its own";
             return (None, Some(why.to_owned()));
         };
         match self.take_any(&directory, id, range, wish) {
             Ok(Some(block)) => (Some(block), None),
             Ok(None) => {
                 let why = format!(
-                    "no {} ports from {} to {} are left, so the tree has none of its own; `weald ports` lists who has them",
+                    "there are no {} free ports from {} to {}, so the worktree has none of its own; `weald ports` lists who has them",
                     range.count, range.first, range.last
                 );
                 (None, Some(why))
             }
             Err(error) => (
                 None,
-                Some(format!("the tree has no ports of its own: {error}")),
+                Some(format!("the worktree has no ports of its own: {error}")),
             ),
         }
     }

@@ -118,7 +118,7 @@ impl Trees<'_> {
         step("recreate.renamed");
         self.find_again(&tree);
         let note = format!(
-            "the directory was gone and was made again from {}; what was never imported is not in it",
+            "the directory was gone and was recreated from {}; work that was never imported is not in it",
             &start[..12.min(start.len())]
         );
         Ok(Created {

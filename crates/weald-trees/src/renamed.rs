@@ -104,7 +104,7 @@ impl Trees<'_> {
         let Some((branch, tip)) = &self.target else {
             return Ok(None);
         };
-        if self.config.text("target") != branch || tree.scratch_for.is_some() {
+        if self.config.target != *branch || tree.scratch_for.is_some() {
             return Ok(None);
         }
         self.vault().require(&self.main_refs()?, &[tip])?;

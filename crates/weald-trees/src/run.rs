@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
+use weald_core::config::LockWhen;
 use weald_core::id::TreeId;
 use weald_core::secrets::{is_login, is_login_of, login_files_of, places};
 use weald_core::store::Durability;
@@ -103,7 +104,7 @@ impl Trees<'_> {
         }
         if tree.kind == TreeKind::Linked {
             notes.push(format!(
-                "{} is a linked tree: the run can write the repository's shared .git",
+                "{} is a linked worktree: the run can write the repository's shared .git",
                 tree.name
             ));
         }
@@ -235,7 +236,7 @@ impl Trees<'_> {
         // An agent gets its own login, and nobody expects another's.
         names.retain(|name| name != "agents" && !is_login(name));
         // The setting is replaced as a whole, so what it has comes along.
-        let mut revealed = self.config.list("sandbox.reveal").to_vec();
+        let mut revealed = self.config.sandbox_reveal.to_vec();
         revealed.push(names.first()?.clone());
         let note = format!(
             "sandboxed commands can't see: {} (to show one: weald config set sandbox.reveal {})",
@@ -308,7 +309,7 @@ impl Trees<'_> {
 
     /// Whether git shall show that something runs in it; a lock of somebody's stays as it is.
     fn locks_runs(&self, tree: &Tree) -> bool {
-        self.config.text("tree.lock") == "run"
+        self.config.tree_lock == LockWhen::Run
             && tree.locked.is_none()
             && self.foreign_lock(tree).is_none()
     }

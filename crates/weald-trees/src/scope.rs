@@ -18,7 +18,7 @@ pub enum ScopeError {
     /// The tree itself can't be used.
     #[error(transparent)]
     Tree(#[from] TreeError),
-    #[error("{} is outside of tree {tree}: {why}", .path.display())]
+    #[error("{} is outside worktree {tree}: {why}", .path.display())]
     Outside {
         path: PathBuf,
         tree: String,
@@ -45,15 +45,15 @@ impl Trees<'_> {
             Ok(inside) => inside,
             Err(_) if path.is_relative() => path,
             Err(_) => {
-                let inside = path
-                    .strip_prefix(&main)
-                    .map_err(|_| outside("it is neither in the tree nor in the main checkout"))?;
+                let inside = path.strip_prefix(&main).map_err(|_| {
+                    outside("it is neither in the worktree nor in the main checkout")
+                })?;
                 if self
                     .list()?
                     .iter()
                     .any(|other| path.starts_with(&other.tree.path))
                 {
-                    return Err(outside("it is in another tree"));
+                    return Err(outside("it is in another worktree"));
                 }
                 inside
             }
@@ -72,7 +72,7 @@ impl Trees<'_> {
             }
             match door.holds(existing) {
                 Ok(true) => break,
-                Ok(false) => return Err(outside("it leaves the tree")),
+                Ok(false) => return Err(outside("it leaves the worktree")),
                 Err(_) => existing = existing.parent().unwrap_or(Path::new("")),
             }
         }
@@ -82,7 +82,7 @@ impl Trees<'_> {
             .all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
         match plain {
             true => Ok(site.path.join(relative)),
-            false => Err(outside("it leaves the tree")),
+            false => Err(outside("it leaves the worktree")),
         }
     }
 }

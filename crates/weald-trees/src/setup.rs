@@ -14,6 +14,7 @@ mod trust;
 use std::path::Path;
 
 use serde::Serialize;
+use weald_core::config::OnFailure;
 use weald_core::setup::{SetupOutcome, is_approved};
 use weald_core::store::Durability;
 use weald_core::tree::Tree;
@@ -126,7 +127,7 @@ impl Trees<'_> {
             return Ok(made);
         };
         let outcome = made.setup.as_ref().map(|report| report.outcome);
-        let goes = self.config.text("setup.on_failure") == "rollback"
+        let goes = self.config.setup_on_failure == OnFailure::Rollback
             && made.outcome == Outcome::Created
             && outcome != Some(SetupOutcome::Unapproved);
         if goes {
@@ -148,11 +149,11 @@ impl Trees<'_> {
         }
         made.notes.push(match outcome {
             Some(SetupOutcome::Unapproved) => format!(
-                "{failure}; `weald trust` shows and approves them, then `weald setup {}`",
+                "{failure}; review and approve them with `weald trust`, then run `weald setup {}`",
                 made.tree.name
             ),
             _ => format!(
-                "{failure}; the tree is kept, `weald setup {}` tries again",
+                "{failure}; the worktree is kept, to try again: `weald setup {}`",
                 made.tree.name
             ),
         });
@@ -240,7 +241,7 @@ impl Trees<'_> {
                     }
                 }
             } else {
-                let why = format!("nobody approved the set-up commands of {}", proposal.from);
+                let why = format!("the set-up commands of {} are not approved", proposal.from);
                 setup.fails(SetupOutcome::Unapproved, why);
             }
         }

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use weald_core::Timestamp;
-use weald_core::config::parse_size;
 use weald_core::thinning::{self, Taken};
 use weald_core::tree::{Tree, TreeKind};
 use weald_git::{Expected, GitError, RefChange, list_refs, transfer, update_refs};
@@ -165,12 +164,11 @@ impl Trees<'_> {
         reason: &str,
         unless: Option<Unless>,
     ) -> Result<SnapshotWish, TreeError> {
-        let size = |key: &str| parse_size(self.config.text(key)).unwrap_or(u64::MAX);
         Ok(SnapshotWish {
             form: SnapshotForm::Everything,
             limits: SnapshotLimits {
-                file: size("snapshot.file_limit"),
-                all: size("snapshot.limit"),
+                file: self.config.snapshot_file_limit.unwrap_or(u64::MAX),
+                all: self.config.snapshot_limit.unwrap_or(u64::MAX),
             },
             taken_at: self.now()?.as_second(),
             reason: reason.to_owned(),
@@ -222,7 +220,7 @@ impl Trees<'_> {
         }
         Err(TreeError::Unreadable {
             name: tree.name.to_string(),
-            why: "others keep taking snapshots of it".to_owned(),
+            why: "other processes keep taking snapshots of it".to_owned(),
         })
     }
 
@@ -322,7 +320,7 @@ impl Trees<'_> {
             .do_inside(tree.name.as_str(), &site, Access::Write, job)
             .map_err(|error| TreeError::Unsupported {
                 what: format!(
-                    "snapshot {} was not put back as a whole ({error}); as it was before: weald snapshot restore {} {}",
+                    "snapshot {} was not fully restored ({error}); to go back: weald snapshot restore {} {}",
                     wanted.id, tree.name, before.id
                 ),
             })?;

@@ -215,7 +215,7 @@ impl Trees<'_> {
         if !is_plain(name) || !theirs.join("objects").is_dir() {
             return Err(TreeError::Unreadable {
                 name: tree.name.to_string(),
-                why: format!("main has no submodule {name}, so nobody else has what it holds"),
+                why: format!("main has no submodule {name}, so its commits exist only here"),
             });
         }
         let vault = self.vault_of_submodule(name);

@@ -6,7 +6,7 @@ use weald_core::tree::{Base, Tree, TreeKind};
 use weald_core::tree_rules::TreeInput;
 use weald_git::Git;
 
-use super::inside::Job;
+use super::inside::{Job, JobOutcome};
 use super::visit::{Access, Site};
 use super::{TreeError, Trees};
 use weald_control::steps::step;
@@ -15,8 +15,7 @@ use weald_control::steps::step;
 #[derive(Debug, Clone, Serialize)]
 pub struct Synced {
     pub tree: Tree,
-    /// `up_to_date`, `merged` or `conflict`.
-    pub outcome: String,
+    pub outcome: SyncOutcome,
     /// What conflicts, left in the tree.
     pub conflicts: Vec<String>,
     /// What is going on in the tree because of that: `merge` or `rebase`.
@@ -27,24 +26,26 @@ pub struct Synced {
 }
 
 /// What bringing commits in came to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SyncOutcome {
+    #[default]
+    UpToDate,
+    Merged,
+    Conflict,
+}
+
 #[derive(Default)]
 struct Brought {
-    outcome: String,
+    outcome: SyncOutcome,
     conflicts: Vec<String>,
     set_aside: Vec<String>,
 }
 
 impl Brought {
-    fn nothing() -> Self {
-        Self {
-            outcome: "up_to_date".to_owned(),
-            ..Self::default()
-        }
-    }
-
     /// This, and then something more.
     fn and(mut self, next: Self) -> Self {
-        if next.outcome != "up_to_date" {
+        if next.outcome != SyncOutcome::UpToDate {
             self.outcome = next.outcome;
         }
         self.conflicts.extend(next.conflicts);
@@ -69,11 +70,11 @@ impl Trees<'_> {
         let tree = self.with_target(tree)?;
         let tip = self.target_tip(&tree)?;
         if !tree.diverged && self.has_all(&tree, look.head.as_deref(), tip.as_deref())? {
-            return self.synced(tree, &site, Brought::nothing(), tip);
+            return self.synced(tree, &site, Brought::default(), tip);
         }
         self.snapshot_before(&tree, &site, "sync")?;
         step("sync.kept");
-        let mut brought = Brought::nothing();
+        let mut brought = Brought::default();
         if tree.diverged
             && let Some(held) = self
                 .place
@@ -127,21 +128,26 @@ impl Trees<'_> {
             message: format!("Merge {called} into {}", tree.branch),
         };
         let reply = self.do_inside(tree.name.as_str(), site, Access::Write, job)?;
-        let outcome = reply.outcome.unwrap_or_default();
-        match outcome.as_str() {
-            "refused" => Err(TreeError::Unsupported {
-                what: format!(
-                    "{called} can't be brought into {}: {}",
-                    tree.name,
-                    reply.text.unwrap_or_default()
-                ),
-            }),
-            _ => Ok(Brought {
-                outcome,
-                conflicts: reply.paths,
-                set_aside: reply.aside,
-            }),
-        }
+        let outcome = match reply.outcome {
+            Some(JobOutcome::UpToDate) => SyncOutcome::UpToDate,
+            Some(JobOutcome::Merged) => SyncOutcome::Merged,
+            Some(JobOutcome::Conflict) => SyncOutcome::Conflict,
+            Some(JobOutcome::Refused) => {
+                return Err(TreeError::Unsupported {
+                    what: format!(
+                        "can't bring {called} into {}: {}",
+                        tree.name,
+                        reply.text.unwrap_or_default()
+                    ),
+                });
+            }
+            _ => return Err(self.no_answer(tree)),
+        };
+        Ok(Brought {
+            outcome,
+            conflicts: reply.paths,
+            set_aside: reply.aside,
+        })
     }
 
     fn synced(

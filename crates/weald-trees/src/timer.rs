@@ -28,7 +28,7 @@ impl Trees<'_> {
     /// Does `work`, and meanwhile takes a snapshot of the tree every `snapshot.every`, the first after one interval.
     /// Answers, besides, what to tell about those that failed.
     pub fn with_snapshots<T>(&self, tree: &Tree, work: impl FnOnce() -> T) -> (T, Option<String>) {
-        let Some(every) = self.config.interval("snapshot.every") else {
+        let Some(every) = self.config.snapshot_every else {
             return (work(), None);
         };
         thread::scope(|scope| {
@@ -38,7 +38,7 @@ impl Trees<'_> {
                 while ended.recv_timeout(every.unsigned_abs()) == Err(RecvTimeoutError::Timeout) {
                     if let Err(error) = self.tick(tree, &mut watch) {
                         failed = Some(format!(
-                            "{} could not be kept by a snapshot: {error}",
+                            "could not take a snapshot of {}: {error}",
                             tree.name
                         ));
                     }

@@ -24,7 +24,6 @@ const BYTES: u64 = 1 << 50;
 pub(super) fn checked(reply: Reply) -> Option<Reply> {
     let mut reply = reply;
     reply.error = reply.error.map(message);
-    reply.outcome = reply.outcome.map(message);
     if reply.snapshot.as_deref().is_some_and(|id| !is_id(id)) {
         return None;
     }

@@ -28,7 +28,7 @@ impl Trees<'_> {
             let processes = Arc::clone(&self.engine.processes);
             Keeper {
                 name: serde_json::to_string(&me).unwrap_or_default(),
-                lease: self.config.duration("vault.lease").unsigned_abs(),
+                lease: self.config.vault_lease.unsigned_abs(),
                 // Who has no name, or is on another machine, can't be ended from here.
                 end: Arc::new(move |name| {
                     let holder = serde_json::from_str::<ProcessIdentity>(name).ok();
@@ -51,5 +51,5 @@ fn stranger(lock: &File, name: &str) -> Option<String> {
     let is_it = named.is_some_and(|named| {
         named.pid == pid || here.to_str() != Some(named.pid_namespace.as_str())
     });
-    (!is_it).then(|| format!("{}, which is no process of weald's", described(pid)))
+    (!is_it).then(|| format!("{}, which is not a weald process", described(pid)))
 }

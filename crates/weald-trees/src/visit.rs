@@ -11,6 +11,7 @@ use std::process::{ChildStdout, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use weald_core::config::LargeFilesPolicy;
 use weald_core::tree::{DirectoryIdentity, Tree, TreeKind};
 use weald_sandbox::{
     Ended, Invocation, Level, Network, Policy, Revealed, SandboxError, launch, strongest_level,
@@ -89,7 +90,7 @@ impl Visit {
             .map_err(|_| unreadable("the visit was lost".to_owned()))?
             .map_err(|error| unreadable(error.to_string()))?;
         match (ended, &self.reply.error) {
-            (Ended::TimedOut, _) => Err(unreadable("looking at it took too long".to_owned())),
+            (Ended::TimedOut, _) => Err(unreadable("inspecting it took too long".to_owned())),
             (_, Some(error)) => Err(unreadable(error.clone())),
             (Ended::Code(0), None) => Ok(self.reply),
             (Ended::Code(_) | Ended::Signal(_), None) => {
@@ -138,7 +139,7 @@ impl Trees<'_> {
         access: Access,
         job: Job,
     ) -> Result<Visit, TreeError> {
-        let limit = self.config.duration("tree.look_limit").unsigned_abs();
+        let limit = self.config.tree_look_limit.unsigned_abs();
         self.visit_for(name, site, access, job, limit)
     }
 
@@ -195,7 +196,7 @@ impl Trees<'_> {
 
     fn request(&self, site: &Site, access: Access, job: Job) -> Result<Request, TreeError> {
         let main = self.place.repository().common_dir();
-        let smudges = self.config.text("tree.lfs") == "smudge";
+        let smudges = self.config.tree_lfs == LargeFilesPolicy::Smudge;
         Ok(Request {
             git_dir: site.git_dir.clone(),
             work_tree: site.path.clone(),
@@ -406,7 +407,7 @@ impl Trees<'_> {
                 return Err(TreeError::Replaced {
                     name: tree.name.clone(),
                     path: tree.path.clone(),
-                    why: format!("it is no directory ({error})"),
+                    why: format!("it is not a directory ({error})"),
                 });
             }
         };

@@ -12,7 +12,7 @@ mod taking;
 use std::path::PathBuf;
 
 use serde::Serialize;
-use weald_core::clean::{self, Blocker, CleanFacts, CleanRules, Reason, Requires, is_stale};
+use weald_core::clean::{self, Blocker, CleanFacts, CleanRules, Reason, is_stale};
 use weald_core::id::{TaskId, TreeId};
 use weald_core::name::TreeName;
 use weald_core::tree::{Tree, TreeStatus};
@@ -164,7 +164,7 @@ impl Upkeep<'_> {
         let taking = Taking::new(self, &rules);
         let judged = self.judge_all(&around, request, &rules, &taking)?;
         self.tell_records(&around, &judged, &mut report);
-        let stale_after = self.trees.config.duration("clean.stale_after");
+        let stale_after = self.trees.config.clean_stale_after;
         for one in &judged {
             let used = one.facts.last_used;
             if let (Some(last_used_at), true) = (used, is_stale(used, stale_after, around.now)) {
@@ -194,9 +194,9 @@ impl Upkeep<'_> {
     }
 
     fn clean_rules(&self, request: &CleanRequest) -> CleanRules {
-        let configured = || self.trees.config.age("clean.min_age");
+        let configured = || self.trees.config.clean_min_age;
         CleanRules {
-            requires: Requires::of(self.trees.config.text("clean.requires")),
+            requires: self.trees.config.clean_requires,
             min_age: request.min_age.unwrap_or_else(configured),
         }
     }
@@ -266,7 +266,7 @@ impl Upkeep<'_> {
         for one in odd {
             report.has_odd_record = true;
             report.warnings.push(format!(
-                "the record of tree {} leads to {}, where no tree of this repository is; nothing there was touched: weald doctor",
+                "the record of worktree {} points to {}, which is not a worktree of this repository; nothing there was changed: weald doctor",
                 one.tree.name,
                 one.tree.path.display()
             ));
@@ -291,7 +291,7 @@ impl Upkeep<'_> {
             };
             if let Err(error) = self.trees.fetch(&upstream) {
                 warnings.push(format!(
-                    "{} could not be fetched, so what is known here counts: {error}",
+                    "{} could not be fetched, so weald uses the local copy: {error}",
                     upstream.name()
                 ));
             }

@@ -204,18 +204,20 @@ impl Upkeep<'_> {
             path: path.to_owned(),
             why: why.to_owned(),
         };
-        let door = Door::open(path).map_err(|_| replaced("it is no directory"))?;
+        let door = Door::open(path).map_err(|_| replaced("it is not a directory"))?;
         if tree.kind == TreeKind::Linked {
             let name = tree.registration.as_deref().unwrap_or(tree.name.as_str());
             let note = self.trees.registrations().read(name);
             let note = note.as_ref().and_then(TreeNote::of);
             if note.is_none_or(|note| note.tree != tree.id) {
-                return Err(replaced("its entry in worktrees/ is gone or another's"));
+                return Err(replaced(
+                    "its entry in worktrees/ is gone or belongs to another worktree",
+                ));
             }
         }
         match self.trees.leads_here(tree, path, &door) || led_here(tree, path, &door) {
             true => Ok(()),
-            false => Err(replaced("nothing in it leads to this repository")),
+            false => Err(replaced("nothing in it points to this repository")),
         }
     }
 
@@ -259,7 +261,7 @@ impl Upkeep<'_> {
         match tree.removing {
             false => Ok(tree),
             true => {
-                let error = "it was copied meanwhile".to_owned();
+                let error = "it was copied in the meantime".to_owned();
                 self.trees.decide(
                     &tree,
                     Durability::Process,

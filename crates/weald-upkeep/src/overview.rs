@@ -133,7 +133,7 @@ impl Upkeep<'_> {
             .do_inside(tree.name.as_str(), &site, Access::Read, job)?;
         reply.size.ok_or_else(|| TreeError::Unreadable {
             name: tree.name.to_string(),
-            why: "its size was not told".to_owned(),
+            why: "its size is unknown".to_owned(),
         })
     }
 

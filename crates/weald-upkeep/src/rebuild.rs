@@ -137,7 +137,7 @@ impl Upkeep<'_> {
         for tree in &trees {
             let runs = tree.runs.iter().map(|run| &run.process);
             for process in tree.worker.iter().chain(runs).filter(|one| lives(one)) {
-                found.push(format!("tree {} (process {})", tree.name, process.pid));
+                found.push(format!("worktree {} (process {})", tree.name, process.pid));
             }
         }
         Ok(found)
@@ -192,7 +192,7 @@ fn fitting(
             .any(|other| same_name(other) && holds(other));
         if holds(tree) && taken {
             told.notes.push(format!(
-                "tree {} (number {}) of a journal set aside has a name that another tree has now",
+                "worktree {} (number {}) of a journal set aside has a name that another worktree has now",
                 tree.name, tree.id
             ));
             return Ok(None);

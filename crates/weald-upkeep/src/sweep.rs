@@ -45,7 +45,7 @@ pub enum SweepError {
     #[error(transparent)]
     Tree(#[from] TreeError),
     /// This process can't be named, so nobody could take over from it.
-    #[error("/proc does not tell who this is")]
+    #[error("/proc does not identify this process")]
     NoIdentity,
 }
 
@@ -157,7 +157,7 @@ impl Upkeep<'_> {
             SweepMode::DryRun => None,
             SweepMode::Apply => {
                 let me = self.trees.me().ok_or(SweepError::NoIdentity)?;
-                let ttl = self.trees.config.duration("sweep.lease");
+                let ttl = self.trees.config.sweep_lease;
                 Some(Sweeper(self.trees.engine).take_maintenance(me, ttl)?)
             }
         };
@@ -170,7 +170,7 @@ impl Upkeep<'_> {
     }
 
     fn sweep_under(&self, lease: Option<&SweepLease>) -> Result<SweepReport, SweepError> {
-        let cycle = self.trees.config.duration("sweep.cycle");
+        let cycle = self.trees.config.sweep_cycle;
         let places = Places::now();
         let outside = |tree: &Tree| Outside {
             foreign_lock: self.trees.foreign_lock(tree),

@@ -182,7 +182,7 @@ impl Upkeep<'_> {
                 part.id
             )),
             Some((part, Err(error))) => told.notes.push(format!(
-                "tree {} stays in the trash: {error} (weald trash restore {})",
+                "worktree {} stays in the trash: {error} (weald trash restore {})",
                 part.name, part.id
             )),
         }
@@ -296,9 +296,9 @@ impl Upkeep<'_> {
 }
 
 fn nothing() -> LandError {
-    let message = "weald did nothing here that it can undo";
+    let message = "there is nothing here that weald can undo";
     LandError::refused("nothing_to_undo", message)
-        .hint("weald events tells what was done, weald trash list what can be restored")
+        .hint("to see what was done: weald events; to see what can be restored: weald trash list")
 }
 
 /// What a person may not have meant is taken back only by its name.
@@ -306,20 +306,20 @@ fn unasked(refused: &NotByItself) -> LandError {
     let last = &refused.last;
     let (code, why) = match refused.why {
         Unasked::Gone => ("undo_gone", in_vault(parts_of(last))),
-        Unasked::Others => ("undo_unnamed", "it is not yours".to_owned()),
+        Unasked::Others => ("undo_unnamed", "it is not your operation".to_owned()),
         Unasked::Older => (
             "undo_unnamed",
-            "what was done after it was taken back already".to_owned(),
+            "the operations after it were already undone".to_owned(),
         ),
     };
     let message =
-        format!("the last operation that stands is {last}, and {why}; nothing was changed");
+        format!("the last operation not yet undone is {last}, and {why}; nothing was changed");
     let hint = match &refused.next {
         Some(next) if next.event == last.event => {
-            format!("weald undo {} takes it back", last.event)
+            format!("to undo it: weald undo {}", last.event)
         }
         Some(next) => format!(
-            "weald undo {} takes back {next}; weald vault list",
+            "to undo {next} instead: weald undo {}; weald vault list",
             next.event
         ),
         None => "weald vault list".to_owned(),
@@ -338,7 +338,7 @@ fn parts_of(operation: &Operation) -> &[TrashedTree] {
 fn in_vault(gone: &[TrashedTree]) -> String {
     let names: Vec<_> = gone.iter().map(|tree| tree.name.as_str()).collect();
     format!(
-        "nothing of tree {} is in the trash any more; commits of it that weald saw are in the vault",
+        "worktree {} is no longer in the trash; the vault has its imported commits",
         names.join(", ")
     )
 }

@@ -111,9 +111,9 @@ impl Upkeep<'_> {
     }
 
     fn usage_wish(&self) -> UsageWish {
-        let limit = self.trees.config.duration("tree.look_limit").unsigned_abs();
+        let limit = self.trees.config.tree_look_limit.unsigned_abs();
         UsageWish {
-            regenerable: self.trees.config.list("usage.regenerable").to_vec(),
+            regenerable: self.trees.config.usage_regenerable.to_vec(),
             // Told before the visit is ended.
             millis: u64::try_from(limit.as_millis() * 9 / 10).unwrap_or(u64::MAX),
         }
@@ -130,7 +130,7 @@ impl Upkeep<'_> {
             let last_used = touched.ok().map(|at| at.max(Some(tree.last_used_at)));
             let usage = reply.usage.ok_or_else(|| TreeError::Unreadable {
                 name: tree.name.to_string(),
-                why: "its size was not told".to_owned(),
+                why: "its size is unknown".to_owned(),
             })?;
             Ok((usage, last_used.flatten()))
         });
@@ -162,9 +162,9 @@ impl Upkeep<'_> {
         let report = match self.clean(&CleanRequest::default()) {
             Ok(report) => report,
             Err(error) => {
-                self.trees
-                    .engine
-                    .notice(format!("what a clean would free is not known: {error}"));
+                self.trees.engine.notice(format!(
+                    "it is unknown how much a clean would free: {error}"
+                ));
                 return 0;
             }
         };

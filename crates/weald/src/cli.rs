@@ -18,7 +18,7 @@ use crate::completion;
 use crate::context::Context;
 use crate::ui::Format;
 
-/// Run many coding agents on one git repository: each in its own worktree, nothing lost, main always green.
+/// Run many coding agents on one git repository, each in its own sandboxed worktree.
 #[derive(Parser)]
 #[command(
     name = "weald",
@@ -35,7 +35,7 @@ pub struct Cli {
 }
 
 /// The heading of flags that every command has.
-const GLOBAL: &str = "Options of every command";
+const GLOBAL: &str = "Global options";
 
 /// Flags of every command.
 #[derive(Args)]
@@ -43,16 +43,16 @@ pub struct GlobalArgs {
     /// Print one JSON object for programs
     #[arg(long, global = true, help_heading = GLOBAL)]
     json: bool,
-    /// Colour the output
+    /// When to colour the output
     #[arg(long, global = true, help_heading = GLOBAL, value_name = "WHEN", default_value = "auto")]
     pub color: ColorChoice,
-    /// Work as if started in DIR
+    /// Run as if started in DIR
     #[arg(short = 'C', long = "directory", global = true, help_heading = GLOBAL, value_name = "DIR")]
     pub directory: Option<PathBuf>,
-    /// Set a configuration key for this command
+    /// Override a configuration key for this command
     #[arg(long, global = true, help_heading = GLOBAL, value_name = "KEY=VALUE", value_parser = key_value)]
     pub set: Vec<(String, String)>,
-    /// End when this process, which started it, does
+    /// Exit when this parent process exits
     #[arg(long, global = true, hide = true, value_name = "PID")]
     pub ends_with: Option<u32>,
 }
@@ -92,7 +92,7 @@ enum Command {
     Phase(phase::Phase),
     Race(race::Race),
     Rescue(rescue::Rescue),
-    /// Start agents in the background, see how they do, and steer them
+    /// Start, watch and steer agents in the background
     #[command(subcommand)]
     Agent(agent::Agent),
     Resume(resume::Resume),
@@ -118,37 +118,37 @@ enum Command {
     Setup(setup::Setup),
     Trust(trust::Trust),
     ShellInit(shell_init::ShellInit),
-    /// See and restore removed trees, or delete them for good
+    /// List, restore or permanently delete removed worktrees
     #[command(subcommand)]
     Trash(trash::Trash),
-    /// Keep everything in a tree as it is now, and put it back
+    /// Save and restore the state of a worktree
     #[command(subcommand)]
     Snapshot(snapshot::Snapshot),
-    /// See, fill or empty the pool that new trees come from
+    /// Show, fill or empty the pool of spare worktrees
     #[command(subcommand)]
     Pool(pool::Pool),
-    /// See and keep up the repository that trees borrow objects from
+    /// Show and maintain the shared object store
     #[command(subcommand)]
     Vault(vault::Vault),
     /// Add, claim and finish tasks
     #[command(subcommand)]
     Task(task::Task),
-    /// Send, ask and answer messages
+    /// Send and read messages between sessions
     #[command(subcommand)]
     Msg(msg::Msg),
-    /// Tell who is working, and whether they live
+    /// Show sessions and whether they are alive
     #[command(subcommand)]
     Session(session::Session),
     Events(events::Events),
     Mcp(mcp::Mcp),
     Install(install::Install),
-    /// What agents call at certain moments of a conversation
+    /// Answer hooks of Claude Code and Codex
     #[command(subcommand, hide = true)]
     Hook(hook::Hook),
-    /// Run a command that can write one directory, and show what holds it there
+    /// Run sandboxed commands and check the sandbox
     #[command(subcommand)]
     Sandbox(sandbox::Sandbox),
-    /// Show and set configuration, with origins
+    /// Show and change configuration
     #[command(subcommand)]
     Config(config::Config),
     Completions(completions::Completions),
@@ -331,7 +331,7 @@ impl Cli {
 /// Who calls.
 #[derive(Args)]
 pub struct SessionArg {
-    /// Who you are (default: $WEALD_SESSION, then the agent you run in)
+    /// Your session (default: $WEALD_SESSION, then that of your agent)
     #[arg(long, value_name = "NAME", add = completion::sessions())]
     pub session: Option<SessionName>,
 }

@@ -87,7 +87,7 @@ impl Started {
             bounded.finish(context);
         }
         if ended == Ended::TimedOut {
-            context.warn("the time is over; everything in the run was ended");
+            context.warn("time limit reached; everything in the run was stopped");
         }
         Ok(ended)
     }

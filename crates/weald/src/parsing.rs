@@ -161,4 +161,92 @@ mod tests {
             assert!(part.is_err(), "{line:?}: {part:?}");
         }
     }
+
+    /// What looks like a command of weald's in the strings of a source: its words, up to the first that is prose.
+    fn commands_in(source: &str, whole: &Command) -> Vec<String> {
+        let code = source.split("\n#[cfg(test)]").next().unwrap_or_default();
+        let lines = code
+            .lines()
+            .filter(|line| !line.trim_start().starts_with("//"));
+        let mut found = Vec::new();
+        for line in lines {
+            for (at, _) in line.match_indices("weald ") {
+                let before = line[..at].chars().next_back().unwrap_or(' ');
+                if before.is_alphanumeric() || "-_/.".contains(before) {
+                    continue;
+                }
+                let text = &line[at + "weald ".len()..];
+                let end = text.find(['"', '`', ')', '(', ';', '\\', '|', '<']);
+                let (mut command, mut words) = (whole, Vec::new());
+                for word in text[..end.unwrap_or(text.len())].split(' ') {
+                    // What is put in there is not known.
+                    let known = word.split('{').next().unwrap_or_default();
+                    let bare = known.trim_end_matches([',', ':', '.']);
+                    if bare.is_empty() && known != word {
+                        continue;
+                    }
+                    let inner = command.find_subcommand(bare);
+                    let is_value = |c: char| c.is_uppercase() || "-_=.".contains(c);
+                    let is_argument = bare.starts_with('-');
+                    let is_placeholder = !bare.is_empty() && bare.chars().all(is_value);
+                    if bare == "--" || !(inner.is_some() || is_argument || is_placeholder) {
+                        break;
+                    }
+                    command = inner.unwrap_or(command);
+                    words.push(bare.to_owned());
+                    if bare != word {
+                        break;
+                    }
+                }
+                if words
+                    .first()
+                    .is_some_and(|first| first != "help" && whole.find_subcommand(first).is_some())
+                {
+                    found.push(words.join(" "));
+                }
+            }
+        }
+        found
+    }
+
+    /// A message that names a command or an option that does not exist leads nowhere.
+    #[test]
+    fn y17_commands_that_messages_name_exist_and_take_the_options_named() {
+        fn sources(folder: &std::path::Path, all: &mut Vec<std::path::PathBuf>) {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                match path.is_dir() {
+                    true => sources(&path, all),
+                    false => all.push(path),
+                }
+            }
+        }
+        let whole = whole();
+        let crates = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let mut files = Vec::new();
+        for entry in std::fs::read_dir(crates).unwrap() {
+            let folder = entry.unwrap().path().join("src");
+            if folder.is_dir() {
+                sources(&folder, &mut files);
+            }
+        }
+        let (mut named, mut wrong) = (0, Vec::new());
+        for file in files.iter().filter(|file| !file.ends_with("tests.rs")) {
+            let source = std::fs::read_to_string(file).unwrap();
+            for command in commands_in(&source, &whole) {
+                named += 1;
+                let parsed = parse_with(whole.clone(), &words(&format!("weald {command}")));
+                let kind = parsed.map_or_else(|error| Some(error.kind()), |_| None);
+                let is_unknown = matches!(
+                    kind,
+                    Some(ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand)
+                );
+                if is_unknown {
+                    wrong.push(format!("{}: weald {command}", file.display()));
+                }
+            }
+        }
+        assert!(named > 150, "only {named} were found");
+        assert_eq!(wrong, [""; 0]);
+    }
 }

@@ -92,7 +92,8 @@ impl Driver for Claude {
         command.extend_from_slice(brief.arguments);
         let mut notes = seed(brief)?;
         notes.push(
-            "Claude Code asks for no permission: the sandbox holds it in its tree".to_owned(),
+            "Claude Code runs without permission prompts: the sandbox confines it to its worktree"
+                .to_owned(),
         );
         Ok(Start {
             command,

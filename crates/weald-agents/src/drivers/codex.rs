@@ -61,7 +61,7 @@ impl Driver for Codex {
         command.push("-".into());
         let mut notes = seed(brief)?;
         notes.push(
-            "Codex's own sandbox and questions are off: weald's sandbox holds it in its tree"
+            "Codex's own sandbox and approvals are off: weald's sandbox confines it to its worktree"
                 .to_owned(),
         );
         Ok(Start {

@@ -6,6 +6,7 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
+use weald_core::config::PromptBy;
 
 use super::{Brief, Driver, DriverError, Input, Observed, Start, Variable, has_driver, program};
 
@@ -27,11 +28,11 @@ pub(super) enum Prompt {
 
 impl Prompt {
     /// As the configuration says.
-    pub(super) fn of(setting: &str) -> Self {
+    pub(super) fn of(setting: PromptBy) -> Self {
         match setting {
-            "file" => Self::File,
-            "stdin" => Self::Stdin,
-            _ => Self::Argument,
+            PromptBy::File => Self::File,
+            PromptBy::Stdin => Self::Stdin,
+            PromptBy::Argument => Self::Argument,
         }
     }
 }
@@ -65,7 +66,7 @@ impl Command {
             line: line.trim().to_owned(),
             why,
         };
-        let words = shlex::split(line).ok_or_else(|| bad("has a quote that is not closed"))?;
+        let words = shlex::split(line).ok_or_else(|| bad("has an unclosed quote"))?;
         if words.is_empty() {
             return Err(bad("names no program"));
         }
@@ -96,7 +97,7 @@ impl Command {
         }
         out.extend_from_slice(rest);
         let why = match () {
-            () if out.contains(&0) => "has a zero byte in it",
+            () if out.contains(&0) => "contains a NUL byte",
             () if out.len() > WORD_LIMIT => "is longer than 128 KiB",
             () => return Ok(OsString::from_vec(out)),
         };

@@ -93,7 +93,7 @@ impl<'a> Seed<'a> {
         };
         let Ok(mut object) = serde_json::from_slice::<Map<String, Value>>(&bytes) else {
             self.notes
-                .push(format!("{name} is no JSON object; it was left out"));
+                .push(format!("{name} is not a JSON object; it was left out"));
             return self.remove(name);
         };
         change(&mut object);

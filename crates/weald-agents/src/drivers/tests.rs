@@ -123,11 +123,11 @@ fn a_name_decides_then_the_command_then_the_configuration() {
     };
     assert_eq!(
         refused("agent.drivers = ['a: b']", Some("x")),
-        "there is no driver `x`: known are claude, codex, command, a"
+        "there is no driver `x`; the drivers are claude, codex, command, a"
     );
     assert!(refused("", Some("command")).contains("agent.command"));
     assert!(refused("agent.drivers = ['ab']", Some("x")).contains("name: command line"));
-    assert!(refused("agent.command = \"a 'b\"", Some("command")).contains("not closed"));
+    assert!(refused("agent.command = \"a 'b\"", Some("command")).contains("unclosed"));
     assert!(refused("agent.drivers = ['a:']", Some("a")).contains("no program"));
     for odd in ["../a: b", ": b", "a b: c"] {
         let text = format!("agent.drivers = ['{odd}']");
@@ -238,7 +238,7 @@ fn claude_is_started_with_lines_both_ways() {
         start
             .notes
             .iter()
-            .any(|note| note.contains("sandbox holds it"))
+            .any(|note| note.contains("sandbox confines it"))
     );
     ground.model = Some("opus");
     ground.conversation = Some("1fb49229-5067-4831-94c0-b8c874fc78b2");

@@ -41,7 +41,7 @@ impl App<'_> {
             return Err(Failure::copy(&copy));
         }
         self.warn(&format!(
-            "{copy}; weald doctor --adopt makes it a repository of its own"
+            "{copy}; to make it a repository of its own: weald doctor --adopt"
         ));
         Ok(Some(copy))
     }

@@ -21,12 +21,14 @@ impl From<AgentError> for Failure {
             AgentError::Sandbox(error) => without_sandbox(error.into()),
             AgentError::Driver(error) => error.into(),
             AgentError::Race(refusal) => from_race(&refusal, message),
-            AgentError::TreeBusy { tree, .. } => Self::new("tree_busy", exit::BUSY, message)
-                .hint(format!("wait until it ends; weald show {tree} tells more")),
-            AgentError::NoTree { agent } => Self::new("no_tree", exit::REFUSED, message)
-                .hint(format!("weald agent list --all; {agent} never got one")),
+            AgentError::TreeBusy { tree, .. } => Self::new("tree_busy", exit::BUSY, message).hint(
+                format!("wait until it ends; for details: weald show {tree}"),
+            ),
+            AgentError::NoTree { agent } => Self::new("no_tree", exit::REFUSED, message).hint(
+                format!("weald agent list --all ({agent} never got a worktree)"),
+            ),
             AgentError::NoCheckout { .. } => Self::new("no_checkout", exit::REFUSED, message)
-                .hint("leave out --no-worktree: the agent gets a tree"),
+                .hint("leave out --no-worktree to give the agent a worktree"),
             AgentError::File { .. } | AgentError::NoIdentity => {
                 Self::new("agent_failed", exit::REFUSED, message)
             }
@@ -66,7 +68,7 @@ impl From<RecordError> for Failure {
                 .details(json!({"agent": agent, "task": task})),
             RecordError::NameTaken { agent, .. } => {
                 Self::new("agent_name_taken", exit::BUSY, message).hint(format!(
-                    "take another --name, or end that one: weald agent stop {agent}"
+                    "choose another --name, or stop that agent: weald agent stop {agent}"
                 ))
             }
         }
@@ -76,12 +78,13 @@ impl From<RecordError> for Failure {
 impl Failure {
     /// Somebody else who may live works on the task.
     pub fn contested(task: &TaskId, owner: &SessionName, since: Option<Timestamp>) -> Self {
-        let since_when =
-            since.map(|since| format!(" since {}", since.strftime("%Y-%m-%d %H:%M:%SZ")));
-        let message = format!(
-            "task {task} is worked on by {owner}{}",
-            since_when.unwrap_or_default()
-        );
+        let message = match since {
+            Some(since) => format!(
+                "{owner} has been working on task {task} since {}",
+                since.strftime("%Y-%m-%d %H:%M:%SZ")
+            ),
+            None => format!("{owner} is working on task {task}"),
+        };
         Self::new("task_held", exit::BUSY, message)
             .hint(format!(
                 "weald session check --task {task}; weald msg send {owner} TEXT"
@@ -111,7 +114,7 @@ fn from_race(refusal: &RaceRefusal, message: String) -> Failure {
         RaceRefusal::Picked { tree, landed, .. } => {
             let failure = Failure::new("picked_already", exit::REFUSED, message);
             match landed {
-                true => failure.hint("weald queue status --all tells what landed"),
+                true => failure.hint("to see what landed: weald queue status --all"),
                 false => failure.hint(format!("if it has not landed: weald land {tree}")),
             }
         }

@@ -45,7 +45,7 @@ fn mending(error: &ConfigError) -> String {
     match &error.origin {
         Origin::Variable(name) => format!("unset {name}"),
         Origin::User(path) => format!("edit {path}"),
-        Origin::Flag(_) => format!("another value: --set {}=VALUE", error.key),
+        Origin::Flag(_) => format!("use another value: --set {}=VALUE", error.key),
         _ => format!(
             "weald config set {0} VALUE, or weald config unset {0}",
             error.key

@@ -44,6 +44,15 @@ impl From<DriverError> for Failure {
                     ))
                     .details(json!({"program": program}))
             }
+            DriverError::NoInterpreter {
+                program,
+                interpreter,
+            } => Self::new("not_executable", exit::NOT_FOUND, message)
+                .hint(format!(
+                    "install {interpreter}, or change the first line of {}",
+                    program.display()
+                ))
+                .details(json!({"program": program, "interpreter": interpreter})),
             DriverError::BadPrompt { driver, .. } => {
                 Self::new("prompt_invalid", exit::REFUSED, message)
                     .hint("use {prompt_file} in the command, or weald config set agent.prompt file")
@@ -55,7 +64,7 @@ impl From<DriverError> for Failure {
             }
             DriverError::Seeding { driver, path, .. } => {
                 Self::new("driver_state", exit::REFUSED, message)
-                    .hint(format!("look at {}, and move it away", path.display()))
+                    .hint(format!("check {}, then move it out of the way", path.display()))
                     .details(json!({"driver": driver, "path": path}))
             }
         }

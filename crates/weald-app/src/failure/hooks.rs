@@ -10,14 +10,14 @@ use crate::exit;
 impl From<HookInputError> for Failure {
     fn from(error: HookInputError) -> Self {
         Self::new("hook_input", exit::REFUSED, error.to_string())
-            .hint("nothing was done; a hook gets one JSON object on stdin: see `What the hooks do` in docs/claude-code.md")
+            .hint("nothing was changed; a hook needs one JSON object on stdin, see `What the hooks do` in docs/claude-code.md")
     }
 }
 
 impl From<ConeError> for Failure {
     fn from(error: ConeError) -> Self {
         Self::new("sparse_path", exit::REFUSED, error.to_string())
-            .hint("correct worktree.sparsePaths in Claude Code's settings; nothing was made")
+            .hint("nothing was created; fix worktree.sparsePaths in Claude Code's settings")
     }
 }
 
@@ -33,7 +33,7 @@ impl Failure {
     /// A name that no tree can have.
     pub fn tree_name(error: &NameError) -> Self {
         Self::new("invalid_name", exit::REFUSED, error.to_string())
-            .hint("nothing was made; choose another name")
+            .hint("nothing was created; choose another name")
     }
 
     /// An event of which this weald knows nothing, as `client` called it.
@@ -44,7 +44,7 @@ impl Failure {
             format!("there is no hook `{event}`"),
         )
         .hint(format!(
-            "update this weald, or what calls it: weald install {client}"
+            "update weald, or reinstall its hooks: weald install {client}"
         ))
         .details(json!({"event": event}))
     }
@@ -54,9 +54,9 @@ impl Failure {
         Self::new(
             "nested_tree",
             exit::REFUSED,
-            "no tree is made from inside a tree's sandbox: the sandbox holds this run in its own tree",
+            "can't create a worktree from inside a sandbox: this run is confined to its own worktree",
         )
-        .hint("work in this tree, or ask whoever started you: weald msg ask NAME TEXT")
+        .hint("work in this worktree, or ask your lead: weald msg ask NAME TEXT")
     }
 
     /// A path that can't be told on one line.
@@ -64,7 +64,7 @@ impl Failure {
         Self::new(
             "odd_path",
             exit::REFUSED,
-            format!("{} has a control character in it", path.display()),
+            format!("{} contains a control character", path.display()),
         )
         .hint("set tree.path to another place")
     }

@@ -19,28 +19,28 @@ impl From<InstallError> for Failure {
                     EditError::Syntax(_) => ("file_invalid", "fix it first, then run this again"),
                     EditError::Taken(entry) if entry == MARKETPLACE => (
                         "name_taken",
-                        "the plugin is there from another place (`claude plugin marketplace add`): leave it so, or run `claude plugin marketplace remove weald` and call this again",
+                        "the plugin comes from another marketplace (`claude plugin marketplace add`): keep that one, or run `claude plugin marketplace remove weald` and try again",
                     ),
-                    EditError::Taken(_) => ("name_taken", "rename that entry, or take it out"),
+                    EditError::Taken(_) => ("name_taken", "rename or remove that entry, then run this again"),
                     EditError::Twice(_) => (
                         "file_invalid",
-                        "put both together: programs differ on which of them counts",
+                        "merge the two: programs differ on which one they use",
                     ),
                     EditError::Marks => {
-                        ("file_invalid", "take what is left of the block out by hand")
+                        ("file_invalid", "remove the rest of weald's block by hand")
                     }
                     EditError::Shape(_) | EditError::Unsafe => (
                         "file_invalid",
-                        "add the entry by hand: docs/install.md has it",
+                        "add the entry by hand (see docs/install.md)",
                     ),
                 };
                 refused(code).hint(hint).details(json!({"path": path}))
             }
             InstallError::File { path, .. } => refused("file")
-                .hint("see who may write it")
+                .hint("check its owner and permissions")
                 .details(json!({"path": path})),
             InstallError::Raced { path } => Self::new("changed_meanwhile", exit::BUSY, message)
-                .hint("call it again")
+                .hint("run this again")
                 .details(json!({"path": path})),
             InstallError::ReadOnly { path } => refused("file_read_only")
                 .hint(format!(
@@ -49,18 +49,18 @@ impl From<InstallError> for Failure {
                 ))
                 .details(json!({"path": path})),
             InstallError::HardLinked { path } => refused("hard_linked")
-                .hint("make it a file of its own, or a symbolic link: its target is written")
+                .hint("replace it with a copy, or with a symbolic link (weald writes to its target)")
                 .details(json!({"path": path})),
             InstallError::Name { program } => refused("program_name")
-                .hint("call it weald, or weald-VERSION, and call this again")
+                .hint("rename the program to weald or weald-VERSION, then run this again")
                 .details(json!({"program": program})),
             InstallError::LeadsOut { path, to } => refused("leads_out")
                 .hint(
-                    "a project's file must not decide what is written elsewhere; replace the link",
+                    "weald does not follow a project's link to outside the project; replace the link",
                 )
                 .details(json!({"path": path, "to": to})),
             InstallError::Taken { path } => refused("name_taken")
-                .hint("move it away first")
+                .hint("move it out of the way, then run this again")
                 .details(json!({"path": path})),
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::LandError;
 use serde_json::json;
+use weald_core::kept_change::quoted;
 use weald_core::landing::Reason;
 use weald_core::queue::QueueRefusal;
 
@@ -59,17 +60,31 @@ impl Failure {
         Self::new(
             "agent_session",
             exit::REFUSED,
-            format!("{key} guards what lands: only a person can loosen it, and this is an agent's session: {why}"),
+            format!("only a person can loosen {key}, which guards what lands; this is an agent's session: {why}"),
         )
-        .hint("run it yourself, in a terminal of your own")
+        .hint("run it in a terminal outside the agent's session")
         .details(json!({"key": key}))
+    }
+
+    /// A flag of a command that only queues.
+    pub fn setting_lost(key: &str, value: &str) -> Self {
+        let message = format!(
+            "--set {key} would be lost: a landing that waits in the queue is tested with the settings of the process that lands it"
+        );
+        Self::new("setting_lost", exit::USAGE, message)
+            .hint(format!(
+                "leave out --no-wait, or change the setting first: weald config set {key} {}",
+                quoted(std::path::Path::new(value))
+            ))
+            .details(json!({"key": key}))
     }
 
     /// An agent asks for what only a person may.
     pub fn agent_asks(what: &str, why: &str) -> Self {
-        let message = format!("{what} is for persons, and this is an agent's session: {why}");
+        let message =
+            format!("{what} is reserved for people, and this is an agent's session: {why}");
         Self::new("agent_session", exit::REFUSED, message)
-            .hint("run it yourself, in a terminal of your own")
+            .hint("run it in a terminal outside the agent's session")
     }
 
     /// A refusal as the landing itself would say it.

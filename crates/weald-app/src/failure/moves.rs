@@ -12,12 +12,12 @@ pub fn hint(task: &TaskId, from: TaskStatus, to: TaskStatus) -> String {
         (Completed | Cancelled, _) => format!("weald task reopen {task}"),
         (Failed | Blocked, InProgress) => {
             format!(
-                "weald resume {task} continues in its worktree; to start over: weald task reopen {task}"
+                "to continue in its worktree: weald resume {task}; to start over: weald task reopen {task}"
             )
         }
         (Failed | Blocked, _) => format!("weald task reopen {task}, then weald task start {task}"),
         (Pending, Completed | Failed | NeedsMerge) => {
-            format!("weald task start {task}, then the same again")
+            format!("weald task start {task}, then run this again")
         }
         (InProgress, Pending) => format!("weald task release {task} --token N"),
         (NeedsMerge, _) => {
@@ -29,7 +29,9 @@ pub fn hint(task: &TaskId, from: TaskStatus, to: TaskStatus) -> String {
 
 /// What to do about a task that somebody else holds.
 pub fn held(task: &TaskId, holder: &SessionName) -> String {
-    format!("weald task ready; or ask {holder}: weald msg send {holder} \"give task {task} back\"")
+    format!(
+        "weald task ready; or ask {holder}: weald msg send {holder} \"please release task {task}\""
+    )
 }
 
 #[cfg(test)]

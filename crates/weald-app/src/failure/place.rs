@@ -13,12 +13,12 @@ impl From<PlaceError> for Failure {
             PlaceError::Discover(error) => error.into(),
             PlaceError::LinkedState { path } => Self::new("state_linked", exit::REFUSED, message)
                 .hint(format!(
-                    "look at what put it there; then: rm {}",
+                    "find out what created the link, then: rm {}",
                     path.display()
                 )),
             PlaceError::ForeignState { .. } => Self::new("state_foreign", exit::REFUSED, message)
                 .hint(
-                    "work as that user, or in a clone of your own: what weald keeps is one user's",
+                    "run weald as that user, or in a clone of your own: its state belongs to one user",
                 ),
             PlaceError::LostTree { tree, main, .. } => {
                 let failure = Self::new("tree_lost", exit::REFUSED, message)
@@ -30,7 +30,7 @@ impl From<PlaceError> for Failure {
                         tree.display()
                     )),
                     None => failure.hint(format!(
-                        "in the repository it belongs to: weald doctor --fix {}",
+                        "run in the repository it belongs to: weald doctor --fix {}",
                         tree.display()
                     )),
                 }

@@ -11,7 +11,7 @@ use crate::exit;
 impl Failure {
     /// Nobody here knows the task, and the tracker did not give it.
     pub fn not_in_tracker(id: &TaskId, tracker: &str, why: &str) -> Self {
-        let message = format!("there is no task {id} here, and {tracker} did not give it: {why}");
+        let message = format!("there is no task {id} here, and {tracker} did not return it: {why}");
         Self::new("task_not_found", exit::NOT_FOUND, message)
             .hint("weald task list")
             .details(json!({"task": id, "tracker": tracker}))
@@ -21,7 +21,7 @@ impl Failure {
     pub fn closed_in_tracker(id: &TaskId, tracker: &str) -> Self {
         let message = format!("task {id} is closed in {tracker}");
         Self::new("task_closed", exit::REFUSED, message)
-            .hint(format!("reopen it in {tracker}, then ask again"))
+            .hint(format!("reopen it in {tracker}, then try again"))
             .details(json!({"task": id, "tracker": tracker}))
     }
 
@@ -46,7 +46,7 @@ impl From<SourceError> for Failure {
     fn from(error: SourceError) -> Self {
         let hint = match &error {
             SourceError::NotInstalled { .. } => {
-                "install it, or give its output as a file: weald task import --from … FILE"
+                "install it, or import its output from a file: weald task import --from … FILE"
             }
             SourceError::TimedOut { .. } => "weald --set source.timeout=60s …",
             _ => "run the command yourself to see what it says",

@@ -22,7 +22,7 @@ pub(super) fn start(error: TreeError, message: String) -> Failure {
             let which = task.map_or(name.to_string(), |id| format!("--task {id}"));
             refused("branch_exists")
                 .hint(format!(
-                    "with its commits: weald new {which} --on-branch-exists reuse; without: recreate"
+                    "to keep its commits: weald new {which} --on-branch-exists reuse; to start without them: weald new {which} --on-branch-exists recreate"
                 ))
                 .details(json!({"branch": branch, "commits": commits}))
         }
@@ -38,7 +38,10 @@ pub(super) fn start(error: TreeError, message: String) -> Failure {
             ))
             .details(json!({"branch": branch, "existing": existing})),
         TreeError::Occupied { by } => {
-            let away = format!("move {} away, or choose another name", by.path.display());
+            let away = format!(
+                "move {} out of the way, or choose another name",
+                by.path.display()
+            );
             refused("path_occupied")
                 .hint(holder_hint(&by, &away))
                 .details(json!({"path": by.path}))
@@ -59,7 +62,7 @@ pub(super) fn start(error: TreeError, message: String) -> Failure {
             .hint("git branch --all, or git fetch first")
             .details(json!({"base": base})),
         TreeError::NotFetched { base, .. } => refused("not_fetched")
-            .hint("nothing was made; from what is known here: --set tree.fetch=try")
+            .hint("nothing was created; to start from the local copy: --set tree.fetch=try")
             .details(json!({"base": base})),
         TreeError::DirtyMain { count } => refused("main_dirty")
             .hint("commit or stash them, or --set tree.dirty_main=warn")
@@ -74,7 +77,7 @@ fn holder_hint(by: &Holder, otherwise: &str) -> String {
     match (&by.tree, &by.bound, &by.task) {
         (Some(tree), None, Some(task)) => format!("weald task bind {task} {tree}"),
         (Some(tree), Some(bound), _) => {
-            format!("weald show {tree}; it belongs to task {bound}")
+            format!("it belongs to task {bound}: weald show {tree}")
         }
         (Some(tree), None, None) => format!("weald ensure {tree}"),
         (None, _, task) if by.path.join(".git").is_file() => {

@@ -17,7 +17,7 @@ impl From<SweepError> for Failure {
             SweepError::Refused(MaintenanceRefusal::Held { holder }) => {
                 Self::new("sweep_busy", exit::BUSY, message)
                     .hint(format!(
-                        "it may be taken over from {} on; until then, see what it does: ps {}",
+                        "another sweep can take over at {}; to see what this one is doing: ps {}",
                         holder.expires_at, holder.process.pid
                     ))
                     .details(json!({"pid": holder.process.pid, "until": holder.expires_at}))

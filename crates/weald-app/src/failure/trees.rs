@@ -21,7 +21,7 @@ use crate::exit;
 /// What to do about a command that runs in a tree.
 fn end_it(name: &TreeName) -> String {
     format!(
-        "wait for it, or end it: an agent with weald agent stop {name}, another process with kill"
+        "wait for it, or stop it: weald agent stop {name} for an agent, kill for another process"
     )
 }
 
@@ -49,7 +49,7 @@ impl From<TreeError> for Failure {
                 .details(json!({"tree": name})),
             TreeError::Missing { name, path } => not_found("tree_missing", message)
                 .hint(format!(
-                    "weald ensure {name} makes it again; moved: weald doctor --fix NEW_PLACE"
+                    "to recreate it: weald ensure {name}; if it was moved: weald doctor --fix NEW_PATH"
                 ))
                 .details(json!({"tree": name, "path": path})),
             TreeError::Replaced { name, path, .. } => refused("tree_replaced")
@@ -58,11 +58,14 @@ impl From<TreeError> for Failure {
             error @ TreeError::OfAnother { .. } => of_another(&error, message),
             TreeError::Damaged { name, path, .. } => refused("tree_damaged")
                 .hint(format!(
-                    "weald rm {name} --discard puts it into the trash as it is"
+                    "to move it to the trash as it is: weald rm {name} --discard"
                 ))
                 .details(json!({"tree": name, "path": path})),
             TreeError::Locked { name, lock } => refused("tree_locked")
-                .hint("ask them, or --force")
+                .hint(format!(
+                    "ask {}, or override the lock with --force",
+                    lock.owner
+                ))
                 .details(json!({"tree": name, "lock": lock})),
             TreeError::InTrash { name, id } => not_found("tree_not_found", message)
                 .hint(format!("weald trash restore {id}"))
@@ -128,7 +131,7 @@ fn cut_short(message: String) -> Failure {
 /// A teammate's call about a tree of another session.
 fn not_yours(whose: &NotYourTree, message: String) -> Failure {
     Failure::new("not_yours", exit::REFUSED, message)
-        .hint("nothing was done; without a name your own worktree is meant (task_claim)")
+        .hint("nothing was changed; without a name the call uses your own worktree (task_claim)")
         .details(json!({"tree": whose.tree, "holder": whose.holder}))
 }
 
@@ -139,11 +142,11 @@ fn in_use(error: TreeError, message: String) -> Failure {
             .hint(end_it(&name))
             .details(json!({"tree": name, "running": running})),
         TreeError::Stirred { name } => Failure::new("tree_running", exit::BUSY, message)
-            .hint("look at it, then try again")
+            .hint(format!("check it, then try again: weald status {name}"))
             .details(json!({"tree": name})),
         TreeError::ChangedMeanwhile { name, blockers } => {
             Failure::new("tree_changed", exit::REFUSED, message)
-                .hint("see what keeps it: weald clean")
+                .hint("to see what keeps it: weald clean")
                 .details(json!({"tree": name, "blockers": blockers}))
         }
         TreeError::InOperation { name, .. } => {
@@ -158,7 +161,9 @@ fn in_use(error: TreeError, message: String) -> Failure {
                 .details(json!({"tree": name}))
         }
         TreeError::Inhabited { path, pid } => Failure::new("directory_in_use", exit::BUSY, message)
-            .hint(format!("let it end, or leave the directory: ps {pid}"))
+            .hint(format!(
+                "let it end or leave the directory; to see what it is: ps {pid}"
+            ))
             .details(json!({"path": path, "pid": pid})),
         _ => Failure::new("tree_running", exit::BUSY, message).hint("wait for it, or end it"),
     }
@@ -170,11 +175,11 @@ fn trash(error: TreeError, message: String) -> Failure {
     match error {
         TreeError::NotTakenIn { name, id, .. } => refused("trash_not_taken_in")
             .hint(format!(
-                "weald trash restore {id}; or let its commits go: weald trash purge --apply --discard"
+                "to restore it: weald trash restore {id}; to give up its commits: weald trash purge --apply --discard"
             ))
             .details(json!({"tree": name, "trash": id})),
         TreeError::OutsideTrash { name, id, path, .. } => refused("trash_outside")
-            .hint(format!("nothing was touched; look at {}", path.display()))
+            .hint(format!("nothing was changed; check {}", path.display()))
             .details(json!({"tree": name, "trash": id, "path": path})),
         other => other.into(),
     }
@@ -182,7 +187,7 @@ fn trash(error: TreeError, message: String) -> Failure {
 
 fn adopt_hint(path: &std::path::Path) -> String {
     format!(
-        "nothing was touched; if you restored or copied it there: weald doctor --adopt {}",
+        "nothing was changed; if you restored or copied it there: weald doctor --adopt {}",
         path.display()
     )
 }
@@ -200,7 +205,7 @@ fn of_another(error: &TreeError, message: String) -> Failure {
     };
     failure
         .hint(format!(
-            "nothing was touched; run weald in {}",
+            "nothing was changed; run weald in {}",
             repository.display()
         ))
         .details(json!({"tree": name, "path": path, "repository": repository}))
@@ -215,15 +220,17 @@ fn setup(name: &TreeName, report: &SetupReport, trash: Option<TreeId>, message: 
     let (code, hint) = match (report.outcome, trash) {
         (SetupOutcome::Unapproved, _) => (
             "setup_unapproved",
-            "weald trust shows and approves them".to_owned(),
+            "to review and approve them: weald trust".to_owned(),
         ),
         (_, Some(id)) => (
             "setup_failed",
-            format!("it is in the trash, as setup.on_failure says: weald trash restore {id}"),
+            format!(
+                "it went to the trash (setup.on_failure); to restore it: weald trash restore {id}"
+            ),
         ),
         (_, None) => (
             "setup_failed",
-            format!("the tree is kept; again: weald setup {name}"),
+            format!("the worktree is kept; to try again: weald setup {name}"),
         ),
     };
     Failure::new(code, exit::REFUSED, message)
@@ -235,7 +242,7 @@ fn setup(name: &TreeName, report: &SetupReport, trash: Option<TreeId>, message: 
 fn unknown(error: TreeError, message: String) -> Failure {
     match error {
         TreeError::NotInTrash { id } => not_found("not_in_trash", message)
-            .hint("weald trash list; deleted from it for good: weald vault list")
+            .hint("weald trash list; for purged worktrees: weald vault list")
             .details(json!({"id": id})),
         TreeError::NotInVault { id } => not_found("not_in_vault", message)
             .hint("weald vault list")
@@ -259,7 +266,7 @@ fn removal(tree: &Tree, objections: &[Objection], message: String) -> Failure {
         Objection::Referenced(_) => ("tree_referenced", format!("weald rm {name} --force")),
         Objection::Unknown(_) => (
             "tree_unknown",
-            format!("weald rm {name} --discard puts it into the trash as it is"),
+            format!("to move it to the trash as it is: weald rm {name} --discard"),
         ),
         Objection::Dirty { .. } => (
             "tree_dirty",
@@ -315,13 +322,13 @@ impl From<AdoptError> for Failure {
                 refused("not_a_worktree", path).hint("weald list --all")
             }
             AdoptError::Main { path } => {
-                refused("main_checkout", path).hint("weald new NAME makes a tree beside it")
+                refused("main_checkout", path).hint("to create a worktree: weald new NAME")
             }
             AdoptError::Gone { path } => Self {
                 exit: exit::NOT_FOUND,
                 ..refused("worktree_gone", path)
             }
-            .hint("moved: git worktree repair NEW_PLACE; gone for good: git worktree prune"),
+            .hint("if it was moved: git worktree repair NEW_PATH; if it is gone for good: git worktree prune"),
             AdoptError::Broken { path, .. } => {
                 let hint = format!("git worktree repair {}", path.display());
                 refused("worktree_broken", path).hint(hint)
@@ -357,7 +364,7 @@ impl From<TreeRefusal> for Failure {
             (TreeStatus::Trashed, _) => format!("weald trash restore {}", refusal.name),
             (_, TreeInput::Restored { .. }) => "weald trash list".to_owned(),
             (TreeStatus::Creating, _) => {
-                "wait for it, or after a crash: weald doctor --fix".to_owned()
+                "wait for it; after a crash: weald doctor --fix".to_owned()
             }
             (TreeStatus::Broken, _) => "weald doctor --fix".to_owned(),
             _ => format!("weald show {}", refusal.name),
@@ -398,12 +405,12 @@ impl From<VaultError> for Failure {
             VaultError::Git(error) => error.into(),
             VaultError::File { path, source } => Self::file(&path, &source),
             VaultError::Held { holder, .. } => Self::new("vault_busy", exit::BUSY, message)
-                .hint("end the process that holds it, or let it go on; then the same command again")
+                .hint("end the process that holds it or let it finish, then run this again")
                 .details(json!({"holder": holder})),
             VaultError::Incomplete { .. } => Self::new("objects_missing", exit::REFUSED, message)
                 .hint("git fsck --connectivity-only"),
             VaultError::Partial { .. } => Self::new("partial_clone", exit::REFUSED, message)
-                .hint("when the remote can be reached, the same command again"),
+                .hint("run this again when the remote can be reached"),
         }
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::{Agents, CheckoutState};
 use weald_core::agent::{Agent, Stage};
+use weald_core::config::OnEmpty;
 
 use super::tail::Tail;
 use crate::Failure;
@@ -29,7 +30,7 @@ pub fn checkout_before(
 
 /// Whether an agent that changed nothing leaves its task undone.
 pub fn counts(ground: &Ground, agent: &Agent) -> Result<bool, Failure> {
-    if ground.config().text("work.on_empty") == "complete" {
+    if ground.config().work_on_empty == OnEmpty::Complete {
         return Ok(false);
     }
     // One that only lands what others did speaks for them.
@@ -81,7 +82,7 @@ pub fn reason(ground: &Ground, agent: &Agent) -> Result<String, Failure> {
     let short: String = words.chars().take(WORDS).collect();
     Ok(match (short.is_empty(), short.len() < words.len()) {
         (true, _) => format!("{} changed nothing and printed nothing", agent.id),
-        (false, false) => format!("{} changed nothing; its last words: {short}", agent.id),
-        (false, true) => format!("{} changed nothing; its last words: {short}…", agent.id),
+        (false, false) => format!("{} changed nothing; its last output: {short}", agent.id),
+        (false, true) => format!("{} changed nothing; its last output: {short}…", agent.id),
     })
 }

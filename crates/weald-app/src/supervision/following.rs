@@ -43,7 +43,9 @@ pub fn follow(
                         _ => "",
                     };
                     if ground.engine.agent(id)?.status == AgentStatus::Finishing {
-                        app.note(&format!("{id} is finishing{lands}; Ctrl-C again leaves it"));
+                        app.note(&format!(
+                            "{id} is finishing{lands}; press Ctrl-C again to leave it running"
+                        ));
                     }
                 }
                 Err(error) => return Err(error.into()),

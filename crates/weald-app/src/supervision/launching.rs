@@ -192,7 +192,7 @@ fn supervise(app: &App<'_>, ground: &Ground, agent: &Agent) -> Result<(), Failur
                 "agent_not_started",
                 exit::REFUSED,
                 format!(
-                    "the supervisor of {} ended at once ({status}): {said}",
+                    "the supervisor of {} exited at once ({status}): {said}",
                     agent.id
                 ),
             ));

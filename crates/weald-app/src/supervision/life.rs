@@ -13,6 +13,7 @@ use weald_core::agent::{Agent, AgentId, AgentStatus, End, Goal, Outcome, Stage};
 use weald_core::agent_rules::AgentInput;
 use weald_core::landing::{Landing, LandingStatus};
 use weald_core::needs::to_land_again;
+use weald_core::prompt::Leftovers;
 use weald_core::task_rules::TaskInput;
 use weald_git::beside_steps;
 
@@ -70,7 +71,7 @@ fn work(
 /// Holds an agent's claim while what follows takes its time: a gate may run for longer than a lease.
 fn holding<T>(ground: &Ground, agent: &Agent, work: impl FnOnce() -> T) -> T {
     let (engine, config) = (&ground.engine, ground.config());
-    let every = config.duration("lease.ttl").unsigned_abs() / 3;
+    let every = config.lease_ttl.unsigned_abs() / 3;
     let (over, rest) = mpsc::channel::<()>();
     thread::scope(|scope| {
         scope.spawn(move || {
@@ -118,7 +119,7 @@ fn superseded(ground: &Ground, agent: &Agent, end: End) -> Result<End, Failure> 
         {
             End {
                 outcome: Outcome::Superseded,
-                why: format!("somebody else holds the task; {}", end.why),
+                why: format!("another session holds the task; {}", end.why),
                 ..end
             }
         }
@@ -184,7 +185,7 @@ fn watch(
                 (0, false) => None,
                 (0, true) => Some((Outcome::Failed, "it reported a failure".to_owned())),
                 (code, _) if signal.is_some() => {
-                    let why = format!("its command was ended by signal {}", code - 128);
+                    let why = format!("its command was killed by signal {}", code - 128);
                     Some((Outcome::Crashed, why))
                 }
                 (code, _) => {
@@ -203,7 +204,7 @@ fn watch(
         Watched::Superseded => (
             Some((
                 Outcome::Superseded,
-                "somebody else holds the task".to_owned(),
+                "another session holds the task".to_owned(),
             )),
             None,
         ),
@@ -273,10 +274,10 @@ fn park(app: &App<'_>, ground: &Ground, agent: &Agent, reason: &str) {
 }
 
 fn scope(ground: &Ground) -> Option<CommitScope> {
-    match ground.config().text("work.commit") {
-        "all" => Some(CommitScope::All),
-        "tracked" => Some(CommitScope::Tracked),
-        _ => None,
+    match ground.config().work_commit {
+        Leftovers::All => Some(CommitScope::All),
+        Leftovers::Tracked => Some(CommitScope::Tracked),
+        Leftovers::Nothing => None,
     }
 }
 
@@ -304,7 +305,7 @@ fn commit(app: &App<'_>, ground: &Ground, agent: &Agent) -> Result<(), Failure> 
 
 fn land(app: &App<'_>, ground: &Ground, agent: &Agent) -> Result<End, Failure> {
     let Some(tree) = &agent.tree else {
-        return ended_as(ground, Outcome::Failed, "it has no tree".to_owned());
+        return ended_as(ground, Outcome::Failed, "it has no worktree".to_owned());
     };
     let request = LandRequest {
         names: vec![tree.to_string()],

@@ -45,7 +45,10 @@ pub fn write_down(
     if let Some(tree) = &agent.tree {
         match Agents::new(&trees).changed_files(tree.as_str()) {
             Ok(files) => drop(engine.decide_agent(agent.id, AgentInput::Changed { files })?),
-            Err(error) => app.warn(&format!("what {} changed can't be told: {error}", agent.id)),
+            Err(error) => app.warn(&format!(
+                "could not determine what {} changed: {error}",
+                agent.id
+            )),
         }
     }
     let agent = engine.agent(agent.id)?;

@@ -30,7 +30,7 @@ pub enum RecordError {
     #[error("there is no agent {name}")]
     NotFound { name: String },
     /// Somebody works on the task.
-    #[error("task {task} is worked on by {owner} since {}{}", .since.strftime("%Y-%m-%d %H:%M:%SZ"), as_agent(.agent))]
+    #[error("{owner} has been working on task {task} since {}{}", .since.strftime("%Y-%m-%d %H:%M:%SZ"), as_agent(.agent))]
     Working {
         task: TaskId,
         owner: SessionName,
@@ -38,10 +38,10 @@ pub enum RecordError {
         agent: Option<AgentId>,
     },
     /// Another agent works in the main checkout.
-    #[error("agent {agent} works in the main checkout, on task {task}")]
+    #[error("agent {agent} is working in the main checkout, on task {task}")]
     MainTaken { agent: AgentId, task: TaskId },
     /// Another agent works under the name.
-    #[error("agent {agent} works under the name {name} already")]
+    #[error("agent {agent} already has the name {name}")]
     NameTaken { name: SessionName, agent: AgentId },
 }
 

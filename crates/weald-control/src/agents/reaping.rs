@@ -52,7 +52,7 @@ impl Engine {
 fn crash(tx: &mut dyn Write, agent: &Agent) -> Result<Agent, RecordError> {
     let why = match agent.supervised {
         true => format!("its supervisor is gone while it was {}", agent.status),
-        false => "whoever started it is gone".to_owned(),
+        false => "the process that started it is gone".to_owned(),
     };
     let (crashed, change) = agent_rules::decide(agent, AgentInput::Crash { why }, tx.now())?;
     tx.record(Some(&agent.session), change)?;
@@ -122,7 +122,7 @@ pub(super) fn park_race(tx: &mut dyn Write, task: &Task, token: Token) -> Result
     let park = TaskInput::Park {
         token: Some(token),
         reason: format!(
-            "its race is over; see it and pick: weald race show {}",
+            "its race has ended; see it and pick: weald race show {}",
             task.id
         ),
     };
@@ -161,7 +161,7 @@ fn give_back(tx: &mut dyn Write, task: &Task, agent: &Agent) -> Result<(), Recor
     }
     let block = TaskInput::Block {
         reason: format!(
-            "{CRASHES} agents in a row crashed on it, the last one was {}; look at weald agent logs {}, go on with weald resume {}",
+            "{CRASHES} agents in a row crashed on it, the last one was {}; see weald agent logs {}, to continue: weald resume {}",
             agent.id, agent.id, task.id
         ),
     };

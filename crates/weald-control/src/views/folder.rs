@@ -51,7 +51,7 @@ impl Folder {
         match openat(&self.0, name, flags, Mode::empty()) {
             Ok(folder) => Ok(Self(folder)),
             Err(Errno::LOOP | Errno::NOTDIR) => Err(io::Error::other(format!(
-                "{name} is no directory, and a link is not followed"
+                "{name} is not a directory, and weald does not follow links there"
             ))),
             Err(error) => Err(error.into()),
         }
@@ -63,7 +63,7 @@ impl Folder {
         let file = File::from(openat(&self.0, name, flags, Mode::empty())?);
         match file.metadata()?.is_file() {
             true => Ok(file),
-            false => Err(io::Error::other("it is no regular file")),
+            false => Err(io::Error::other("it is not a regular file")),
         }
     }
 
@@ -108,7 +108,7 @@ impl Folder {
                 moved => return Ok(moved.map(|()| aside)?),
             }
         }
-        Err(io::Error::other("no name is free to keep it under"))
+        Err(io::Error::other("there is no free name to keep it under"))
     }
 }
 

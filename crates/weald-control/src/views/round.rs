@@ -199,15 +199,16 @@ impl Round<'_> {
                 .and_then(|(folder, name)| folder.move_aside(name));
             let is_free = moved.is_ok();
             if let (Ok(name), true) = (&moved, came_later) {
-                self.problems
-                    .push(format!("{path} was not weald's and is kept as {name}"));
+                self.problems.push(format!(
+                    "{path} was not written by weald and is kept as {name}"
+                ));
             }
             self.note(path, moved.map(drop));
             return is_free;
         }
         if self.written.left_alone.insert(path.to_owned()) {
             self.problems.push(format!(
-                "{path} is not weald's and was left alone (weald doctor --fix moves it aside)"
+                "{path} was not written by weald and was left alone (weald doctor --fix moves it aside)"
             ));
         }
         false

@@ -5,7 +5,7 @@ use std::path::{Component, Path};
 
 /// Why a path is no folder of a sparse checkout.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` can't be part of a sparse checkout: it is no path below the repository")]
+#[error("`{0}` can't be part of a sparse checkout: it is not a path inside the repository")]
 pub struct ConeError(pub String);
 
 /// The text of `info/sparse-checkout` that has these folders with all that is in them, and the files beside the way to them.

@@ -40,7 +40,7 @@ pub enum HookInputError {
     #[error("there is no JSON object on stdin")]
     Empty,
     /// It is no such object.
-    #[error("stdin holds no JSON object of a hook: {0}")]
+    #[error("stdin is not the JSON object of a hook: {0}")]
     Malformed(serde_json::Error),
     /// A field is missing.
     #[error("the JSON object on stdin has no `{0}`")]

@@ -50,10 +50,10 @@ fn texts(worktree: &Value, key: &str) -> Result<Vec<String>, String> {
     let found = match &worktree[key] {
         Value::Null => return Ok(Vec::new()),
         Value::Array(items) => items.iter().map(|item| item.as_str().map(str::to_owned)),
-        _ => return Err(format!("worktree.{key} is no list of texts")),
+        _ => return Err(format!("worktree.{key} is not a list of strings")),
     };
     let found: Option<Vec<_>> = found.collect();
-    found.ok_or_else(|| format!("worktree.{key} is no list of texts"))
+    found.ok_or_else(|| format!("worktree.{key} is not a list of strings"))
 }
 
 fn join(all: &mut Vec<String>, more: Vec<String>) {

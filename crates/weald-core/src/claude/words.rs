@@ -43,18 +43,18 @@ pub fn briefing(at: &Situation) -> String {
     let mut text = String::new();
     match (&at.tree, at.is_in_tree) {
         (Some((name, branch, target)), true) => text.push_str(&format!(
-            "You are in tree {name} of weald: branch {branch}, lands on {target}. Work only in it.\n"
+            "You are in weald worktree {name}: branch {branch}, lands on {target}. Work only in it.\n"
         )),
         (Some((name, ..)), false) => text.push_str(&format!(
-            "Your work belongs in tree {name} of weald (`weald path {name}` says where), not in this checkout.\n"
+            "Your work belongs in weald worktree {name} (`weald path {name}` prints its path), not in this checkout.\n"
         )),
         (None, _) => text.push_str(
-            "This repository uses weald: work happens in trees, not in this main checkout. `weald` prints the board.\n",
+            "This repository uses weald: work happens in worktrees, not in this main checkout. `weald` prints the board.\n",
         ),
     }
     if let Some((why, next)) = &at.lost {
         text.push_str(&format!(
-            "Your work belongs in a tree that is not there: {why}. Before you go on: `{next}`.\n"
+            "Your work belongs in a worktree that does not exist: {why}. Before you continue: `{next}`.\n"
         ));
     }
     if let Some(session) = &at.session {
@@ -78,10 +78,10 @@ fn finish(at: &Situation, tree: &TreeName) -> String {
     match at.finish {
         Finish::Lands => {}
         Finish::LandsAtEnd => return format!("{done}; it lands when you end.\n"),
-        Finish::Reports => return format!("{done}; your work is kept in this tree.\n"),
+        Finish::Reports => return format!("{done}; your work is kept in this worktree.\n"),
         Finish::Stays => {
             return format!(
-                "To finish: commit here. Your work is kept in this tree until a person lands it (`weald land {tree}`, on the host).\n"
+                "To finish: commit here. Your work is kept in this worktree until a person lands it (`weald land {tree}`, on the host).\n"
             );
         }
     }
@@ -128,11 +128,11 @@ pub fn questions(messages: &[Message]) -> impl Iterator<Item = &Message> {
 pub fn refusal(path: &Path, tree: &TreeName, why: &str, meant: Option<&Path>) -> String {
     let path = path.display();
     let refused = format!(
-        "{path} is not in tree {tree}, in which this session works: {why}; nothing was written."
+        "{path} is not in worktree {tree}, where this session works: {why}; nothing was written."
     );
     match meant {
         Some(meant) => format!("{refused}\nUse {} instead.", meant.display()),
-        None => format!("{refused}\nWrite in the tree: `weald path {tree}` says where it is."),
+        None => format!("{refused}\nWrite in the worktree: `weald path {tree}` prints its path."),
     }
 }
 
@@ -140,7 +140,7 @@ fn cut(text: &str) -> String {
     match text.char_indices().nth(TEXT) {
         None => text.to_owned(),
         Some((end, _)) => format!(
-            "{}… (cut; `weald msg inbox --all` or `weald task show` has all of it)",
+            "{}… (cut; `weald msg inbox --all` or `weald task show` shows all of it)",
             &text[..end]
         ),
     }
@@ -202,7 +202,7 @@ mod tests {
             lost: Some(("it is in the trash".to_owned(), "weald undo".to_owned())),
             ..bound
         });
-        for part in ["in the trash. Before you go on: `weald undo`", "Task 7"] {
+        for part in ["in the trash. Before you continue: `weald undo`", "Task 7"] {
             assert!(lost.contains(part), "{part}: {lost}");
         }
     }

@@ -70,18 +70,3 @@ pub struct Key {
     /// One line for people.
     pub about: &'static str,
 }
-
-/// A line of the table.
-pub(super) const fn key(
-    name: &'static str,
-    kind: Kind,
-    default: &'static str,
-    about: &'static str,
-) -> Key {
-    Key {
-        name,
-        kind,
-        default,
-        about,
-    }
-}

@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Deref;
 
-use jiff::SignedDuration;
 use serde::Serialize;
 
 use super::caps;
-use super::keys::{KEYS, find_key};
+use super::keys::find_key;
 use super::kinds::{Key, Kind};
 use super::profiles::profile_text;
-use super::values::{Value, check_value, from_text, parse_age, parse_duration};
+use super::settings::{KEYS, Settings};
+use super::values::{Value, check_value, from_text};
 
 /// Where a value came from, weakest first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -72,30 +73,64 @@ pub struct ConfigError {
     pub reason: String,
 }
 
+/// What every key is set to, and where that was said.
 #[derive(Debug, Clone)]
 pub struct Config {
-    values: BTreeMap<&'static str, (Value, Origin)>,
+    settings: Settings,
+    values: Values,
     /// What was found and does not count.
     pub ignored: Vec<Ignored>,
+}
+
+/// `config.gate_timeout` is the value of `gate.timeout`.
+impl Deref for Config {
+    type Target = Settings;
+
+    fn deref(&self) -> &Settings {
+        &self.settings
+    }
+}
+
+impl Config {
+    /// A key's value as people write it, and where it came from. Panics on a key that is not in the table: that is a bug.
+    pub fn get(&self, key: &str) -> (&Value, &Origin) {
+        let (value, origin) = &self.values.0[key];
+        (value, origin)
+    }
+}
+
+/// The value of each key, and where it came from.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Values(BTreeMap<&'static str, (Value, Origin)>);
+
+impl Values {
+    /// Panics on a key that is not in the table: that is a bug.
+    pub(super) fn value(&self, key: &str) -> &Value {
+        &self.0[key].0
+    }
+}
+
+/// Layers as they are laid on top of each other.
+#[derive(Default)]
+struct Laying {
+    values: Values,
+    ignored: Vec<Ignored>,
 }
 
 /// Lays `layers` (weakest first, without default and profile) over the profile they choose.
 pub fn resolve(mut layers: Vec<Layer>) -> Result<Config, ConfigError> {
     layers.sort_by(|a, b| a.origin.cmp(&b.origin));
-    let mut config = Config {
-        values: BTreeMap::new(),
-        ignored: Vec::new(),
-    };
+    let mut laying = Laying::default();
     for key in KEYS {
         let value = check_value(key, &from_text(key, key.default)).expect("defaults are valid");
-        config.values.insert(key.name, (value, Origin::Default));
+        laying.set(key, value, Origin::Default);
     }
     if let Some((name, chosen_by)) = chosen_profile(&layers)
         && let Some(text) = profile_text(&name)
     {
         let values = text.parse().expect("profiles are valid TOML");
         let trust = Trust::of(&chosen_by);
-        config.lay(
+        laying.lay(
             Layer {
                 origin: Origin::Profile(name),
                 values,
@@ -105,9 +140,14 @@ pub fn resolve(mut layers: Vec<Layer>) -> Result<Config, ConfigError> {
     }
     for layer in layers {
         let trust = Trust::of(&layer.origin);
-        config.lay(layer, trust)?;
+        laying.lay(layer, trust)?;
     }
-    Ok(config)
+    let Laying { values, ignored } = laying;
+    Ok(Config {
+        settings: Settings::read(&values),
+        values,
+        ignored,
+    })
 }
 
 /// Every guarded key at its strictest: what counts when a repository's file can't be understood.
@@ -150,57 +190,9 @@ enum Rejected {
     NotTheirs,
 }
 
-impl Config {
-    /// A key's value and where it came from. Panics on a key that is not in the table: that is a bug.
-    pub fn get(&self, key: &str) -> (&Value, &Origin) {
-        let (value, origin) = &self.values[key];
-        (value, origin)
-    }
-
-    /// A text, template or choice.
-    pub fn text(&self, key: &str) -> &str {
-        match self.get(key).0 {
-            Value::Text(text) => text,
-            other => panic!("{key} is no text: {other:?}"),
-        }
-    }
-
-    pub fn switch(&self, key: &str) -> bool {
-        match self.get(key).0 {
-            Value::Switch(on) => *on,
-            other => unreachable!("{key} is no switch: {other:?}"),
-        }
-    }
-
-    pub fn number(&self, key: &str) -> i64 {
-        match self.get(key).0 {
-            Value::Number(number) => *number,
-            other => panic!("{key} is no number: {other:?}"),
-        }
-    }
-
-    pub fn list(&self, key: &str) -> &[String] {
-        match self.get(key).0 {
-            Value::List(items) => items,
-            other => panic!("{key} is no list: {other:?}"),
-        }
-    }
-
-    pub fn duration(&self, key: &str) -> SignedDuration {
-        parse_duration(self.text(key)).expect("durations were checked")
-    }
-
-    /// For how long something must have been left alone; zero asks for nothing.
-    pub fn age(&self, key: &str) -> SignedDuration {
-        parse_age(self.text(key)).expect("ages were checked")
-    }
-
-    /// How often something happens; `None` is never.
-    pub fn interval(&self, key: &str) -> Option<SignedDuration> {
-        match self.text(key) {
-            "none" => None,
-            text => Some(parse_duration(text).expect("intervals were checked")),
-        }
+impl Laying {
+    fn set(&mut self, key: &Key, value: Value, origin: Origin) {
+        self.values.0.insert(key.name, (value, origin));
     }
 
     fn lay(&mut self, layer: Layer, trust: Trust) -> Result<(), ConfigError> {
@@ -208,7 +200,7 @@ impl Config {
         flatten("", &layer.values, &mut flat);
         for (name, raw) in flat {
             let Some(key) = find_key(&name) else {
-                self.ignore(&name, &layer.origin, "weald knows no such key".to_owned());
+                self.ignore(&name, &layer.origin, "unknown key".to_owned());
                 continue;
             };
             let is_theirs = match key.kind {
@@ -223,7 +215,7 @@ impl Config {
             match admitted {
                 Ok(value) => {
                     let value = self.joined(key, value);
-                    self.values.insert(key.name, (value, layer.origin.clone()));
+                    self.set(key, value, layer.origin.clone());
                 }
                 Err(Rejected::Invalid(reason)) if trust == Trust::Owner => {
                     return Err(ConfigError {
@@ -243,7 +235,9 @@ impl Config {
         let (Kind::JoinedList | Kind::GrowingList, Value::List(more)) = (key.kind, &value) else {
             return value;
         };
-        let mut all = self.list(key.name).to_vec();
+        let Value::List(mut all) = self.values.value(key.name).clone() else {
+            return value;
+        };
         for item in more {
             let out = item.strip_prefix('!');
             match out.filter(|_| key.kind == Kind::JoinedList) {
@@ -262,16 +256,16 @@ impl Config {
         if let (Kind::JoinedList, Trust::Repository, Value::List(list)) = (key.kind, trust, &value)
             && takes_out(list)
         {
-            let why = "a repository takes nothing out of this list: no `!`";
+            let why = "a repository can't take entries out of this list with `!`";
             return Err(Rejected::Invalid(why.to_owned()));
         }
         if let (Kind::Guarded(order), Trust::Repository, Value::Text(text)) =
             (key.kind, trust, &value)
         {
             let rank = |name: &str| order.iter().position(|known| *known == name);
-            let current = self.text(key.name);
-            if rank(text) < rank(current) {
-                return Err(Rejected::Loosens(current.to_owned()));
+            let current = self.values.value(key.name).to_string();
+            if rank(text) < rank(&current) {
+                return Err(Rejected::Loosens(current));
             }
         }
         if trust == Trust::Repository
@@ -289,7 +283,7 @@ impl Config {
                 format!("the repository can't loosen this below `{current}`")
             }
             (Rejected::TooMuch(most), _) => format!(
-                "a repository sets this to `{most}` at most; more is yours to set (weald config set {} VALUE)",
+                "a repository can set this to `{most}` at most; only you can set more (weald config set {} VALUE)",
                 key.name
             ),
             (Rejected::NotTheirs, _) => format!(
@@ -299,13 +293,13 @@ impl Config {
             (Rejected::Invalid(reason), Kind::Guarded(order)) => {
                 let strictest = order.last().expect("guarded keys have values");
                 let value = Value::Text((*strictest).to_owned());
-                self.values.insert(key.name, (value, origin.clone()));
-                format!("{reason}; `{strictest}` counts until it can be read")
+                self.set(key, value, origin.clone());
+                format!("{reason}; weald uses `{strictest}` until it can be read")
             }
             (Rejected::Invalid(reason), Kind::JoinedList) => {
                 let everything = self.joined(key, Value::List(vec!["**".to_owned()]));
-                self.values.insert(key.name, (everything, origin.clone()));
-                format!("{reason}; everything counts as named until it can be read")
+                self.set(key, everything, origin.clone());
+                format!("{reason}; weald treats every path as listed until it can be read")
             }
             (Rejected::Invalid(reason), _) => reason,
         };

@@ -19,6 +19,15 @@ pub enum Value {
     List(Vec<String>),
 }
 
+impl Value {
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+}
+
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -60,7 +69,7 @@ pub fn from_text(key: &Key, text: &str) -> toml::Value {
 pub fn check_value(key: &Key, raw: &toml::Value) -> Result<Value, String> {
     let text = || {
         raw.as_str()
-            .ok_or_else(|| "this is a text in quotes".to_owned())
+            .ok_or_else(|| "expected a quoted string".to_owned())
     };
     match key.kind {
         Kind::Text | Kind::OwnText => Ok(Value::Text(text()?.to_owned())),
@@ -75,10 +84,10 @@ pub fn check_value(key: &Key, raw: &toml::Value) -> Result<Value, String> {
         Kind::Switch | Kind::OwnSwitch => raw
             .as_bool()
             .map(Value::Switch)
-            .ok_or_else(|| "this is true or false".to_owned()),
+            .ok_or_else(|| "expected true or false".to_owned()),
         Kind::Number(low, high) => match raw.as_integer() {
             Some(number) if (low..=high).contains(&number) => Ok(Value::Number(number)),
-            _ => Err(format!("this is a number from {low} to {high}")),
+            _ => Err(format!("expected a number from {low} to {high}")),
         },
         Kind::Duration => match parse_duration(text()?) {
             Ok(_) => Ok(Value::Text(text()?.to_owned())),
@@ -88,7 +97,7 @@ pub fn check_value(key: &Key, raw: &toml::Value) -> Result<Value, String> {
             given if given <= SignedDuration::from_secs(most) => {
                 Ok(Value::Text(text()?.to_owned()))
             }
-            _ => Err(format!("this is a duration of at most {most} seconds")),
+            _ => Err(format!("expected a duration of at most {most} seconds")),
         },
         Kind::Age => {
             parse_age(text()?)?;
@@ -100,7 +109,7 @@ pub fn check_value(key: &Key, raw: &toml::Value) -> Result<Value, String> {
         },
         Kind::Choice(known) | Kind::OwnChoice(known) | Kind::Guarded(known) => match text()? {
             given if known.contains(&given) => Ok(Value::Text(given.to_owned())),
-            given => Err(format!("`{given}` is none of {}", known.join(", "))),
+            given => Err(format!("`{given}` is not one of {}", known.join(", "))),
         },
         Kind::Size => match text()? {
             "none" => Ok(Value::Text("none".to_owned())),
@@ -109,16 +118,16 @@ pub fn check_value(key: &Key, raw: &toml::Value) -> Result<Value, String> {
         Kind::List | Kind::OwnList | Kind::OwnNames | Kind::JoinedList | Kind::GrowingList => {
             let items = raw
                 .as_array()
-                .ok_or_else(|| "this is a list of texts".to_owned())?;
+                .ok_or_else(|| "expected a list of strings".to_owned())?;
             let is_odd = |item: &&toml::Value| item.as_str().is_some_and(|text| !is_name(text));
             if let (Kind::OwnNames, Some(odd)) = (key.kind, items.iter().find(is_odd)) {
-                return Err(format!("{odd} is no plain name of a folder"));
+                return Err(format!("{odd} is not a plain folder name"));
             }
             let texts = items.iter().map(|item| item.as_str().map(str::to_owned));
             texts
                 .collect::<Option<_>>()
                 .map(Value::List)
-                .ok_or_else(|| "this is a list of texts".to_owned())
+                .ok_or_else(|| "expected a list of strings".to_owned())
         }
     }
 }
@@ -131,7 +140,7 @@ fn is_name(text: &str) -> bool {
 
 /// A size in bytes: a number, and K, M, G or T for powers of 1024.
 pub fn parse_size(text: &str) -> Result<u64, String> {
-    let wrong = || format!("`{text}` is no size: write it as 512M or 2G");
+    let wrong = || format!("`{text}` is not a size: write it as 512M or 2G");
     let digits = text.trim_end_matches(['K', 'M', 'G', 'T']);
     let power = match &text[digits.len()..] {
         "" => 0,
@@ -158,7 +167,7 @@ pub fn parse_age(text: &str) -> Result<SignedDuration, String> {
 
 /// A duration above zero. `7d` counts days of 24 hours.
 pub fn parse_duration(text: &str) -> Result<SignedDuration, String> {
-    let wrong = || format!("`{text}` is no duration: write it as 90s, 15m, 2h 30m or 7d");
+    let wrong = || format!("`{text}` is not a duration: write it as 90s, 15m, 2h 30m or 7d");
     let days = text
         .strip_suffix('d')
         .and_then(|days| days.trim().parse::<i64>().ok());
@@ -169,7 +178,7 @@ pub fn parse_duration(text: &str) -> Result<SignedDuration, String> {
     };
     if duration <= SignedDuration::ZERO || duration > SignedDuration::from_hours(24 * 3650) {
         return Err(format!(
-            "a duration is above zero and below ten years, `{text}` is not"
+            "a duration must be above zero and below ten years, `{text}` is not"
         ));
     }
     Ok(duration)

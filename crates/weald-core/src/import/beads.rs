@@ -67,7 +67,7 @@ fn read(
         _ => "pending",
     };
     let id = issue.get("id").filter(|id| id.is_string());
-    let id = id.ok_or(("bad_id", "an issue has an id".to_owned()))?;
+    let id = id.ok_or(("bad_id", "an issue needs an id".to_owned()))?;
     let (blocked_by, parent) = dependencies(issue)?;
     let mut fields = Map::new();
     fields.insert("id".into(), id.clone());

@@ -110,7 +110,7 @@ fn readable(text: &str) -> Option<String> {
 
 fn one_line(line: &[u8]) -> Fields {
     if line.len() > MAX_LINE {
-        let told = format!("a line has at most {MAX_LINE} bytes");
+        let told = format!("a line can have at most {MAX_LINE} bytes");
         return Err(("line_too_long", told));
     }
     object(serde_json::from_slice(line).map_err(|error| bad_json(&error))?)
@@ -119,7 +119,7 @@ fn one_line(line: &[u8]) -> Fields {
 fn object(value: Value) -> Fields {
     match value {
         Value::Object(fields) => Ok(fields),
-        _ => Err(("bad_json", "an entry is no object".to_owned())),
+        _ => Err(("bad_json", "an entry must be a JSON object".to_owned())),
     }
 }
 
@@ -132,7 +132,7 @@ pub(super) fn text(fields: &Map<String, Value>, name: &str) -> Result<String, Pr
     let text = match fields.get(name) {
         None | Some(Value::Null) => return Ok(String::new()),
         Some(Value::String(text)) => text.replace("\r\n", "\n"),
-        Some(_) => return Err(("bad_field", format!("{name} is no text"))),
+        Some(_) => return Err(("bad_field", format!("{name} is not a string"))),
     };
     if text.len() > MAX_TEXT {
         let told = format!("{name} is longer than {MAX_TEXT} bytes");
@@ -141,7 +141,7 @@ pub(super) fn text(fields: &Map<String, Value>, name: &str) -> Result<String, Pr
     let is_odd = |c: &char| c.is_control() && !matches!(c, '\n' | '\t');
     match text.chars().find(is_odd) {
         None => Ok(text),
-        Some(odd) => Err(("bad_field", format!("{name} holds {odd:?}"))),
+        Some(odd) => Err(("bad_field", format!("{name} contains {odd:?}"))),
     }
 }
 

@@ -18,7 +18,7 @@ pub fn parse_gh(input: &[u8], now: Timestamp) -> Parsed {
 fn read(issue: &Map<String, Value>, now: Timestamp) -> Result<Incoming, Problem> {
     let number = issue.get("number").and_then(Value::as_u64);
     let number = number.filter(|number| *number > 0);
-    let number = number.ok_or(("bad_id", "an issue has a number above zero".to_owned()))?;
+    let number = number.ok_or(("bad_id", "an issue needs a number above zero".to_owned()))?;
     let is_closed = text(issue, "state")?.eq_ignore_ascii_case("closed");
     let labels = labels(issue);
     let mut fields = Map::new();

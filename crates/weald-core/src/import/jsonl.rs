@@ -49,7 +49,7 @@ fn parse_line(bytes: &[u8], now: Timestamp) -> Result<(Option<TaskId>, Box<Task>
     if bytes.len() > MAX_LINE {
         return Err((
             "line_too_long",
-            format!("a line has at most {MAX_LINE} bytes"),
+            format!("a line can have at most {MAX_LINE} bytes"),
         ));
     }
     read_fields(

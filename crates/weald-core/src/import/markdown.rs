@@ -42,7 +42,7 @@ impl Reader {
         if bytes.len() > MAX_LINE {
             return Err((
                 "line_too_long",
-                format!("a line has at most {MAX_LINE} bytes"),
+                format!("a line can have at most {MAX_LINE} bytes"),
             ));
         }
         let text = std::str::from_utf8(bytes).map_err(|error| ("bad_utf8", error.to_string()))?;

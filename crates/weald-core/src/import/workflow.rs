@@ -24,7 +24,7 @@ fn parse(input: &[u8], now: Timestamp, warnings: &mut Vec<String>) -> Result<Inc
     if input.len() > MAX_LINE {
         return Err((
             "line_too_long",
-            format!("a state has at most {MAX_LINE} bytes"),
+            format!("a state can have at most {MAX_LINE} bytes"),
         ));
     }
     let mut fields: Map<String, Value> =
@@ -41,10 +41,7 @@ fn parse(input: &[u8], now: Timestamp, warnings: &mut Vec<String>) -> Result<Inc
     }
     let names = ["beads_task_title", "workflow_name", "workflow_id"];
     let Some(subject) = text(&fields, names) else {
-        return Err((
-            "bad_field",
-            format!("none of {} is there", names.join(", ")),
-        ));
+        return Err(("bad_field", format!("none of {} exists", names.join(", "))));
     };
     let status = match fields.get("phase").and_then(Value::as_str) {
         Some("complete") => "completed",
@@ -60,7 +57,7 @@ fn parse(input: &[u8], now: Timestamp, warnings: &mut Vec<String>) -> Result<Inc
     match name.and_then(|name| name.parse::<TreeName>().ok()) {
         Some(name) => drop(fields.insert("last_worktree".into(), name.as_str().into())),
         None => warnings.push(format!(
-            "\"{subject}\" names no worktree: weald ensure --task ID makes one, from the target"
+            "\"{subject}\" names no worktree; to create one from the target: weald ensure --task ID"
         )),
     }
     fields.insert("subject".into(), subject.into());

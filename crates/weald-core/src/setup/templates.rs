@@ -7,11 +7,11 @@ pub fn expand(command: &str, value: impl Fn(&str) -> Option<String>) -> Result<S
     while let Some((before, after)) = rest.split_once("{{") {
         let (inner, after) = after
             .split_once("}}")
-            .ok_or_else(|| format!("`{command}` has an open {{{{"))?;
+            .ok_or_else(|| format!("`{command}` has an unclosed {{{{"))?;
         let mut parts = inner.split('|').map(str::trim);
         let name = parts.next().unwrap_or_default();
         let filters: Vec<_> = parts.collect();
-        let unknown = || format!("`{{{{{inner}}}}}` in `{command}` is not known here");
+        let unknown = || format!("`{{{{{inner}}}}}` in `{command}` is not a known placeholder");
         let found = value(name).ok_or_else(unknown)?;
         let found = match filters[..] {
             [] => found,

@@ -64,11 +64,11 @@ fn table(text: &str) -> Result<toml::Table, String> {
 }
 
 fn texts(value: &Json) -> Result<Vec<String>, String> {
-    let items = value.as_array().ok_or("a list of texts was expected")?;
+    let items = value.as_array().ok_or("expected a list of strings")?;
     let texts = items.iter().map(|item| item.as_str().map(str::to_owned));
     texts
         .collect::<Option<_>>()
-        .ok_or_else(|| "a list of texts was expected".to_owned())
+        .ok_or_else(|| "expected a list of strings".to_owned())
 }
 
 /// `[setup] script`, and `[setup.linux] script` instead of it.
@@ -121,7 +121,7 @@ fn worktrunk(text: &str) -> Result<Vec<String>, String> {
     let mut commands = Vec::new();
     for key in ["post-create", "pre-start"] {
         if let Some(found) = file.get(key) {
-            gather(found, &mut commands).ok_or_else(|| format!("{key} holds no commands"))?;
+            gather(found, &mut commands).ok_or_else(|| format!("{key} has no commands"))?;
         }
     }
     Ok(commands)
@@ -141,7 +141,7 @@ fn gather(value: &toml::Value, commands: &mut Vec<String>) -> Option<()> {
 
 fn one_text(text: Option<&str>, key: &str) -> Result<Vec<String>, String> {
     text.map(|text| vec![text.to_owned()])
-        .ok_or_else(|| format!("{key} is no text"))
+        .ok_or_else(|| format!("{key} is not a string"))
 }
 
 #[cfg(test)]

@@ -68,16 +68,16 @@ pub enum EditError {
     #[error("it can't be parsed: {0}")]
     Syntax(String),
     /// Something in it has another form.
-    #[error("{0} is not of the form that is expected there")]
+    #[error("{0} does not have the expected form")]
     Shape(String),
     /// A name is there twice, and programs differ on which counts.
-    #[error("{0} is there twice in the same object")]
+    #[error("{0} appears twice in the same object")]
     Twice(String),
     /// Somebody else has the name.
-    #[error("{0} is there already, and is not weald's")]
+    #[error("{0} already exists and was not written by weald")]
     Taken(String),
     /// A marked block begins but does not end, or there are two.
-    #[error("the marks of weald's block don't fit together")]
+    #[error("the markers of weald's block don't match")]
     Marks,
     /// The edit would have changed more than it should.
     #[error("it can't be changed without touching something else in it")]

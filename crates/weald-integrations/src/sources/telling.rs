@@ -48,7 +48,7 @@ pub fn follow_for_tracker(engine: &Engine, private: &Path, tracker: Tracker) {
     let begun = newest.and_then(|newest| Ok(places::begin(private, tracker, newest)?));
     if let Err(error) = begun {
         let tracker = tracker.as_str();
-        engine.notice(format!("{tracker} is not told what happens now: {error}"));
+        engine.notice(format!("{tracker} is not being updated: {error}"));
     }
 }
 
@@ -150,7 +150,7 @@ impl Source {
         let what = failed.note.unwrap_or_default();
         let why = failed.error.unwrap_or_default();
         format!(
-            "{tracker} was not told of task {task} ({what}); the task itself is as it should be: {why}"
+            "could not update {tracker} about task {task} ({what}); the task itself is unaffected: {why}"
         )
     }
 

@@ -67,7 +67,7 @@ fn is_seen(name: &OsStr, further: &[String]) -> bool {
 impl<'a> Landings<'a> {
     /// What a gate sees of the caller's environment, by name.
     pub(super) fn stable_environment(&self) -> Vec<(OsString, OsString)> {
-        let further = self.trees.config.list("gate.env");
+        let further = &self.trees.config.gate_env;
         let all = self.trees.host.environment.iter();
         let mut seen: Vec<_> = all
             .filter(|(name, _)| is_seen(name, further))
@@ -82,7 +82,7 @@ impl<'a> Landings<'a> {
         &self,
         mut environment: Vec<(OsString, OsString)>,
     ) -> Vec<(OsString, OsString)> {
-        let named = self.trees.config.list("gate.env");
+        let named = &self.trees.config.gate_env;
         let all = self.trees.host.environment.iter();
         let given = all.filter(|(name, _)| named.iter().any(|known| name == known.as_str()));
         environment.extend(given.cloned());

@@ -101,7 +101,7 @@ impl Landings<'_> {
         let call = Call {
             words: ["sh", "-c", request.command].map(OsString::from).into(),
             environment: told(self.with_named(stable.run_environment(&made.tree)), attempt),
-            limit: self.trees.config.duration("gate.timeout").unsigned_abs(),
+            limit: self.trees.config.gate_timeout.unsigned_abs(),
         };
         log.say(&format!("\n$ {}", request.command))
             .map_err(at(log.path()))?;
@@ -132,7 +132,7 @@ impl Landings<'_> {
         log: &mut Log,
     ) -> Result<Option<Ended>, LandError> {
         let Some(steps) = self.trees.setup_steps(&made.tree)? else {
-            let message = "nobody approved the set-up commands that its tests need";
+            let message = "the set-up commands that its tests need are not approved";
             return Err(LandError::refused("not_trusted", message).hint("weald trust"));
         };
         for step in &steps {
@@ -148,7 +148,7 @@ impl Landings<'_> {
                     self.with_named(stable.setup_environment(&made.tree)),
                     attempt,
                 ),
-                limit: self.trees.config.duration("setup.timeout").unsigned_abs(),
+                limit: self.trees.config.setup_timeout.unsigned_abs(),
             };
             let outcome = self.run_call(attempt, &made.tree, call, log)?;
             if matches!(outcome, Outcome::Cancelled) {
@@ -305,7 +305,7 @@ fn unmade(error: TreeError) -> LandError {
     match error {
         TreeError::Unreadable { why, .. } => {
             let message =
-                format!("a tree with exactly the result could not be made for its tests: {why}");
+                format!("could not create a worktree with the merged result for its tests: {why}");
             LandError::refused("gate_tree", message).hint("weald doctor")
         }
         other => other.into(),

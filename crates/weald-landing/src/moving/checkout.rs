@@ -66,7 +66,7 @@ impl Landings<'_> {
                 format!("{target} is checked out more than once; nothing was changed"),
             )
             .hint(format!(
-                "leave one of them: git -C DIR switch --detach ({target} stays)"
+                "detach all but one of them: git -C DIR switch --detach ({target} itself stays)"
             ))
             .paths(paths));
         }
@@ -169,7 +169,7 @@ fn in_operation(seat: &Seat, what: &str) -> LandError {
     let place = seat.path.as_ref().unwrap_or(&seat.git_dir).display();
     LandError::refused(
         "target_in_operation",
-        format!("{what} goes on in {place}; nothing was changed"),
+        format!("{what} is in progress in {place}; nothing was changed"),
     )
     .hint(format!(
         "finish or abort it (git -C {place} status), then land again"
@@ -196,7 +196,7 @@ fn require_place(seat: Seat, target: &str) -> Result<Checkout, LandError> {
     };
     let Some(path) = seat.path else {
         return refused(
-            format!("{target} is checked out, but it can't be told where"),
+            format!("{target} is checked out, but it is unknown where"),
             "run the command in that checkout".to_owned(),
         );
     };
@@ -206,7 +206,8 @@ fn require_place(seat: Seat, target: &str) -> Result<Checkout, LandError> {
                 "{target} is checked out at {}, which is gone",
                 path.display()
             ),
-            "git worktree prune forgets it, git worktree repair finds it again".to_owned(),
+            "if it is gone for good: git worktree prune; if it was moved: git worktree repair"
+                .to_owned(),
         );
     }
     let dot_git = path.join(".git");
@@ -228,10 +229,11 @@ fn require_place(seat: Seat, target: &str) -> Result<Checkout, LandError> {
     if !is_own && !is_apart {
         return refused(
             format!(
-                "{target} is checked out at {}, but a repository of its own is there",
+                "{target} is checked out at {}, but a separate repository is there",
                 path.display()
             ),
-            "look at it; git worktree repair or git worktree prune mends the entry".to_owned(),
+            "check it, then fix the entry with git worktree repair or git worktree prune"
+                .to_owned(),
         );
     }
     Ok(Checkout {

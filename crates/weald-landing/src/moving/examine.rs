@@ -152,7 +152,7 @@ impl Landings<'_> {
         match answer.code {
             0 => Ok(answer.stdout),
             _ => Err(LandError::refused("target_unreadable", answer.stderr)
-                .hint("git status in the checkout says what is wrong")),
+                .hint("to see what is wrong, run git status in the checkout")),
         }
     }
 
@@ -173,7 +173,7 @@ impl Landings<'_> {
         match answer.code {
             0 | 1 => Ok(()),
             _ => Err(LandError::refused("target_unreadable", answer.stderr)
-                .hint("git status in the checkout says what is wrong")),
+                .hint("to see what is wrong, run git status in the checkout")),
         }
     }
 

@@ -77,7 +77,7 @@ impl Landings<'_> {
             false => "checkout_failed",
         };
         let said = match answer.stderr.is_empty() {
-            true => format!("it ended with code {}", answer.code),
+            true => format!("it exited with code {}", answer.code),
             false => answer.stderr,
         };
         Err(unwritten(code, &said))

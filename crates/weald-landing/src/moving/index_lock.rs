@@ -116,12 +116,12 @@ fn refusal(path: &Path, error: io::Error) -> LandError {
     LandError::refused(
         "target_busy",
         format!(
-            "another git works on the target's checkout ({}); nothing was changed",
+            "another git process is using the target's checkout ({}); nothing was changed",
             path.display()
         ),
     )
     .hint(format!(
-        "land again when it has ended; if none runs there: rm {}",
+        "land again when it has ended; if no git is running there: rm {}",
         path.display()
     ))
     .paths(vec![path.display().to_string()])

@@ -12,7 +12,7 @@ use weald_core::tree::{Tree, TreeKind};
 use super::super::LandError;
 use super::Move;
 use crate::Landings;
-use weald_trees::inside::Job;
+use weald_trees::inside::{Job, JobOutcome};
 use weald_trees::visit::Access;
 
 /// Refusals that the agent in the target's worktree can do something about.
@@ -41,7 +41,7 @@ impl Landings<'_> {
         if let Some(operation) = look.operation {
             return Err(LandError::refused(
                 "target_in_operation",
-                format!("a {operation} is going on in {name}; nothing was changed"),
+                format!("a {operation} is in progress in {name}; nothing was changed"),
             )
             .hint(format!("finish it: weald run {name} -- git status")));
         }
@@ -51,7 +51,7 @@ impl Landings<'_> {
                 "target_diverged",
                 format!("{target} was moved outside of {name}; nothing was changed"),
             )
-            .hint(format!("bring both together: weald sync {name}"))),
+            .hint(format!("to merge both: weald sync {name}"))),
         }
     }
 
@@ -69,9 +69,9 @@ impl Landings<'_> {
         let reply = self
             .trees
             .do_inside(name.as_str(), &site, Access::Write, job)?;
-        match reply.outcome.as_deref() {
-            Some("merged" | "up_to_date") => {}
-            Some("moved") => return Err(LandError::Outrun(wanted.target.clone())),
+        match reply.outcome {
+            Some(JobOutcome::Merged | JobOutcome::UpToDate) => {}
+            Some(JobOutcome::Moved) => return Err(LandError::Outrun(wanted.target.clone())),
             _ => return Err(overwritten(tree, &reply.text.unwrap_or_default())),
         }
         for path in reply.aside {
@@ -138,7 +138,7 @@ impl Landings<'_> {
             let name = &parent.name;
             self.trees
                 .engine
-                .notice(format!("the agent in {name} could not be told: {error}"));
+                .notice(format!("could not notify the agent in {name}: {error}"));
         }
         Ok(())
     }
@@ -175,7 +175,7 @@ fn overwritten(tree: &Tree, said: &str) -> LandError {
     };
     LandError::refused(
         "target_dirty",
-        format!("the landing touches what is changed in {name}; nothing was changed{why}"),
+        format!("the landing would overwrite changes in {name}; nothing was changed{why}"),
     )
     .hint(format!(
         "commit there: weald run {name} -- git commit -am MESSAGE; then land again"

@@ -34,11 +34,11 @@ impl Landings<'_> {
         Err(LandError::refused(
             "path_in_worktree",
             format!(
-                "{} lies where worktrees of this repository are, or in a .git; nothing was changed",
+                "{} is inside this repository's worktree folder or a .git; nothing was changed",
                 text(first)
             ),
         )
-        .hint("take it out of the commits in the worktree, then land again")
+        .hint("remove it from the commits in the worktree, then land again")
         .paths(found.iter().map(text).collect()))
     }
 

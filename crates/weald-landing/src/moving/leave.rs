@@ -38,7 +38,9 @@ impl Landings<'_> {
         let Some(checkout) = self.checkout_of(target)? else {
             return Err(LandError::refused(
                 "target_not_checked_out",
-                format!("{target} is checked out nowhere, so the conflict can't be left there"),
+                format!(
+                    "{target} is not checked out anywhere, so the conflict can't be left there"
+                ),
             )
             .hint(format!("weald sync {}", landing.tree)));
         };

@@ -36,7 +36,7 @@ pub(super) fn dirty(wanted: &Move, checkout: &Checkout, paths: Vec<Vec<u8>>) -> 
     LandError::refused(
         "target_dirty",
         format!(
-            "the landing touches what is changed in {} ({}); nothing was changed",
+            "the landing would overwrite changes in {} ({}); nothing was changed",
             checkout.path.display(),
             wanted.target
         ),
@@ -107,8 +107,7 @@ impl Landings<'_> {
         self.claim_stage(checkout, stage)?;
         let moved = match self.move_checkout(wanted, checkout, stage, part) {
             Err(LandError::Refused(reason))
-                if reason.code == "target_dirty"
-                    && self.trees.config.switch("landing.autostash") =>
+                if reason.code == "target_dirty" && self.trees.config.landing_autostash =>
             {
                 self.move_over_stash(wanted, checkout, stage, part)
             }
@@ -116,7 +115,7 @@ impl Landings<'_> {
         };
         match &moved {
             Err(error) if stage.plan().exists() => self.trees.engine.notice(format!(
-                "{} was left half-way ({error}); weald doctor --fix brings it in order",
+                "moving {} was interrupted ({error}); to repair it: weald doctor --fix",
                 checkout.path.display()
             )),
             _ => {
@@ -242,9 +241,9 @@ impl Landings<'_> {
         if !lock.is_held() {
             return Err(LandError::refused(
                 "target_busy",
-                "somebody deleted index.lock while the target moved; nothing was changed",
+                "another process deleted index.lock while the target moved; nothing was changed",
             )
-            .hint("land again when no other git works there"));
+            .hint("land again when no other git is running there"));
         }
         let index = &site.stage.index;
         Ok(site

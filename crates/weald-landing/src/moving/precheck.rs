@@ -30,7 +30,7 @@ impl Landings<'_> {
         self.refuse_other_lanes(&checkout.path, &touched)?;
         let folder = Folder::open(&checkout.path).map_err(at(&checkout.path))?;
         let in_the_way = touched::in_the_way(&folder, &touched).map_err(at(&checkout.path))?;
-        let stashes = self.trees.config.switch("landing.autostash");
+        let stashes = self.trees.config.landing_autostash;
         if !in_the_way.is_empty() && !stashes {
             return Err(dirty(&wanted, &checkout, in_the_way));
         }

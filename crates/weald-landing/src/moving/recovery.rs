@@ -107,7 +107,7 @@ impl Landings<'_> {
                 "target_unreadable",
                 format!("git {name} failed: {}", answer.stderr.trim()),
             )
-            .hint("git fsck says what is wrong with the repository")),
+            .hint("to see what is wrong with the repository: git fsck")),
         }
     }
 

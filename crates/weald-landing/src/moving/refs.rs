@@ -5,6 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
+use weald_core::config::HooksPolicy;
 
 use serde::{Deserialize, Serialize};
 use weald_git::{GitError, Hooks, OF_MAIN, RefName, RefStep, RefTransaction};
@@ -104,7 +105,7 @@ impl Landings<'_> {
             };
             if stderr.contains("hook") {
                 return Err(LandError::refused("hook_refused", stderr.clone())
-                    .hint("see what the repository's reference-transaction hook wants"));
+                    .hint("check the repository's reference-transaction hook"));
             }
             if !error.says_locked() {
                 return Err(error.into());
@@ -113,11 +114,11 @@ impl Landings<'_> {
                 return Err(LandError::refused(
                     "target_busy",
                     format!(
-                        "somebody holds {}; nothing was changed: {stderr}",
+                        "another process holds {}; nothing was changed: {stderr}",
                         wanted.target
                     ),
                 )
-                .hint("land again when that git has ended; weald doctor tells what is left over"));
+                .hint("land again when that git has ended; to find stale locks: weald doctor"));
             }
             thread::sleep(PAUSE);
         }
@@ -154,9 +155,9 @@ impl Landings<'_> {
                 old: None,
             });
         }
-        let hooks = match self.trees.config.text("landing.hooks") {
-            "run" => Hooks::Run(self.trees.host.home.as_deref()),
-            _ => Hooks::Off,
+        let hooks = match self.trees.config.landing_hooks {
+            HooksPolicy::Run => Hooks::Run(self.trees.host.home.as_deref()),
+            HooksPolicy::Off => Hooks::Off,
         };
         let transaction = RefTransaction::prepare(git_dir, &steps, &message, hooks)?;
         let files = lock_files(common, git_dir, &wanted.target);
@@ -208,9 +209,6 @@ impl Landings<'_> {
     }
 
     pub(super) fn lock_wait(&self) -> Duration {
-        self.trees
-            .config
-            .duration("landing.lock_wait")
-            .unsigned_abs()
+        self.trees.config.landing_lock_wait.unsigned_abs()
     }
 }

@@ -56,9 +56,9 @@ fn refused<'p>(paths: impl Iterator<Item = &'p [u8]>) -> Result<(), LandError> {
     let text = |path: &&[u8]| String::from_utf8_lossy(path).into_owned();
     Err(LandError::refused(
         "path_reserved",
-        format!(".{PREFIX}… is what weald calls folders of its own; nothing was changed"),
+        format!(".{PREFIX}… is reserved for weald's own folders; nothing was changed"),
     )
-    .hint("give it another name in the tree, then land again")
+    .hint("rename it in the worktree, then land again")
     .paths(found.iter().map(text).collect()))
 }
 
@@ -74,9 +74,9 @@ fn in_the_way(stage: &Stage) -> LandError {
     let place = stage.path.display();
     LandError::refused(
         "stage_in_the_way",
-        format!("{place} is where the landing's files would wait, and it is not weald's; nothing was changed"),
+        format!("{place} is in the way of the landing's files and was not made by weald; nothing was changed"),
     )
-    .hint(format!("look at it, move it away, then land again: mv {place} ELSEWHERE"))
+    .hint(format!("check it, move it out of the way, then land again: mv {place} ELSEWHERE"))
     .paths(vec![place.to_string()])
 }
 

@@ -78,7 +78,7 @@ impl Landings<'_> {
         let refused = LandError::refused(
             "target_dirty",
             format!(
-                "what is changed can't be stashed; nothing was changed: {}",
+                "the local changes can't be stashed; nothing was changed: {}",
                 answer.stderr
             ),
         );
@@ -245,7 +245,7 @@ fn not_put_back(error: LandError, kept: &str) -> LandError {
         return error;
     };
     let was = "nothing was changed";
-    let is = format!("the target was not moved, and your changes are kept in {kept}");
+    let is = format!("the target did not move, and your changes are kept in {kept}");
     reason.message = match reason.message.contains(was) {
         true => reason.message.replace(was, &is),
         false => format!("{}; {is}", reason.message),

@@ -32,7 +32,7 @@ impl Landings<'_> {
         if let Some((path, bit)) = hidden.first() {
             let file = Path::new(OsStr::from_bytes(path));
             let why = format!(
-                "{} is changed, but git is told to ignore that",
+                "{} is changed, but git is set to ignore that",
                 file.display()
             );
             let command = format!("update-index --no-{bit} -- {}", quoted(file));
@@ -42,7 +42,7 @@ impl Landings<'_> {
         let killed = self.paths_in_checkout(checkout, &["ls-files", "--killed", "-z"])?;
         if let Some(path) = killed.first() {
             let path = String::from_utf8_lossy(path).into_owned();
-            let why = format!("{path} is in the place of a tracked file or folder");
+            let why = format!("{path} replaces a tracked file or folder");
             return Err(unstashable(checkout, &why, "status", killed));
         }
         if !in_the_way.is_empty() {
@@ -70,9 +70,9 @@ impl Landings<'_> {
             let first = String::from_utf8_lossy(first).into_owned();
             return Err(LandError::refused(
                 "target_dirty",
-                format!("{first} is in the way, and no stash takes it (git ignores it, or it is in a repository of its own); nothing was changed"),
+                format!("{first} is in the way and can't be stashed (git ignores it, or it is in a nested repository); nothing was changed"),
             )
-            .hint("move those files away, then land again")
+            .hint("move those files out of the way, then land again")
             .paths(text_of(left)));
         }
         let args = [
@@ -88,7 +88,10 @@ impl Landings<'_> {
         match out.first() {
             Some(path) => {
                 let file = Path::new(OsStr::from_bytes(path));
-                let why = format!("{} was taken out of the index and is there", file.display());
+                let why = format!(
+                    "{} was removed from the index but still exists",
+                    file.display()
+                );
                 let command = format!("add -- {}", quoted(file));
                 Err(unstashable(checkout, &why, &command, out))
             }
@@ -157,7 +160,7 @@ pub(super) fn unstashable(
     let place = quoted(&checkout.path);
     LandError::refused(
         "target_dirty",
-        format!("the checkout can't be stashed without loss: {why}; nothing was moved"),
+        format!("the checkout can't be stashed without loss: {why}; nothing was changed"),
     )
     .hint(format!("git -C {place} {command}, then land again"))
     .paths(text_of(paths.into_iter().collect()))

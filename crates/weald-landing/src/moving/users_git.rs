@@ -150,7 +150,7 @@ impl Landings<'_> {
         policy.sockets = self
             .trees
             .config
-            .list("sandbox.sockets")
+            .sandbox_sockets
             .iter()
             .map(PathBuf::from)
             .collect();

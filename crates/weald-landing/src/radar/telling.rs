@@ -83,7 +83,7 @@ impl Landings<'_> {
         };
         let name = &tree.name;
         let state = if clash.uncommitted {
-            " (uncommitted work takes part)"
+            " (including uncommitted work)"
         } else {
             ""
         };
@@ -95,8 +95,10 @@ impl Landings<'_> {
             text.push_str(&format!("  and {} more\n", clash.paths.len() - NAMED));
         }
         text.push_str(&match clash.with_target {
-            true => format!("bring it in: weald sync {name}"),
-            false => format!("see the lines: weald conflicts {name}; who lands second resolves it"),
+            true => format!("to merge it in: weald sync {name}"),
+            false => format!(
+                "to see the lines: weald conflicts {name}; the second to land resolves the conflict"
+            ),
         });
         let draft = Draft {
             from: SENDER.parse().expect("a plain name"),

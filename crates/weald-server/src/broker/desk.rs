@@ -236,7 +236,7 @@ impl<'a> Desk<'a> {
             .with("tree", &own.tree)
             .with("unread", &unread)
             .with("lands", &(own.mandate == Mandate::Land))
-            .with("mcp_aliases", self.trees.setting("mcp.aliases"));
+            .with("mcp_aliases", self.trees.config.mcp_aliases.as_str());
         if let Some(agent) = own.agent {
             reply = reply.with("lead", &self.engine.agent(agent)?.spawned_by);
         }
@@ -427,12 +427,12 @@ impl<'a> Desk<'a> {
 }
 
 fn no_note() -> Failure {
-    let message = "the own session left no note";
+    let message = "your session has no note";
     Failure::new("no_note", exit::NOT_FOUND, message).hint("weald session note \"what is next\"")
 }
 
 fn too_long() -> Failure {
     let message = format!("a report or a note has at most {} bytes", limits::TEXT);
     Failure::new("text_too_long", exit::REFUSED, message)
-        .hint("put it in a file of the tree and name that")
+        .hint("put it in a file in the worktree and name that file")
 }

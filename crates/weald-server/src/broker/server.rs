@@ -267,7 +267,7 @@ impl Broker {
                 if !watch.pause(limits::REFUSAL) {
                     return None;
                 }
-                let words = "this run asked for more than its share";
+                let words = "this run sent too many requests";
                 let seconds = wait.as_secs() + 1;
                 let fault = Fault::new("too_many_requests", 5, words)
                     .hint(format!("try again in {seconds} seconds"));
@@ -283,7 +283,7 @@ impl Broker {
         let cost = Cost::of(&request.ask);
         let written = &self.use_of.written;
         if cost == Cost::Write && written.load(Ordering::SeqCst) > limits::WRITTEN {
-            let words = "this run has written as much as one run may";
+            let words = "this run has reached its write limit";
             return Reply::fault(&Fault::new("too_much_written", 1, words));
         }
         let began = Instant::now();
@@ -307,7 +307,7 @@ impl Broker {
 /// What a line asks, if it has the run's secret.
 pub(super) fn request_in(text: &[u8], secret: &str) -> Result<Request, Box<Fault>> {
     let request: Request = serde_json::from_slice(text)
-        .map_err(|error| Fault::new("bad_request", 2, format!("that is no request: {error}")))?;
+        .map_err(|error| Fault::new("bad_request", 2, format!("invalid request: {error}")))?;
     // As long as it takes for any secret of this length.
     let is_same = request.secret.as_bytes().ct_eq(secret.as_bytes());
     match is_same.into() {
@@ -334,7 +334,7 @@ pub(super) fn text_of(reply: &Reply) -> Vec<u8> {
         .max_by_key(|list| list.len())
         .filter(|list| list.len() > 1)
     else {
-        let words = "the answer is longer than an answer may be";
+        let words = "the answer is too long";
         let fault = Fault::new("answer_too_long", 1, words).hint("ask for less");
         return serde_json::to_vec(&Reply::fault(&fault)).unwrap_or_default();
     };
@@ -345,7 +345,7 @@ pub(super) fn text_of(reply: &Reply) -> Vec<u8> {
         .notes
         .retain(|note| !note.starts_with("only the first"));
     reply.notes.push(format!(
-        "only the first {count} are told: the answer would be too long"
+        "only the first {count} are shown: the answer would be too long"
     ));
     text_of(&reply)
 }

@@ -92,13 +92,11 @@ impl Lander for RunsLander<'_> {
         let words = WordsAlone(self.app.progress());
         let app = self.app.for_agent(&words, session);
         let ground = app.landing_ground()?;
-        let configured = ground.config().text("landing.strategy");
-        if wish
-            .strategy
-            .is_some_and(|wish| wish.as_str() != configured)
-        {
+        let configured = ground.config().landing_strategy;
+        if wish.strategy.is_some_and(|wish| wish != configured) {
+            let configured = configured.as_str();
             return Err(Failure {
-                message: format!("from inside a tree it lands as configured: {configured}"),
+                message: format!("from inside a worktree it lands as configured: {configured}"),
                 ..Failure::not_allowed_inside()
             });
         }

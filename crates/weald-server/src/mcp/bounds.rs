@@ -31,10 +31,10 @@ fn number(name: &str, value: &mut Value, schema: &Value) -> Result<(), String> {
     };
     let bound = |key: &str| schema.get(key).and_then(Value::as_f64);
     if let Some(least) = bound("minimum").filter(|least| size < *least) {
-        return Err(format!("{name} is {given}, and {least} is the least"));
+        return Err(format!("{name} is {given}; the minimum is {least}"));
     }
     if let Some(most) = bound("maximum").filter(|most| size > *most) {
-        return Err(format!("{name} is {given}, and {most} is the most"));
+        return Err(format!("{name} is {given}; the maximum is {most}"));
     }
     if given.is_f64() && size.fract() == 0.0 && size.abs() <= EXACT {
         *given = Number::from(size as i64);

@@ -88,7 +88,7 @@ fn no_tree(fault: Fault) -> Fault {
         "no_tree" => Fault::new(
             "no_tree",
             fault.exit,
-            "which worktree? Your session has none",
+            "no worktree is given, and your session has none",
         )
         .hint("call task_claim to get one, or give its name (worktree_list has them)"),
         _ => fault,
@@ -96,6 +96,6 @@ fn no_tree(fault: Fault) -> Fault {
 }
 
 fn no_task() -> Fault {
-    Fault::new("no_task", 2, "which task? Your session has none")
+    Fault::new("no_task", 2, "no task is given, and your session has none")
         .hint("call task_claim to get one, or give task_id")
 }

@@ -29,7 +29,7 @@ pub fn named(all: &[Entry]) -> Vec<Entry> {
         let mut described = found.described.clone();
         described.name = (*there).into();
         let words = described.description.unwrap_or_default();
-        described.description = Some(format!("The same as {here}. {words}").into());
+        described.description = Some(format!("Same as {here}. {words}").into());
         Some(Entry {
             described,
             audience: found.audience,

@@ -24,7 +24,9 @@ const COMMANDS: &str = "--help -C adopt agent approve clean completions config c
 /// The same refusal in words for tools. Nobody is told to use the token of somebody else's claim.
 pub fn for_tools(mut fault: Fault, tools: &[Entry], called: Option<&Entry>) -> Fault {
     if fault.code == "token_required" {
-        let holder = fault.details["holder"].as_str().unwrap_or("somebody else");
+        let holder = fault.details["holder"]
+            .as_str()
+            .unwrap_or("another session");
         let hint = format!(
             "only {holder} can do that; ask with message_send, or take another task with task_claim"
         );
@@ -32,7 +34,7 @@ pub fn for_tools(mut fault: Fault, tools: &[Entry], called: Option<&Entry>) -> F
     }
     if fault.code == "plan_not_approved" && tools.iter().any(|tool| tool.audience == Audience::Lead)
     {
-        let hint = "whoever works on it sends the plan (message_send with type plan); it comes to message_inbox, and reply with approve judges it";
+        let hint = "the agent that works on it sends the plan (message_send with type plan); it arrives in message_inbox, then judge it: reply with approve";
         fault.hint = Some(hint.to_owned());
     }
     // The command line's own mistakes are mistakes in arguments here.

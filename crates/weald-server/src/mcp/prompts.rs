@@ -19,19 +19,19 @@ const MOST: usize = 64 << 10;
 pub fn instructions(audience: Audience) -> &'static str {
     match audience {
         Audience::Confined => {
-            "You work on one task, in a worktree of your own, in a sandbox. task_get tells the task. Work in this directory and \
-             commit; nothing else can be written. Read message_inbox now and then; ask whoever gave you the task what only they \
+            "You work on one task, in a worktree of your own, in a sandbox. task_get shows the task. Work in this directory and \
+             commit; nothing else can be written. Read message_inbox now and then; ask your lead what only they \
              can decide. At the end call task_complete with a report (or task_fail with a reason). Your prompt says whether \
              your work lands then."
         }
         Audience::Teammate => {
-            "weald gives each task a worktree of its own. task_claim takes a task and answers its path and branch: work there and \
+            "weald gives each task a worktree of its own. task_claim takes a task and returns its path and branch: work there and \
              nowhere else, never in the main checkout, and commit. Read message_inbox now and then. At the end land with \
              a report: that completes the task. A task with nothing to land ends with task_complete."
         }
         Audience::Lead => {
-            "weald runs many coding agents on one git repository: a task each, in a worktree and a sandbox each. What they leave is \
-             committed; it lands, tested, by itself or with land, as configured. Break work into tasks (task_create), start agents on them (agent_spawn), look after \
+            "weald runs many coding agents on one git repository: one task, worktree and sandbox each. Their work is \
+             committed; it lands, tested, automatically or with land, as configured. Break work into tasks (task_create), start agents on them (agent_spawn), look after \
              them (check_agents, message_inbox, reply), wait (wait_agents). To work on a task yourself: task_claim, work in its \
              path, commit, land with a report. Never edit the main checkout while agents work."
         }
@@ -46,12 +46,12 @@ pub fn all(audience: Audience) -> Vec<Prompt> {
     };
     let lead = Prompt::new(
         LEAD,
-        Some("Have a goal reached by agents: tasks, agents, questions, landing."),
-        argument("goal", "What is to be reached"),
+        Some("Reach a goal with agents: tasks, agents, questions, landing."),
+        argument("goal", "The goal to reach"),
     );
     let teammate = Prompt::new(
         TEAMMATE,
-        Some("Do one task in its worktree, from the claim to the landing."),
+        Some("Do one task in its worktree, from claiming to landing."),
         argument(
             TASK_ARGUMENT,
             "Which task; otherwise the next one that is ready",
@@ -82,7 +82,7 @@ pub fn get(
         Some(Value::Number(number)) => Ok(Some(number.to_string())),
         None => Ok(None),
         Some(_) => Err(ErrorData::invalid_params(
-            format!("{name} is no text"),
+            format!("{name} is not a string"),
             None,
         )),
     };
@@ -99,24 +99,24 @@ pub fn get(
 }
 
 fn lead(goal: Option<&str>) -> String {
-    let goal = goal.unwrap_or("Ask me what is to be reached, then begin.");
+    let goal = goal.unwrap_or("Ask me for the goal, then begin.");
     format!(
         "{goal}
 
-Reach it as the lead of a team. The tools are weald's.
+Reach this goal as the lead of a team, with weald's tools.
 
-1. Look: task_list, check_agents, worktree_list. Don't do again what is there.
-2. Split the work into tasks that can be done at the same time, each with what has to hold at its end (task_create: \
-acceptance), small enough for one agent. What needs another task's result gets it in blocked_by. Tasks that change the same \
-lines go one after the other; conflicts tells which worktrees would not merge.
-3. agent_spawn for each task that is ready, as many at once as the machine carries. Each agent has its own worktree and \
+1. Look: task_list, check_agents, worktree_list. Don't redo what is already there.
+2. Split the work into tasks that can be done at the same time, each with acceptance criteria (task_create: \
+acceptance), small enough for one agent. List the tasks it depends on in blocked_by. Tasks that change the same \
+lines go one after the other; conflicts shows which worktrees would not merge.
+3. agent_spawn for each task that is ready, as many at once as the machine can handle. Each agent has its own worktree and \
 sandbox; you need not prepare anything.
-4. Until all are over: wait_agents (any: true); after each return read message_inbox and check_agents. Answer questions at \
-once with reply, an agent waits for it. Steer one that goes astray (agent_diff, agent_steer), stop one that can't be helped \
+4. Until all have ended: wait_agents (any: true); after each return read message_inbox and check_agents. Answer questions at \
+once with reply, an agent waits for it. Steer one that goes astray (agent_diff, agent_steer), stop one that is beyond help \
 (agent_stop with release), and start what became ready.
-5. What agents finished lands by itself, tested, where that is configured; elsewhere it stays in its worktree: look at it \
-(agent_diff) and land it. What did not land says why in task_get and land_status: a conflict or red tests go back to an agent \
-(agent_spawn on the same task goes on in the same worktree).
+5. Finished work lands automatically, tested, where that is configured; elsewhere it stays in its worktree: review it \
+(agent_diff) and land it. For work that did not land, task_get and land_status give the reason: give a conflict or failed tests back to an agent \
+(agent_spawn on the same task continues in the same worktree).
 6. When nothing is left, tell me what landed, what did not and why, and what you decided on the way.
 
 Don't edit files in the main checkout, and don't merge or push yourself.
@@ -127,7 +127,7 @@ Don't edit files in the main checkout, and don't merge or push yourself.
 fn teammate(audience: Audience, task: Option<&str>) -> String {
     let (claim, end) = match audience {
         Audience::Confined => (
-            "1. task_get tells your task. It is yours already, and this directory is its worktree.".to_owned(),
+            "1. task_get shows your task. It is yours already, and this directory is its worktree.".to_owned(),
             "task_complete with a report: what you did, what you checked and how. Your prompt says whether your work lands then.",
         ),
         _ => (
@@ -135,19 +135,19 @@ fn teammate(audience: Audience, task: Option<&str>) -> String {
                 Some(task) => format!("1. task_claim task {task}. The answer has the path of its worktree."),
                 None => "1. task_claim without an id: you get the next task that is ready, and the path of its worktree.".to_owned(),
             },
-            "land with a report: what you did, what you checked and how. That completes the task. With a conflict or red tests, \
-             mend it in the worktree, commit and land again. A task with nothing to land ends with task_complete.",
+            "land with a report: what you did, what you checked and how. That completes the task. With a conflict or failed tests, \
+             fix it in the worktree, commit and land again. A task with nothing to land ends with task_complete.",
         ),
     };
     format!(
         "Work on a task with weald's tools.
 
 {claim}
-2. Read the task: what has to hold at its end, and what the tasks before it reported.
+2. Read the task: its acceptance criteria, and the reports of the tasks before it.
 3. Work in that worktree and nowhere else: every path that you read or write is below it. The main checkout is not yours.
 4. Commit as you go, with messages that say why. Run the tests there.
-5. Between steps read message_inbox: somebody may steer you. What only the lead can decide, ask (it waits for the answer); \
-go on with something else while none comes.
+5. Between steps read message_inbox: your lead may steer you. Ask what only the lead can decide (ask waits for the answer); \
+continue with something else until it comes.
 6. If it can't be done, say so with task_fail and a reason, instead of half a solution.
 7. At the end: {end}
 "

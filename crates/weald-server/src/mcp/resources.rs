@@ -166,7 +166,7 @@ fn as_text(answer: JsonObject) -> String {
 fn no_such(uri: &str) -> Fault {
     let message = format!("there is no such resource: {uri:.200}");
     Fault::new("resource_not_found", NOT_FOUND, message)
-        .hint("resources/list and resources/templates/list tell what there is")
+        .hint("resources/list and resources/templates/list list what there is")
 }
 
 /// A command's refusal as the protocol has it: reading has no errors of its own as tools have. Many clients show the

@@ -159,8 +159,8 @@ async fn unpanicked<T>(work: impl Future<Output = Result<T, Fault>>) -> Result<T
     poll_fn(move |context| {
         let polled = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context)));
         polled.unwrap_or_else(|_| {
-            let fault = Fault::new("bug", 70, "weald fell over in this call");
-            Poll::Ready(Err(fault.hint("please report it; the server goes on")))
+            let fault = Fault::new("bug", 70, "internal error in weald during this call");
+            Poll::Ready(Err(fault.hint("please report it; the server keeps running")))
         })
     })
     .await
@@ -269,7 +269,7 @@ impl ServerHandler for Server {
         // A method that is served comes here when its params are not what it takes.
         match SERVED.contains(&method.as_str()) {
             true => {
-                let message = format!("the params of {method} are not what it takes");
+                let message = format!("invalid params for {method}");
                 Err(ErrorData::invalid_params(message, None))
             }
             false => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None)),

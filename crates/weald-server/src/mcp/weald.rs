@@ -238,7 +238,7 @@ impl<'a> Call<'a> {
         };
         let items = serde_json::Deserializer::from_slice(&bytes).into_iter::<Value>();
         let items: Vec<Value> = items.collect::<Result<_, _>>().map_err(|error| {
-            Fault::new("bad_answer", 70, format!("an answer is no JSON: {error}"))
+            Fault::new("bad_answer", 70, format!("an answer is not JSON: {error}"))
         })?;
         let mut answer = JsonObject::new();
         answer.insert("schema_version".to_owned(), 1.into());
@@ -297,7 +297,7 @@ impl<'a> Call<'a> {
 }
 
 fn taken_back() -> Fault {
-    Fault::new("cancelled", 130, "the call was taken back")
+    Fault::new("cancelled", 130, "the call was cancelled")
         .hint("call the tool again; what was finished by then is kept")
 }
 
@@ -360,7 +360,7 @@ fn fault(mut error: Value, code: u8) -> Fault {
     match serde_json::from_value(error) {
         Ok(fault) => fault,
         Err(error) => {
-            let message = format!("an error is not understood: {error}");
+            let message = format!("an error could not be parsed: {error}");
             Fault::new("bad_answer", 70, message)
         }
     }

@@ -80,7 +80,7 @@ impl Words {
             Some(word) => return Err(too_long(word.len())),
             None if words.iter().any(|word| word.contains('\0')) => {
                 return Err(
-                    Fault::new("bad_arguments", 2, "an argument holds a NUL byte")
+                    Fault::new("bad_arguments", 2, "an argument contains a NUL byte")
                         .hint("leave it out; text has no NUL"),
                 );
             }
@@ -94,13 +94,17 @@ impl Words {
 pub fn too_long(length: usize) -> Fault {
     let message = format!("an argument has {length} bytes, and at most {LONGEST} can be passed");
     Fault::new("argument_too_long", 2, message)
-        .hint("shorten it; long text belongs into a file in the worktree")
+        .hint("shorten it; put long text in a file in the worktree")
 }
 
 /// A name that stands where `--` can't go before it.
 pub fn plain(name: String) -> Result<String, Fault> {
     match name.starts_with('-') {
-        true => Err(Fault::new("bad_arguments", 2, format!("{name} is no name"))),
+        true => Err(Fault::new(
+            "bad_arguments",
+            2,
+            format!("{name} is not a valid name"),
+        )),
         false => Ok(name),
     }
 }

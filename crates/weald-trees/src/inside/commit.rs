@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use weald_core::approval::Protection;
 use weald_git::{Git, GitError, keep_index_time};
 
-use super::{InsideError, Reply, Request, say};
+use super::{InsideError, JobOutcome, Reply, Request, say};
 
 /// Where git writes down which hook it starts: in the private /tmp.
 const TRACE: &str = "/tmp/weald-commit-trace";
@@ -74,13 +74,13 @@ impl Drop for CopiedIndex {
 impl Request {
     pub(super) fn commit(&self, wish: &CommitWish) -> Result<(), InsideError> {
         let reply = match self.operation() {
-            Some(operation) => refused(format!("a {operation} is going on")),
+            Some(operation) => refused(format!("a {operation} is in progress")),
             None => match CopiedIndex::new(&self.git_dir)? {
                 Some(index) => match self.commit_from(index, wish) {
-                    Err(InsideError::Git(GitError::TimedOut { .. })) => ended("timed_out"),
+                    Err(InsideError::Git(GitError::TimedOut { .. })) => ended(JobOutcome::TimedOut),
                     done => done?,
                 },
-                None => refused("another git works on its index (index.lock)".to_owned()),
+                None => refused("another git process is using its index (index.lock)".to_owned()),
             },
         };
         Ok(say(&reply)?)
@@ -98,7 +98,7 @@ impl Request {
             Ok(left_out) => left_out,
             Err(why) => return Ok(refused(why)),
         };
-        let ended = |outcome: &str| Reply {
+        let ended = |outcome| Reply {
             paths: left_out.clone(),
             ..ended(outcome)
         };
@@ -107,7 +107,7 @@ impl Request {
             .args(["--cached", "--quiet", "--no-ext-diff"])
             .output()?;
         if staged.status.success() {
-            return Ok(ended("nothing"));
+            return Ok(ended(JobOutcome::Nothing));
         }
         let before = self.head()?;
         let committed = self
@@ -122,7 +122,7 @@ impl Request {
                 return Ok(match stopped_in() {
                     Some(hook) => Reply {
                         text: Some(format!("{hook}\n{}", committed.stderr)),
-                        ..ended("hook_failed")
+                        ..ended(JobOutcome::HookFailed)
                     },
                     None => refused(committed.stderr),
                 });
@@ -133,7 +133,7 @@ impl Request {
                 if self.head()? == before {
                     return Ok(Reply {
                         text: Some(hook),
-                        ..ended("timed_out")
+                        ..ended(JobOutcome::TimedOut)
                     });
                 }
                 // The commit was made, and a hook after it hung.
@@ -144,7 +144,7 @@ impl Request {
         index.take_place()?;
         Ok(Reply {
             text: hung,
-            ..ended("committed")
+            ..ended(JobOutcome::Committed)
         })
     }
 
@@ -281,9 +281,9 @@ fn in_words(paths: &BTreeSet<Vec<u8>>) -> Vec<String> {
         .collect()
 }
 
-fn ended(outcome: &str) -> Reply {
+fn ended(outcome: JobOutcome) -> Reply {
     Reply {
-        outcome: Some(outcome.to_owned()),
+        outcome: Some(outcome),
         ..Reply::default()
     }
 }
@@ -291,7 +291,7 @@ fn ended(outcome: &str) -> Reply {
 fn refused(why: String) -> Reply {
     Reply {
         text: Some(why),
-        ..ended("refused")
+        ..ended(JobOutcome::Refused)
     }
 }
 

@@ -4,12 +4,8 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use super::{InsideError, Reply, Request, say};
+use super::{InsideError, JobOutcome, Reply, Request, say};
 use weald_git::{CheckoutIndex, EntryKind, Git, IndexEntry, set_times};
-
-/// An answer that a forward was made, and that a new checkout is wanted instead.
-const FORWARD: &str = "forward";
-const REBUILD: &str = "rebuild";
 
 impl Request {
     /// A command that writes files, with an index of the plain kind.
@@ -135,7 +131,10 @@ impl Request {
             let name = path.rsplit(|byte| *byte == b'/').next();
             name == Some(b".gitattributes")
         });
-        let outcome = if needs_more { REBUILD } else { FORWARD };
+        let outcome = match needs_more {
+            true => JobOutcome::Rebuild,
+            false => JobOutcome::Forward,
+        };
         if !needs_more {
             let brought = self.bring_large_files(to)?;
             if from != to {
@@ -148,7 +147,7 @@ impl Request {
             }
         }
         Ok(say(&Reply {
-            outcome: Some(outcome.to_owned()),
+            outcome: Some(outcome),
             ..Reply::default()
         })?)
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::aside::{Aside, Paths, Place, lines};
-use super::{InsideError, Reply, Request, say};
+use super::{InsideError, JobOutcome, Reply, Request, say};
 
 impl Request {
     pub(super) fn sync(
@@ -18,12 +18,12 @@ impl Request {
             .args(["--is-ancestor", commit, "HEAD"])
             .output()?;
         if contained.status.success() {
-            return Ok(say(&ended("up_to_date", Vec::new()))?);
+            return Ok(say(&ended(JobOutcome::UpToDate, Vec::new()))?);
         }
         if let Some(onto) = onto
             && !self.is_at(onto)?
         {
-            return Ok(say(&ended("moved", Vec::new()))?);
+            return Ok(say(&ended(JobOutcome::Moved, Vec::new()))?);
         }
         self.bring_large_files(commit)?;
         let mut aside = Aside::new(&self.work_tree, ".before-sync", self.seen_by_git()?);
@@ -59,10 +59,10 @@ impl Request {
             .args([commit])
             .output()?;
         Ok(match done.status.success() {
-            true => ended("merged", Vec::new()),
+            true => ended(JobOutcome::Merged, Vec::new()),
             false => Reply {
                 text: Some(done.stderr),
-                ..ended("refused", Vec::new())
+                ..ended(JobOutcome::Refused, Vec::new())
             },
         })
     }
@@ -132,7 +132,7 @@ impl Request {
         };
         let done = work.output()?;
         if done.status.success() {
-            return Ok(ended("merged", Vec::new()));
+            return Ok(ended(JobOutcome::Merged, Vec::new()));
         }
         let unmerged = self
             .git("diff")
@@ -144,16 +144,16 @@ impl Request {
         match paths.is_empty() {
             true => Ok(Reply {
                 text: Some(done.stderr),
-                ..ended("refused", paths)
+                ..ended(JobOutcome::Refused, paths)
             }),
-            false => Ok(ended("conflict", paths)),
+            false => Ok(ended(JobOutcome::Conflict, paths)),
         }
     }
 }
 
-fn ended(outcome: &str, paths: Vec<String>) -> Reply {
+fn ended(outcome: JobOutcome, paths: Vec<String>) -> Reply {
     Reply {
-        outcome: Some(outcome.to_owned()),
+        outcome: Some(outcome),
         paths,
         ..Reply::default()
     }

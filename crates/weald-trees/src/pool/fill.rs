@@ -10,7 +10,7 @@ use weald_core::tree::TreeKind;
 use weald_git::Door;
 
 use super::{FILL_LIMIT, Pool, PoolStatus, Seal, Taken, snapshot};
-use crate::inside::Job;
+use crate::inside::{Job, JobOutcome};
 use crate::visit::{Access, Site};
 use crate::{TreeError, Trees, at, delete};
 use weald_control::files;
@@ -58,7 +58,7 @@ impl Trees<'_> {
         self.require_files(&base)?;
         self.clear_unusable(&pool);
         self.refresh_donor(&pool, &base)?;
-        let configured = u64::try_from(self.config.number("pool.size")).unwrap_or(0);
+        let configured = self.config.pool_size;
         let wanted = usize::try_from(count.unwrap_or(configured)).unwrap_or(usize::MAX);
         for (spare, seal) in pool.spares() {
             if seal.base != base {
@@ -95,7 +95,7 @@ impl Trees<'_> {
 
     /// Whether a fill in the background is wanted and nobody is at it.
     pub fn pool_wants_filling(&self) -> bool {
-        if !self.config.switch("pool.background") {
+        if !self.config.pool_background {
             return false;
         }
         let base = self.pool_base();
@@ -112,7 +112,7 @@ impl Trees<'_> {
         PoolStatus {
             ready,
             behind: spares.len() - ready,
-            size: u64::try_from(self.config.number("pool.size")).unwrap_or(0),
+            size: self.config.pool_size,
             base: Some(base.to_owned()),
             donor: pool.is_some_and(|pool| Seal::read(&pool.donor()).is_some()),
             path: pool.map(|pool| pool.path.clone()),
@@ -149,7 +149,7 @@ impl Trees<'_> {
         if lock.try_lock().is_err() {
             return Ok(Vec::new());
         }
-        let is_unwanted = self.config.number("pool.size") == 0;
+        let is_unwanted = self.config.pool_size == 0;
         let mut stale = [pool.entries("new-"), pool.entries("gone-")].concat();
         let spares = pool.entries("spare-").into_iter();
         stale.extend(spares.filter(|spare| is_unwanted || !self.is_usable(&pool, spare)));
@@ -339,7 +339,7 @@ impl Trees<'_> {
             to: to.to_owned(),
         };
         let reply = self.do_inside(SPARE, &site(tree), Access::Write, job)?;
-        Ok(reply.outcome.as_deref() == Some("forward"))
+        Ok(reply.outcome == Some(JobOutcome::Forward))
     }
 }
 

@@ -160,11 +160,11 @@ impl Trees<'_> {
             digest.add(FORMAT.as_bytes());
             digest.add(commit.len().to_string().as_bytes());
         }
-        checkout.add(self.config.text("tree.lfs").as_bytes());
+        checkout.add(self.config.tree_lfs.as_str().as_bytes());
         checkout.add(umask().as_bytes());
         let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
         checkout.add(format!("{user:?} {group:?}").as_bytes());
-        repository.add(self.config.list("sandbox.sockets").join("\n").as_bytes());
+        repository.add(self.config.sandbox_sockets.join("\n").as_bytes());
         let mut is_indirect = false;
         for file in self.configurations() {
             let text = read(&file);

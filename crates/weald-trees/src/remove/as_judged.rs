@@ -44,7 +44,7 @@ pub(super) fn require_as_judged(
         true => Ok(()),
         false => Err(TreeError::Busy {
             name: tree.name.clone(),
-            running: vec!["it changed since it was judged".to_owned()],
+            running: vec!["it changed after it was checked".to_owned()],
         }),
     }
 }

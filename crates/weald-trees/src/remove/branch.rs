@@ -1,6 +1,7 @@
 //! What becomes of a removed tree's branch in main.
 
 use serde::Serialize;
+use weald_core::config::BranchPolicy;
 use weald_core::tree::Tree;
 use weald_git::delete_branch;
 
@@ -39,11 +40,13 @@ impl Trees<'_> {
             true => self.is_landed(tree, &tip)?,
             false => true,
         };
-        let goes = match self.config.text("remove.branch") {
-            "keep" => return Ok(BranchOutcome::KeptByPolicy),
+        let goes = match self.config.remove_branch {
+            BranchPolicy::Keep => return Ok(BranchOutcome::KeptByPolicy),
             _ if tree.adopted => return Ok(BranchOutcome::KeptByPolicy),
-            "always" => true,
-            "if_unchanged" if tip != tree.base.commit => return Ok(BranchOutcome::KeptByPolicy),
+            BranchPolicy::Always => true,
+            BranchPolicy::IfUnchanged if tip != tree.base.commit => {
+                return Ok(BranchOutcome::KeptByPolicy);
+            }
             _ => landed,
         };
         if !goes {

@@ -88,7 +88,7 @@ impl Trees<'_> {
         if budget.was_cut() {
             setup
                 .notes
-                .push("the set-up said more than 1 MiB; the rest was dropped".to_owned());
+                .push("the set-up printed more than 1 MiB; the rest was dropped".to_owned());
         }
         self.end_run(&tree, last)
     }
@@ -114,7 +114,7 @@ impl Trees<'_> {
         let (_, stdout, stderr) = running.streams();
         let out = stdout.map(|stream| pass_on(stream, (self.host.narration)(), budget));
         let err = stderr.map(|stream| pass_on(stream, (self.host.narration)(), budget));
-        let limit = self.config.duration("setup.timeout").unsigned_abs();
+        let limit = self.config.setup_timeout.unsigned_abs();
         let ended = wait_or_interrupt(running, limit)?;
         for thread in out.into_iter().chain(err) {
             // Nobody may be left to read it.
@@ -187,7 +187,7 @@ impl Setup {
             Err(error) => Some(format!("it did not run: {error}")),
         };
         if step.is_hook {
-            let note = |why| format!("the {} did not succeed: {why}", step.told);
+            let note = |why| format!("the {} failed: {why}", step.told);
             self.notes.extend(why.map(note));
             return true;
         }

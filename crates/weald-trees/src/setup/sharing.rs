@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use weald_core::config::ShareBy;
 use weald_core::setup::is_shareable;
 use weald_core::tree::{Tree, TreeKind};
 use weald_git::Git;
@@ -149,17 +150,17 @@ impl Trees<'_> {
 
     /// The folders that the configuration names, and Claude Code's settings in its profile.
     fn shared_folders(&self, setup: &mut Setup) -> Result<Vec<(PathBuf, Share)>, TreeError> {
-        let how = match self.config.text("tree.share") {
-            "copy" => Some(Share::Copy),
-            "symlink" => Some(Share::Link),
-            _ => None,
+        let how = match self.config.tree_share {
+            ShareBy::Copy => Some(Share::Copy),
+            ShareBy::Symlink => Some(Share::Link),
+            ShareBy::None => None,
         };
         let mut named: Vec<(String, Share)> = Vec::new();
         if let Some(how) = how {
-            let paths = self.config.list("tree.share_paths").iter();
+            let paths = self.config.tree_share_paths.iter();
             named.extend(paths.map(|path| (path.clone(), how)));
         }
-        if self.config.text("profile") == "claude-code" {
+        if self.config.profile == "claude-code" {
             let linked = self.claude_directories(&mut setup.notes)?;
             named.extend(linked.into_iter().map(|path| (path, Share::Link)));
         }
@@ -169,7 +170,8 @@ impl Trees<'_> {
         for (text, how) in named {
             let path = PathBuf::from(text.trim_end_matches('/'));
             if !is_shareable(&path) {
-                let note = format!("`{text}` can't be shared: it is no path below the repository");
+                let note =
+                    format!("`{text}` can't be shared: it is not a path inside the repository");
                 setup.notes.push(note);
             } else if folders.iter().all(|(known, _)| *known != path) {
                 folders.push((path, how));
@@ -196,7 +198,7 @@ impl Trees<'_> {
                 .as_ref()
                 .map_or("the target", |(branch, _)| branch);
             let note = format!(
-                "{INCLUDE_FILE} here differs from the one on {target}; only that one counts"
+                "{INCLUDE_FILE} here differs from the one on {target}; weald uses the one on {target}"
             );
             setup.notes.push(note);
         }
@@ -226,7 +228,7 @@ impl Trees<'_> {
             .partition(|path| path.as_os_str().as_bytes().ends_with(b"/"));
         for folder in folders {
             let note = format!(
-                "{} is a repository of its own, so it is not copied",
+                "{} is a nested repository, so it is not copied",
                 folder.display()
             );
             setup.notes.push(note);
@@ -302,7 +304,7 @@ fn told(
 
 fn refusal(path: &Path) -> String {
     format!(
-        "{} is not copied: the way to it in the tree leads through a link or a file",
+        "{} is not copied: its path in the worktree leads through a link or a file",
         path.display()
     )
 }

@@ -98,8 +98,9 @@ impl Trees<'_> {
 
     /// What the repository's file says for a key that is one command.
     fn proposed(&self, key: &str) -> Option<Proposal> {
-        let command = self.config.text(key).trim();
-        let is_theirs = matches!(self.config.get(key).1, Origin::Repository(_));
+        let (text, origin) = self.config.get(key);
+        let command = text.as_text().unwrap_or_default().trim();
+        let is_theirs = matches!(origin, Origin::Repository(_));
         (is_theirs && !command.is_empty()).then(|| Proposal {
             from: format!("{SHARED_FILE} {key}"),
             commands: vec![command.to_owned()],
@@ -108,7 +109,7 @@ impl Trees<'_> {
 
     /// The command of such a key, if there is one, and whether it may run.
     pub fn command_of(&self, key: &str) -> Result<Option<Command>, TreeError> {
-        let text = self.config.text(key).trim().to_owned();
+        let text = self.config.get(key).0.to_string().trim().to_owned();
         if text.is_empty() {
             return Ok(None);
         }
@@ -154,7 +155,7 @@ impl Trees<'_> {
         notes: &mut Vec<String>,
     ) -> Result<Option<Wanted>, TreeError> {
         let (_, origin) = self.config.get("setup.commands");
-        let commands = self.config.list("setup.commands").to_vec();
+        let commands = self.config.setup_commands.to_vec();
         let is_own = !matches!(origin, Origin::Repository(_));
         if *origin != Origin::Default {
             let from = match is_own {
@@ -182,7 +183,7 @@ impl Trees<'_> {
                     }));
                 }
                 Err(why) => notes.push(format!(
-                    "{} can't be read, so nothing of it runs: {why}",
+                    "{} can't be read, so none of it runs: {why}",
                     file.path
                 )),
             }

@@ -81,7 +81,10 @@ impl Around {
         });
         for other in others {
             if is_nested(&other.path, &tree.path) || other.branch == tree.branch {
-                found.push(format!("tree {} has its path or branch", other.name));
+                found.push(format!(
+                    "worktree {} of weald has its path or branch",
+                    other.name
+                ));
             }
         }
         let own = tree.registration.as_deref();
@@ -89,7 +92,10 @@ impl Around {
         for entry in entries.filter(|entry| Some(entry.name.as_str()) != own) {
             let on_branch = entry.head == Some(Reference::Symbolic(full.clone()));
             if on_branch || entry.path() == Some(&tree.path) {
-                found.push(format!("worktree {} has its path or branch", entry.name));
+                found.push(format!(
+                    "workworktree {} of weald has its path or branch",
+                    entry.name
+                ));
             }
         }
         if self.main_branch.as_deref() == Some(&full) {
@@ -117,19 +123,19 @@ impl Around {
             .map(|view| format!("session {} refers to it", view.session.name))
             .collect();
         let waiting = self.landings.iter().filter(|one| one.tree_id == tree.id);
-        found.extend(waiting.map(|landing| format!("landing {} is not over", landing.id)));
+        found.extend(waiting.map(|landing| format!("landing {} has not ended", landing.id)));
         let scratches = self
             .records
             .iter()
             .filter(|other| other.is_live() && other.scratch_for.as_ref() == Some(&tree.name));
-        found.extend(scratches.map(|other| format!("tree {} lands on it", other.name)));
+        found.extend(scratches.map(|other| format!("worktree {} lands on it", other.name)));
         found
     }
 
     /// A process that stands in a directory or below.
     pub(super) fn standing_in(&self, directory: &Path) -> Option<String> {
         let pid = self.places.within(directory)?;
-        Some(format!("process {pid} stands in it"))
+        Some(format!("process {pid} is in it"))
     }
 
     /// Why it is locked, by weald or by somebody with git.
@@ -217,7 +223,10 @@ impl Upkeep<'_> {
         }
         let fits_branch = tree.adopted || self.trees.fits_branch(&tree.branch)?;
         if !fits_branch {
-            notes.push(format!("{} is no branch that trees have here", tree.branch));
+            notes.push(format!(
+                "{} is not a branch that worktrees use here",
+                tree.branch
+            ));
         }
         let facts = CleanFacts {
             status: tree.status,
@@ -281,9 +290,11 @@ impl Upkeep<'_> {
             found.push("an agent is at work".to_owned());
         }
         let worker = tree.worker.as_ref().filter(|one| self.trees.may_live(one));
-        found.extend(worker.map(|one| format!("process {} makes or removes it", one.pid)));
+        found.extend(worker.map(|one| format!("process {} is creating or removing it", one.pid)));
         if tree.removing {
-            found.push("a removal is not over; if it was cut short: weald doctor --fix".to_owned());
+            found.push(
+                "a removal has not finished; if it was interrupted: weald doctor --fix".to_owned(),
+            );
         }
         let lease = task.and_then(|task| task.lease.as_ref());
         if let Some(lease) = lease.filter(|lease| !lease.is_expired(around.now)) {

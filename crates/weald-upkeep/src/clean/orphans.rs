@@ -1,6 +1,6 @@
 //! Orphans: what has only one of record, directory and registration.
 //!
-//! Always told. Asked to, a directory that is provably left from a tree of this repository, or empty, is renamed into the
+//! Always told. Asked to, a directory that is provably left over from a worktree of this repository, or empty, is renamed into the
 //! trash, and a record whose directory is gone is forgotten as `rm` does it. What may be somebody else's is only told.
 
 use std::collections::BTreeSet;
@@ -83,10 +83,12 @@ impl Upkeep<'_> {
                 class: OrphanClass::RegistrationWithoutRecord,
                 name: entry.name.clone(),
                 path: path.to_owned(),
-                what: "a worktree of git that weald has no record of".to_owned(),
+                what: "a git worktree that weald has no record of".to_owned(),
                 would: match path.exists() {
-                    true => format!("it is left alone; weald adopt {}", path.display()),
-                    false => "it is left alone; git worktree prune forgets it".to_owned(),
+                    true => format!("left alone; to adopt it: weald adopt {}", path.display()),
+                    false => {
+                        "left alone; to remove git's record of it: git worktree prune".to_owned()
+                    }
                 },
                 acts: false,
                 outcome: None,
@@ -133,7 +135,7 @@ impl Upkeep<'_> {
         let is_empty = fs::read_dir(&path).is_ok_and(|mut entries| entries.next().is_none());
         let (what, would, acts) = match of_record {
             Some(tree) => (
-                format!("the directory of tree {}, at another place", tree.name),
+                format!("the directory of worktree {}, moved", tree.name),
                 "weald doctor --fix".to_owned(),
                 false,
             ),
@@ -144,22 +146,22 @@ impl Upkeep<'_> {
             ),
             None if standing.is_some() => (
                 "a directory without a record".to_owned(),
-                format!("it is left alone: {}", standing.unwrap_or_default()),
+                format!("left alone: {}", standing.unwrap_or_default()),
                 false,
             ),
             None if is_empty => (
                 "an empty directory".to_owned(),
-                "put it into the trash".to_owned(),
+                "move it to the trash".to_owned(),
                 true,
             ),
             None if self.trees.is_left_from_here(&path) => (
-                "left from a tree of this repository".to_owned(),
-                "put it into the trash, as it is".to_owned(),
+                "left over from a worktree of this repository".to_owned(),
+                "move it to the trash, as it is".to_owned(),
                 true,
             ),
             None => (
-                "a directory that weald did not make".to_owned(),
-                "it is left alone; look at it".to_owned(),
+                "a directory that weald did not create".to_owned(),
+                "left alone; check it yourself".to_owned(),
                 false,
             ),
         };
@@ -252,15 +254,17 @@ fn missing_directory(tree: &Tree, moved: Option<PathBuf>) -> Orphan {
             false,
         ),
         None if !root_is_there => (
-            "the folder of its trees is gone, too; perhaps a disk is not mounted".to_owned(),
+            "the folder of its worktrees is gone, too; perhaps a disk is not mounted".to_owned(),
             false,
         ),
         None if tree.status == TreeStatus::Kept || tree.locked.is_some() => (
-            format!("it is kept or locked; weald ensure {name} makes it again"),
+            format!("it is kept or locked; to recreate it: weald ensure {name}"),
             false,
         ),
         None => (
-            format!("forget it, as weald rm {name} does; weald ensure {name} makes it again"),
+            format!(
+                "remove its record, as weald rm {name} does; to recreate it instead: weald ensure {name}"
+            ),
             true,
         ),
     };
@@ -268,7 +272,7 @@ fn missing_directory(tree: &Tree, moved: Option<PathBuf>) -> Orphan {
         class: OrphanClass::RecordWithoutDirectory,
         name: name.to_string(),
         path: tree.path.clone(),
-        what: format!("tree {name} has no directory"),
+        what: format!("worktree {name} has no directory"),
         would,
         acts,
         outcome: None,

@@ -91,7 +91,7 @@ impl Upkeep<'_> {
         let looking = self.trees.with_refs_of_now()?;
         let upkeep = Upkeep::new(&looking);
         let mains = upkeep.names_and_tips()?;
-        let ignored = self.trees.config.list("clean.ignore_dirty");
+        let ignored = &self.trees.config.clean_ignore_dirty;
         let ignored = Patterns::new(ignored.iter().map(String::as_str));
         let could_go = |(tree, facts): &(&Tree, &CleanFacts)| {
             let best = CleanFacts {

@@ -93,7 +93,7 @@ impl<'t> Taking<'t> {
     fn try_to_take(&self, tree: &Tree) -> Result<Seen, TreeError> {
         let recent = self.recent()?;
         let looking = &recent.looking;
-        let ignored = self.upkeep.trees.config.list("clean.ignore_dirty");
+        let ignored = &self.upkeep.trees.config.clean_ignore_dirty;
         let mut verdict = Verdict::of(tree.clone());
         let request = RemoveRequest {
             ignore_dirty: ignored.to_vec(),

@@ -27,7 +27,7 @@ impl Round<'_, '_> {
             false => None,
         };
         for problem in problems.iter().flatten() {
-            let would = "look at what is in the way".to_owned();
+            let would = "check what is in the way".to_owned();
             self.told(Code::ViewBlocked, Severity::Warn, problem.clone(), would);
         }
         let rest = found.len().saturating_sub(NAMED);
@@ -42,7 +42,7 @@ impl Round<'_, '_> {
             });
         }
         if rest > 0 {
-            let what = format!("{rest} more files of views are not as they should be");
+            let what = format!("{rest} more view files are out of date");
             let would = "write them again".to_owned();
             self.told(Code::ViewEdited, Severity::Info, what, would);
         }
@@ -74,11 +74,11 @@ impl Round<'_, '_> {
                 Code::JournalForeign,
                 Severity::Warn,
                 "belongs to other records".to_owned(),
-                "keep it under another name and begin a new one",
+                "keep it under another name and start a new one",
             ),
             JournalState::Broken(why) => {
                 let what = format!("{} can't be used: {why}", path.display());
-                let would = "move it away; the next change writes a new one".to_owned();
+                let would = "move it out of the way; the next change writes a new one".to_owned();
                 let code = Code::JournalBroken;
                 self.ledger
                     .told(code, Severity::Error, what, would)
@@ -106,7 +106,7 @@ impl Round<'_, '_> {
             return;
         }
         let what = "file views were switched off; their files are not kept up to date".to_owned();
-        let would = "forget them (the files stay; delete them if nobody reads them)";
+        let would = "stop tracking them (the files stay; delete them if nothing reads them)";
         self.found(Code::ViewsOld, Severity::Info, what, would, || {
             fs::remove_file(&file).map_err(at(&file))
         });
@@ -124,7 +124,7 @@ fn told(wrong: Wrong) -> (Code, &'static str, &'static str) {
         ),
         Wrong::Blocked => (
             Code::ViewBlocked,
-            "is not weald's, so the view is not there",
+            "was not written by weald, so the view is missing",
             "move it aside (.before-weald) and write the view",
         ),
     }

@@ -65,15 +65,20 @@ fn tell(ledger: &mut Ledger, code: Code, severity: Severity, path: &Path, room: 
     let (what, would) = match code {
         Code::ReadOnly => (
             format!("the file system of {at} is read-only"),
-            "the kernel's log says why; mount it for writing again".to_owned(),
+            "see the kernel log for the reason, then remount it read-write".to_owned(),
         ),
         Code::InodesLow => (
-            format!("{} more files fit on the file system of {at}", room.inodes),
-            "weald usage tells where files are; weald clean lists trees that can go".to_owned(),
+            format!(
+                "{} more files can be created on the file system of {at}",
+                room.inodes
+            ),
+            "to see where files are: weald usage; to find worktrees to remove: weald clean"
+                .to_owned(),
         ),
         _ => (
             format!("{} MiB are free at {at}", room.bytes >> 20),
-            "weald usage tells what takes room; weald clean lists trees that can go".to_owned(),
+            "to see what takes space: weald usage; to find worktrees to remove: weald clean"
+                .to_owned(),
         ),
     };
     ledger.told(code, severity, what, would).at(path);

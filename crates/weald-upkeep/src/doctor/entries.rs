@@ -40,7 +40,7 @@ impl Round<'_, '_> {
                 continue;
             };
             if TreeNote::of(&entry).is_none() {
-                let what = "it does not say whose this is".to_owned();
+                let what = "it does not say whose entry this is".to_owned();
                 faults.push(EntryFault {
                     file: "weald",
                     what,
@@ -67,7 +67,10 @@ impl Round<'_, '_> {
         }
         let registrations = self.trees.registrations();
         let directory = registrations.directory(&entry.name);
-        let what = format!("worktrees/{} belongs to a tree that is gone", entry.name);
+        let what = format!(
+            "worktrees/{} belongs to a worktree that is gone",
+            entry.name
+        );
         let gone = || registrations.remove(&entry.name).map_err(at(&directory));
         let code = Code::RegistrationStale;
         self.ledger
@@ -79,7 +82,7 @@ impl Round<'_, '_> {
         let trees = self.trees;
         let directory = trees.registrations().directory(&entry.name);
         let what = format!(
-            "worktrees/{} of tree {}: {}",
+            "worktrees/{} of worktree {}: {}",
             entry.name,
             tree.name,
             listed(faults)
@@ -88,7 +91,7 @@ impl Round<'_, '_> {
         let finding = match kept_by_user(trees, &directory, tree, faults) {
             Some(would) => self.ledger.told(code, Severity::Error, what, would),
             None => {
-                let would = "write it again; what was there goes to weald's private folder";
+                let would = "write it again; the old content goes to weald's private folder";
                 self.ledger.found(code, Severity::Error, what, would, || {
                     mend(trees, &directory, entry, tree, faults)
                 })
@@ -115,7 +118,7 @@ impl Round<'_, '_> {
             if Path::new("/proc").join(pid.to_string()).exists() {
                 continue;
             }
-            let what = format!("{} was never put into its place", path.display());
+            let what = format!("{} was never moved into place", path.display());
             let gone = || fs::remove_file(&path).map_err(at(&path));
             self.found(Code::Leftover, Severity::Info, what, "delete it", gone);
         }
@@ -160,8 +163,8 @@ pub(super) fn tell_unowned(
     let finding = match (faults.is_empty(), is_ours) {
         (true, false) => return,
         (true, true) if !is_lost => {
-            let what = format!("worktrees/{shown} has a note of weald's, and is on no record");
-            let would = "weald adopt puts it on record (an adoption may have been cut short)";
+            let what = format!("worktrees/{shown} is marked as weald's, but has no record");
+            let would = "to record it: weald adopt (an adoption may have been interrupted)";
             let code = Code::RegistrationUnknown;
             ledger.told(code, Severity::Info, what, would.to_owned())
         }
@@ -171,13 +174,13 @@ pub(super) fn tell_unowned(
                 false => format!(" ({})", listed(faults)),
             };
             let what =
-                format!("worktrees/{shown} is of a tree of weald's that is on no record{broken}");
-            let would = "weald doctor --rebuild --fix makes the records again".to_owned();
+                format!("worktrees/{shown} is of a weald worktree that has no record{broken}");
+            let would = "to rebuild the records: weald doctor --rebuild --fix".to_owned();
             ledger.told(Code::RegistrationUnknown, Severity::Warn, what, would)
         }
         _ => {
             let what = format!("worktrees/{shown} is not weald's: {}", listed(faults));
-            let would = format!("look at it, then delete {}", directory.display());
+            let would = format!("check it, then delete {}", directory.display());
             // git reads this one of every entry, whatever it is asked for.
             let severity = match faults.iter().any(|fault| fault.file == "commondir") {
                 true => Severity::Error,

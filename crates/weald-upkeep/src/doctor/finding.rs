@@ -124,8 +124,8 @@ impl Ledger {
     /// Does one part; if that can't be done, says so and goes on with the others.
     pub(super) fn note_failure(&mut self, part: &str, done: Result<(), impl std::fmt::Display>) {
         if let Err(error) = done {
-            let what = format!("{part} could not be looked at: {error}");
-            let would = "fix what it says, then run weald doctor again".to_owned();
+            let what = format!("{part} could not be checked: {error}");
+            let would = "fix that, then run weald doctor again".to_owned();
             self.told(Code::CheckFailed, Severity::Error, what, would);
         }
     }

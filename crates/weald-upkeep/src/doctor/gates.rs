@@ -7,7 +7,10 @@ impl Round<'_, '_> {
     pub(super) fn check_gates(&mut self) {
         let trees = self.trees;
         for path in trees.abandoned_gate_trees() {
-            let what = format!("{} is left from a gate that was killed", path.display());
+            let what = format!(
+                "{} is left over from a gate that was killed",
+                path.display()
+            );
             self.found(Code::Leftover, Severity::Info, what, "delete it", || {
                 trees.clear_gate_tree(&path)
             });

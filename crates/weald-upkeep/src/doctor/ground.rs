@@ -86,7 +86,7 @@ impl GroundCheck<'_> {
         }
         if found.uid() != rustix::process::geteuid().as_raw() {
             let what = format!("{} belongs to another user", private.display());
-            let would = "chown -R it to whoever uses this repository".to_owned();
+            let would = "chown -R it to the user of this repository".to_owned();
             ledger
                 .told(Code::PrivateForeign, Severity::Error, what, would)
                 .at(private);
@@ -101,7 +101,13 @@ impl GroundCheck<'_> {
                 closed.map_err(at(private))
             };
             ledger
-                .found(Code::PrivateOpen, Severity::Warn, what, "close it", close)
+                .found(
+                    Code::PrivateOpen,
+                    Severity::Warn,
+                    what,
+                    "make it private",
+                    close,
+                )
                 .at(private);
         }
     }

@@ -16,7 +16,7 @@ use weald_trees::TreeError;
 
 /// Locks in the private folder that every command may have to wait for.
 const LOCKS: [(&str, &str); 2] = [
-    ("write.lock", "the turn to write records"),
+    ("write.lock", "the database's write lock"),
     ("vault.lock", "the vault"),
 ];
 
@@ -25,7 +25,7 @@ impl Round<'_, '_> {
         let trees = self.trees;
         for tree in trees.records()? {
             if let Some(worker) = &tree.worker {
-                self.check_process(worker, &format!("an operation on tree {}", tree.name));
+                self.check_process(worker, &format!("an operation on worktree {}", tree.name));
             }
         }
         let queue = trees.engine.look(|tx| tx.queue())?;
@@ -87,7 +87,7 @@ fn tell_stopped(ledger: &mut Ledger, pid: u32, held: &str) {
         "process {pid} holds {held} and is stopped (it began {} ago)",
         told_age(age)
     );
-    let would = format!("kill -CONT {pid} lets it go on");
+    let would = format!("to continue it: kill -CONT {pid}");
     ledger.told(Code::HolderStopped, Severity::Warn, what, would);
 }
 

@@ -34,10 +34,10 @@ impl Round<'_, '_> {
         }
         for landing in &view.unsettled {
             let what = format!(
-                "{} has landing {} of tree {}, and nobody cleaned up after it",
+                "{} has landing {} of worktree {}, but its clean-up did not run",
                 landing.target, landing.id, landing.tree
             );
-            let would = "complete its task, and let its tree go as configured";
+            let would = "complete its task and clean up its worktree as configured";
             self.found(Code::LandingUnsettled, Severity::Warn, what, would, || {
                 alone(trees, |lease| {
                     Landings::new(trees).recover_landings(lease).map(drop)
@@ -51,19 +51,19 @@ impl Round<'_, '_> {
             if left.kind == LeftoverKind::Unknown {
                 let place = left.path.display();
                 let what = format!(
-                    "{place} is called like a stage of landing {}, but no record of weald's names it",
+                    "{place} is named like a stage of landing {}, but weald has no record of it",
                     left.landing
                 );
-                let would = format!("look at it; if nothing in it is yours: rm -r {place}");
+                let would = format!("check it; if nothing in it is yours: rm -r {place}");
                 self.told(Code::LandingLeftover, Severity::Warn, what, would);
                 continue;
             }
             let what = format!(
-                "{} is left of landing {}",
+                "{} is left over from landing {}",
                 left.path.display(),
                 left.landing
             );
-            let would = "put back what it holds, and delete it";
+            let would = "put back its content, then delete it";
             self.found(Code::LandingLeftover, Severity::Warn, what, would, || {
                 alone(trees, |_| Landings::new(trees).clear_leftover(&left))
             });
@@ -79,7 +79,7 @@ impl Round<'_, '_> {
             let what = format!(
                 "changes that were in the way of landing {landing} are in the stash ({name})"
             );
-            let would = format!("git stash pop --index {name}, in the checkout that they are of");
+            let would = format!("git stash pop --index {name}, in the checkout they came from");
             self.told(Code::LandingStash, Severity::Info, what, would);
         }
         Ok(())
@@ -91,7 +91,7 @@ impl Round<'_, '_> {
         let state = worker.map(|worker| trees.engine.processes.state(worker));
         if let (Some(worker), Some(ProcessState::Unknown)) = (worker, state) {
             let what = format!(
-                "landing {} of tree {} moves {}, and whether its process ({} on {}) lives can't be told",
+                "landing {} of worktree {} is moving {}, and it is unknown whether its process ({} on {}) is alive",
                 landing.id, landing.tree, landing.target, worker.pid, worker.host
             );
             let would = format!(
@@ -105,10 +105,10 @@ impl Round<'_, '_> {
             return;
         }
         let what = format!(
-            "landing {} of tree {} was cut short while {} moved",
+            "landing {} of worktree {} was interrupted while {} moved",
             landing.id, landing.tree, landing.target
         );
-        let would = "bring it to its end if it is on the way there, else take it back";
+        let would = "finish it if it got far enough, else undo it";
         self.found(
             Code::LandingUnfinished,
             Severity::Error,

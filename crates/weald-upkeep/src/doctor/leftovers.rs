@@ -31,19 +31,28 @@ impl Round<'_, '_> {
         };
         let old = old.into_iter();
         for path in old.filter(|path| is_abandoned(path, &known, may_live)) {
-            let what = format!("{} is left from something unfinished", path.display());
+            let what = format!(
+                "{} is left over from an unfinished operation",
+                path.display()
+            );
             self.found(Code::Leftover, Severity::Info, what, "delete it", || {
                 discard(&path).map_err(at(&path))
             });
         }
         for lock in trees.vault().stale_locks() {
-            let what = format!("{} is left from a git that was killed", lock.display());
+            let what = format!(
+                "{} is left over from a git process that was killed",
+                lock.display()
+            );
             self.found(Code::Leftover, Severity::Info, what, "delete it", || {
                 fs::remove_file(&lock).map_err(at(&lock))
             });
         }
         for path in trees.vault().stale_packs().into_iter().chain(self.spares()) {
-            let what = format!("{} is left from something unfinished", path.display());
+            let what = format!(
+                "{} is left over from an unfinished operation",
+                path.display()
+            );
             self.found(Code::Leftover, Severity::Info, what, "delete it", || {
                 discard(&path).map_err(at(&path))
             });
@@ -81,7 +90,10 @@ impl Round<'_, '_> {
         for keep in keeps.map(|entry| entry.path()) {
             let is_keep = keep.extension().is_some_and(|kind| kind == "keep");
             if is_keep && weald_git::is_stale_keep(&keep) {
-                let what = format!("{} holds a pack for an import that ended", keep.display());
+                let what = format!(
+                    "{} keeps a pack for an import that has ended",
+                    keep.display()
+                );
                 self.found(Code::Leftover, Severity::Info, what, "delete it", || {
                     fs::remove_file(&keep).map_err(at(&keep))
                 });
@@ -119,8 +131,8 @@ impl Round<'_, '_> {
                 if is_known || paths.contains(&path) {
                     continue;
                 }
-                let what = format!("{} is in the trash, and on no record", path.display());
-                let would = "look at it; if nothing in it is wanted, delete it".to_owned();
+                let what = format!("{} is in the trash, but has no record", path.display());
+                let would = "check it; delete it if you don't need anything in it".to_owned();
                 self.ledger
                     .told(Code::TrashUnknown, Severity::Info, what, would)
                     .at(&path);

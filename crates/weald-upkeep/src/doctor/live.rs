@@ -22,7 +22,10 @@ impl Round<'_, '_> {
     pub(super) fn check_live(&mut self, tree: &Tree) {
         let trees = self.trees;
         for run in tree.runs.iter().filter(|run| !trees.may_live(&run.process)) {
-            let what = format!("a run of {} in {} ended unseen", run.program, tree.name);
+            let what = format!(
+                "the end of a run of {} in {} was not recorded",
+                run.program, tree.name
+            );
             self.found(
                 Code::RunUnfinished,
                 Severity::Info,
@@ -43,12 +46,15 @@ impl Round<'_, '_> {
             Err(TreeError::Missing { .. }) => self.check_missing(tree),
             Err(TreeError::Damaged { .. }) if tree.kind == TreeKind::Linked => {
                 if let Some(why) = trees.other_repository(tree) {
-                    let what = format!("tree {} is another repository's: {why}", tree.name);
-                    let would = "look at what is there; weald touches nothing of it".to_owned();
+                    let what = format!(
+                        "worktree {} belongs to another repository: {why}",
+                        tree.name
+                    );
+                    let would = "check what is there; weald does not touch it".to_owned();
                     self.told(Code::TreeReplaced, Severity::Error, what, would);
                     return;
                 }
-                let what = format!("the .git of tree {} leads elsewhere", tree.name);
+                let what = format!("the .git file of worktree {} points elsewhere", tree.name);
                 self.found(
                     Code::PointerWrong,
                     Severity::Warn,
@@ -65,7 +71,7 @@ impl Round<'_, '_> {
             Err(error @ TreeError::Damaged { .. }) => self.damaged(tree, error.to_string()),
             Err(error) => {
                 let would = format!(
-                    "nothing of it is touched; if you restored or copied it there: weald doctor --adopt {}",
+                    "weald does not touch it; if you restored or copied it there: weald doctor --adopt {}",
                     tree.path.display()
                 );
                 self.told(
@@ -81,7 +87,7 @@ impl Round<'_, '_> {
     /// The directory is not where it was: perhaps it was moved.
     fn check_missing(&mut self, tree: &Tree) {
         let trees = self.trees;
-        let what = format!("tree {} is not at {}", tree.name, tree.path.display());
+        let what = format!("worktree {} is not at {}", tree.name, tree.path.display());
         match self.whereabouts.of(trees, tree) {
             Some(path) => {
                 let what = format!("{what}, but at {}", path.display());
@@ -98,7 +104,7 @@ impl Round<'_, '_> {
                 Severity::Warn,
                 what,
                 format!(
-                    "weald ensure {0} makes it again, weald rm {0} forgets it",
+                    "to recreate it: weald ensure {0}; to remove its record: weald rm {0}",
                     tree.name
                 ),
             ),
@@ -118,13 +124,13 @@ impl Round<'_, '_> {
             let lacks = match (is_head, door.has_directory(".git/refs")) {
                 (true, true) => None,
                 (false, _) if text.is_none() => Some("has no HEAD"),
-                (false, _) => Some("has a HEAD that names nothing"),
+                (false, _) => Some("has a HEAD that points to nothing"),
                 (true, false) => Some("has no refs"),
             };
             if let Some(lacks) = lacks {
                 self.damaged(
                     tree,
-                    format!("the repository in tree {} {lacks}", tree.name),
+                    format!("the repository in worktree {} {lacks}", tree.name),
                 );
             }
             self.check_locks_inside(tree, &door);
@@ -147,7 +153,7 @@ impl Round<'_, '_> {
 
     fn damaged(&mut self, tree: &Tree, what: String) {
         let would = format!(
-            "nothing is changed; its files are there: weald rm --discard {} keeps them in the trash",
+            "its files are still there; to move them to the trash: weald rm --discard {}",
             tree.name
         );
         self.told(Code::TreeDamaged, Severity::Warn, what, would);
@@ -165,7 +171,10 @@ impl Round<'_, '_> {
             };
             let path = tree.path.join(lock);
             let what = format!("{} is {} old", path.display(), super::locks::told_age(age));
-            let would = format!("if no git works in the tree: rm {}", path.display());
+            let would = format!(
+                "if no git is running in the worktree: rm {}",
+                path.display()
+            );
             self.told(Code::TreeLock, Severity::Warn, what, would);
         }
     }
@@ -182,7 +191,7 @@ impl Round<'_, '_> {
         if self.broken_entries.contains(name) {
             // Told with the entries, and still broken: there is nothing to compare.
         } else if !points_back && let Some(identity) = tree.identity {
-            let what = format!("tree {} is not registered in the repository", tree.name);
+            let what = format!("worktree {} is not registered in the repository", tree.name);
             self.found(
                 Code::RegistrationLost,
                 Severity::Warn,
@@ -202,7 +211,7 @@ impl Round<'_, '_> {
             && trees.was_lock(tree, shown)
         {
             let what = format!("git still shows the lock that {} had", tree.name);
-            let would = "let git show that it is open";
+            let would = "remove the lock from git's list";
             self.found(Code::ForeignLock, Severity::Warn, what, would, || {
                 trees.show_no_lock(&tree.name)
             });
@@ -221,7 +230,7 @@ impl Round<'_, '_> {
         }
         if !trees.is_findable(tree) {
             let what = format!(
-                "commands inside tree {} would not find the repository",
+                "commands inside worktree {} would not find the repository",
                 tree.name
             );
             self.found(
@@ -240,19 +249,25 @@ impl Round<'_, '_> {
         match trees.borrowing(tree) {
             Borrowing::Here => {}
             Borrowing::Nowhere(old) => {
-                let what = format!("tree {} borrows from a place that is gone", tree.name);
+                let what = format!(
+                    "worktree {} borrows objects from a place that is gone",
+                    tree.name
+                );
                 self.found(
                     Code::AlternatesBroken,
                     Severity::Warn,
                     what,
-                    "point it at the vault; what it said is kept aside",
+                    "point it at the vault; the old content is kept",
                     || trees.borrow_here(tree, site, old.as_deref()),
                 );
             }
             Borrowing::Odd(why) => {
-                let what = format!("tree {} does not borrow from the vault: {why}", tree.name);
+                let what = format!(
+                    "worktree {} does not borrow from the vault: {why}",
+                    tree.name
+                );
                 let would = format!(
-                    "nothing is changed; git -C {} fsck tells whether anything is missing",
+                    "to see whether anything is missing: git -C {} fsck",
                     tree.path.display()
                 );
                 self.told(Code::AlternatesBroken, Severity::Warn, what, would);

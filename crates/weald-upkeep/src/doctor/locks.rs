@@ -58,7 +58,7 @@ impl Round<'_, '_> {
             return;
         }
         let what = format!(
-            "{} is left from the unfinished operation on tree {}",
+            "{} is left over from the unfinished operation on worktree {}",
             lock.display(),
             tree.name
         );
@@ -88,7 +88,7 @@ pub(super) fn check_locks(ledger: &mut Ledger, place: &Place, survey: &RefSurvey
         let age = told_age(lock.age);
         if lock.path == fence {
             let what = format!("{path} is {age} old");
-            let would = "the next landing takes it away".to_owned();
+            let would = "the next landing removes it".to_owned();
             let finding = ledger.told(Code::LockStale, Severity::Info, what, would);
             finding.at(&lock.path);
             continue;
@@ -97,11 +97,11 @@ pub(super) fn check_locks(ledger: &mut Ledger, place: &Place, survey: &RefSurvey
         let (what, would) = match holders.first() {
             None => (
                 format!("{path} is {age} old, and no process has it open"),
-                format!("if no git works in this repository: rm {path}"),
+                format!("if no git is running in this repository: rm {path}"),
             ),
             Some(pid) => (
                 format!("{path} is {age} old, and process {pid} has it open"),
-                format!("look at process {pid}; the lock goes with it"),
+                format!("check process {pid}; the lock goes when it ends"),
             ),
         };
         ledger

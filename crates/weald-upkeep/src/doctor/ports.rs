@@ -10,7 +10,7 @@ impl Round<'_, '_> {
         let trees = self.trees;
         for (cell, lease) in trees.free_leases() {
             let what = format!(
-                "ports from {}0 on are held for tree {} of {}, which is gone",
+                "ports from {}0 on are reserved for worktree {} of {}, which is gone",
                 cell,
                 lease.tree,
                 lease.repository.display()
@@ -38,7 +38,7 @@ impl Round<'_, '_> {
             return;
         };
         let what = format!(
-            "ports {} of tree {} are not held for it",
+            "ports {} of worktree {} are not reserved for it",
             block.to_text(),
             tree.name
         );
@@ -46,7 +46,7 @@ impl Round<'_, '_> {
             Code::PortsLost,
             Severity::Warn,
             what,
-            "take them again, or others",
+            "reserve them again, or others",
             || trees.hold_ports(tree.clone(), None).map(drop),
         );
     }

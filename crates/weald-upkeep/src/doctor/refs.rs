@@ -42,7 +42,7 @@ pub(super) fn check_refs(
             line => format!(", line {line}"),
         };
         let what = format!("{}{where_in}: {what}", path.display());
-        let would = "take that line out, after a copy; the logs of refs have what they held";
+        let would = "make a copy, then delete that line; the reflogs have the old values";
         ledger
             .told(
                 Code::PackedRefsBroken,
@@ -59,8 +59,8 @@ pub(super) fn check_refs(
 
 fn tell_broken(ledger: &mut Ledger, broken: &BrokenRef) {
     let state = match broken.is_blank {
-        true => "holds nothing, as after a power cut",
-        false => "holds something else than a commit",
+        true => "is empty, as after a power cut",
+        false => "does not hold a commit id",
     };
     let what = format!("{} {state}", broken.name);
     let path = broken.path.display();
@@ -70,7 +70,9 @@ fn tell_broken(ledger: &mut Ledger, broken: &BrokenRef) {
             broken.name,
             id = id.as_str()
         ),
-        None => format!("it has no log; git fsck --lost-found finds commits, then rm {path}"),
+        None => {
+            format!("it has no log; find its commits with git fsck --lost-found, then rm {path}")
+        }
     };
     ledger
         .told(Code::RefBroken, Severity::Error, what, would)
@@ -92,7 +94,7 @@ fn check_reftable(ledger: &mut Ledger, place: &Place) {
     };
     if let Some(path) = lost {
         let what = format!("{} can't be read", path.display());
-        let would = "bring it back from a copy of the repository; git fsck tells more".to_owned();
+        let would = "restore it from a copy of the repository; for details: git fsck".to_owned();
         ledger
             .told(Code::ReftableBroken, Severity::Error, what, would)
             .at(&path);

@@ -7,7 +7,7 @@ impl Round<'_, '_> {
     pub(super) fn check_run_folders(&mut self) {
         let trees = self.trees;
         for path in trees.abandoned_run_folders() {
-            let what = format!("{} is left from a run that was killed", path.display());
+            let what = format!("{} is left over from a run that was killed", path.display());
             self.found(Code::Leftover, Severity::Info, what, "delete it", || {
                 trees.clear_run_folder(&path)
             });

@@ -18,12 +18,12 @@ impl Round<'_, '_> {
         let trees = self.trees;
         let (what, would) = match trees.unrecorded(tree) {
             Some(_) => (
-                format!("tree {} was made but not recorded", tree.name),
+                format!("worktree {} was created but not recorded", tree.name),
                 "record it",
             ),
             None => (
-                format!("the creation of tree {} was interrupted", tree.name),
-                "take it back",
+                format!("the creation of worktree {} was interrupted", tree.name),
+                "undo it",
             ),
         };
         self.found(Code::CreateUnfinished, Severity::Warn, what, would, || {
@@ -34,7 +34,7 @@ impl Round<'_, '_> {
     /// A removal that was interrupted: finished if the directory is in the trash, else called off.
     pub(super) fn unfinished_removal(&mut self, tree: &Tree) {
         let trees = self.trees;
-        let what = format!("the removal of tree {} was interrupted", tree.name);
+        let what = format!("the removal of worktree {} was interrupted", tree.name);
         match trees.in_trash(tree) {
             Some(path) if tree.path.symlink_metadata().is_err() => {
                 self.found(
@@ -49,7 +49,7 @@ impl Round<'_, '_> {
                 Code::RemoveUnfinished,
                 Severity::Warn,
                 what,
-                "call it off",
+                "cancel it",
                 || {
                     if let Some(identity) = tree.identity {
                         trees.reinstate_registration(tree, identity)?;
@@ -70,7 +70,7 @@ impl Round<'_, '_> {
             return;
         };
         if let Err(error) = trees.require_in_trash(tree, &trash.path) {
-            let would = "look at it; weald touches nothing there".to_owned();
+            let would = "check it; weald does not touch anything there".to_owned();
             self.told(Code::TrashOutside, Severity::Warn, error.to_string(), would);
             return;
         }
@@ -83,7 +83,7 @@ impl Round<'_, '_> {
         let is_tree = |path: &Path| is_the_tree(tree, path);
         if is_tree(&trash.path) {
             if tree.removing {
-                let what = format!("the purge of tree {} was interrupted", tree.name);
+                let what = format!("the purge of worktree {} was interrupted", tree.name);
                 self.found(
                     Code::PurgeUnfinished,
                     Severity::Warn,
@@ -101,7 +101,7 @@ impl Round<'_, '_> {
         }
         if is_tree(&tree.path) {
             let what = format!(
-                "tree {} is back from the trash, but not on record",
+                "worktree {} is back from the trash, but not recorded",
                 tree.name
             );
             self.found(
@@ -114,12 +114,12 @@ impl Round<'_, '_> {
         } else if tree.removing {
             self.unfinished_purge(tree, None);
         } else {
-            let what = format!("{} is not in the trash any more", trash.path.display());
+            let what = format!("{} is no longer in the trash", trash.path.display());
             self.told(
                 Code::TrashMissing,
                 Severity::Info,
                 what,
-                "its commits are in the vault; weald trash purge forgets it".to_owned(),
+                "its commits are in the vault; to remove its record: weald trash purge".to_owned(),
             );
         }
     }
@@ -127,7 +127,7 @@ impl Round<'_, '_> {
     /// A purge that had begun to delete, and what is left of that.
     fn unfinished_purge(&mut self, tree: &Tree, left: Option<&Path>) {
         let trees = self.trees;
-        let what = format!("the purge of tree {} was interrupted", tree.name);
+        let what = format!("the purge of worktree {} was interrupted", tree.name);
         self.found(
             Code::PurgeUnfinished,
             Severity::Warn,
@@ -153,14 +153,17 @@ impl Round<'_, '_> {
         }
         // Its name proves nothing. A tree that was made was not left half-made, and what weald makes borrows from the vault.
         if tree.identity.is_none() && trees.is_left_from_here(&place) {
-            let what = format!("{} is left from a creation", place.display());
+            let what = format!("{} is left over from creating a worktree", place.display());
             self.found(Code::Leftover, Severity::Info, what, "delete it", || {
                 trees.clear_creation(tree)
             });
             return;
         }
-        let what = format!("{} may be left from a creation", place.display());
-        let would = "look at it; if nothing in it is wanted, delete it".to_owned();
+        let what = format!(
+            "{} may be left over from creating a worktree",
+            place.display()
+        );
+        let would = "check it; delete it if you don't need anything in it".to_owned();
         self.told(Code::Leftover, Severity::Info, what, would);
     }
 }

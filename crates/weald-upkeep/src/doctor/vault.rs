@@ -29,10 +29,10 @@ pub(super) fn check_vault(
     if !vault.exists() {
         if is_needed {
             let what = format!(
-                "{} is gone, and trees borrow from it",
+                "{} is gone, and worktrees borrow objects from it",
                 vault.path().display()
             );
-            let would = "make it again from what the repository has; the rest is in the trees";
+            let would = "rebuild it from the repository; the rest is in the worktrees";
             ledger.found(Code::VaultMissing, Severity::Error, what, would, feed);
         }
         return Ok(());
@@ -63,14 +63,14 @@ pub(super) fn check_vault(
             size >> 20,
             main >> 20
         );
-        let would = "weald vault maintain shares what can be shared".to_owned();
+        let would = "to share what can be shared: weald vault maintain".to_owned();
         ledger.told(Code::VaultLarge, Severity::Info, what, would);
     }
     Ok(())
 }
 
 fn check_packs(ledger: &mut Ledger, vault: &Vault, common: &Path, aside: &Path) {
-    let would = "put it aside, and bring everything that the repository has, again";
+    let would = "set it aside and fetch everything from the repository again";
     for (number, fault) in vault.broken_packs().iter().enumerate() {
         let what = format!("{} {}", fault.path.display(), fault.what);
         let mend = || match number {
@@ -89,8 +89,8 @@ fn check_packs(ledger: &mut Ledger, vault: &Vault, common: &Path, aside: &Path) 
 /// A ref that names nothing protects nothing; the next look at its tree writes it again.
 fn check_vault_refs(ledger: &mut Ledger, vault: &Vault, aside: &Path) {
     for broken in vault.broken_refs() {
-        let what = format!("{} names no commit", broken.path.display());
-        let would = "put it aside; the next look at its tree writes it again";
+        let what = format!("{} points to no commit", broken.path.display());
+        let would = "set it aside; the next inspection of its worktree writes it again";
         let mend = || {
             set_aside(&broken.path, aside)
                 .map(drop)
@@ -119,10 +119,10 @@ fn check_pins(
     for pin in before {
         let is_back = !dangling.contains(&pin);
         let what = format!(
-            "{} in the vault names {}, which is not there",
+            "{} in the vault points to {}, which is missing",
             pin.name, pin.commit
         );
-        let would = "bring it from the repository; where that lacks it, too, drop the name";
+        let would = "fetch it from the repository; if it is missing there, too, delete the name";
         ledger.found(
             Code::PinDangling,
             Severity::Error,

@@ -33,7 +33,7 @@ impl Round<'_, '_> {
             if of_trees.contains(&(task.worktree.as_ref(), Some(&task.id))) {
                 continue;
             }
-            let what = format!("task {} names a tree that is not its own", task.id);
+            let what = format!("task {} names a worktree that is not bound to it", task.id);
             self.found(
                 Code::BindingDangling,
                 Severity::Warn,
@@ -44,7 +44,10 @@ impl Round<'_, '_> {
         }
         for tree in live().filter(|tree| tree.task.is_some()) {
             if !of_tasks.contains(&(Some(&tree.name), tree.task.as_ref())) {
-                let what = format!("tree {} names a task that has another tree", tree.name);
+                let what = format!(
+                    "worktree {} names a task that has another worktree",
+                    tree.name
+                );
                 self.found(
                     Code::BindingDangling,
                     Severity::Warn,
@@ -81,8 +84,8 @@ impl Round<'_, '_> {
             } else {
                 "is gone"
             };
-            let what = format!("branch {} of tree {} {state}", tree.branch, tree.name);
-            let would = "make it again where it was when the tree was last looked at";
+            let what = format!("branch {} of worktree {} {state}", tree.branch, tree.name);
+            let would = "recreate it where it was when the worktree was last inspected";
             let repair = || {
                 if file.is_dir() {
                     return Err(at(&file)(io::Error::other("a directory is in the way")));
@@ -107,14 +110,14 @@ impl Round<'_, '_> {
                 continue;
             };
             let what = format!(
-                "{} is the directory of tree {} ({}) and of tree {} ({})",
+                "{} is the directory of worktree {} ({}) and of worktree {} ({})",
                 tree.path.display(),
                 other.name,
                 other.id,
                 tree.name,
                 tree.id
             );
-            let would = "take a copy of weald's private folder, then: weald doctor --rebuild --fix";
+            let would = "copy weald's private folder, then: weald doctor --rebuild --fix";
             self.ledger
                 .told(Code::PathTwice, Severity::Error, what, would.to_owned())
                 .of(tree);
@@ -134,7 +137,10 @@ impl Round<'_, '_> {
             let Some(tree) = session.tree.as_ref().filter(|tree| !has_tree(tree)) else {
                 continue;
             };
-            let what = format!("session {} is in tree {tree}, which is gone", session.name);
+            let what = format!(
+                "session {} is in worktree {tree}, which is gone",
+                session.name
+            );
             let would = format!("when it has ended: weald session end {}", session.name);
             self.told(Code::SessionDangling, Severity::Info, what, would);
         }
@@ -145,10 +151,10 @@ impl Round<'_, '_> {
         let agents = trees.engine.look(|tx| tx.agents(&open))?;
         for agent in agents.iter().filter(|one| trees.engine.is_orphaned(one)) {
             let what = format!(
-                "agent {} of task {} is on record as {}, but its supervisor is gone",
+                "agent {} of task {} is recorded as {}, but its supervisor is gone",
                 agent.id, agent.task, agent.status
             );
-            let would = "record the crash and give its task back";
+            let would = "record the crash and release its task";
             self.found(Code::AgentOrphaned, Severity::Warn, what, would, || {
                 let reaped = trees.engine.reap_agents();
                 reaped

@@ -105,7 +105,7 @@ impl Sweeper<'_> {
         }
         let mut witnesses = self.witnesses(tx, tree, lock, &tasks)?;
         witnesses.extend(outside.standing.map(|pid| Witness {
-            who: format!("process {pid}, which stands in it,"),
+            who: format!("process {pid}, which is in it,"),
             liveness: Liveness::Alive,
         }));
         let mut evidence = LockEvidence {

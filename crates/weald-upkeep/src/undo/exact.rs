@@ -45,7 +45,7 @@ impl Upkeep<'_> {
         let gone = gone.map(|part| in_vault(std::slice::from_ref(part)));
         let gone: Vec<_> = gone.collect();
         if operation.is_gone() {
-            let hint = "weald vault list; what can be taken back: weald undo --list";
+            let hint = "weald vault list; to see what can be undone: weald undo --list";
             return Err(LandError::refused("undo_gone", in_vault(parts)).hint(hint));
         }
         for part in parts.iter().filter(|part| !part.gone) {
@@ -64,7 +64,7 @@ impl Upkeep<'_> {
         self.require_place(tree, trash, event)?;
         let inexact = |why: String| {
             LandError::refused("undo_inexact", why).hint(format!(
-                "weald trash restore {} brings back what can be",
+                "to restore what is left: weald trash restore {}",
                 part.id
             ))
         };
@@ -73,7 +73,7 @@ impl Upkeep<'_> {
         let held = held.map(|tip| tip.as_str().to_owned());
         if held.is_some() && held != trash.branch_tip {
             return Err(inexact(format!(
-                "branch {} of tree {} moved on since",
+                "branch {} of worktree {} has moved since",
                 tree.branch, tree.name
             )));
         }
@@ -83,7 +83,7 @@ impl Upkeep<'_> {
         };
         match task.and_then(|task| Some((task.id, task.worktree?))) {
             Some((id, other)) => Err(inexact(format!(
-                "task {id} of tree {} has tree {other} by now",
+                "task {id} of worktree {} now has worktree {other}",
                 tree.name
             ))),
             None => Ok(()),
@@ -98,7 +98,7 @@ impl Upkeep<'_> {
         };
         match self.trees.refuse_name_taken(tree) {
             Err(TreeError::Exists { name, path }) => {
-                let why = format!("there is another tree {name} by now: {}", path.display());
+                let why = format!("there is now another worktree {name}: {}", path.display());
                 return Err(inexact(why, format!("weald rm {name}")));
             }
             other => other?,
@@ -109,18 +109,18 @@ impl Upkeep<'_> {
             // A restore that was killed has it there already.
             return Err(match is_it(&tree.path) {
                 true => inexact(
-                    format!("tree {} is half restored: {path}", tree.name),
+                    format!("worktree {} is only partly restored: {path}", tree.name),
                     "weald doctor --fix".to_owned(),
                 ),
                 false => inexact(
-                    format!("the place of tree {} is taken: {path}", tree.name),
-                    format!("move {path} away"),
+                    format!("the path of worktree {} is taken: {path}", tree.name),
+                    format!("move {path} out of the way"),
                 ),
             });
         }
         if !is_it(&trash.path) {
             let path = trash.path.display();
-            let why = format!("tree {} is not in the trash any more: {path}", tree.name);
+            let why = format!("worktree {} is no longer in the trash: {path}", tree.name);
             return Err(LandError::refused("undo_gone", why).hint("weald doctor"));
         }
         Ok(())
@@ -136,7 +136,7 @@ pub(super) fn bound_again(
 ) -> Result<(Task, Change), LandError> {
     let current = require_task(tx, task).map_err(TreeError::from)?;
     let Some(free) = tx.tree_by_id(tree)?.filter(Tree::is_live) else {
-        let message = format!("tree {name} is gone");
+        let message = format!("worktree {name} is gone");
         return Err(LandError::refused("undo_inexact", message).hint("weald trash list"));
     };
     let (bound, _, change) =
@@ -152,7 +152,7 @@ pub(super) fn require_lock(
 ) -> Result<Tree, LandError> {
     let current = tx.tree_by_id(tree)?.filter(Tree::is_live);
     current.filter(|tree| tree.locked == *now).ok_or_else(|| {
-        let message = "the lock is another one by now, or its tree is gone";
+        let message = "the lock is now a different one, or its worktree is gone";
         LandError::refused("undo_inexact", message).hint("weald list")
     })
 }

@@ -141,7 +141,7 @@ impl Upkeep<'_> {
                 .max(Some(tree.last_used_at))
                 .filter(|_| last_used.is_some()),
         };
-        let min_age = self.trees.config.age("usage.min_age");
+        let min_age = self.trees.config.usage_min_age;
         Ok(require_idle(&facts, min_age, self.trees.now()?))
     }
 

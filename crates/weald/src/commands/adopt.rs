@@ -13,24 +13,24 @@ use crate::completion;
 use crate::context::Context;
 use crate::ui::{ACCENT, Fields, Out, clean, paint};
 
-/// Take in a worktree that git or another tool made
+/// Register a worktree that git or another tool created
 ///
-/// Nothing in it is touched. It becomes a linked tree: status, diff, run, keep, rm and restore work on it.
+/// The worktree itself is not changed. It becomes a linked worktree: status, diff, run, keep, rm and restore work on it.
 #[derive(Args)]
 pub struct Adopt {
-    /// Where it is
+    /// Path of the worktree
     #[arg(value_name = "PATH", required_unless_present = "all")]
     path: Option<PathBuf>,
-    /// What to call it (default: after its directory)
+    /// Name of the worktree (default: from its directory)
     #[arg(long, value_name = "NAME", conflicts_with = "all")]
     name: Option<String>,
-    /// The task it is for
+    /// Task the worktree is for
     #[arg(long, value_name = "ID", conflicts_with = "all", add = completion::tasks())]
     task: Option<TaskId>,
-    /// The branch it lands on (default: target)
+    /// Branch it lands on (default: target)
     #[arg(long, value_name = "BRANCH")]
     target: Option<String>,
-    /// Every worktree that can be
+    /// Adopt every worktree that can be adopted
     #[arg(long, conflicts_with = "path")]
     all: bool,
 }
@@ -89,7 +89,7 @@ fn adopt_all(
         },
         |out| {
             if adopted.is_empty() && skipped.is_empty() {
-                return writeln!(out, "every worktree is weald's already");
+                return writeln!(out, "weald already manages every worktree");
             }
             adopted.iter().try_for_each(|tree| told(out, tree))?;
             for (path, why) in &skipped {
@@ -107,8 +107,8 @@ fn told(out: &mut Out, tree: &Tree) -> io::Result<()> {
     writeln!(out, "{name} adopted: {path}")?;
     writeln!(
         out,
-        "  branch {}, for {}; nothing in it was touched",
+        "  branch {}, for {}; nothing in it was changed",
         tree.branch, tree.target
     )?;
-    writeln!(out, "  look at it: weald status {}", tree.name)
+    writeln!(out, "  inspect it: weald status {}", tree.name)
 }

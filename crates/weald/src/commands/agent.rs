@@ -26,7 +26,7 @@ use crate::ui::{ACCENT, DIM, Fields, Out, Table, joined, paint};
 /// How often a record is looked at while somebody waits for it.
 const POLL: Duration = Duration::from_millis(50);
 
-/// See agents, and steer them.
+/// Start, watch and steer agents in the background.
 #[derive(Subcommand)]
 #[command(defer = true)]
 pub enum Agent {
@@ -68,7 +68,7 @@ impl Agent {
 /// Which agent.
 #[derive(Args)]
 struct Which {
-    /// Which agent: its id, its task, its name or its tree
+    /// Agent ID, task, name or worktree
     #[arg(value_name = "ID", add = completion::agents())]
     id: String,
 }

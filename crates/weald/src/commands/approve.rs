@@ -13,19 +13,20 @@ use crate::ui::{ACCENT, DIM, Fields, Out, clean_line, paint};
 /// How many commits and files are shown to people.
 const SHOWN: usize = 30;
 
-/// Approve exactly what a tree holds now, so that it may land
+/// Approve a worktree's current commit for landing
 ///
-/// For landings that need a person: all of them where policy.gate is `human`, and those that change weald.toml or a path
-/// of policy.protected. Shows what it is for, then approves exactly that. A further commit needs a new approval. Agents' sessions are refused.
+/// Required for every landing if policy.gate is `human`, and for landings that change weald.toml or a path in
+/// policy.protected. Shows the commits and files, then approves exactly those; a further commit needs a new approval.
+/// Sessions of agents are refused.
 #[derive(Args)]
 pub struct Approve {
-    /// Which tree, or its task (default: the one you are in)
+    /// The worktree or its task (default: the current worktree)
     #[arg(value_name = "NAME", add = completion::trees())]
     name: Option<String>,
-    /// Only if this is its head: the commit that was reviewed (at least 7 digits)
+    /// Approve only if this is its head commit (at least 7 digits)
     #[arg(long, value_name = "SHA", value_parser = commit_id)]
     head: Option<String>,
-    /// Also where no terminal is
+    /// Approve without a terminal
     #[arg(long)]
     yes: bool,
 }
@@ -38,7 +39,7 @@ impl Approve {
             return Err(Failure::new(
                 "needs_terminal",
                 exit::REFUSED,
-                "an approval is a person's word, and this is not a terminal; nothing was approved",
+                "a person has to approve this in a terminal, and this is not one; nothing was approved",
             )
             .hint(format!(
                 "in a terminal: weald approve{0}; in a script of your own: weald approve{0} --yes",
@@ -57,7 +58,7 @@ impl Approve {
                 count => format!("{count} uncommitted changes"),
             };
             context.warn(&format!(
-                "{changes} in {}: not part of it",
+                "{changes} in {}: not part of the approval",
                 review.tree.name
             ));
         }

@@ -50,7 +50,7 @@ fn fields(board: &Board) -> Fields {
 }
 
 fn print(out: &mut Out, board: &Board, now: Timestamp) -> io::Result<()> {
-    if board.counts.is_empty() && board.trees.is_empty() {
+    if board.counts.is_empty() && board.trees.is_empty() && board.needs.is_empty() {
         writeln!(
             out,
             "No tasks yet. Begin with: weald task add \"what to do\""
@@ -234,7 +234,10 @@ fn print_conflicts(out: &mut Out, board: &Board) -> io::Result<()> {
         out,
         "\n{} {}",
         paint(HEADING, "conflicts"),
-        paint(DIM, "(as last tried; look again: weald conflicts)")
+        paint(
+            DIM,
+            "(as of the last check; to check again: weald conflicts)"
+        )
     )?;
     for one in board.conflicts.iter().take(NAMED) {
         let head = format!("{} with {}", one.tree, one.target);

@@ -16,26 +16,26 @@ use crate::completion;
 use crate::context::Context;
 use crate::ui::{Fields, clean};
 
-/// Say which trees may go and what keeps the others; with --apply, trash them
+/// List worktrees to clean up, or trash them with --apply
 ///
-/// Takes trees whose work landed or whose task is completed or cancelled, that are unused for a day, and that nothing
-/// speaks against. Without --apply nothing is changed. No flag overrules a guard, and nothing is deleted.
-/// docs/cleanup.md explains every word that keeps a tree.
+/// Selects worktrees whose work landed or whose task is completed or cancelled, if they were unused for a day and no guard
+/// protects them. Without --apply nothing is changed; nothing is ever deleted, and no flag overrides a guard.
+/// docs/cleanup.md explains each reason for keeping a worktree.
 #[derive(Args, Default)]
 pub struct Clean {
-    /// Put what may go into the trash
+    /// Move the listed worktrees to the trash
     #[arg(long)]
     pub apply: bool,
-    /// For how long a tree must be unused; 0: any (default: clean.min_age)
+    /// Minimum time unused; 0 for any (default: clean.min_age)
     #[arg(long, value_name = "DURATION", value_parser = age)]
     pub min_age: Option<SignedDuration>,
-    /// Only trees of this task; may be given several times
+    /// Only worktrees of this task (may be repeated)
     #[arg(long = "task", value_name = "ID", add = completion::all_tasks())]
     pub tasks: Vec<TaskId>,
-    /// With --apply: also forget records without a directory, and put what is left of old trees into the trash
+    /// With --apply, also drop stale records and trash leftover directories
     #[arg(long)]
     pub orphans: bool,
-    /// Ask the target's remote first, so that what was merged there counts
+    /// Fetch the target's remote first, so that merges there count
     #[arg(long)]
     pub fetch: bool,
     /// Only this tree: for those who come from other systems.
@@ -46,7 +46,9 @@ pub struct Clean {
 impl Clean {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
-        if let Some(variable) = context.switched_off("clean", CLEAN, ground.config()) {
+        if let Some(variable) =
+            context.switched_off("clean", CLEAN, &ground.config().clean_kill_switches)
+        {
             let nothing = CleanReport::default();
             let answer = || fields(&nothing).with("disabled", &variable);
             return context.ui.answer(answer, |_| Ok(()));

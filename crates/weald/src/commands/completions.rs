@@ -13,12 +13,12 @@ use crate::context::Context;
 /// The shells clap knows.
 const SHELLS: [&str; 5] = ["bash", "elvish", "fish", "powershell", "zsh"];
 
-/// Print the completion script of a shell
+/// Print a shell completion script
 ///
-/// It asks weald for task ids and names: source <(weald completions bash)
+/// Completes commands, task IDs and names. For bash: source <(weald completions bash)
 #[derive(Args)]
 pub struct Completions {
-    /// The shell
+    /// Shell to print the script for
     #[arg(value_parser = PossibleValuesParser::new(SHELLS))]
     shell: String,
 }

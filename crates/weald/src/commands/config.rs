@@ -10,7 +10,7 @@ use weald_app::Failure;
 
 use crate::context::Context;
 
-/// Show and set configuration, with origins.
+/// Show and change configuration.
 #[derive(Subcommand)]
 #[command(defer = true)]
 pub enum Config {

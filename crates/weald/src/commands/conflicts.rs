@@ -20,25 +20,25 @@ const GLANCE: Duration = Duration::from_millis(500);
 /// How many lines of a hunk are printed, of each side.
 const LINES: usize = 4;
 
-/// Show which trees would clash with the target and with each other
+/// Show conflicts between worktrees and with their target
 ///
-/// Committed or not: what a tree would commit now is merged in memory, nothing in any tree or branch is touched. It is a
-/// report, so the exit code is 0 also when there are conflicts. Nobody is told unless --tell or --watch says so.
+/// Merges the current content of each worktree in memory, committed or not; worktrees and branches are not changed. Exits 0
+/// even if there are conflicts. Owners are notified only with --tell or --watch.
 #[derive(Args)]
 pub struct Conflicts {
-    /// Only what concerns these trees or tasks (default: all)
+    /// Only conflicts of these worktrees or tasks (default: all)
     #[arg(value_name = "NAME", add = completion::trees())]
     names: Vec<String>,
-    /// Exit 3 when there is a conflict, 1 when there is none but something can't be told
+    /// Exit 3 on a conflict, 1 if something could not be checked
     #[arg(long, conflicts_with = "watch")]
     exit_code: bool,
-    /// Write to the owners of trees that clash, once for each conflict
+    /// Notify the owners of conflicting worktrees, once per conflict
     #[arg(long)]
     tell: bool,
-    /// Go on looking, print what changes, and tell the owners
+    /// Keep checking, print changes and notify the owners
     #[arg(long)]
     watch: bool,
-    /// How often to look, at least; events make it look at once
+    /// Longest time between checks; events trigger one at once
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration, requires = "watch")]
     every: SignedDuration,
 }
@@ -50,7 +50,7 @@ impl Conflicts {
             return self.watch(context, &ground);
         }
         let trees = ground.trees(context)?;
-        let progress = context.stage("looking and merging");
+        let progress = context.stage("comparing worktrees");
         let radar = Landings::new(&trees).conflicts(&self.names)?;
         drop(progress);
         let told = match self.tell {
@@ -142,7 +142,7 @@ fn headings(radar: &Radar) -> impl Iterator<Item = String> {
 
 fn heading(clash: &Clash) -> String {
     let state = match clash.uncommitted {
-        true => " (uncommitted work takes part)",
+        true => " (including uncommitted work)",
         false => "",
     };
     format!("{} and {} conflict{state}", clash.a, clean(&clash.b))
@@ -170,16 +170,16 @@ fn print(out: &mut Out, radar: &Radar, told: &[Told]) -> io::Result<()> {
     if left_out > 0 {
         writeln!(
             out,
-            "{left_out} files are too large to be looked at (--json names them)"
+            "{left_out} files are too large to check (--json lists them)"
         )?;
     }
     for one in told {
-        writeln!(out, "told {} about {}", one.to, one.tree)?;
+        writeln!(out, "notified {} about {}", one.to, one.tree)?;
     }
     if radar.pairs.is_empty() && radar.unknown.is_empty() {
         return writeln!(
             out,
-            "no conflicts: {} trees, {} pairs",
+            "no conflicts: {} worktrees, {} pairs",
             radar.trees.len(),
             radar.checked
         );

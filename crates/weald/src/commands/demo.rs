@@ -17,12 +17,12 @@ use crate::ui::{ACCENT, DIM, HEADING, Out, paint};
 /// How many agents race for one task.
 const RACERS: usize = 8;
 
-/// See the main job done in a throw-away repository
+/// Show the main workflow in a throwaway repository
 ///
-/// Needs git and nothing else; leaves nothing behind.
+/// Needs only git and leaves nothing behind.
 #[derive(Args)]
 pub struct Demo {
-    /// Keep the repository and say where it is
+    /// Keep the repository and print its path
     #[arg(long)]
     keep: bool,
 }
@@ -94,7 +94,7 @@ impl Stage {
         self.show_refusal(out, &["task", "dep", "1", "--add", "4"])?;
         say(
             out,
-            "A circle is refused, with the way round. Only the first task is ready:",
+            "A dependency cycle is refused, and shown. Only the first task is ready:",
         )?;
         self.show(out, &["task", "ready"])?;
 
@@ -121,7 +121,7 @@ impl Stage {
         title(out, "An agent tries to leave its directory")?;
         self.escape(out)?;
 
-        title(out, "Two trees and main, one file")?;
+        title(out, "Two worktrees and main, one file")?;
         if self.trees(out)? {
             title(out, "Both land, through a queue that tests what it lands")?;
             self.landing(out)?;
@@ -218,7 +218,7 @@ impl Stage {
         self.show(out, &["trash", "restore", "client"])?;
         say(
             out,
-            "A spare made beforehand is a tree in milliseconds, whatever the size of the repository:",
+            "A spare made in advance becomes a worktree in milliseconds, whatever the size of the repository:",
         )?;
         self.show(out, &["pool", "fill", "--count", "1"])?;
         self.show(out, &["new", "docs"])?;
@@ -314,7 +314,7 @@ impl Stage {
         for line in text.lines().take(1).chain(text.lines().last()) {
             writeln!(out, "  {line}")?;
         }
-        say(out, "Failed work is kept, and goes on where it ended:")?;
+        say(out, "Failed work is kept, and continues where it stopped:")?;
         let half = "test -e half || { echo begun > half; exit 1; }; echo done > whole";
         self.show_refusal(out, &["work", "Finish it", "--new", "--", "sh", "-c", half])?;
         self.show(out, &["resume", "7"])?;

@@ -11,15 +11,17 @@ use crate::completion;
 use crate::context::Context;
 use crate::ui::{Fields, Out, clean};
 
-/// Show what changed in a tree: committed, staged, unstaged, untracked
+/// Show changes in a worktree, committed or not
+///
+/// Includes committed, staged, unstaged and untracked changes.
 #[derive(Args)]
 pub struct Diff {
-    /// Which tree, or its task (default: the one you are in)
+    /// The worktree or its task (default: the current worktree)
     #[arg(value_name = "NAME", add = completion::trees())]
     name: Option<String>,
     #[command(flatten)]
     style: Style,
-    /// Where to start: the commit the tree started from, or where it left the target
+    /// Compare with its base commit or with its fork point on the target
     #[arg(long, value_name = "WHAT", default_value = "base")]
     against: AgainstArg,
 }
@@ -27,10 +29,10 @@ pub struct Diff {
 /// How a diff is told.
 #[derive(Args)]
 pub struct Style {
-    /// How much changed in which file
+    /// Show the number of changed lines per file
     #[arg(long)]
     stat: bool,
-    /// Only the names
+    /// Show only file names
     #[arg(long, conflicts_with = "stat")]
     name_only: bool,
 }
@@ -99,7 +101,7 @@ impl Diff {
 /// The answer: what changed.
 pub fn print(context: &Context<'_>, diff: &weald_app::Diff) -> Result<u8, Failure> {
     if diff.truncated {
-        context.warn("there is more; the rest was left out");
+        context.warn("the output is truncated; the rest was left out");
     }
     context.ui.answer(
         || {

@@ -16,23 +16,24 @@ use crate::ui::Fields;
 
 use opening::Patient;
 
-/// Find what does not fit, and repair what is weald's own
+/// Check for inconsistencies and repair weald's own state
 ///
-/// After a crash, a moved repository or a moved tree. Exits 0 when nothing worse than info is left. It needs nothing that
-/// may be broken: what can't be looked at is a finding, and the rest is looked at all the same. docs/doctor.md explains
-/// each finding by its code.
+/// Use it after a crash, or after moving a repository or a worktree. A part that can't be read is reported as a finding, and
+/// the other checks still run. Exits 0 if no finding above info remains. docs/doctor.md explains each finding by its code.
 #[derive(Args)]
 pub struct Doctor {
-    /// Repair what can be repaired without losing anything
+    /// Repair findings where nothing can be lost
     #[arg(long)]
     fix: bool,
-    /// Make the registry again from its log, git and the trees; without --fix, say what that would give
+    /// Rebuild the registry from its log, git and the worktrees
+    ///
+    /// Without --fix, only shows the result.
     #[arg(long, conflicts_with = "places")]
     rebuild: bool,
-    /// Take over restored worktrees, or this copy of a repository
+    /// Take over restored worktrees or this copy of a repository
     #[arg(long, conflicts_with_all = ["fix", "rebuild"])]
     adopt: bool,
-    /// Where moved trees are now
+    /// New locations of moved worktrees
     #[arg(value_name = "PLACE")]
     places: Vec<PathBuf>,
 }
@@ -80,7 +81,7 @@ impl Doctor {
             .map(|ground| ground.trees_with_any_git(context))
         {
             Some(Err(failure)) => {
-                let what = format!("records could not be looked at: {}", failure.message);
+                let what = format!("records could not be checked: {}", failure.message);
                 let would = failure.hint.unwrap_or_default();
                 let code = Code::CheckFailed;
                 findings.push(Finding::new(code, Severity::Error, what, would));

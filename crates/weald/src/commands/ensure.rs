@@ -11,12 +11,12 @@ use super::new::{NewOptions, print};
 use crate::context::Context;
 use crate::ui::Fields;
 
-/// The tree of this name or task: as it is, or made
+/// Print the worktree for NAME, creating it if needed
 ///
-/// Inside a tree nothing is made: that tree is the answer. WEALD_DEFER_CLAUDE=0 switches this off.
+/// Inside a worktree, prints that worktree and creates nothing. Set WEALD_DEFER_CLAUDE=0 to turn this off.
 #[derive(Args)]
 pub struct Ensure {
-    /// Its name (default: after its task)
+    /// Name of the worktree (default: from its task)
     #[arg(value_name = "NAME", required_unless_present = "task")]
     name: Option<String>,
     #[command(flatten)]
@@ -31,7 +31,7 @@ impl Ensure {
         if defers(context, &ground) {
             if ground.place.inside().is_some() {
                 let tree = trees.named(None)?;
-                context.note(&format!("already in tree {}", tree.name));
+                context.note(&format!("already in worktree {}", tree.name));
                 let created = Created {
                     tree,
                     outcome: Outcome::Skipped,
@@ -50,7 +50,7 @@ impl Ensure {
             refuse_contest(context, &ground, &task)?;
         }
         catch_interrupts();
-        let progress = context.stage("making the tree");
+        let progress = context.stage("creating the worktree");
         let created = trees.ensure(&self.options.request(self.name, None))?;
         drop(progress);
         context.tell(&ground.engine);
@@ -84,7 +84,7 @@ fn refuse_contest(context: &Context<'_>, ground: &Ground, task: &TaskId) -> Resu
 /// Whether a caller who is in a tree, of ours or of others, works there. A switch makes trees all the same.
 pub fn defers(context: &Context<'_>, ground: &Ground) -> bool {
     let (own, config) = ("WEALD_DEFER_CLAUDE=0", ground.config());
-    let switch = context.kill_switch(own, config, "defer.kill_switches");
+    let switch = context.kill_switch(own, &config.defer_kill_switches);
     switch.is_none()
 }
 
@@ -111,7 +111,7 @@ fn skipped(context: &Context<'_>) -> Result<u8, Failure> {
             use std::io::Write;
             writeln!(
                 out,
-                "{} is a worktree already; nothing was made",
+                "{} is already a worktree; nothing was created",
                 path.display()
             )
         },

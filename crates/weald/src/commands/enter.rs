@@ -25,28 +25,28 @@ const VARIABLES: [&str; 7] = [
     "WEALD_BACK",
 ];
 
-/// Go into a tree: prints shell code to eval
+/// Print shell code that enters a worktree
 ///
-/// With `weald shell-init` in place, `weald enter NAME` does it by itself.
+/// With `weald shell-init` set up, `weald enter NAME` changes the directory itself.
 #[derive(Args)]
 pub struct Enter {
-    /// Which tree
+    /// The worktree
     #[arg(value_name = "NAME", add = completion::trees())]
     name: String,
 }
 
-/// Leave the tree you are in: prints shell code to eval
+/// Print shell code that leaves the current worktree
 ///
-/// Goes back to where `weald enter` was called. A scratch tree without changes is removed.
+/// Returns to the directory where `weald enter` was called. A scratch worktree without changes is removed.
 #[derive(Args)]
 pub struct Exit {
-    /// Set the tree aside: no clean-up takes it
+    /// Exempt the worktree from clean-up
     #[arg(long)]
     keep: bool,
-    /// Put the tree into the trash
+    /// Move the worktree to the trash
     #[arg(long, conflicts_with = "keep")]
     remove: bool,
-    /// Also with uncommitted changes, or commits that nobody else has
+    /// Remove it even with uncommitted changes or unlanded commits
     #[arg(long, requires = "remove")]
     discard: bool,
 }
@@ -239,7 +239,7 @@ fn told_shell(context: &Context<'_>, moves: &Moves<'_>) -> Result<bool, Failure>
     let moved = moves.tell(context)?;
     if !moved && !context.ui.is_json() && io::stdout().is_terminal() {
         context.note(
-            "your shell stays where it is; once `eval \"$(weald shell-init bash)\"` is in its start-up file (or zsh; docs/shell.md), it goes there",
+            "your shell stays where it is; to let it change directory, add `eval \"$(weald shell-init bash)\"` to its start-up file (or zsh; see docs/shell.md)",
         );
     }
     Ok(moved)

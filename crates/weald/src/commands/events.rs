@@ -26,27 +26,27 @@ const MOST: u64 = 200;
 /// How long following waits before it looks whether anybody still reads.
 const ROUND: Duration = Duration::from_secs(1);
 
-/// Read the log of everything that was done
+/// Show the event log
 ///
-/// With --json one CloudEvents object a line.
+/// With --json, prints one CloudEvents object per line.
 #[derive(Args)]
 pub struct Events {
-    /// Go on as events come
+    /// Keep printing new events
     #[arg(short, long)]
     follow: bool,
-    /// Only those after this place
+    /// Only events after this sequence number
     #[arg(long, value_name = "SEQ")]
     since: Option<Seq>,
-    /// Only those about this task
+    /// Only events about this task
     #[arg(long, value_name = "ID", add = completion::all_tasks())]
     task: Option<TaskId>,
-    /// Only those about this tree
+    /// Only events about this worktree
     #[arg(long, value_name = "NAME")]
     tree: Option<TreeName>,
-    /// At most so many (200 at most)
+    /// Maximum number of events (up to 200)
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
     limit: u64,
-    /// Read this copy of the log instead of the database; a line that is no event is shown as parse_error
+    /// Read this copy of the log; invalid lines show as parse_error
     #[arg(long, value_name = "FILE", conflicts_with = "follow")]
     file: Option<PathBuf>,
 }
@@ -60,7 +60,7 @@ impl Events {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         if self.limit > MOST {
             context.note(&format!(
-                "one call prints {MOST} events at most; go on with --since"
+                "one call prints at most {MOST} events; continue with --since"
             ));
         }
         if let Some(file) = &self.file {

@@ -15,15 +15,15 @@ use crate::context::Context;
 #[derive(Subcommand)]
 #[command(defer = true)]
 pub enum Habit {
-    #[command(hide = true, after_help = "The same as: weald new")]
+    #[command(hide = true, after_help = "Same as: weald new")]
     Create(new::New),
-    #[command(hide = true, after_help = "The same as: weald rm")]
+    #[command(hide = true, after_help = "Same as: weald rm")]
     Remove(rm::Rm),
-    #[command(hide = true, after_help = "The same as: weald land")]
+    #[command(hide = true, after_help = "Same as: weald land")]
     Merge(land::Land),
-    #[command(hide = true, after_help = "The same as: weald resume")]
+    #[command(hide = true, after_help = "Same as: weald resume")]
     Implement(resume::Resume),
-    /// See trees: `weald list`; clean up: `weald clean`
+    /// List worktrees (`weald list`) or clean up (`weald clean`)
     #[command(hide = true, subcommand)]
     Worktrees(Worktrees),
     #[command(hide = true)]
@@ -41,16 +41,16 @@ pub enum Worktrees {
 /// What `weald clean` takes. Other systems take a merged worktree at once, so no age is asked for.
 #[derive(Args)]
 pub struct CleanWishes {
-    /// Put them into the trash
+    /// Move the listed worktrees to the trash
     #[arg(long)]
     apply: bool,
-    /// For how long a worktree must be unused
+    /// Minimum time unused
     #[arg(long, value_name = "DURATION", value_parser = age, default_value = "0")]
     min_age: SignedDuration,
-    /// With --apply: also clear what is left of old worktrees
+    /// With --apply, also drop stale records and trash leftover directories
     #[arg(long)]
     orphans: bool,
-    /// Ask the remote first, so that what was merged there counts
+    /// Fetch the target's remote first, so that merges there count
     #[arg(long)]
     fetch: bool,
 }
@@ -68,20 +68,20 @@ impl CleanWishes {
     }
 }
 
-/// Say which worktrees are done with; with --apply, put them into the trash: `weald clean`
+/// List worktrees to clean up, or trash them: `weald clean`
 #[derive(Args)]
 pub struct Cleanup {
-    /// A tree or a task; without it, all of them
+    /// A worktree or task (default: all)
     #[arg(value_name = "ID")]
     id: Option<String>,
-    /// Overrules nothing here; `weald rm NAME --discard` is what takes a tree with changes
+    /// Has no effect; to drop changes, use `weald rm NAME --discard`
     #[arg(long)]
     force: bool,
     #[command(flatten)]
     wishes: CleanWishes,
 }
 
-/// Say which worktrees are merged; with --apply, put them into the trash: `weald clean`
+/// List merged worktrees, or trash them: `weald clean`
 #[derive(Args)]
 pub struct CleanupMerged {
     #[command(flatten)]
@@ -130,7 +130,7 @@ impl Cleanup {
         if self.force {
             let name = tree.as_ref().map_or("NAME", TreeName::as_str);
             context.warn(&format!(
-                "--force overrules nothing; with changes: weald rm {name} --discard"
+                "--force has no effect here; to remove a worktree with its changes: weald rm {name} --discard"
             ));
         }
         self.wishes.clean(tree).run(context)

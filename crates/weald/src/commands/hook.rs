@@ -16,7 +16,7 @@ use weald_app::Failure;
 use super::inside::Inside;
 use crate::context::Context;
 
-/// What agents call at certain moments of a conversation.
+/// Answer hooks of Claude Code and Codex.
 #[derive(Subcommand)]
 #[command(defer = true)]
 pub enum Hook {

@@ -12,15 +12,15 @@ use weald_core::store::Durability;
 use crate::context::Context;
 use crate::ui::Fields;
 
-/// Choose this repository's conventions
+/// Choose the conventions for this repository
 ///
-/// Not needed: everything works without.
+/// Optional: weald works without it.
 #[derive(Args)]
 pub struct Init {
-    /// The conventions to start from (default: those that hold now)
+    /// Conventions to start from (default: the current ones)
     #[arg(long, value_name = "PROFILE", value_parser = PossibleValuesParser::new(PROFILES))]
     profile: Option<String>,
-    /// Write weald.toml for everybody instead of your private file
+    /// Write weald.toml for everyone instead of your private file
     #[arg(long)]
     shared: bool,
 }
@@ -40,7 +40,7 @@ fn proposal(context: &Context<'_>, place: &Place) -> Result<Option<(String, Stri
         return Ok(None);
     }
     // The setting is replaced as a whole, so what it has comes along.
-    let mut names = config.list("sandbox.reveal").to_vec();
+    let mut names = config.sandbox_reveal.to_vec();
     names.extend(used.iter().map(|it| it.name.clone()));
     let because = used
         .iter()
@@ -69,7 +69,7 @@ impl Init {
         context.engine()?;
         let profile = match self.profile {
             Some(profile) => profile,
-            None => context.config(&place)?.config.text("profile").to_owned(),
+            None => context.config(&place)?.config.profile.to_owned(),
         };
         if !self.shared {
             context.refuse_loosening("profile", Some(&profile))?;
@@ -85,7 +85,7 @@ impl Init {
             .map_or_else(|| "the target".to_owned(), |(branch, _)| branch);
         if let Some(folder) = folder_inside(&profile) {
             context.warn(&format!(
-                "worktrees lie in the checkout, in {folder}/: `git clean -ffdx` deletes them for good (with a single -f it leaves them alone)"
+                "worktrees are inside the checkout, in {folder}/: `git clean -ffdx` deletes them for good (with a single -f it leaves them alone)"
             ));
         }
         let reveal = proposal(context, &place)?;
@@ -104,7 +104,7 @@ impl Init {
                     writeln!(out, "to show it to them: {command}")?;
                 }
                 match self.shared {
-                    true => writeln!(out, "it counts once it is committed on {target}: git add {SHARED_FILE} && git commit"),
+                    true => writeln!(out, "it takes effect once it is committed on {target}: git add {SHARED_FILE} && git commit"),
                     false => writeln!(out, "next: weald task add \"what to do\""),
                 }
             },

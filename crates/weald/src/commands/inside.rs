@@ -72,9 +72,9 @@ pub fn field<T: DeserializeOwned>(reply: &Reply, name: &str) -> Result<T, Failur
         Failure::new(
             "broker_answer",
             exit::BUG,
-            format!("the broker's answer is not understood: {name}: {error}"),
+            format!("the broker's answer could not be parsed: {name}: {error}"),
         )
-        .hint("this weald and the one outside differ; use the same")
+        .hint("this weald and the one outside are different versions; use the same one")
     })
 }
 
@@ -91,7 +91,7 @@ pub fn overview(inside: &Inside<'_>) -> Result<u8, Failure> {
         let who = session.as_deref().unwrap_or("a command without a session");
         writeln!(
             out,
-            "{} works in tree {}",
+            "{} works in worktree {}",
             paint(ACCENT, who),
             paint(ACCENT, &tree)
         )?;
@@ -147,17 +147,17 @@ const RULES: &[(Rule, &str, &str)] = &[
     (
         Rule::Session,
         "weald session note TEXT",
-        "leave a note for who comes next",
+        "leave a note for the next agent",
     ),
     (
         Rule::Anybody,
         "weald status",
-        "your tree (also: diff, path, snapshot list, events)",
+        "your worktree (also: diff, path, snapshot list, events)",
     ),
     (
         Rule::Session,
         "weald snapshot create",
-        "keep your tree as it is now",
+        "save your worktree as it is now",
     ),
     (
         Rule::Mandate,

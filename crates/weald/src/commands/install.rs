@@ -14,26 +14,28 @@ use crate::context::Context;
 use crate::own_program::OwnProgram;
 use crate::ui::{DIM, Fields, Out, clean, paint};
 
-/// Make weald known to an agent's program, or to git
+/// Connect weald to a coding agent or to git
 ///
-/// Edits that program's own settings, and nothing in them that is not weald's; shows every change. A second call changes
-/// nothing, `--remove` takes everything out again. claude gets a plugin (hooks, MCP server, skill), codex its MCP server,
-/// hooks and instructions, gemini and opencode the MCP server; git gets `git weald`.
+/// Edits only weald's own entries in that program's settings and shows every change. Running it again changes nothing;
+/// `--remove` takes the entries out.
+///
+/// claude gets a plugin (hooks, MCP server, skill); codex an MCP server, hooks and instructions; gemini and opencode an MCP
+/// server; git gets `git weald`.
 #[derive(Args)]
 pub struct Install {
-    /// Which program
+    /// Program to connect
     #[arg(value_name = "PROGRAM")]
     program: Program,
-    /// In the files of this repository, for everybody who works on it
+    /// Install into this repository's files, for everyone who works on it
     #[arg(long)]
     project: bool,
-    /// Take weald's entries out again
+    /// Remove weald's entries
     #[arg(long)]
     remove: bool,
-    /// Show what would change; change nothing
+    /// Show the changes without making them
     #[arg(long)]
     dry_run: bool,
-    /// For scripts: nothing is ever asked
+    /// Accepted for compatibility; weald never prompts
     #[arg(long, short, hide_short_help = true)]
     yes: bool,
 }
@@ -48,7 +50,7 @@ enum Program {
     Gemini,
     /// opencode
     Opencode,
-    /// git: `git weald …`
+    /// git, as `git weald`
     Git,
 }
 
@@ -155,7 +157,7 @@ impl Install {
 
     fn link(&self, own: &OwnProgram, direction: Direction) -> Result<ChangedConfig, Failure> {
         if self.project {
-            let message = "`git weald` is not a matter of one project";
+            let message = "`git weald` can't be installed for one project";
             return Err(
                 Failure::new("usage", weald_app::exit::USAGE, message).hint("weald install git")
             );
@@ -212,10 +214,10 @@ impl Install {
             let entry = &kept.entry;
             match kept.why {
                 KeptBecause::NotWealds => format!(
-                    "{path}: {entry} stays: it does not start weald itself; if you don't want it, take it out by hand"
+                    "{path}: {entry} stays: it does not start weald itself; if you don't want it, remove it by hand"
                 ),
                 KeptBecause::ThereBefore => format!(
-                    "{path}: {entry} was there before weald was installed, and is as it was; `{way_out}` again takes it out"
+                    "{path}: {entry} was there before weald was installed, and was left as it is; to remove it, run `{way_out}` again"
                 ),
             }
         })
@@ -230,7 +232,7 @@ fn homes(context: &Context<'_>) -> Result<Homes, Failure> {
     };
     let home = environment.home().ok_or_else(none)?;
     if !home.is_absolute() {
-        let message = format!("HOME is {}, which is no absolute path", home.display());
+        let message = format!("HOME is {}, which is not an absolute path", home.display());
         let failure = Failure::new("no_home", weald_app::exit::REFUSED, message);
         return Err(failure.hint("set HOME to your home directory"));
     }
@@ -259,10 +261,10 @@ fn told(out: &mut Out, report: &Report) -> io::Result<()> {
     let would = if report.dry_run { "would be " } else { "" };
     let words = match report.outcome {
         "installed" => {
-            format!("{would}installed in {program}; out again: {way_out}")
+            format!("{would}installed in {program}; to remove it: {way_out}")
         }
         "already_installed" => format!("already installed in {program}"),
-        "removed" => format!("{would}taken out of {program}"),
+        "removed" => format!("{would}removed from {program}"),
         _ => format!("nothing of weald's is in {program}"),
     };
     for file in report

@@ -10,38 +10,38 @@ use crate::completion;
 use crate::context::Context;
 use crate::ui::{ACCENT, Fields, paint};
 
-/// Set a tree aside: no clean-up takes it
+/// Exempt a worktree from clean-up
 #[derive(Args)]
 pub struct Keep {
-    /// Which tree (default: the one you are in)
+    /// The worktree (default: the current one)
     #[arg(value_name = "NAME", add = completion::trees())]
     name: Option<String>,
-    /// Take it back: clean-up may take it again
+    /// Allow clean-up again
     #[arg(long)]
     undo: bool,
 }
 
-/// Lock a tree: nobody removes it
+/// Lock a worktree against removal
 #[derive(Args)]
 pub struct Lock {
-    /// Which tree (default: the one you are in)
+    /// The worktree (default: the current one)
     #[arg(value_name = "NAME", add = completion::trees())]
     name: Option<String>,
-    /// Why
+    /// Reason to record
     #[arg(long, value_name = "TEXT", default_value = "locked")]
     reason: String,
-    /// Also when somebody else locked it
+    /// Replace the lock of another session
     #[arg(long)]
     force: bool,
 }
 
-/// Unlock a tree
+/// Unlock a worktree
 #[derive(Args)]
 pub struct Unlock {
-    /// Which tree (default: the one you are in)
+    /// The worktree (default: the current one)
     #[arg(value_name = "NAME", add = completion::trees())]
     name: Option<String>,
-    /// Also when somebody else locked it
+    /// Remove the lock of another session
     #[arg(long)]
     force: bool,
 }
@@ -63,7 +63,7 @@ impl Keep {
                     let (name, status) = (paint(ACCENT, &view.tree.name), view.tree.status);
                     writeln!(
                         out,
-                        "{name} is {} again; clean-up may take it",
+                        "{name} is {} again; clean-up may remove it",
                         status.as_str()
                     )
                 },
@@ -83,7 +83,7 @@ impl Keep {
                 )?;
                 writeln!(
                     out,
-                    "  no clean-up takes it; take that back: weald keep {} --undo",
+                    "  clean-up does not remove it; to undo: weald keep {} --undo",
                     tree.name
                 )
             },

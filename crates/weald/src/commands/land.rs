@@ -7,7 +7,7 @@ use weald_app::landing::{Beside, Mode, work_landings};
 use weald_app::{CommitScope, Failure, Ground, LandRequest, Landings, OnConflict};
 use weald_core::id::{LandingId, TaskId, Token};
 use weald_core::landing::{Landing, Strategy};
-use weald_sandbox::catch_interrupts;
+use weald_sandbox::{catch_hangup, catch_interrupts};
 use weald_server::broker::{Ask, LandWish};
 
 use super::inside::{Inside, field};
@@ -17,51 +17,52 @@ use crate::context::Context;
 use told::told_all;
 pub use told::{answer, answer_one, short, told_kept_changes, told_signature};
 
-/// Bring trees' commits to their target
+/// Test and merge worktrees into their target branch
 ///
-/// Queues them and works the queue, or waits while another process does: one after the other, each merged onto the
-/// target's tip, tested as exactly what it becomes, then moved there together with the checkout of the target. A conflict
-/// (exit 3) or a red gate (exit 1) changes nothing. Several land in the order of their tasks' dependencies. Outside of
-/// trees and without a name: works what is queued.
+/// Queues the worktrees and works the queue, or waits for the process that does. Each one is merged onto the target's tip
+/// and that exact result is tested; then the target moves together with your checkout of it. A conflict (exit 3) or a failed
+/// test (exit 1) changes nothing.
+///
+/// Several worktrees land in the order of their tasks' dependencies. Outside a worktree and without a name, works the queue.
 #[derive(Args)]
 pub struct Land {
-    /// Trees or tasks (default: the tree you are in)
+    /// Worktrees or tasks (default: the current worktree)
     #[arg(value_name = "NAME", add = completion::trees())]
     names: Vec<String>,
     /// How commits reach the target (default: landing.strategy)
     #[arg(long, value_enum)]
     strategy: Option<StrategyArg>,
-    /// Queue and return; whoever works the queue next lands it
+    /// Queue and return; the next process on the queue lands it
     #[arg(long, conflicts_with_all = ["dry_run", "wait"])]
     no_wait: bool,
     /// Wait until it has landed (the default)
     #[arg(long)]
     wait: bool,
-    /// Say what would happen, and do nothing
+    /// Show the result without landing
     #[arg(long)]
     dry_run: bool,
-    /// Keep the tree, its branch and its record
+    /// Keep the worktree, its branch and its record
     #[arg(long)]
     keep: bool,
-    /// Land it though its task, its report or a phase says that it is not ready; that is recorded
+    /// Land even if its task, report or phase is not ready; recorded
     #[arg(long)]
     force: bool,
-    /// After a conflict, leave those behind it alone
+    /// After a conflict, drop the remaining ones from the queue
     #[arg(long)]
     stop_on_conflict: bool,
-    /// What to do with a conflict: abort, or leave it in the target's checkout
+    /// On a conflict, abort or leave it in the target's checkout
     #[arg(long, value_enum, value_name = "WHAT", default_value = "abort")]
     on_conflict: OnConflictArg,
-    /// Commit changes of tracked files first, or all: also files that git does not know
+    /// Commit tracked changes first, or all including untracked files
     #[arg(long, value_enum, value_name = "WHAT", num_args = 0..=1, default_missing_value = "tracked", require_equals = true)]
     commit: Option<CommitArg>,
-    /// The message of that commit (default: Work in progress)
+    /// Message of that commit (default: Work in progress)
     #[arg(long, short, value_name = "TEXT", requires = "commit")]
     message: Option<String>,
-    /// What was done, for the task that is completed by it
+    /// Report for the task that this completes
     #[arg(long, value_name = "TEXT", conflicts_with = "dry_run")]
     report: Option<String>,
-    /// The token of the claim that its task is under (default: $WEALD_TOKEN if $WEALD_TASK is that task)
+    /// Claim token of its task (default: $WEALD_TOKEN if $WEALD_TASK is that task)
     #[arg(long, value_name = "N")]
     token: Option<Token>,
 }
@@ -110,13 +111,17 @@ impl Land {
             let found = Landings::new(&trees).dry_run(&request)?;
             return answer(context, &ground, &found, &Beside::default());
         }
-        if !self.no_wait {
-            catch_interrupts();
+        match self.no_wait {
+            true => context.refuse_lost_settings()?,
+            false => {
+                catch_interrupts();
+                catch_hangup();
+            }
         }
         let ids = match self.names.is_empty() && ground.place.inside().is_none() {
             true => Vec::new(),
             false => {
-                let progress = context.stage("taking the commits in");
+                let progress = context.stage("importing the commits");
                 let queued = Landings::new(&ground.trees(context)?).queue_landings(&request)?;
                 drop(progress);
                 queued.iter().map(|landing| landing.id).collect()

@@ -9,15 +9,15 @@ use weald_core::Timestamp;
 use crate::context::Context;
 use crate::ui::{ACCENT, DIM, Fields, Out, Table, ago, clean};
 
-/// List trees: fast, from what is known
+/// List worktrees
 ///
-/// Whether a tree is dirty comes from the last look, and may be old; --fresh looks now.
+/// Fast, from recorded state. A dirty flag may be out of date; --fresh checks every worktree now.
 #[derive(Args)]
 pub struct List {
-    /// Look into every tree now
+    /// Check every worktree now
     #[arg(long)]
     fresh: bool,
-    /// Also worktrees that git or another tool made
+    /// Include worktrees created by git or another tool
     #[arg(long)]
     all: bool,
 }
@@ -101,7 +101,7 @@ fn print_foreign(out: &mut Out, foreign: &[ForeignTree]) -> io::Result<()> {
 
 /// Says that there is none.
 pub fn nothing(out: &mut Out) -> io::Result<()> {
-    writeln!(out, "No active worktrees. Make one: weald new NAME")
+    writeln!(out, "No active worktrees. Create one: weald new NAME")
 }
 
 /// The answer: all of them.

@@ -14,14 +14,13 @@ use crate::ui::reference;
 
 /// Print or write the manual pages
 ///
-/// Print the manual page of weald, write the pages of all commands into a folder, or print all of them as one page of
-/// Markdown.
+/// Prints weald's manual page, writes the pages of all commands to a directory, or prints them all as one Markdown page.
 #[derive(Args)]
 pub struct Man {
-    /// Print every command with its options as Markdown
+    /// Print all commands and options as Markdown
     #[arg(long, conflicts_with = "folder")]
     markdown: bool,
-    /// Write every page into this folder
+    /// Write all pages to this directory
     #[arg(value_name = "DIR")]
     folder: Option<PathBuf>,
 }

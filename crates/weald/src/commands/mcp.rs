@@ -13,18 +13,20 @@ use crate::cli::{SessionArg, duration};
 use crate::context::Context;
 use crate::in_process::InProcess;
 
-/// Serve weald's operations to an agent as MCP tools, on stdin and stdout
+/// Serve weald's operations as MCP tools on stdin and stdout
 ///
-/// Everything that comes this way counts as an agent's call. Without a session of its own the server has one that ends
-/// with it. What the session holds is held for as long as the server lives.
+/// Every call counts as made by an agent. Without a session, the server registers one that ends with it. The session's
+/// claims stay valid while the server runs.
 #[derive(Args)]
 pub struct Mcp {
-    /// For whom: a teammate works on a task; a lead also hands out work. Inside a sandbox there is what its agent may do
+    /// Tools to offer: a teammate does tasks, a lead also assigns them
+    ///
+    /// Inside a sandbox, offers only the tools that its agent may use.
     #[arg(long, value_name = "ROLE", default_value = "lead")]
     role: Role,
     #[command(flatten)]
     session: SessionArg,
-    /// How often the session gives a sign of life
+    /// Time between heartbeats of the session
     #[arg(long, value_name = "2m", value_parser = duration, default_value = "2m", hide = true)]
     beat: SignedDuration,
 }
@@ -71,7 +73,7 @@ impl Mcp {
 /// Whose names tools have, too. Outside of a repository, or with settings that can't be read, nobody's: calls say why.
 fn aliases(context: &Context<'_>) -> String {
     let loaded = context.place().and_then(|place| context.config(&place));
-    let name = |loaded: LoadedConfig| loaded.config.text("mcp.aliases").to_owned();
+    let name = |loaded: LoadedConfig| loaded.config.mcp_aliases.as_str().to_owned();
     loaded.map_or_else(|_| String::new(), name)
 }
 

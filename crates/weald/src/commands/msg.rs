@@ -23,7 +23,7 @@ use crate::completion;
 use crate::context::Context;
 use crate::ui::{ACCENT, DIM, Fields, Out, ago, clean, paint};
 
-/// Send, ask and answer messages.
+/// Send and read messages between sessions.
 #[derive(Subcommand)]
 #[command(defer = true)]
 pub enum Msg {
@@ -64,10 +64,10 @@ impl Msg {
 /// How soon it should be read, and what it is about.
 #[derive(Args)]
 struct About {
-    /// How soon it should be read
+    /// Urgency of the message
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     priority: Level,
-    /// The task it is about
+    /// Task the message is about
     #[arg(long, value_name = "ID", add = completion::tasks())]
     task: Option<TaskId>,
 }

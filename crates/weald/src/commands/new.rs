@@ -12,21 +12,23 @@ use crate::completion;
 use crate::context::Context;
 use crate::ui::{ACCENT, Fields, Out, paint};
 
-/// Make a tree: a worktree of its own, outside of the main checkout
+/// Create a worktree outside the main checkout
 ///
-/// The tree starts from the target (or --base) on a branch of its own. Nothing of the main checkout's uncommitted changes
-/// comes along.
+/// The worktree starts from the target (or --base) on its own branch. Uncommitted changes in the main checkout are not
+/// copied.
 #[derive(Args)]
 pub struct New {
-    /// What to call it (default: after its task, or after the tree that a scratch one is for)
+    /// Name of the worktree (default: from its task or from --for)
     #[arg(value_name = "NAME", required_unless_present_any = ["task", "scratch"])]
     name: Option<String>,
     #[command(flatten)]
     options: NewOptions,
-    /// A short-lived tree that starts from TREE and lands on its branch; needs --for
+    /// Create a short-lived worktree from TREE that lands on its branch
+    ///
+    /// Needs --for.
     #[arg(long, requires = "parent")]
     scratch: bool,
-    /// The tree that a short-lived one belongs to
+    /// Worktree that a scratch worktree belongs to
     #[arg(long = "for", value_name = "TREE", id = "parent", requires = "scratch", add = completion::trees())]
     parent: Option<String>,
 }
@@ -34,22 +36,22 @@ pub struct New {
 /// What `new` and `ensure` both take.
 #[derive(Args)]
 pub struct NewOptions {
-    /// The task it is for
+    /// Task the worktree is for
     #[arg(long, value_name = "ID", add = completion::tasks())]
     pub task: Option<TaskId>,
-    /// What it starts from (default: tree.base)
+    /// Commit or branch to start from (default: tree.base)
     #[arg(long, value_name = "REF")]
     base: Option<String>,
-    /// The branch it lands on (default: target)
+    /// Branch it lands on (default: target)
     #[arg(long, value_name = "BRANCH")]
     target: Option<String>,
-    /// Sealed: a repository of its own, held by the kernel. Linked: a plain git worktree
+    /// Sealed (own repository, sandboxed) or linked (a git worktree)
     #[arg(long, value_name = "KIND", default_value = "sealed")]
     kind: KindArg,
-    /// What to do when the branch exists
+    /// Action if the branch already exists
     #[arg(long, value_name = "WHAT", default_value = "error")]
     on_branch_exists: BranchArg,
-    /// Check out anew: neither a spare of the pool nor a copy of its donor
+    /// Check out all files; use no spare or donor of the pool
     #[arg(long)]
     no_pool: bool,
 }
@@ -62,12 +64,12 @@ enum KindArg {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum BranchArg {
-    /// The same as error: nobody can be asked here
+    /// Same as error; weald never prompts
     Ask,
     Error,
-    /// Start from it
+    /// Start from the existing branch
     Reuse,
-    /// Make it anew; what it held is kept in the vault
+    /// Recreate it and keep its commits in the vault
     Recreate,
 }
 
@@ -101,7 +103,7 @@ impl New {
         ground.warn_of_settings(context);
         let trees = ground.trees(context)?;
         catch_interrupts();
-        let progress = context.stage("making the tree");
+        let progress = context.stage("creating the worktree");
         // A task stands for its worktree.
         let parent = match &self.parent {
             Some(parent) => Some(Landings::new(&trees).tree_or_task(parent)?.name.to_string()),
@@ -141,10 +143,10 @@ pub fn print(context: &Context<'_>, trees: &Trees<'_>, created: &Created) -> Res
 fn told(out: &mut Out, created: &Created) -> io::Result<()> {
     let tree = &created.tree;
     let done = match created.outcome {
-        Outcome::Created => "made",
-        Outcome::Reused => "there already",
-        Outcome::Recreated => "made again",
-        Outcome::Skipped => "you are in it already",
+        Outcome::Created => "created",
+        Outcome::Reused => "already exists",
+        Outcome::Recreated => "recreated",
+        Outcome::Skipped => "you are already in it",
     };
     writeln!(
         out,
@@ -155,7 +157,7 @@ fn told(out: &mut Out, created: &Created) -> io::Result<()> {
     match created.branch_reused {
         true => writeln!(
             out,
-            "  branch {} as it was, for {}",
+            "  branch {} with its commits, for {}",
             tree.branch, tree.target
         )?,
         false => writeln!(

@@ -164,7 +164,7 @@ fn draw(context: &Context<'_>, found: &Overview) -> Result<(), Failure> {
     // Home, and everything below it away.
     out.control("\x1b[H\x1b[2J")?;
     told(&mut out, found, context.now())?;
-    writeln!(out, "{}", paint(DIM, "Ctrl-C ends this"))?;
+    writeln!(out, "{}", paint(DIM, "press Ctrl-C to quit"))?;
     out.flush()?;
     Ok(())
 }
@@ -202,7 +202,7 @@ fn stream(
             writeln!(out, "{time} {name}: {line}")?;
         }
         for name in gone {
-            writeln!(out, "{time} {name}: over")?;
+            writeln!(out, "{time} {name}: ended")?;
         }
     }
     out.flush()?;

@@ -13,18 +13,20 @@ use crate::completion;
 use crate::context::Context;
 use crate::ui::Fields;
 
-/// Print where a tree is, or where a path is in it
+/// Print the path of a worktree or of a file in it
 ///
-/// With --check: a path of the main checkout is told as the tree's own; one that leaves the tree is refused.
+/// With --check, maps a path in the main checkout to the worktree and refuses a path outside it.
 #[derive(Args)]
 pub struct Path {
-    /// Which tree (default: the one you are in)
+    /// The worktree (default: the current one)
     #[arg(value_name = "NAME", add = completion::trees())]
     name: Option<String>,
-    /// Say where a session works (default: you): in the tree it entered or claimed last, else in the main checkout
+    /// Print where this session works (default: your session)
+    ///
+    /// That is the worktree it entered or claimed last, or the main checkout.
     #[arg(long, value_name = "SESSION", num_args = 0..=1, conflicts_with_all = ["name", "check"])]
     session: Option<Option<SessionName>>,
-    /// Say where this path is in the tree, or refuse
+    /// Map this path into the worktree, or refuse it
     #[arg(long, value_name = "PATH")]
     check: Option<PathBuf>,
 }

@@ -18,21 +18,23 @@ use crate::completion;
 use crate::context::Context;
 use crate::following::follow;
 
-/// Do a task in phases: plan, build, review, qa, each with a verdict
+/// Run a task in phases: plan, build, review, qa
 ///
-/// One agent after the other in the task's tree, each told its part. One that fails with something to fix goes back to
-/// `build`; after three failures of a phase the task is blocked and its owner told. When all have passed the work lands.
-/// After a kill or a Ctrl-C the same command goes on behind the last phase that was completed. The phases:
-/// `weald config show phase.list`; what does them: `phase.commands`, `phase.drivers` and `phase.prompts`.
+/// Runs one agent per phase in the task's worktree. Each ends with a verdict: a phase that fails with something to fix goes
+/// back to `build`, and after three failures of a phase the task is blocked and its owner notified. When all phases have
+/// passed, the work lands.
+///
+/// After an interruption, the same command continues after the last completed phase. `weald config show phase.list` lists the
+/// phases; `phase.commands`, `phase.drivers` and `phase.prompts` set how each one runs.
 #[derive(Args)]
 pub struct Phase {
-    /// Which task
+    /// The task
     #[arg(value_name = "TASK", add = completion::tasks())]
     task: String,
-    /// Do this phase alone, and land nothing
+    /// Run only this phase and land nothing
     #[arg(long, value_name = "PHASE", conflicts_with = "from")]
     only: Option<String>,
-    /// Begin with this phase, whatever was done before
+    /// Start with this phase, even if it was completed before
     #[arg(long, value_name = "PHASE")]
     from: Option<String>,
     #[command(flatten)]
@@ -65,7 +67,7 @@ pub fn go_on(
     first: Option<&String>,
     only: bool,
 ) -> Result<u8, Failure> {
-    let list = ground.config().list("phase.list").to_vec();
+    let list = ground.config().phase_list.to_vec();
     check(&list, first)?;
     let engine = &ground.engine;
     let is_left = phases::course(&list, &engine.agents_on(task)?)
@@ -103,7 +105,7 @@ fn check(list: &[String], first: Option<&String>) -> Result<(), Failure> {
     let usage = |message: String| Err(Failure::new("bad_phase", exit::USAGE, message));
     let is_name = |phase: &String| weald_core::name::check_name(phase, 40).is_ok();
     if list.is_empty() || !list.iter().all(is_name) {
-        return usage(format!("phase.list is no list of names: [{known}]"))
+        return usage(format!("phase.list is not a list of names: [{known}]"))
             .map_err(|failure| failure.hint("weald config set phase.list build,review"));
     }
     match first.filter(|first| !list.contains(first)) {
@@ -160,7 +162,7 @@ impl Conductor<'_> {
         let agents = self.ground.engine.agents_on(&self.task)?;
         let open = agents.iter().find(|agent| !agent.status.is_over());
         if let Some(agent) = open.filter(|agent| agent.token == self.token) {
-            let note = format!("phase {} is at work", agent.phase().unwrap_or("land"));
+            let note = format!("phase {} is running", agent.phase().unwrap_or("land"));
             self.context.note(&note);
             self.told(&follow(self.context, self.ground, agent.id)?);
         }
@@ -192,11 +194,11 @@ impl Conductor<'_> {
     fn request(&self, phase: &str, before: Option<&Agent>) -> AgentRequest {
         let config = self.ground.config();
         let request = self.how.request(self.ground);
-        let of_phase = |key: &str| phases::entry(config.list(key), phase);
+        let of_phase = |list| phases::entry(list, phase);
         let (driver, command) = match (
             self.how.command.is_empty() && self.how.driver.is_none(),
-            of_phase("phase.commands"),
-            of_phase("phase.drivers"),
+            of_phase(&config.phase_commands),
+            of_phase(&config.phase_drivers),
         ) {
             (true, Some(line), _) => {
                 let words = ["sh", "-c", line].map(str::to_owned);
@@ -270,7 +272,7 @@ impl Conductor<'_> {
         let (phase, id, task) = (&blocked.phase, agent.id, &self.task);
         let items = course.must_fix.join("; ");
         let reason = format!(
-            "phase {phase} failed {} times; it wants fixed: {items}. Its output: weald agent logs {id}; go on: weald phase {task}",
+            "phase {phase} failed {} times; still to fix: {items}. Its output: weald agent logs {id}; to continue: weald phase {task}",
             phases::ATTEMPTS
         );
         let block = TaskInput::Block {
@@ -288,7 +290,7 @@ impl Conductor<'_> {
             });
             if let Err(error) = told {
                 self.context
-                    .warn(&format!("its owner could not be told: {error}"));
+                    .warn(&format!("could not notify its owner: {error}"));
             }
         }
         answer(self.context, self.ground, &agent, Outcome::Blocked)

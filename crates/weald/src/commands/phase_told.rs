@@ -133,5 +133,5 @@ fn tell(
         writeln!(out, "  kept: worktree {path} (branch {})", tree.branch)?;
     }
     writeln!(out, "  output: weald agent logs {}", agent.id)?;
-    writeln!(out, "  go on: weald phase {id}")
+    writeln!(out, "  continue: weald phase {id}")
 }

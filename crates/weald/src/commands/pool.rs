@@ -8,7 +8,7 @@ use weald_app::{Failure, Patience, PoolStatus};
 use crate::context::Context;
 use crate::ui::Fields;
 
-/// See, fill or empty the pool that new trees come from.
+/// Show, fill or empty the pool of spare worktrees.
 #[derive(Subcommand)]
 #[command(defer = true)]
 pub enum Pool {
@@ -17,24 +17,24 @@ pub enum Pool {
     Drain(Drain),
 }
 
-/// Say how many spares are ready, and for which commit
+/// Show how many spares are ready and for which commit
 #[derive(Args)]
 pub struct Status {}
 
-/// Make the donor and the spares now, instead of in the background
+/// Create the donor and the spares now
 ///
-/// Spares whose base moved are brought forward by what differs.
+/// Otherwise weald does this in the background. Spares on an older base are updated by the difference.
 #[derive(Args)]
 pub struct Fill {
-    /// How many spares there should be (default: pool.size); 0 makes the donor alone
+    /// Number of spares (default: pool.size); 0 creates only the donor
     #[arg(long, value_name = "N")]
     count: Option<u64>,
-    /// What a command in the background is told
+    /// Set when weald runs this in the background
     #[arg(long, hide = true, conflicts_with = "count")]
     background: bool,
 }
 
-/// Delete the spares and the donor; trees are not touched
+/// Delete the spares and the donor, but no worktrees
 #[derive(Args)]
 pub struct Drain {}
 
@@ -74,7 +74,7 @@ fn print(context: &Context<'_>, status: &PoolStatus) -> Result<u8, Failure> {
             let Some(path) = &status.path else {
                 let why = match status.size {
                     0 => "pool.size is 0",
-                    _ => "the trees' file system has no place for it",
+                    _ => "the worktrees' file system has no place for it",
                 };
                 return writeln!(out, "there is no pool: {why}");
             };
@@ -82,16 +82,12 @@ fn print(context: &Context<'_>, status: &PoolStatus) -> Result<u8, Failure> {
             let base = &base[..12.min(base.len())];
             writeln!(out, "{} of {} ready for {base}", status.ready, status.size)?;
             if status.behind > 0 {
-                writeln!(
-                    out,
-                    "  {} behind: brought forward when taken",
-                    status.behind
-                )?;
+                writeln!(out, "  {} behind: updated when used", status.behind)?;
             }
             let donor = if status.donor {
                 "there"
             } else {
-                "not made yet"
+                "not created yet"
             };
             writeln!(out, "  donor {donor}")?;
             writeln!(out, "  in {}", path.display())

@@ -11,13 +11,13 @@ use crate::completion;
 use crate::context::Context;
 use crate::ui::Fields;
 
-/// Show which trees have which ports
+/// Show the ports of each worktree
 ///
-/// A new tree gets ports that no other tree of yours has, in any repository: WEALD_PORT is the first of them, WEALD_PORTS
-/// the first and the last. They are free again when the tree is removed.
+/// A new worktree gets ports that none of your other worktrees has, in any repository. WEALD_PORT is the first of them,
+/// WEALD_PORTS the first and the last. Removing the worktree frees them.
 #[derive(Args)]
 pub struct Ports {
-    /// Only this tree
+    /// Only this worktree
     #[arg(value_name = "NAME", add = completion::trees())]
     name: Option<String>,
 }
@@ -38,7 +38,7 @@ impl Ports {
                     writeln!(out, "{}  {}", held.block.to_text(), held.tree)?;
                 }
                 match blocks.is_empty() {
-                    true => writeln!(out, "no ports are given out"),
+                    true => writeln!(out, "no ports are reserved"),
                     false => Ok(()),
                 }
             },

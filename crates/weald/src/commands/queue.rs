@@ -18,7 +18,7 @@ use crate::ui::{ACCENT, DIM, Fields, Out, ago, clean, paint};
 /// How many landings `--all` shows unless told otherwise.
 const SHOWN: usize = 50;
 
-/// See what waits to land; pause, drop or retry it
+/// Show the merge queue; pause, drop or retry landings
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct QueueArgs {
@@ -38,60 +38,62 @@ enum QueueCommand {
     Log(Log),
 }
 
-/// Show what waits, and who works it
+/// Show queued landings and the process that works on them
 #[derive(Args, Default)]
 struct Status {
-    /// Also those that have ended, newest first
+    /// Include ended landings, newest first
     #[arg(long)]
     all: bool,
-    /// At most so many of them
+    /// Maximum number of landings
     #[arg(long, value_name = "N", requires = "all")]
     limit: Option<usize>,
 }
 
-/// Let nothing land until `weald queue resume`
+/// Pause the queue until `weald queue resume`
 #[derive(Args)]
 struct Pause {
-    /// Why, for those who wait
+    /// Reason to show to waiting processes
     #[arg(long, value_name = "TEXT", default_value = "paused by hand")]
     reason: String,
 }
 
-/// Let things land again; what waits is worked
+/// Resume the queue and land its entries
 #[derive(Args)]
 struct Resume {
-    /// Only lift the pause
+    /// Lift the pause without landing anything
     #[arg(long)]
     no_work: bool,
 }
 
-/// Take a landing out of the queue; its tree stays
+/// Remove a landing from the queue and keep its worktree
 #[derive(Args)]
 struct Drop {
-    /// Its number, as `weald queue status --all` lists it
+    /// Landing number, as listed by `weald queue status --all`
     #[arg(value_name = "LANDING")]
     landing: LandingId,
 }
 
-/// Land a tree again that did not, as it is now
+/// Retry a failed landing with the worktree's current state
 #[derive(Args)]
 struct Retry {
-    /// Its number, as `weald queue status --all` lists it
+    /// Landing number, as listed by `weald queue status --all`
     #[arg(value_name = "LANDING")]
     landing: LandingId,
 }
 
-/// End a landing whose process can't be found any more; only you can say that it is gone
+/// Recover a landing whose process is gone
+///
+/// Use it only if you know that the process has ended; weald could not find out.
 #[derive(Args)]
 struct Recover {
     #[arg(value_name = "LANDING")]
     landing: LandingId,
 }
 
-/// Print the output of a landing's gate
+/// Print the test output of a landing
 #[derive(Args)]
 struct Log {
-    /// Its number, as `weald queue status --all` lists it
+    /// Landing number, as listed by `weald queue status --all`
     #[arg(value_name = "LANDING")]
     landing: LandingId,
 }
@@ -157,20 +159,20 @@ fn told(
             out,
             "paused: {} {}",
             clean(&paused.reason),
-            paint(DIM, "(go on: weald queue resume)")
+            paint(DIM, "(to resume: weald queue resume)")
         )?;
     }
     if let Some(holder) = &queue.holder {
         let who = holder.session.as_ref().map(|name| format!(" for {name}"));
         writeln!(
             out,
-            "process {}{} works it",
+            "process {}{} is running it",
             holder.process.pid,
             who.unwrap_or_default()
         )?;
     }
     if landings.is_empty() {
-        return writeln!(out, "nothing waits to land");
+        return writeln!(out, "nothing is waiting to land");
     }
     for landing in landings {
         writeln!(
@@ -220,7 +222,10 @@ impl Drop {
             || Fields::new().with("landing", &as_json(&dropped)),
             |out| {
                 let tree = paint(ACCENT, &dropped.tree);
-                writeln!(out, "{tree} is out of the queue; the tree is kept")
+                writeln!(
+                    out,
+                    "{tree} was removed from the queue; the worktree is kept"
+                )
             },
         )
     }
@@ -257,7 +262,7 @@ impl Recover {
                 ),
                 _ => writeln!(
                     out,
-                    "it was taken back, and waits again; go on: weald land {}",
+                    "it was undone and is queued again; to continue: weald land {}",
                     landing.tree
                 ),
             },

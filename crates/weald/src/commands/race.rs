@@ -30,19 +30,19 @@ const POLL: std::time::Duration = std::time::Duration::from_millis(100);
 /// How long entries that were asked to stop have for it.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
 
-/// Give several agents the same task, and land the best
+/// Give several agents the same task and land the best
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Race {
     #[command(subcommand)]
     command: Option<RaceCommand>,
-    /// Which task
+    /// The task
     #[arg(value_name = "TASK", required = true, add = completion::tasks())]
     task: Option<String>,
-    /// How many agents
+    /// Number of agents
     #[arg(short = 'n', long, value_name = "K", value_parser = clap::value_parser!(u8).range(2..=26))]
     count: Option<u8>,
-    /// What works on it, one driver an entry: claude,codex
+    /// Drivers, one per entry, for example claude,codex
     #[arg(
         long,
         value_name = "DRIVERS",
@@ -50,13 +50,13 @@ pub struct Race {
         conflicts_with = "words"
     )]
     with: Vec<String>,
-    /// Which model
+    /// Model to use
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
-    /// Don't wait: the entries work in the background
+    /// Return at once; the entries run in the background
     #[arg(long)]
     detach: bool,
-    /// The command of every entry; $WEALD_ROLE tells them apart
+    /// Command of every entry; $WEALD_ROLE identifies the entry
     #[arg(last = true, value_name = "CMD")]
     words: Vec<String>,
 }
@@ -64,27 +64,27 @@ pub struct Race {
 #[derive(Subcommand)]
 #[command(defer = true)]
 enum RaceCommand {
-    /// Show what the entries came to, side by side
+    /// Compare the results of the entries side by side
     Show {
-        /// Which task
+        /// The task
         #[arg(value_name = "TASK", add = completion::tasks())]
         task: TaskId,
     },
-    /// Land one entry; the others go to the trash
+    /// Land one entry and trash the others
     Pick {
-        /// Which task
+        /// The task
         #[arg(value_name = "TASK", add = completion::tasks())]
         task: TaskId,
-        /// The entry: its letter, its tree or its agent
+        /// Entry: its letter, worktree or agent
         #[arg(value_name = "NAME")]
         name: String,
-        /// What was done, where its agent sent no report
+        /// Report to record if its agent sent none
         #[arg(long, value_name = "TEXT")]
         report: Option<String>,
     },
-    /// End a race without a winner; all of its trees go to the trash
+    /// End a race without a winner and trash its worktrees
     Drop {
-        /// Which task
+        /// The task
         #[arg(value_name = "TASK", add = completion::tasks())]
         task: TaskId,
     },
@@ -155,7 +155,7 @@ impl Race {
         let drivers = match (self.with.is_empty(), self.words.is_empty()) {
             (false, _) => self.with.clone(),
             (true, false) => vec!["command".to_owned()],
-            (true, true) => vec![config.text("agent.driver").to_owned()],
+            (true, true) => vec![config.agent_driver.to_owned()],
         };
         let count = self.count.map_or(drivers.len().max(2), usize::from);
         if drivers.len() > count {
@@ -164,7 +164,7 @@ impl Race {
                 Failure::new("bad_race", exit::USAGE, message).hint("give -n a higher number")
             );
         }
-        let model = Some(config.text("agent.model").to_owned()).filter(|model| !model.is_empty());
+        let model = Some(config.agent_model.to_owned()).filter(|model| !model.is_empty());
         let mut requests = Vec::new();
         for (index, driver) in drivers.iter().cycle().take(count).enumerate() {
             let request = AgentRequest {
@@ -202,7 +202,7 @@ fn begin(
             }
             Err(failure) => {
                 let ids: Vec<_> = agents.iter().map(|agent| agent.id).collect();
-                stop(ground, &ids, "another entry of its race could not begin")?;
+                stop(ground, &ids, "another entry of its race could not start")?;
                 Agents::new(&trees).take_away(made.iter().map(|created| created.tree.name.clone()));
                 context.tell(&ground.engine);
                 return Err(failure);
@@ -240,13 +240,13 @@ fn watch(context: &Context<'_>, ground: &Ground, agents: &[Agent]) -> Result<(),
             let how = end.outcome.as_str().replace('_', " ");
             context.note(&format!("{entry}: {how} {}", end.why));
             if end.outcome == Outcome::NotStarted && agent.process.is_none() {
-                stop(ground, &open, "another entry of its race could not begin")?;
+                stop(ground, &open, "another entry of its race could not start")?;
                 let trees = ground.trees(context)?;
                 Agents::new(&trees).take_away(agents.iter().filter_map(|agent| agent.tree.clone()));
                 context.tell(engine);
-                let message = format!("entry {entry} could not begin: {}", end.why);
+                let message = format!("entry {entry} could not start: {}", end.why);
                 return Err(Failure::new("agent_not_started", exit::REFUSED, message)
-                    .hint("nothing of the race is left; its task is free again"));
+                    .hint("the race was removed; its task is free again"));
             }
         }
         if interrupted().is_some() && !is_asked {
@@ -279,7 +279,7 @@ fn stop(ground: &Ground, ids: &[AgentId], why: &str) -> Result<(), Failure> {
         while !engine.agent(*id)?.status.is_over() {
             engine.reap_agents()?;
             if std::time::Instant::now() >= deadline {
-                let message = format!("{id} does not end");
+                let message = format!("{id} has not ended");
                 return Err(Failure::new("agent_busy", exit::BUSY, message)
                     .hint(format!("weald agent pulse {id}")));
             }

@@ -31,20 +31,21 @@ const LINES: usize = 8;
 /// How many uncommitted files are named.
 const FILES: usize = 20;
 
-/// See what an agent left that died or failed, save it, and choose how to go on
+/// Save a failed agent's work and choose how to continue
 ///
-/// Whatever is not committed is kept as a snapshot first. Without a choice nothing else changes.
+/// Also for an agent that died. Uncommitted changes are saved as a snapshot first; without further options nothing else
+/// changes.
 #[derive(Args)]
 pub struct Rescue {
-    /// Which task
+    /// The task
     #[arg(value_name = "TASK", add = completion::tasks())]
     task: TaskId,
-    /// Also commit what is not committed, on the tree's branch
+    /// Also commit uncommitted changes to the worktree's branch
     #[arg(long)]
     commit: bool,
     #[command(flatten)]
     choice: Choice,
-    /// Don't wait for the agent that is started: it works in the background
+    /// Return at once; the new agent runs in the background
     #[arg(long)]
     detach: bool,
     #[command(flatten)]
@@ -54,16 +55,16 @@ pub struct Rescue {
 #[derive(Args)]
 #[group(multiple = false)]
 struct Choice {
-    /// Go on in the same tree (as weald resume)
+    /// Continue in the same worktree, like `weald resume`
     #[arg(long = "continue")]
     go_on: bool,
-    /// Begin anew in a fresh tree; the old one goes to the trash
+    /// Start over in a new worktree; the old one goes to the trash
     #[arg(long)]
     restart: bool,
-    /// Write everything since the base to a file that git apply takes
+    /// Write all changes since the base to FILE, for `git apply`
     #[arg(long, value_name = "FILE")]
     patch: Option<PathBuf>,
-    /// Put the tree into the trash
+    /// Move the worktree to the trash
     #[arg(long)]
     trash: bool,
 }
@@ -134,7 +135,7 @@ impl Rescue {
         if agent.status == AgentStatus::Stalled && !changes {
             return Ok(());
         }
-        let message = format!("agent {} is at work ({})", agent.id, agent.status);
+        let message = format!("agent {} is running ({})", agent.id, agent.status);
         Err(
             Failure::new("agent_running", exit::BUSY, message).hint(format!(
                 "weald agent stop {id}, or weald agent pulse {id}",
@@ -191,7 +192,7 @@ fn required<'t>(tree: &'t Option<String>, task: &TaskId) -> Result<&'t str, Fail
         Failure::new(
             "no_tree",
             exit::REFUSED,
-            format!("task {task} has no tree to rescue"),
+            format!("task {task} has no worktree to rescue"),
         )
         .hint(format!(
             "weald resume {task}; weald trash list; weald vault list"
@@ -344,7 +345,7 @@ fn answer(
                 writeln!(out, "{line}")?;
             }
             if !choices.is_empty() {
-                writeln!(out, "go on with one of:")?;
+                writeln!(out, "continue with one of:")?;
                 for choice in choices {
                     writeln!(out, "  {choice}")?;
                 }
@@ -357,7 +358,7 @@ fn answer(
 /// The evidence beside an answer of its own.
 fn tell(context: &Context<'_>, evidence: &Evidence) {
     if let Some(snapshot) = &evidence.snapshot {
-        let note = format!("what is not committed is in snapshot {}", snapshot.id);
+        let note = format!("uncommitted changes are saved in snapshot {}", snapshot.id);
         context.note(&note);
     }
 }
@@ -388,17 +389,17 @@ fn print(out: &mut Out, evidence: &Evidence) -> io::Result<()> {
     let Some(view) = &evidence.tree else {
         return writeln!(
             out,
-            "it has no tree; see weald trash list, weald vault list"
+            "it has no worktree; see weald trash list, weald vault list"
         );
     };
     let (name, branch) = (&view.tree.name, &view.tree.branch);
     if let Some(problem) = &view.problem {
-        return writeln!(out, "tree {name}: {}", indented(problem, 2));
+        return writeln!(out, "worktree {name}: {}", indented(problem, 2));
     }
     let ahead = view.ahead.unwrap_or(0);
     writeln!(
         out,
-        "tree {name} (branch {branch}): {ahead} commits, {} files not committed",
+        "worktree {name} (branch {branch}): {ahead} commits, {} uncommitted files",
         evidence.uncommitted.len()
     )?;
     for file in evidence.uncommitted.iter().take(FILES) {

@@ -17,24 +17,25 @@ use crate::completion;
 use crate::context::Context;
 use crate::ui::{Fields, because};
 
-/// Go on with a task where its last agent ended
+/// Resume a task where its last agent ended
 ///
-/// In the same tree (made again if it is gone, from the branch that it left), with the same command and, where the driver
-/// can, in the agent's own conversation. If the work was done and only had to land, it lands. One that worked in the main checkout goes on there.
+/// Runs the same command in the same worktree (recreated from its branch if it is gone) and, if the driver supports it, in
+/// the agent's own conversation. Finished work that has not landed yet lands. An agent that worked in the main checkout
+/// continues there.
 #[derive(Args)]
 pub struct Resume {
-    /// Which task
+    /// The task
     #[arg(value_name = "TASK", add = completion::tasks())]
     task: String,
-    /// Begin a new conversation
+    /// Start a new conversation
     #[arg(long)]
     fresh: bool,
     #[command(flatten)]
     how: How,
-    /// Accepted for scripts of other tools: it goes on where it worked before
+    /// Accepted for compatibility; the task resumes where it ran before
     #[arg(long, hide = true)]
     use_worktree: bool,
-    /// Don't wait: the agent works in the background
+    /// Return at once; the agent runs in the background
     #[arg(long)]
     detach: bool,
     /// Run a command that was given, also where the work only has to land.

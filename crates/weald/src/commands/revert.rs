@@ -4,17 +4,17 @@ use clap::Args;
 use weald_app::landing::{Mode, work_landings};
 use weald_app::{Failure, LandRequest, Landings};
 use weald_core::id::LandingId;
-use weald_sandbox::catch_interrupts;
+use weald_sandbox::{catch_hangup, catch_interrupts};
 
 use super::land::answer_one;
 use crate::context::Context;
 
 /// Undo a landing on its target
 ///
-/// Makes a commit that takes it back, through the same queue and gate; its task is open again.
+/// Adds a revert commit through the same queue and gate, and reopens the task.
 #[derive(Args)]
 pub struct Revert {
-    /// Which landing, by number
+    /// Landing number
     #[arg(value_name = "LANDING")]
     landing: LandingId,
 }
@@ -22,6 +22,7 @@ pub struct Revert {
 impl Revert {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         catch_interrupts();
+        catch_hangup();
         let ground = context.landing_ground()?;
         let queued = Landings::new(&ground.trees(context)?).queue_revert(self.landing)?;
         let request = LandRequest::default();

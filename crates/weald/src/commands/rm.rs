@@ -10,28 +10,30 @@ use crate::completion;
 use crate::context::Context;
 use crate::ui::{ACCENT, Fields, Out, paint};
 
-/// Put a tree into the trash
+/// Move a worktree to the trash
 ///
-/// Refused with uncommitted changes, with commits that the target lacks, and when neither can be told. Nothing is deleted:
+/// Refused if the worktree has uncommitted changes or unlanded commits, or if that is unknown. Nothing is deleted:
 /// `weald trash restore` brings it back.
 #[derive(Args)]
 pub struct Rm {
-    /// Which tree
+    /// The worktree
     #[arg(value_name = "NAME", add = completion::trees())]
     name: String,
-    /// Also with uncommitted changes, or commits that nobody else has
+    /// Remove it even with uncommitted changes or unlanded commits
     #[arg(long)]
     discard: bool,
-    /// Also when it is referred to; twice: also when it is locked; never while something runs in it
+    /// Remove even if referenced; repeat to override a lock
+    ///
+    /// A worktree with a running process is never removed.
     #[arg(long, action = ArgAction::Count)]
     force: u8,
-    /// Complete its task
+    /// Also complete its task
     #[arg(long)]
     complete_task: bool,
-    /// The token of the claim that its task is under (default: $WEALD_TOKEN if $WEALD_TASK is that task)
+    /// Claim token of its task (default: $WEALD_TOKEN if $WEALD_TASK is that task)
     #[arg(long, value_name = "N", requires = "complete_task")]
     token: Option<Token>,
-    /// Why, for the record
+    /// Reason to record
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 }
@@ -82,7 +84,7 @@ fn told(out: &mut Out, removed: &Removed) -> io::Result<()> {
         )?,
         None => writeln!(
             out,
-            "{} was gone already; it is forgotten",
+            "{}'s directory was already gone; removed its record",
             paint(ACCENT, &tree.name)
         )?,
     }
@@ -107,7 +109,7 @@ fn told(out: &mut Out, removed: &Removed) -> io::Result<()> {
         writeln!(out, "  task {} is {}", task.id, task.status)?;
     }
     match &removed.restore {
-        Some(restore) => writeln!(out, "  bring it back: {restore}"),
+        Some(restore) => writeln!(out, "  restore it: {restore}"),
         None => Ok(()),
     }
 }

@@ -16,25 +16,25 @@ use crate::completion;
 use crate::context::Context;
 use crate::foreground::Held;
 
-/// Run a command in a tree, held there by the kernel
+/// Run a sandboxed command in a worktree
 ///
-/// Exits as the command does; 124 time-out, 125 weald's own failure, 126 no sandbox. Afterwards what was committed is
-/// taken in.
+/// Exits with the exit code of the command; 124 on timeout, 125 if weald fails, 126 without a sandbox. Afterwards, weald
+/// imports the new commits.
 #[derive(Args)]
 pub struct Run {
-    /// Which tree (default: the one you are in)
+    /// The worktree (default: the current one)
     #[arg(value_name = "NAME", add = completion::trees())]
     name: Option<String>,
-    /// End everything after this time
+    /// Kill the command and its children after this time
     #[arg(long, value_name = "60s", value_parser = duration)]
     timeout: Option<SignedDuration>,
-    /// How strongly it is held (default: sandbox.level)
+    /// Sandbox level (default: sandbox.level)
     #[arg(long, value_name = "LEVEL")]
     sandbox: Option<SandboxArg>,
-    /// Pass on at most so much output; the rest is dropped, and said
+    /// Maximum output; the rest is dropped with a notice
     #[arg(long, value_name = "1M", value_parser = parse_size)]
     max_output: Option<u64>,
-    /// The command
+    /// Command to run
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
 }
@@ -43,7 +43,7 @@ pub struct Run {
 enum SandboxArg {
     Full,
     Landlock,
-    /// Not at all
+    /// No sandbox
     Off,
 }
 
@@ -71,9 +71,8 @@ impl Run {
                 level.as_str(),
                 level.not_covered().join("; ")
             )),
-            None => {
-                context.warn("there is no sandbox: the command can write everything that you can")
-            }
+            None => context
+                .warn("running without a sandbox: the command can write everything that you can"),
         }
         trees.allow_login(&mut request, &self.command[0]);
         let program = self.command[0].to_string_lossy().into_owned();
@@ -117,7 +116,7 @@ impl Run {
         }
         if after.diverged {
             context.warn(&format!(
-                "branch {} was moved by somebody else; weald sync {} brings both together",
+                "branch {} was moved outside weald; to merge both: weald sync {}",
                 after.branch, after.name
             ));
         }

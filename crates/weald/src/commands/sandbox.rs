@@ -10,7 +10,7 @@ use weald_app::Failure;
 
 use crate::context::Context;
 
-/// Run a command that can write one directory, and show what holds it there.
+/// Run sandboxed commands and check the sandbox.
 #[derive(Subcommand)]
 #[command(defer = true)]
 pub enum Sandbox {

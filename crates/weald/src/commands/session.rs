@@ -23,7 +23,7 @@ use crate::completion;
 use crate::context::Context;
 use crate::ui::{ACCENT, Fields, Out, ago, paint};
 
-/// Tell who is working, and whether they live.
+/// Show sessions and whether they are alive.
 #[derive(Subcommand)]
 #[command(defer = true)]
 pub enum Session {
@@ -68,7 +68,7 @@ impl Session {
 /// The session a command is about: by name, or whoever calls.
 #[derive(Args)]
 struct Which {
-    /// The session (default: who you are)
+    /// The session (default: your own)
     #[arg(value_name = "NAME", add = completion::sessions())]
     name: Option<SessionName>,
     #[command(flatten)]

@@ -10,13 +10,13 @@ use crate::completion;
 use crate::context::Context;
 use crate::ui::Fields;
 
-/// Set a tree up again: bring what is missing, run the set-up commands
+/// Set up a worktree again: add missing files, run commands
 ///
-/// `weald new` does it by itself: files that .worktreeinclude names, shared folders, the commands of setup.commands or of
-/// another tool's settings. What is there already stays as it is.
+/// Adds the files named in .worktreeinclude and shared directories, then runs setup.commands or the commands of another
+/// tool's settings. Existing files are not changed. `weald new` does all of this by itself.
 #[derive(Args)]
 pub struct Setup {
-    /// Which tree (default: the one you are in)
+    /// The worktree (default: the current one)
     #[arg(value_name = "NAME", add = completion::trees())]
     name: Option<String>,
 }

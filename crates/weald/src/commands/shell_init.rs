@@ -21,13 +21,13 @@ use crate::own_program::OwnProgram;
 /// The variable in which the script names its file.
 pub const CD_FILE: &str = "WEALD_CD_FILE";
 
-/// Print what a shell needs: enter and exit change the directory, and completions
+/// Print shell functions for enter, exit and completions
 ///
 /// In ~/.bashrc: eval "$(weald shell-init bash)"; in ~/.zshrc: eval "$(weald shell-init zsh)"; in config.fish: weald
 /// shell-init fish | source
 #[derive(Args)]
 pub struct ShellInit {
-    /// Which shell
+    /// Shell to print the code for
     #[arg(value_name = "SHELL")]
     shell: Shell,
 }

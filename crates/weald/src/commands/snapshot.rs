@@ -13,7 +13,7 @@ use crate::completion;
 use crate::context::Context;
 use crate::ui::{ACCENT, Fields, Out, ago, clean, clean_line, paint};
 
-/// Keep everything in a tree as it is now, and put it back.
+/// Save and restore the state of a worktree.
 #[derive(Subcommand)]
 #[command(defer = true)]
 pub enum Snapshot {
@@ -23,51 +23,53 @@ pub enum Snapshot {
     Diff(Diff),
 }
 
-/// Take a snapshot: HEAD, index and files, known to git or not, but not ignored
+/// Take a snapshot of a worktree
+///
+/// Contains HEAD, the index, and tracked and untracked files; ignored files are left out.
 #[derive(Args)]
 pub struct Create {
-    /// Which tree (default: the one you are in)
+    /// The worktree (default: the current one)
     #[arg(value_name = "NAME", add = completion::trees())]
     name: Option<String>,
-    /// What a hook in the background is told: only if something changed
+    /// Set by hooks in the background: only if something changed
     #[arg(long, hide = true, requires = "name")]
     background: bool,
 }
 
-/// List the snapshots of a tree
+/// List the snapshots of a worktree
 #[derive(Args)]
 pub struct List {
-    /// Which tree (default: the one you are in)
+    /// The worktree (default: the current one)
     #[arg(value_name = "NAME", add = completion::trees())]
     name: Option<String>,
 }
 
-/// Put a snapshot back; what is there now is taken first
+/// Restore a snapshot
 ///
-/// Files that came since and that git does not know are left alone. What is in the way and in no snapshot is kept as
-/// NAME.before-restore.
+/// Takes a snapshot of the current state first. Untracked files that are newer than the snapshot are left alone. A file that
+/// is in the way and in no snapshot is kept as NAME.before-restore.
 #[derive(Args)]
 pub struct Restore {
-    /// Which tree
+    /// The worktree
     #[arg(value_name = "NAME", add = completion::trees())]
     name: String,
-    /// Which snapshot (default: the newest)
+    /// Snapshot to restore (default: the newest)
     #[arg(value_name = "ID")]
     id: Option<u64>,
 }
 
-/// Show what changed since a snapshot, or from one to another
+/// Show changes since a snapshot or between two
 ///
-/// Files as they were, known to git or not; what git ignores is in no snapshot.
+/// Covers tracked and untracked files; snapshots do not contain ignored files.
 #[derive(Args)]
 pub struct Diff {
-    /// Which tree
+    /// The worktree
     #[arg(value_name = "NAME", add = completion::trees())]
     name: String,
-    /// From which snapshot (default: the newest)
+    /// Snapshot to start from (default: the newest)
     #[arg(value_name = "ID")]
     from: Option<u64>,
-    /// To which snapshot (default: to what is there now)
+    /// Snapshot to compare with (default: the current state)
     #[arg(value_name = "ID")]
     to: Option<u64>,
     #[command(flatten)]
@@ -114,7 +116,7 @@ impl Snapshot {
 fn warn_of_left_out(context: &Context<'_>, taken: &SnapshotView) {
     for path in &taken.left_out {
         context.warn(&format!(
-            "left out, too large or no file: {}",
+            "left out, too large or not a regular file: {}",
             clean_line(path)
         ));
     }
@@ -197,13 +199,13 @@ impl Restore {
             |out| {
                 writeln!(
                     out,
-                    "{} is as in snapshot {}",
+                    "{} was restored to snapshot {}",
                     paint(ACCENT, &tree.name),
                     restored.snapshot.id
                 )?;
                 writeln!(
                     out,
-                    "  as it was before: weald snapshot restore {} {}",
+                    "  to undo: weald snapshot restore {} {}",
                     tree.name, restored.before.id
                 )
             },

@@ -14,27 +14,27 @@ use crate::completion;
 use crate::context::Context;
 use crate::ui::{ACCENT, DIM, Fields, Out, ago, clean, paint};
 
-/// Look into a tree now (default: the one you are in, else all)
+/// Check and show the current state of a worktree
 ///
-/// Takes in what was committed there and lets the branch in the main repository follow. Of all trees it tells where their
-/// work stands, who is at it and how much room they take.
+/// Imports new commits and updates the branch in the main repository. For all worktrees, shows the phase of their work, their
+/// agents and their size on disk.
 #[derive(Args)]
 pub struct Status {
-    /// Which tree
+    /// The worktree (default: the current one, else all)
     #[arg(value_name = "NAME", add = completion::trees())]
     name: Option<String>,
-    /// All of them
+    /// Show all worktrees
     #[arg(long, conflicts_with = "name")]
     all: bool,
-    /// All of them, again and again until Ctrl-C; piped, one line for whatever changed
+    /// Keep showing all worktrees; in a pipe, one line per change
     #[arg(long, conflicts_with = "name")]
     watch: bool,
 }
 
-/// Show everything about a tree
+/// Show everything about a worktree
 #[derive(Args)]
 pub struct Show {
-    /// Which tree (default: the one you are in)
+    /// The worktree (default: the current one)
     #[arg(value_name = "NAME", add = completion::trees())]
     name: Option<String>,
 }
@@ -162,7 +162,8 @@ fn told(out: &mut Out, view: &TreeView, now: Timestamp) -> io::Result<()> {
         writeln!(out, "  whether it is dirty is unknown")?;
         return writeln!(
             out,
-            "  weald doctor tells more; weald rm --discard keeps it in the trash"
+            "  for details: weald doctor; to move it to the trash: weald rm {} --discard",
+            tree.name
         );
     }
     writeln!(
@@ -192,7 +193,7 @@ fn told(out: &mut Out, view: &TreeView, now: Timestamp) -> io::Result<()> {
         }
     }
     if let Some(operation) = &look.operation {
-        writeln!(out, "  a {} is going on", clean(operation))?;
+        writeln!(out, "  a {} is in progress", clean(operation))?;
     }
     let unfinished = match tree.setup.as_ref().map(|setup| setup.outcome) {
         None | Some(SetupOutcome::Done) => None,
@@ -201,21 +202,25 @@ fn told(out: &mut Out, view: &TreeView, now: Timestamp) -> io::Result<()> {
         Some(SetupOutcome::Unavailable) => Some("found no sandbox of level full"),
     };
     if let Some(why) = unfinished {
-        writeln!(out, "  its set-up {why}; again: weald setup {}", tree.name)?;
+        writeln!(
+            out,
+            "  its set-up {why}; to try again: weald setup {}",
+            tree.name
+        )?;
     }
     if tree.diverged {
         writeln!(
             out,
-            "  diverged: branch {} was moved by somebody else; both are kept",
+            "  diverged: branch {} was moved outside weald; both are kept",
             tree.branch
         )?;
-        writeln!(out, "  bring both together: weald sync {}", tree.name)?;
+        writeln!(out, "  to merge both: weald sync {}", tree.name)?;
     }
     match view.status_at {
         Some(at) if ago(at, now) != "now" => writeln!(
             out,
             "  {}",
-            paint(DIM, format!("looked at {} ago", ago(at, now)))
+            paint(DIM, format!("checked {} ago", ago(at, now)))
         ),
         _ => Ok(()),
     }
@@ -254,7 +259,10 @@ fn details(out: &mut Out, view: &TreeView, now: Timestamp) -> io::Result<()> {
             "scratch for",
             tree.scratch_for.as_ref().map(ToString::to_string),
         ),
-        ("made", Some(format!("{} ago", ago(tree.created_at, now)))),
+        (
+            "created",
+            Some(format!("{} ago", ago(tree.created_at, now))),
+        ),
         (
             "last used",
             Some(format!("{} ago", ago(tree.last_used_at, now))),

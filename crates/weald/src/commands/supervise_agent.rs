@@ -13,10 +13,10 @@ use weald_server::broker::Brokers;
 
 use crate::context::Context;
 
-/// Watch over an agent (weald starts this itself)
+/// Supervise an agent (run by weald itself)
 #[derive(Args)]
 pub struct SuperviseAgent {
-    /// Which
+    /// The agent
     id: AgentId,
 }
 

@@ -11,12 +11,13 @@ use crate::ui::{DIM, Fields, Out, clean, paint};
 
 /// Release stale locks and leases and remove leftovers
 ///
-/// One cycle a call, for cron or a supervisor. A lock goes only if the tree's task has been closed for 24 hours, an earlier
-/// cycle saw the same, and nobody who may be at work there lives or may live. No tree is removed.
-/// WEALD_SWEEP_DISABLE=1 switches it off. Exits 1 when something could not be cleared away.
+/// Runs one cycle, for cron or a supervisor. Releases a lock only if the worktree's task has been closed for 24 hours, an
+/// earlier cycle saw the same, and no session or process that uses it may still be alive. Worktrees are never removed.
+///
+/// Exits 1 if something could not be removed. WEALD_SWEEP_DISABLE=1 turns it off.
 #[derive(Args)]
 pub struct Sweep {
-    /// Only say what would be done
+    /// Show the changes without making them
     #[arg(long)]
     dry_run: bool,
 }
@@ -24,7 +25,9 @@ pub struct Sweep {
 impl Sweep {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
-        if let Some(variable) = context.switched_off("sweep", SWEEP, ground.config()) {
+        if let Some(variable) =
+            context.switched_off("sweep", SWEEP, &ground.config().sweep_kill_switches)
+        {
             let answer = || {
                 let report = SweepReport::default();
                 let mut report = serde_json::to_value(&report).unwrap_or_default();
@@ -69,15 +72,15 @@ fn told(out: &mut Out, report: &SweepReport) -> io::Result<()> {
         writeln!(
             out,
             "{}: task {task}",
-            done("given back", "would be given back")
+            done("released", "would be released")
         )?;
     }
     for swept in &report.sessions {
         let became = match swept.became {
             "ended" => done("ended: it was dead", "would be ended: it is dead"),
             _ => done(
-                "told as stale: nobody has heard of it",
-                "would be told as stale: nobody has heard of it",
+                "reported as stale: no recent activity",
+                "would be reported as stale: no recent activity",
             ),
         };
         writeln!(out, "session {}: {became}", swept.session)?;
@@ -107,6 +110,6 @@ fn told(out: &mut Out, report: &SweepReport) -> io::Result<()> {
     match (locks + others + cleared, report.applied) {
         (0, _) => writeln!(out, "nothing to sweep"),
         (_, true) => Ok(()),
-        (_, false) => writeln!(out, "nothing was changed; weald sweep does it"),
+        (_, false) => writeln!(out, "nothing was changed; to do it: weald sweep"),
     }
 }

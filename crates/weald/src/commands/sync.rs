@@ -7,18 +7,18 @@ use clap::Args;
 use crate::completion;
 use crate::context::Context;
 use crate::ui::{ACCENT, Fields, clean_line, paint};
-use weald_app::{Failure, Landings, exit};
+use weald_app::{Failure, Landings, SyncOutcome, exit};
 
-/// Bring the target into a tree
+/// Merge the target into a worktree
 ///
-/// Also brings together what diverged. A conflict is left in the tree to be resolved there: exit 3. An ignored file that is
-/// in the way is kept as NAME.before-sync.
+/// Also joins a diverged branch. A conflict (exit 3) is left in the worktree for you to resolve. An ignored file that is in
+/// the way is kept as NAME.before-sync.
 #[derive(Args)]
 pub struct Sync {
-    /// Which tree, or its task (default: the one you are in)
+    /// The worktree or its task (default: the current worktree)
     #[arg(value_name = "NAME", add = completion::trees())]
     name: Option<String>,
-    /// Rebase the tree's commits instead of merging
+    /// Rebase the worktree's commits instead of merging
     #[arg(long)]
     rebase: bool,
 }
@@ -27,7 +27,7 @@ impl Sync {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         let trees = ground.trees(context)?;
-        let progress = context.stage("bringing the target in");
+        let progress = context.stage("syncing with the target");
         let name = match &self.name {
             Some(name) => Some(Landings::new(&trees).tree_or_task(name)?.name),
             None => None,
@@ -55,10 +55,12 @@ impl Sync {
             },
             |out| {
                 let name = paint(ACCENT, &tree.name);
-                match synced.outcome.as_str() {
-                    "up_to_date" => writeln!(out, "{name} has all of {} already", tree.target),
-                    "conflict" => {
-                        writeln!(out, "{name} conflicts; resolve it in the tree:")?;
+                match synced.outcome {
+                    SyncOutcome::UpToDate => {
+                        writeln!(out, "{name} already has all of {}", tree.target)
+                    }
+                    SyncOutcome::Conflict => {
+                        writeln!(out, "{name} conflicts; resolve it in the worktree:")?;
                         for path in &synced.conflicts {
                             writeln!(out, "  {}", clean_line(path))?;
                         }
@@ -68,9 +70,9 @@ impl Sync {
                             _ => ("git commit", "git merge --abort"),
                         };
                         writeln!(out, "  then: weald run {tree} -- {on}")?;
-                        writeln!(out, "  or take it back: weald run {tree} -- {back}")
+                        writeln!(out, "  or abort it: weald run {tree} -- {back}")
                     }
-                    _ => writeln!(out, "{name} has all of {} now", tree.target),
+                    SyncOutcome::Merged => writeln!(out, "{name} now has all of {}", tree.target),
                 }
             },
         )?;

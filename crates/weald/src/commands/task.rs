@@ -111,7 +111,7 @@ struct HeldTask {
     /// The task (default: $WEALD_TASK)
     #[arg(value_name = "ID", add = completion::tasks())]
     id: Option<TaskId>,
-    /// The token of your claim (default: $WEALD_TOKEN if $WEALD_TASK is this task)
+    /// Token of your claim (default: $WEALD_TOKEN if $WEALD_TASK is this task)
     #[arg(long, value_name = "N")]
     token: Option<Token>,
     #[command(flatten)]

@@ -6,7 +6,7 @@ use weald_app::{Failure, tracker};
 
 use crate::context::Context;
 
-/// Tell the tracker what became of its tasks (weald starts this itself)
+/// Report task results to the tracker (run by weald itself)
 #[derive(Args)]
 pub struct TellTracker {}
 

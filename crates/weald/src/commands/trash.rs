@@ -13,7 +13,7 @@ use crate::cli::age;
 use crate::context::Context;
 use crate::ui::{ACCENT, DIM, Fields, Out, Table, ago, clean, size};
 
-/// See and restore removed trees, or delete them for good.
+/// List, restore or permanently delete removed worktrees.
 #[derive(Subcommand)]
 #[command(defer = true)]
 pub enum Trash {
@@ -22,28 +22,28 @@ pub enum Trash {
     Purge(Purge),
 }
 
-/// List removed trees
+/// List removed worktrees
 #[derive(Args)]
 pub struct List {}
 
-/// Bring a removed tree back
+/// Restore a removed worktree
 #[derive(Args)]
 pub struct Restore {
-    /// Its number or its name
+    /// Number or name of the worktree
     #[arg(value_name = "ID")]
     id: String,
 }
 
-/// Delete old trees in the trash for good
+/// Permanently delete old worktrees from the trash
 ///
-/// Says what it would delete; only --apply does it, and not for agents. Their commits stay in the vault: what it lacks is
-/// taken in first.
+/// Without --apply, only lists them; agents may not use --apply. Their commits stay in the vault, which imports missing ones
+/// first.
 #[derive(Args)]
 pub struct Purge {
-    /// Only what has been there for longer; 0: everything
+    /// Only worktrees removed longer ago than this; 0 for all
     #[arg(long, value_name = "7d", value_parser = age, default_value = "7d")]
     older_than: SignedDuration,
-    /// Really delete
+    /// Delete the listed worktrees
     #[arg(long)]
     apply: bool,
     /// Also purge worktrees that could not be inspected
@@ -96,7 +96,7 @@ fn print(out: &mut Out, entries: &[TrashEntry], context: &Context<'_>) -> io::Re
 impl Restore {
     fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
-        let progress = context.stage("bringing it back");
+        let progress = context.stage("restoring the worktree");
         let view = ground.trees(context)?.restore(&self.id)?;
         drop(progress);
         context.tell(&ground.engine);
@@ -150,9 +150,9 @@ impl Purge {
                 match purged.applied {
                     true => writeln!(
                         out,
-                        "deleted; what the target lacks of them: weald vault list"
+                        "deleted; commits that the target lacks: weald vault list"
                     ),
-                    false => writeln!(out, "nothing was deleted; do it with --apply"),
+                    false => writeln!(out, "nothing was deleted; to delete, add --apply"),
                 }
             },
         )?;

@@ -12,15 +12,15 @@ use crate::ui::{ACCENT, Fields, Out, paint};
 
 /// Approve the commands that the repository proposes
 ///
-/// Shows the set-up commands of weald.toml (or of another tool's settings), its gate and its check, at the target's tip, and
-/// lets them run: in new trees and for landings, in their sandboxes. A changed command needs a new approval. Your own
-/// configuration needs none.
+/// Shows the set-up commands, the gate and the check in weald.toml at the target's tip, and the set-up commands in another
+/// tool's settings. Once approved, they run for new worktrees and landings, sandboxed. A changed command needs a new
+/// approval; your own configuration needs none.
 #[derive(Args)]
 pub struct Trust {
-    /// Show what is proposed and what was approved; approve nothing
+    /// List proposed and approved commands; approve nothing
     #[arg(long)]
     list: bool,
-    /// Take every approval back
+    /// Revoke every approval
     #[arg(long, conflicts_with = "list")]
     revoke: bool,
 }
@@ -58,7 +58,7 @@ fn told(out: &mut Out, trust: &Trusted) -> io::Result<()> {
     }
     if let Some(proposal) = &trust.proposal {
         let state = match trust.approved {
-            true => "approved: they run in new trees",
+            true => "approved: they run in new worktrees",
             false => "not approved: they don't run",
         };
         written(out, proposal, state)?;

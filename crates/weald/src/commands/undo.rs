@@ -17,20 +17,22 @@ use crate::ui::{ACCENT, Fields, Out, Table, ago, clean, paint};
 /// How many operations are listed.
 const LISTED: usize = 20;
 
-/// Take back what weald did last in this repository
+/// Undo weald's last operation in this repository
 ///
-/// A removal, a clean-up (all of it), a landing (by a revert, through the queue and the gate), an unbinding, a lock.
-/// Again, and the one before is taken back. Refused when it would not come back as it was; and without EVENT when the
-/// last one is gone for good, when another session did it, and for a landing that others came after.
+/// Undoes a removal, a whole clean-up, a landing (by a revert, through the queue and the gate), an unbinding or a lock. Run
+/// it again to undo the operation before.
+///
+/// Refused if the previous state can't be restored exactly. Without EVENT, also refused if the last operation can't be
+/// undone any more, was done by another session, or is a landing that others followed.
 #[derive(Args)]
 pub struct Undo {
-    /// Which operation, by the event that began it (weald undo --list)
+    /// Event that began the operation (see `weald undo --list`)
     #[arg(value_name = "EVENT")]
     event: Option<Seq>,
-    /// Say what would be taken back, and do nothing
+    /// Show the operation without undoing it
     #[arg(long)]
     dry_run: bool,
-    /// List what can be taken back, newest first
+    /// List operations that can be undone, newest first
     #[arg(long, conflicts_with_all = ["event", "dry_run"])]
     list: bool,
 }
@@ -79,7 +81,7 @@ fn would(context: &Context<'_>, chosen: &Operation, notes: &[String]) -> Result<
                 Way::Revert { .. } => ", if its revert passes the queue and the gate",
                 _ => "",
             };
-            writeln!(out, "would take back {chosen}{how}")?;
+            writeln!(out, "would undo {chosen}{how}")?;
             told_notes(out, notes)
         },
     )
@@ -118,7 +120,7 @@ fn list(context: &Context<'_>) -> Result<u8, Failure> {
         || Fields::new().with("operations", &found),
         |out| {
             if found.is_empty() {
-                return writeln!(out, "Nothing to take back.");
+                return writeln!(out, "Nothing to undo.");
             }
             let mut table = Table::new(&["EVENT", "AGE", "WHAT"]);
             for operation in &found {
@@ -153,7 +155,7 @@ fn answer(context: &Context<'_>, chosen: &Operation, undone: &Undone) -> Result<
 }
 
 fn told(out: &mut Out, chosen: &Operation, undone: &Undone) -> io::Result<()> {
-    writeln!(out, "took back {chosen}")?;
+    writeln!(out, "undid {chosen}")?;
     if let Some(by) = &undone.revert {
         let commit = short(by.commit.as_deref().unwrap_or_default());
         let (target, landing) = (clean(&by.target), by.landing);
@@ -166,7 +168,7 @@ fn told(out: &mut Out, chosen: &Operation, undone: &Undone) -> io::Result<()> {
     }
     if let Some(task) = &undone.task {
         let tree = task.worktree.as_ref();
-        let tree = tree.map_or(String::new(), |tree| format!(", tree {tree}"));
+        let tree = tree.map_or(String::new(), |tree| format!(", worktree {tree}"));
         writeln!(out, "  task {} is {}{tree}", task.id, task.status)?;
     }
     told_notes(out, &undone.notes)

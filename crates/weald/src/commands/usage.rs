@@ -10,21 +10,22 @@ use crate::completion;
 use crate::context::Context;
 use crate::ui::{ACCENT, DIM, Fields, Out, Table, clean, paint, size};
 
-/// Say what trees take on the disk, and make room
+/// Show the disk usage of worktrees and free space
 ///
-/// Folders that a build makes again (usage.regenerable) are named with what they take, if git ignores them and they hold
-/// nothing tracked. --free deletes such folders of trees that nobody uses or used within usage.min_age, the longest unused
-/// first, until so much is free where trees are; it deletes nothing else, and nothing at all without --apply. Exits 1 if
-/// so much could not be freed.
+/// Lists build directories (usage.regenerable) with their size if git ignores them and they contain no tracked files.
+/// --free selects such directories in worktrees that are unused and were not used within usage.min_age, the longest unused
+/// first, until SIZE is free on that disk.
+///
+/// --apply deletes the selected directories and nothing else. Exits 1 if it could not free enough space.
 #[derive(Args)]
 pub struct Usage {
-    /// Which trees (default: all)
+    /// The worktrees (default: all)
     #[arg(value_name = "NAME", add = completion::trees())]
     names: Vec<String>,
-    /// How much should be free, as 20G
+    /// Space that should be free, for example 20G
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     free: Option<u64>,
-    /// Delete what --free chose
+    /// Delete the directories that --free selected
     #[arg(long, requires = "free")]
     apply: bool,
 }
@@ -88,7 +89,7 @@ fn told(out: &mut Out, report: &UsageReport) -> io::Result<()> {
     }
     writeln!(
         out,
-        "trees {}, trash {}, pool {}, vault {}, records {}; free: {}",
+        "worktrees {}, trash {}, pool {}, vault {}, records {}; free: {}",
         size(report.total),
         size(report.trash),
         size(report.pool),
@@ -98,7 +99,7 @@ fn told(out: &mut Out, report: &UsageReport) -> io::Result<()> {
     )?;
     if report.would_free > 0 {
         let freed = size(report.would_free);
-        writeln!(out, "work that is over takes {freed}: weald clean")?;
+        writeln!(out, "finished work takes {freed}; to free it: weald clean")?;
     }
     match &report.freeing {
         Some(freeing) => told_freeing(out, freeing),
@@ -123,7 +124,7 @@ fn told_freeing(out: &mut Out, freeing: &Freeing) -> io::Result<()> {
         return writeln!(out, "{} are free already", size(freeing.wanted));
     }
     if !freeing.applied && !freeing.evicted.is_empty() {
-        writeln!(out, "nothing was deleted; do it with --apply")?;
+        writeln!(out, "nothing was deleted; to delete, add --apply")?;
     }
     if freeing.short > 0 {
         let missing = match freeing.applied {

@@ -12,7 +12,7 @@ use crate::cli::duration;
 use crate::context::Context;
 use crate::ui::{ACCENT, Fields, Out, ago, clean, paint, size};
 
-/// See and keep up the repository that trees borrow objects from.
+/// Show and maintain the shared object store.
 #[derive(Subcommand)]
 #[command(defer = true)]
 pub enum Vault {
@@ -22,44 +22,46 @@ pub enum Vault {
     Maintain(Maintain),
 }
 
-/// Say how large the vault is, and how much of it is shared with main
+/// Show the size of the vault and how much main shares
 #[derive(Args)]
 pub struct Status {}
 
-/// List what is left of trees that were deleted for good
+/// List saved work of permanently deleted worktrees
 ///
-/// Commits that the target lacks, and snapshots, each with the command that makes a branch of it.
+/// Shows unlanded commits and snapshots, each with the command that creates a branch from it.
 #[derive(Args)]
 pub struct List {}
 
-/// Make a branch of what is left of a tree that was deleted for good
+/// Create a branch from the work of a deleted worktree
 ///
-/// The branch is called as the tree's was, with a number if that name is taken. Nothing in the vault changes.
+/// Only for worktrees that were permanently deleted. The branch has the name of the worktree's branch, with a number if that
+/// name is taken. The vault is not changed.
 #[derive(Args)]
 pub struct Restore {
-    /// The tree's number or its name
+    /// Number or name of the worktree
     #[arg(value_name = "ID")]
     id: String,
-    /// Another commit of it than the one that it stood on (weald vault list)
+    /// Commit to use instead of its last one (see `weald vault list`)
     #[arg(value_name = "COMMIT")]
     commit: Option<String>,
-    /// The files of a snapshot, also those that git did not know
+    /// Use the files of this snapshot, including untracked files
     #[arg(long, value_name = "N", conflicts_with = "commit")]
     snapshot: Option<u64>,
 }
 
-/// Share main's packs again, and drop packs whose every object is in others
+/// Share main's packs again and drop redundant packs
 ///
-/// A pack that became redundant is dropped by a later run, at the earliest after the grace.
+/// A pack is redundant if other packs contain all of its objects. A later run drops it, after the grace period at the
+/// earliest.
 #[derive(Args)]
 pub struct Maintain {
-    /// How long a redundant pack stays
+    /// Time to keep a redundant pack
     #[arg(long, value_name = "10m", value_parser = duration, default_value = "10m")]
     grace: SignedDuration,
-    /// No grace at all: when nothing else uses the repository
+    /// Skip the grace period; only if nothing else uses the repository
     #[arg(long)]
     now: bool,
-    /// What a command in the background is told: only if it is time
+    /// Set when weald runs this in the background: only if due
     #[arg(long, hide = true, conflicts_with_all = ["now", "grace"])]
     background: bool,
 }
@@ -91,7 +93,10 @@ fn status(context: &Context<'_>) -> Result<u8, Failure> {
     context.ui.answer(
         || Fields::new().with("vault", &answer),
         |out| match status.exists {
-            false => writeln!(out, "there is no vault yet; the first tree makes it"),
+            false => writeln!(
+                out,
+                "there is no vault yet; it is created with the first worktree"
+            ),
             true => {
                 writeln!(out, "{}", vault.path().display())?;
                 writeln!(
@@ -116,7 +121,7 @@ fn list(context: &Context<'_>) -> Result<u8, Failure> {
             if found.is_empty() {
                 return writeln!(
                     out,
-                    "nothing is left of trees that were deleted; removed ones: weald trash list"
+                    "nothing is kept of deleted worktrees; for removed ones: weald trash list"
                 );
             }
             found
@@ -171,7 +176,7 @@ impl Restore {
                 let (branch, commit) = (clean(&back.branch), short(&back.commit));
                 writeln!(out, "branch {} is at {commit}", paint(ACCENT, &branch))?;
                 writeln!(out, "  look at it: git log {branch}")?;
-                writeln!(out, "  a tree of it: weald new NAME --base {branch}")
+                writeln!(out, "  work on it: weald new NAME --base {branch}")
             },
         )
     }

@@ -8,17 +8,18 @@ use weald_app::{Failure, Landings, Verification, exit};
 use crate::context::Context;
 use crate::ui::{ACCENT, DIM, Fields, Out, clean, clean_line, paint};
 
-/// Find commits on the target that no landing brought there
+/// Find commits on the target that bypassed the queue
 ///
-/// Somebody committed, merged or reset without the queue. weald can see that, not prevent it: whoever can write .git can
-/// move a branch. With policy.gate = human also landings that nobody approved. Exit 1 if there are commits that the remote's
-/// branch does not have either, if something that landed is gone from the target, or was not approved.
+/// Such commits come from a commit, merge or reset by hand. weald can detect but not prevent them, because anyone with write
+/// access to .git can move a branch. With policy.gate = human, also finds landings without an approval.
+///
+/// Exits 1 if such a commit is not on the remote's branch, if a landing is gone from the target, or if one was not approved.
 #[derive(Args)]
 pub struct Verify {
-    /// Begin after this commit (default: before the first landing)
+    /// Start after this commit (default: before the first landing)
     #[arg(long, value_name = "COMMIT")]
     since: Option<String>,
-    /// Look at this branch (default: the one that work lands on)
+    /// Branch to check (default: target)
     #[arg(long, value_name = "BRANCH")]
     target: Option<String>,
 }
@@ -77,18 +78,18 @@ fn told(out: &mut Out, found: &Verification) -> io::Result<()> {
         )?;
     }
     for id in &found.missing {
-        writeln!(out, "landing {id} is not on {target} any more")?;
+        writeln!(out, "landing {id} is no longer on {target}")?;
     }
     for id in &found.unapproved {
         writeln!(
             out,
-            "landing {id} was approved by nobody, and policy.gate is human (if that is newer: --since COMMIT)"
+            "landing {id} was not approved, and policy.gate is human (if that is newer: --since COMMIT)"
         )?;
     }
     if !found.commits.is_empty() {
         writeln!(
             out,
-            "{} of {} on {target} came without the queue: somebody committed, merged or pulled there.",
+            "{} of {} on {target} bypassed the queue: they were committed, merged or pulled there.",
             found.commits.len(),
             commits(found.checked)
         )?;
@@ -100,7 +101,7 @@ fn told(out: &mut Out, found: &Verification) -> io::Result<()> {
         };
         writeln!(
             out,
-            "No gate saw {what}. weald can see this, not prevent it: who can write .git can move {target}."
+            "No gate tested {what}. weald can detect this, not prevent it: anyone who can write .git can move {target}."
         )?;
     }
     Ok(())

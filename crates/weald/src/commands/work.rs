@@ -22,31 +22,33 @@ use crate::context::Context;
 use crate::following::follow;
 use crate::ui::Fields;
 
-/// Do a task: a tree, an agent in it, and its work lands
+/// Run an agent on a task in its own worktree, then land it
 ///
-/// TASK is a task's id, or the subject of a new one (with a space in it, or with --new). Without a command after `--` the
-/// configured driver works on it. On success what is left is committed and lands; on failure the tree stays, and
-/// `weald resume` goes on. Ctrl-C stops the agent; closing the terminal does not.
+/// TASK is a task ID, or the subject of a new task (if it contains a space, or with --new). Without a command after `--`, the
+/// configured driver works on it. On success, remaining changes are committed and the work lands. On failure, the worktree
+/// is kept and `weald resume` continues.
+///
+/// Ctrl-C stops the agent; closing the terminal does not.
 #[derive(Args)]
 pub struct Work {
-    /// Which task, or what is to be done
+    /// Task ID, or the subject of a new task
     #[arg(value_name = "TASK", add = completion::tasks())]
     task: String,
-    /// TASK is the subject of a new task
+    /// Treat TASK as the subject of a new task
     #[arg(long)]
     new: bool,
     #[command(flatten)]
     how: How,
-    /// Work in the main checkout itself: no tree, nothing lands
+    /// Work in the main checkout, without worktree or landing
     #[arg(long, conflicts_with = "land")]
     no_worktree: bool,
-    /// Accepted for scripts of other tools: a worktree is used unless --no-worktree is given
+    /// Accepted for compatibility; this is the default
     #[arg(long, hide = true, conflicts_with = "no_worktree")]
     use_worktree: bool,
-    /// Don't wait: the agent works in the background
+    /// Return at once; the agent runs in the background
     #[arg(long)]
     detach: bool,
-    /// Ask nothing (nothing is asked; for scripts of other tools)
+    /// Accepted for compatibility; weald never prompts
     #[arg(long, short, visible_alias = "auto-confirm")]
     yes: bool,
 }
@@ -54,28 +56,30 @@ pub struct Work {
 /// How an agent works.
 #[derive(Args, Clone)]
 pub struct How {
-    /// Land what comes out (default: work.land)
+    /// Land the result (default: work.land)
     #[arg(long, conflicts_with = "no_land")]
     land: bool,
-    /// Keep what comes out in its tree
+    /// Keep the result in its worktree
     #[arg(long)]
     no_land: bool,
-    /// Which model
+    /// Model to use
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
-    /// What works on it: claude, codex, command, … (default: agent.driver; with a command after `--`: command)
+    /// Driver: claude, codex, command, … (default: agent.driver)
+    ///
+    /// With a command after `--`, the default is command.
     #[arg(long, value_name = "DRIVER")]
     pub driver: Option<String>,
-    /// The name it works under (default: its id)
+    /// Session name of the agent (default: its ID)
     #[arg(long, value_name = "NAME")]
     pub name: Option<SessionName>,
-    /// Its role, such as "backend developer"; part of every prompt
+    /// Role, such as "backend developer"; part of every prompt
     #[arg(long, value_name = "TEXT")]
     pub role: Option<String>,
     /// Standing instructions; part of every prompt
     #[arg(long, value_name = "TEXT")]
     pub prompt: Option<String>,
-    /// The command, or further arguments of the driver
+    /// Command to run, or extra arguments for the driver
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<String>,
 }
@@ -113,18 +117,18 @@ impl How {
         let lands = match (self.land, self.no_land) {
             (true, _) => true,
             (_, true) => false,
-            _ => config.switch("work.land"),
+            _ => config.work_land,
         };
         let goal = if lands { Goal::Land } else { Goal::Finish };
         let mut command = self.command.clone();
         let driver = match (&self.driver, &command[..]) {
             (Some(driver), _) => driver.clone(),
-            (None, []) => config.text("agent.driver").to_owned(),
+            (None, []) => config.agent_driver.to_owned(),
             // Such a word alone means the agent, not its program without a prompt.
             (None, [agent]) if has_driver(agent) => command.remove(0),
             (None, _) => "command".to_owned(),
         };
-        let model = config.text("agent.model").to_owned();
+        let model = config.agent_model.to_owned();
         AgentRequest {
             session: self.name.clone(),
             brief: self.brief(),
@@ -213,7 +217,7 @@ pub fn withdraw(context: &Context<'_>, ground: &Ground, task: &TaskId, failure: 
     let known = ground.engine.task(task).map(|view| view.task);
     if known.is_ok_and(|known| is_free(&known)) {
         let cancel = TaskInput::Cancel {
-            reason: Some(format!("no agent could begin on it: {}", failure.message)),
+            reason: Some(format!("no agent could start on it: {}", failure.message)),
         };
         if ground.engine.move_task(None, task, cancel).is_ok() {
             context.note(&format!("task {task} is cancelled: nothing was started"));
@@ -294,7 +298,7 @@ pub fn require_begun(
     };
     if let Some(tree) = agent.tree.as_ref().filter(|_| is_own_tree) {
         let request = RemoveRequest {
-            reason: Some("no agent could begin in it".to_owned()),
+            reason: Some("no agent could start in it".to_owned()),
             ..RemoveRequest::default()
         };
         // What is in it keeps it, and is told by the board.
@@ -312,7 +316,7 @@ pub fn place_of(context: &Context<'_>, ground: &Ground) -> Result<NewTree, Failu
     }
     if ground.place.inside().is_some() {
         let tree = ground.trees(context)?.named(None)?;
-        context.note(&format!("in this tree, {}", tree.name));
+        context.note(&format!("in this worktree, {}", tree.name));
         return Ok(NewTree {
             name: Some(tree.name.to_string()),
             ..NewTree::default()
@@ -331,9 +335,9 @@ fn adopted(context: &Context<'_>, ground: &Ground) -> Result<NewTree, Failure> {
         return Err(Failure::new(
             "foreign_tree",
             exit::REFUSED,
-            "this is where another tool keeps its worktrees, and here is none; nothing was started",
+            "another tool keeps its worktrees here, but this is not one of them; nothing was started",
         )
-        .hint("cd to the main checkout; or WEALD_DEFER_CLAUDE=0 makes a worktree of weald's own"));
+        .hint("cd to the main checkout, or set WEALD_DEFER_CLAUDE=0 to create a weald worktree"));
     };
     let tree = ground.trees(context)?.adopt(&Adoption {
         path: root.to_owned(),
@@ -381,7 +385,9 @@ pub fn find_or_add(
             Some(odd) => Err(Failure::new(
                 "bad_id",
                 exit::USAGE,
-                format!("{text:?} is no id, and {odd} is not taken in the subject of a new task"),
+                format!(
+                    "{text:?} is not an id, and {odd} is not allowed in the subject of a new task"
+                ),
             )
             .hint("with --new a subject may be anything: weald work --new SUBJECT")),
         };
@@ -408,11 +414,14 @@ pub fn find(ground: &Ground, text: &str) -> Result<TaskId, Failure> {
 /// The id that somebody wrote, whether or not there is such a task.
 pub fn id_of(text: &str) -> Result<TaskId, Failure> {
     text.parse().map_err(|error: weald_core::id::TaskIdError| {
-        Failure::new("bad_id", exit::USAGE, error.to_string())
-            .hint(match text.contains(char::is_whitespace) {
-                true => "it takes the id of a task: weald task list; to make one: weald task add SUBJECT",
-                false => "weald task list; the subject of a new task has a space in it",
-            })
+        Failure::new("bad_id", exit::USAGE, error.to_string()).hint(
+            match text.contains(char::is_whitespace) {
+                true => {
+                    "give the id of a task: weald task list; to create one: weald task add SUBJECT"
+                }
+                false => "weald task list; the subject of a new task needs a space in it",
+            },
+        )
     })
 }
 
@@ -434,7 +443,7 @@ pub fn tell_placed(context: &Context<'_>, agent: &Agent, created: &Created) {
     let tree = &created.tree;
     let how = match created.outcome {
         Made::Created => "Worktree created",
-        Made::Recreated => "Worktree made again",
+        Made::Recreated => "Worktree recreated",
         _ => "Worktree",
     };
     for note in &created.notes {

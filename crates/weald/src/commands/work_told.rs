@@ -33,7 +33,7 @@ pub fn tell(
         (Outcome::Done, None) => match &task.parked {
             Some(why) => writeln!(
                 out,
-                "✓ Agent finished; task {id} waits: {}",
+                "✓ Agent finished; task {id} is waiting: {}",
                 clean_line(why)
             )?,
             None => writeln!(out, "✓ Agent finished; task {id} is {}", task.status)?,
@@ -42,6 +42,16 @@ pub fn tell(
             out,
             "✗ Agent finished, but changed nothing; task {id} is parked until you decide"
         )?,
+        (Outcome::NotLanded, Some(landing)) if landing.status == LandingStatus::Red => {
+            let reason = landing.reason.as_ref();
+            let reason = reason.map(|reason| format!(" ({})", clean_line(&reason.message)));
+            writeln!(
+                out,
+                "✗ Agent finished, but its tests failed{}; {} is unchanged",
+                reason.unwrap_or_default(),
+                landing.target
+            )?;
+        }
         (Outcome::NotLanded, _) => {
             writeln!(out, "✗ Agent finished, but its work did not land: {why}")?;
             // Below what names them, not below what was kept.
@@ -136,7 +146,7 @@ fn kept(
         });
         writeln!(
             out,
-            "  kept: worktree {path} (branch {branch}); what it holds: weald diff {tree}"
+            "  kept: worktree {path} (branch {branch}); its changes: weald diff {tree}"
         )?;
     }
     writeln!(out, "  output: weald agent logs {}", agent.id)?;
@@ -146,7 +156,7 @@ fn kept(
             let tree = tree.map_or(String::new(), ToString::to_string);
             land_again(out, task, landing, &tree)
         }
-        _ => writeln!(out, "  go on: weald resume {}", task.id),
+        _ => writeln!(out, "  continue: weald resume {}", task.id),
     }
 }
 
@@ -176,7 +186,7 @@ fn land_again(out: &mut Out, task: &Task, landing: Option<&Landing>, tree: &str)
         (_, Some(LandingStatus::Queued | LandingStatus::Testing | LandingStatus::Moving)) => {
             writeln!(
                 out,
-                "  it waits in the queue (see: weald queue); continue: weald land {tree}"
+                "  it is waiting in the queue (see: weald queue); continue: weald land {tree}"
             )
         }
         _ => writeln!(

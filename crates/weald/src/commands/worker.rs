@@ -46,24 +46,28 @@ const FATAL: [&str; 13] = [
     "not_fetched",
 ];
 
-/// Do ready tasks, one after the other, until none is left
+/// Run agents on ready tasks, one after another
 ///
-/// Each in a tree of its own, by the command after `--` or the configured driver. Prints one line a finished task. Without
-/// work it waits, and ends after --idle-timeout; a `shutdown` message ends it politely, Ctrl-C at once (the task goes back).
-/// `weald agent stop` on its agent ends that agent alone: it goes on with the next task, and leaves that one to others.
-/// When two agents in a row change nothing it stops with exit code 1: something keeps them from working.
+/// Each task runs in its own worktree, with the command after `--` or the configured driver. Prints one line per finished
+/// task. Without ready tasks, it waits and exits after --idle-timeout.
+///
+/// A `shutdown` message stops the worker gracefully, Ctrl-C at once; its task is released. `weald agent stop` stops only the
+/// current agent: the worker leaves that task to others and takes the next. If two agents in a row change nothing, the
+/// worker exits with code 1, because something prevents them from working.
 #[derive(Args)]
 pub struct Worker {
-    /// End after so many tasks
+    /// Exit after N tasks
     #[arg(long, value_name = "N")]
     max: Option<u64>,
-    /// End when there was no work for so long (default: worker.idle_timeout)
+    /// Exit after this time without work (default: worker.idle_timeout)
     #[arg(long, value_name = "60s", value_parser = duration)]
     idle_timeout: Option<SignedDuration>,
-    /// Don't wait: it works in the background, until there is no work or `weald msg send NAME TEXT --type shutdown`
+    /// Return at once; the worker runs in the background
+    ///
+    /// Stop it with `weald msg send NAME TEXT --type shutdown`.
     #[arg(long)]
     detach: bool,
-    /// It was started in the background
+    /// Set when weald starts the worker in the background
     #[arg(long, hide = true, conflicts_with = "detach")]
     behind: bool,
     #[command(flatten)]
@@ -152,7 +156,7 @@ impl Shift<'_> {
         open.retain(|agent| agent.session == self.name);
         for agent in open {
             self.context.note(&format!(
-                "{} still works on task {}, so that comes first",
+                "{} is still working on task {}, so that comes first",
                 agent.id, agent.task
             ));
             let agent =
@@ -167,10 +171,10 @@ impl Shift<'_> {
 
     fn work(&mut self, worker: &Worker) -> Result<u8, Failure> {
         let config = self.ground.config();
-        let poll = config.duration("worker.poll").unsigned_abs();
+        let poll = config.worker_poll.unsigned_abs();
         let limit = worker
             .idle_timeout
-            .unwrap_or_else(|| config.duration("worker.idle_timeout"))
+            .unwrap_or_else(|| config.worker_idle_timeout)
             .unsigned_abs();
         let (mut idle_since, mut waits) = (Instant::now(), false);
         loop {
@@ -192,7 +196,7 @@ impl Shift<'_> {
                 }
                 None if !waits => {
                     waits = true;
-                    let note = format!("{}: waits for work", self.name);
+                    let note = format!("{}: waiting for work", self.name);
                     self.context.note(&note);
                 }
                 None if idle_since.elapsed() >= limit => return Ok(exit::DONE),
@@ -216,7 +220,7 @@ impl Shift<'_> {
                     self.name
                 ),
             )
-            .hint(format!("weald agent logs {} shows why", agent.id))),
+            .hint(format!("to see why: weald agent logs {}", agent.id))),
         }
     }
 
@@ -250,7 +254,7 @@ impl Shift<'_> {
             NewTree::default(),
             |agent, created| {
                 let begun = format!(
-                    "{}: task {} begun ({} in {})",
+                    "{}: started task {} ({} in {})",
                     self.name, agent.task, agent.id, created.tree.name
                 );
                 context.note(&begun);

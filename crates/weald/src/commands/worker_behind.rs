@@ -46,7 +46,7 @@ pub fn start(
         None => Vec::new(),
     };
     context.tell(&ground.engine);
-    let idle = ground.config().text("worker.idle_timeout").to_owned();
+    let idle = ground.config().get("worker.idle_timeout").0;
     let waits =
         format!("no task is ready; {name} waits for one, and ends after {idle} without work");
     let notices = begun.is_none().then(|| vec![waits.clone()]);
@@ -62,14 +62,17 @@ pub fn start(
         |out| {
             writeln!(
                 out,
-                "{} works in the background (process {pid})",
+                "{} is working in the background (process {pid})",
                 paint(ACCENT, name)
             )?;
             match &begun {
                 Some(agent) => writeln!(out, "  {} on task {}", agent.id, agent.task)?,
                 None => writeln!(out, "  {waits}")?,
             }
-            writeln!(out, "  end it: weald msg send {name} stop --type shutdown")
+            writeln!(
+                out,
+                "  to stop it: weald msg send {name} stop --type shutdown"
+            )
         },
     )
 }
@@ -177,7 +180,7 @@ fn said(log: &Path, before: usize, name: &SessionName, how: &str) -> Failure {
         line.get("error").cloned()
     });
     let text = |error: &Value, field: &str| error[field].as_str().map(str::to_owned);
-    let message = format!("{name} ended at once ({how}); see {}", log.display());
+    let message = format!("{name} exited at once ({how}); see {}", log.display());
     let Some(error) = told else {
         return Failure::new("worker_not_started", exit::REFUSED, message);
     };

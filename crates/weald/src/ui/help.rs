@@ -14,29 +14,29 @@ pub(super) const GROUPS: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "Work in trees",
+        "Work in worktrees",
         &[
             "new", "ensure", "list", "status", "show", "run", "enter", "exit", "path", "diff",
             "sync", "pool", "ports", "setup", "adopt",
         ],
     ),
     (
-        "Land it",
+        "Land work",
         &["land", "queue", "conflicts", "approve", "revert", "verify"],
     ),
     (
-        "Lose nothing",
+        "Clean up and recover",
         &[
             "keep", "rm", "undo", "clean", "trash", "snapshot", "lock", "unlock", "sweep", "usage",
             "doctor", "vault",
         ],
     ),
-    ("Talk to each other", &["msg", "session"]),
-    ("See what happened", &["events"]),
-    ("Serve agents", &["install", "mcp"]),
-    ("Keep a process in its place", &["sandbox"]),
+    ("Talk to other sessions", &["msg", "session"]),
+    ("See the history", &["events"]),
+    ("Connect agents", &["install", "mcp"]),
+    ("Sandbox", &["sandbox"]),
     (
-        "Set up",
+        "Configure",
         &["config", "trust", "shell-init", "completions", "man"],
     ),
 ];
@@ -64,7 +64,7 @@ pub fn with_groups(command: Command) -> Command {
         text.push('\n');
     }
     let rest = format!(
-        "{}\n{EXAMPLE}\n\n`weald` alone prints the board. `weald help COMMAND` tells more.",
+        "{}\n{EXAMPLE}\n\nRun `weald` for the board, `weald help COMMAND` for more on a command.",
         paint(HEADING, "Example:")
     );
     command.help_template(format!(

@@ -126,7 +126,7 @@ fn p11_a_watch_streams_what_changes_until_it_is_interrupted() {
     env.ok(&["agent", "resume", id]);
     read_until(&format!("{id}: running"));
     let_go(&pulse(&env, id));
-    read_until(&format!("{id}: over"));
+    read_until(&format!("{id}: ended"));
     kill_process(Pid::from_child(&watch), Signal::INT).unwrap();
     assert!(watch.wait().unwrap().success());
 }

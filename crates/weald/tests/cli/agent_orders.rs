@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use weald_testkit::TestEnv;
 
 use crate::agent_views::{UNTIL_TOLD, let_go, pulse, spawn, until, until_state};
+use crate::no_stray_records::unloadable;
 use crate::trees_remove::repository;
 
 /// The states of every process that has this word on its command line.
@@ -263,7 +264,7 @@ fn s13_a_restart_that_fails_leaves_everything_as_it_was() {
     let record = pulse(&env, id);
     assert_eq!(before["status"], "failed");
     // It is there and may be executed, but can't be.
-    fs::write(&tool, "#!/nonexistent/sh\n").unwrap();
+    unloadable(&tool);
     let answer = env.weald(&["agent", "restart", id, "--json"]);
     assert_eq!(
         (answer.code, answer.error_code().as_str()),
@@ -303,7 +304,7 @@ fn s12_whoever_is_attached_leaves_and_the_agent_goes_on() {
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{output:?}");
-    assert!(String::from_utf8_lossy(&output.stderr).contains(&format!("{id} goes on")));
+    assert!(String::from_utf8_lossy(&output.stderr).contains(&format!("{id} keeps running")));
     assert_eq!(pulse(&env, id)["state"], "running");
     // The next one sees its end.
     let child = attach(&env);

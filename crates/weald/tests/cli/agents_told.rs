@@ -181,7 +181,7 @@ fn p1_an_interrupt_while_it_lands_is_told_so() {
     read_until(&mut said, "works on task 1");
     until_state(&env, "a1", "finishing");
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    let words = "a1 is finishing and lands; Ctrl-C again leaves it";
+    let words = "a1 is finishing and lands; press Ctrl-C again to leave it running";
     let told = read_until(&mut said, words);
     assert!(!told.contains("asking"), "{told}");
     fs::write(&go, "").unwrap();

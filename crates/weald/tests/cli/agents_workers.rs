@@ -196,9 +196,9 @@ fn s6_a_worker_tells_what_it_begins_and_that_it_waits() {
         "true",
     ];
     let answer = env.weald(&args);
-    let begun = "alice: task 1 begun (a1 in two-words)";
+    let begun = "alice: started task 1 (a1 in two-words)";
     assert_eq!(answer.stderr.matches(begun).count(), 1, "{answer:#?}");
-    let waits = answer.stderr.matches("alice: waits for work").count();
+    let waits = answer.stderr.matches("alice: waiting for work").count();
     assert_eq!(waits, 1, "{answer:#?}");
 }
 

@@ -122,7 +122,7 @@ fn x12_reading_says_the_same_inside_and_outside() {
         assert_eq!(kinds.len(), 3, "{events:#?}");
         assert_eq!(kinds[2]["type"], "dev.weald.tree.run.before");
         let alone = inside(&env, level, &[]);
-        let who = "a command without a session works in tree fix";
+        let who = "a command without a session works in worktree fix";
         assert!(alone.stdout.contains(who), "{alone:#?}");
         assert!(alone.stdout.contains("weald task show"), "{alone:#?}");
         assert!(!alone.stdout.contains("weald task done"), "{alone:#?}");
@@ -153,7 +153,7 @@ fn x12_acting_on_the_own_task_and_tree_works_at_every_level() {
         let id = question["messages"][0]["id"].to_string();
         env.ok(&["msg", "reply", &id, "this", "--session", "bob"]);
         let alone = alice.weald(&[]).stdout;
-        assert!(alone.contains("alice works in tree fix"), "{alone}");
+        assert!(alone.contains("alice works in worktree fix"), "{alone}");
         assert!(alone.contains("1 unread"), "{alone}");
         assert!(alone.contains("weald task done"), "{alone}");
         let read = alice.ok(&["msg", "inbox", "--consume"]);
@@ -419,7 +419,9 @@ fn x12_folders_of_killed_runs_are_found_and_deleted() {
     killed();
     let found = env.weald(&["doctor", "--fix", "--json"]);
     assert!(
-        found.stdout.contains("left from a run that was killed"),
+        found
+            .stdout
+            .contains("left over from a run that was killed"),
         "{found:#?}"
     );
     assert_eq!(left(), 0);

@@ -139,7 +139,10 @@ fn y18_a_branch_that_is_left_over_is_offered_with_its_commits() {
     let error = refused.json()["error"].clone();
     assert_eq!(error["code"], "branch_exists", "{error}");
     assert!(
-        error["message"].as_str().unwrap().contains("1 commit "),
+        error["message"]
+            .as_str()
+            .unwrap()
+            .contains("1 unlanded commit"),
         "{error}"
     );
     let hint = error["hint"].as_str().unwrap();

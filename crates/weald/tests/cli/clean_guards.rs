@@ -171,7 +171,7 @@ fn l3_what_runs_in_it() {
         let report = env.ok(&["clean", "--min-age", "0", "--apply"]);
         let told = &report["skipped"][0];
         assert_eq!(blockers(&report)["a"], ["active"], "{kind}: {told}");
-        assert!(told["notes"].to_string().contains("stands in it"), "{told}");
+        assert!(told["notes"].to_string().contains("is in it"), "{told}");
         shell.kill().unwrap();
         shell.wait().unwrap();
         let id = env.ok(&["task", "add", "more"])["task"]["id"].to_string();
@@ -392,11 +392,11 @@ fn l7_what_was_done_about_orphans_is_told_as_it_was() {
     let told = env.weald(&["clean", "--orphans", "--apply"]).stdout;
     assert!(occupied.is_dir(), "somebody stands in it: {told}");
     for said in [
-        "stands in it",
-        "it went to the trash; back: mv ",
-        "it was forgotten",
-        "1 record was forgotten.",
-        "1 directory went to the trash.",
+        "is in it",
+        "moved to the trash; to restore it: mv ",
+        "removed its record",
+        "Removed 1 record.",
+        "Moved 1 directory to the trash.",
     ] {
         assert!(told.contains(said), "{said}: {told}");
     }

@@ -62,7 +62,7 @@ fn l3_people_read_what_keeps_a_tree_and_what_helps() {
     for said in [
         "dirty = uncommitted changes: commit them, or weald rm dirty --discard",
         "branch_not_merged = commits that its target lacks: weald land NAME",
-        "puts 1 tree into the trash: weald clean --min-age 0 --apply",
+        "move 1 worktree to the trash: weald clean --min-age 0 --apply",
     ] {
         assert!(told.contains(said), "{said}: {told}");
     }
@@ -77,7 +77,7 @@ fn l3_people_read_what_keeps_a_tree_and_what_helps() {
         "--set",
         "clean.requires=complete",
     ]);
-    assert!(told.stdout.contains("would take nothing"), "{told:#?}");
+    assert!(told.stdout.contains("would remove nothing"), "{told:#?}");
     let told = env.weald(&[
         "clean",
         "--min-age",

@@ -192,7 +192,7 @@ fn y21_commands_say_what_they_did() {
     let bound = said(&env, &["task", "bind", "1", "a"]);
     assert!(bound.contains("bound to a (wt/a)"), "{bound}");
     let unbound = said(&env, &["task", "unbind", "1"]);
-    assert!(unbound.contains("not bound to a"), "{unbound}");
+    assert!(unbound.contains("no longer bound to a"), "{unbound}");
     commit(&env, &path, "part", "1\n");
     let landed = env.ok(&["land", "a", "--keep"])["landings"][0]["id"].to_string();
     env.ok(&["keep", "a"]);

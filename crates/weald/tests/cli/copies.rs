@@ -8,10 +8,9 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use weald_testkit::{Answer, TestEnv};
+use weald_testkit::{Answer, TestEnv, skipped};
 
 use crate::rebuild::world;
-use crate::sandbox::say;
 use crate::trees_create::{KINDS, git_in, weald_in};
 use crate::trees_remove::{commit, grow, repository};
 use crate::trees_trash::manifest;
@@ -494,7 +493,7 @@ fn x20_a_new_device_number_changes_nothing() {
         .iter()
         .any(|word| err.contains(word));
     if output.status.code() == Some(77) || (unable && !rustix::process::geteuid().is_root()) {
-        return say("SKIPPED: no loop device can be mounted here");
+        return skipped("no loop device can be mounted here");
     }
     assert!(output.status.success(), "{out}\n{err}");
 }

@@ -3,9 +3,7 @@
 
 use std::process::Command;
 
-use weald_testkit::full_scale;
-
-use crate::sandbox::say;
+use weald_testkit::{full_scale, skipped};
 
 /// A repository on the small disk, and words to fill it: `room KIB` leaves so much.
 const GROUND: &str = r#"
@@ -61,7 +59,7 @@ fn on_a_small_disk(script: &str) {
     let told = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (out, err) = (told(&output.stdout), told(&output.stderr));
     if output.status.code() == Some(77) || err.contains("unshare:") {
-        return say("SKIPPED: a small disk can't be mounted here");
+        return skipped("a small disk can't be mounted here");
     }
     assert!(output.status.success(), "{out}\n{err}");
 }

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::json;
-use weald_testkit::{Answer, full_scale};
+use weald_testkit::{Answer, full_scale, skipped};
 
 use crate::doctor::{codes, the};
 use crate::doctor_poisoned::{Ward, ward};
-use crate::sandbox::{as_user, is_root, ordinary_home, say};
+use crate::sandbox::{as_user, is_root, ordinary_home};
 use crate::trees_remove::{commit, git_in};
 
 /// Everything that was put aside, as text.
@@ -232,7 +232,7 @@ fn l15_no_link_in_weald_s_folder_is_written_through() {
 #[test]
 fn l15_what_another_user_keeps_is_not_called_broken() {
     if !is_root() {
-        return say("SKIPPED: the state of another user needs root");
+        return skipped("the state of another user needs root");
     }
     let Some(home) = ordinary_home("l15-user") else {
         return;

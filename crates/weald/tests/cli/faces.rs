@@ -34,8 +34,8 @@ fn a_refusal_says_what_and_how_to_go_on() {
     env.ok(&["task", "add", "a"]);
     env.ok(&["task", "claim", "1", "--session", "alice"]);
     let answer = env.weald(&["task", "done", "1"]);
-    let expected = "error: task 1 is held by alice, so this needs the token of that claim\n  \
-                    hint: if that is you, add --token with the one that weald task claim answered\n";
+    let expected = "error: task 1 is held by alice; this needs the token of that claim\n  \
+                    hint: if that is you, add --token N with the token printed by weald task claim\n";
     assert_eq!(
         (answer.code, answer.stdout.as_str(), answer.stderr.as_str()),
         (1, "", expected)

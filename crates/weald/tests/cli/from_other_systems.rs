@@ -48,7 +48,7 @@ fn y8_profiles_that_start_from_head_do_so_in_a_clone() {
     // Whoever stands elsewhere is told what is true.
     env.git(&["checkout", "-q", "-b", "side"]);
     let made = env.weald(&["new", "told"]);
-    let told = "the main checkout is on side; this tree starts from HEAD and lands on main";
+    let told = "the main checkout is on side; this worktree starts from HEAD and lands on main";
     assert!(made.stderr.contains(told), "{made:#?}");
     assert!(made.stdout.contains("from HEAD for main"), "{made:#?}");
     // HEAD is no branch that work could land on.
@@ -279,12 +279,12 @@ fn y28_the_prompt_says_whether_and_how_work_lands() {
         (
             "default",
             &[][..],
-            "Your work reaches main by weald when you are done, as one commit.",
+            "weald lands your work on main when you are done, as one commit.",
         ),
         (
             "default",
             &["--no-land"],
-            "Nothing lands by itself here: your work stays on wt/fix-it",
+            "Nothing lands automatically here: your work stays on wt/fix-it",
         ),
         (
             "default",
@@ -294,19 +294,23 @@ fn y28_the_prompt_says_whether_and_how_work_lands() {
         (
             "classroom",
             &[],
-            "Nothing lands by itself here: your work stays on wt/fix-it",
+            "Nothing lands automatically here: your work stays on wt/fix-it",
         ),
         (
             "jkz",
             &[],
-            "Your work reaches main by weald when you are done, as one commit, after a person approved it.",
+            "weald lands your work on main when you are done, as one commit, after a person approved it.",
         ),
     ] {
         let env = chosen(profile);
         let text = told(&env, flags);
         assert!(text.contains(expected), "{profile} {flags:?}: {text}");
         let lands = !expected.starts_with("Nothing");
-        assert_eq!(text.contains("reaches main by weald"), lands, "{text}");
+        assert_eq!(
+            text.contains("weald lands your work on main"),
+            lands,
+            "{text}"
+        );
     }
 }
 
@@ -320,8 +324,9 @@ fn profiles_with_worktrees_in_the_checkout_warn_of_git_clean() {
         ("claude-code", ".claude/worktrees"),
     ] {
         let told = init(profile);
-        let warned =
-            format!("worktrees lie in the checkout, in {folder}/: `git clean -ffdx` deletes them");
+        let warned = format!(
+            "worktrees are inside the checkout, in {folder}/: `git clean -ffdx` deletes them"
+        );
         assert!(told.contains(&warned), "{profile}: {told}");
     }
     for profile in ["default", "jkz", "refact"] {

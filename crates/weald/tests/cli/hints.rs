@@ -69,7 +69,7 @@ fn y17_a_refusal_says_what_to_do_in_words_of_the_command_that_was_given() {
         let refused = env.weald(&["--json", command, "no such task"]);
         assert_eq!(refused.error_code(), "bad_id", "{refused:?}");
         assert!(
-            hint(&refused).starts_with("it takes the id of a task: weald task list"),
+            hint(&refused).starts_with("give the id of a task: weald task list"),
             "{refused:?}"
         );
     }

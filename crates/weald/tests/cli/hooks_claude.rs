@@ -423,10 +423,7 @@ fn settings_of_claude_code_about_worktrees_count() {
     let input = recorded("WorktreeCreate", &env.repo(), &json!({"name": "sparse"}));
     let answer = hook(&env, "worktree-create", &input);
     assert_eq!(answer.code, 0, "{answer:#?}");
-    assert!(
-        answer.stderr.contains("settings.json does not count"),
-        "{answer:#?}"
-    );
+    assert!(answer.stderr.contains("settings.json: "), "{answer:#?}");
     let tree = env.root().join("app.weald/sparse");
     assert_eq!(git_in(&env, &tree, &["rev-parse", "HEAD"]).trim(), head);
     assert!(tree.join("src/a/x").exists() && tree.join("config.py").exists());
@@ -478,7 +475,7 @@ fn a_tree_that_is_left_goes_only_if_nothing_is_lost() {
     assert!(leave(&clean).contains("weald trash restore"));
     assert!(!clean.exists());
     // Again, and again.
-    assert!(leave(&clean).contains("gone already"));
+    assert!(leave(&clean).contains("already gone"));
     let dirty = grow(&env, "dirty", "sealed");
     fs::write(dirty.join("new"), "x").unwrap();
     assert!(leave(&dirty).contains("is kept at"));

@@ -344,7 +344,7 @@ fn trees_come_and_go_outside(env: &TestEnv, alice: &mut InAgent, tree: &Path) {
         "{create:#?}"
     );
     assert!(
-        create.stderr.contains("inside a tree's sandbox"),
+        create.stderr.contains("from inside a sandbox"),
         "{create:#?}"
     );
     let other = env.root().join("app.weald/other");
@@ -355,7 +355,7 @@ fn trees_come_and_go_outside(env: &TestEnv, alice: &mut InAgent, tree: &Path) {
         "{remove:#?}"
     );
     assert!(
-        remove.stderr.contains("outside of a tree's sandbox"),
+        remove.stderr.contains("from inside a sandbox"),
         "{remove:#?}"
     );
     assert!(other.exists());

@@ -108,7 +108,11 @@ fn install_notices_a_plugin_that_claude_has_from_elsewhere() {
     let refused = env.weald_alone(&["--json", "install", "claude"]);
     assert_eq!(refused.error_code(), "name_taken", "{refused:#?}");
     let error = &refused.json()["error"];
-    for part in ["marketplace add", "leave it so", "marketplace remove weald"] {
+    for part in [
+        "marketplace add",
+        "keep that one",
+        "marketplace remove weald",
+    ] {
         assert!(error["hint"].as_str().unwrap().contains(part), "{error}");
     }
     let message = error["message"].as_str().unwrap();
@@ -176,7 +180,7 @@ fn install_in_a_project_names_the_way_out_of_the_project() {
     assert!(
         installed
             .stdout
-            .ends_with(&format!("out again: {way_out}\n")),
+            .ends_with(&format!("to remove it: {way_out}\n")),
         "{installed:#?}"
     );
     assert_eq!(
@@ -272,7 +276,7 @@ fn p13_real_codex_calls_a_tool_of_the_server_that_install_made_known() {
     // It has read the instructions, too.
     let asked = model.requests(about)[0].body.to_string();
     assert!(
-        asked.contains("each in a tree of its own that weald made"),
+        asked.contains("each in its own worktree that weald created"),
         "{asked}"
     );
     // And its hooks have told it who it is.

@@ -234,7 +234,7 @@ fn m4_a_conflict_changes_nothing_and_says_what_to_do() {
             "weald sync a",
             "weald run a -- git commit",
             "weald land a",
-            "was not touched",
+            "main is unchanged",
         ] {
             assert!(told.stdout.contains(word), "{told:#?}");
         }
@@ -254,7 +254,7 @@ fn m5_a_conflict_is_left_in_the_target_on_request() {
         for word in [&commit, "the conflict is left in"] {
             assert!(told.stdout.contains(word), "{told:#?}");
         }
-        assert!(!told.stdout.contains("not touched"), "{told:#?}");
+        assert!(!told.stdout.contains("is unchanged"), "{told:#?}");
         assert_eq!(env.git(&["status", "--porcelain"]), "UU config.py\n");
         let text = fs::read_to_string(env.repo().join("config.py")).unwrap();
         assert!(
@@ -266,10 +266,7 @@ fn m5_a_conflict_is_left_in_the_target_on_request() {
             strategy == "merge"
         );
         // It can be taken back as printed, and programs are told the place.
-        let line = told
-            .stdout
-            .lines()
-            .find(|line| line.contains("take it back"));
+        let line = told.stdout.lines().find(|line| line.contains("abort it"));
         let (_, back) = line.unwrap().split_once("git ").unwrap();
         env.git(&back.split(' ').collect::<Vec<_>>());
         assert_eq!(env.git(&["status", "--porcelain"]), "");

@@ -247,7 +247,7 @@ fn a_tasks_number_names_its_tree_and_what_it_waits_for_is_told() {
     assert_eq!(approved.json()["tree"]["name"], "a", "{approved:#?}");
     env.refused(&["sync", "1"], 1, "task_without_tree");
     let answer = env.weald(&["land", "2", "--json", "--keep"]);
-    let told = "task 2 of a waits for 1, which is not done";
+    let told = "task 2 of a is waiting for 1, which is not done";
     assert!(answer.stderr.contains(told), "{answer:#?}");
     assert_eq!(answer.json()["landings"][0]["outcome"], "landed");
     let id = answer.json()["landings"][0]["id"].to_string();

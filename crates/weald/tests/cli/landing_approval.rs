@@ -151,7 +151,10 @@ fn m18_an_agents_session_can_not_approve() {
     let free = ["run", "a", "--sandbox", "off", "--"];
     let refused = answered(env.weald_command(&free).arg(&weald).args(asked));
     assert_eq!(refused.error_code(), "agent_session", "{refused:#?}");
-    assert!(refused.stdout.contains("it runs in tree a"), "{refused:#?}");
+    assert!(
+        refused.stdout.contains("it runs in worktree a"),
+        "{refused:#?}"
+    );
     // The home is seen from inside wherever this test was built.
     let seen = env.home().join("weald");
     fs::copy(&weald, &seen).unwrap();
@@ -391,7 +394,7 @@ fn m24_an_agent_loosens_no_guard_by_flags_variables_or_configuration() {
         "needs_approval",
         "{refused:#?}"
     );
-    assert!(refused.stderr.contains("$WEALD_POLICY_GATE would loosen"));
+    assert!(refused.stderr.contains("ignoring $WEALD_POLICY_GATE"));
     approve(&env, "a");
     let green = agent(&landed, "WEALD_GATE_COMMAND", "false");
     let landing = &green.json()["landings"][0];

@@ -120,7 +120,7 @@ fn m4_conflicts_are_seen_before_anyone_lands_committed_or_not() {
         let plain = env.weald(&["conflicts"]);
         assert_eq!(plain.code, 0);
         for part in [
-            "a and b conflict (uncommitted work takes part)",
+            "a and b conflict (including uncommitted work)",
             "< from a",
             "> from b",
         ] {
@@ -285,17 +285,17 @@ fn m4_watching_prints_what_changes_until_it_is_interrupted() {
         .unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut next = || lines.next().unwrap().unwrap();
-    assert!(next().starts_with("no conflicts: 2 trees"));
+    assert!(next().starts_with("no conflicts: 2 worktrees"));
     edit(&a, "app.txt", 5, "from a");
     edit(&b, "app.txt", 5, "from b");
     assert_eq!(
         next(),
-        "new: a and b conflict (uncommitted work takes part): app.txt"
+        "new: a and b conflict (including uncommitted work): app.txt"
     );
     edit(&a, "app.txt", 5, "app.txt 5");
     assert_eq!(
         next(),
-        "gone: a and b conflict (uncommitted work takes part): app.txt"
+        "gone: a and b conflict (including uncommitted work): app.txt"
     );
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();

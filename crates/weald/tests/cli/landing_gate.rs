@@ -4,9 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use serde_json::Value;
-use weald_testkit::TestEnv;
+use weald_testkit::{TestEnv, skipped};
 
-use crate::sandbox::say;
 use crate::trees_remove::{commit, grow, repository};
 use crate::trees_setup::commit_all;
 use crate::trees_work::is_running;
@@ -253,7 +252,7 @@ code=0; "$WEALD" land a > out 2>&1 || code=$?
         .unwrap();
     let told = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
     if output.status.code() == Some(77) || told.contains("unshare failed") {
-        return say("SKIPPED: a user namespace without further ones can't be made here");
+        return skipped("a user namespace without further ones can't be made here");
     }
     assert!(output.status.success(), "{told}");
 }
@@ -436,7 +435,7 @@ fn landing_without_a_gate_says_so_unless_that_was_chosen() {
     let says = |more: &[&str]| {
         let told = env.weald(&[&["land", "a", "--keep"], more].concat());
         assert_eq!(told.code, 0, "{told:#?}");
-        told.stdout.contains("no gate: set gate.command")
+        told.stdout.contains("no test command: set gate.command")
     };
     tree_with(&env, "a", "a.txt", "a\n");
     assert!(says(&[]));

@@ -61,13 +61,32 @@ fn no_gate_goes_on(env: &TestEnv) {
     assert!(!gates.exists() || is_empty(&gates));
 }
 
+/// Whoever works the queue has settings of their own.
+#[test]
+fn m8_what_guards_a_landing_is_not_lost_in_the_queue() {
+    let env = endless();
+    for setting in [
+        "gate.command=false",
+        "policy.gate=human",
+        "sandbox.network=off",
+    ] {
+        let refused = env.weald(&["--set", setting, "land", "a", "--no-wait", "--json"]);
+        assert_eq!((refused.code, &*refused.error_code()), (2, "setting_lost"));
+    }
+    assert_eq!(env.ok(&["queue"])["queue"], serde_json::json!([]));
+    let kept = ["--set", "landing.strategy=merge", "land", "a", "--no-wait"];
+    assert_eq!(env.ok(&kept)["landings"][0]["outcome"], "queued");
+}
+
 #[test]
 fn m8_ctrl_c_takes_a_landing_that_is_tested_out_of_the_queue() {
-    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
         let env = endless();
         let before = rev(&env, "main");
         let child = start(&env, &["land", "a", "--json"], "");
         wait_until(|| is_testing(&env, 1));
+        // As `timeout` does: first the process, then its group.
+        kill_process(pid(&child), signal).unwrap();
         kill_process_group(pid(&child), signal).unwrap();
         let answer = ended(child);
         assert_eq!(answer.code, code, "{answer:#?}");
@@ -97,7 +116,7 @@ fn m8_ctrl_c_takes_only_its_own_landings_out() {
     assert!(
         answer
             .stdout
-            .contains("b was taken out of the queue; the tree is kept")
+            .contains("b was removed from the queue; the worktree is kept")
     );
     assert_eq!(status_of(&env, 2), "dropped");
     assert_eq!(status_of(&env, 1), "testing");
@@ -149,5 +168,5 @@ fn m8_a_killed_lander_leaves_its_landings_queued_and_holds_nothing() {
     assert_eq!(queue["holder"], Value::Null, "{queue:#}");
     assert_eq!(queue["queue"][0]["outcome"], json!("queued"));
     let plain = env.weald(&["queue"]).stdout;
-    assert!(!plain.contains("works it"), "{plain}");
+    assert!(!plain.contains("is running it"), "{plain}");
 }

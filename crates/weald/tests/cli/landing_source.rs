@@ -165,7 +165,7 @@ fn m8_untracked_files_alone_are_refused_and_told_when_left_behind() {
         let landed = env.weald(&["land", "a", "--json", "--keep"]);
         assert_eq!(landed.json()["landings"][0]["outcome"], "landed");
         assert!(
-            landed.stderr.contains("1 file in a that git does not know")
+            landed.stderr.contains("left out 1 untracked file in a")
                 && landed.stderr.contains(hint),
             "{landed:#?}"
         );

@@ -113,7 +113,10 @@ fn y13_messages_say_what_happened() {
     // A branch that is reused starts where it is.
     env.git(&["branch", "wt/mine", "HEAD~1"]);
     let new = env.weald(&["new", "mine", "--on-branch-exists", "reuse"]);
-    assert!(new.stdout.contains("branch wt/mine as it was"), "{new:#?}");
+    assert!(
+        new.stdout.contains("branch wt/mine with its commits"),
+        "{new:#?}"
+    );
     assert!(!new.stdout.contains("from"), "{new:#?}");
     env.ok(&["task", "add", "Other"]);
     env.ok(&["new", "other", "--task", "2"]);

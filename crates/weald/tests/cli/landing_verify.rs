@@ -68,7 +68,7 @@ fn m18_what_came_around_the_queue_is_found() {
     );
     let plain = env.weald(&["verify"]);
     assert_eq!(plain.code, 1);
-    for part in ["2 of ", "by hand", "No gate saw these", "not prevent it"] {
+    for part in ["2 of ", "by hand", "No gate tested these", "not prevent it"] {
         assert!(plain.stdout.contains(part), "{part}: {}", plain.stdout);
     }
     assert_eq!(verify(&env, &["--since", &merged]).0, 0);
@@ -104,10 +104,7 @@ fn m18_a_landing_that_was_taken_off_the_target_is_missed() {
     assert_eq!((code, &found["missing"]), (1, &json!([2])), "{found:#}");
     let plain = env.weald(&["verify"]).stdout;
     assert!(!plain.contains("on the remote"), "there is none: {plain}");
-    assert!(
-        plain.contains("landing 2 is not on main any more"),
-        "{plain}"
-    );
+    assert!(plain.contains("landing 2 is no longer on main"), "{plain}");
 }
 
 #[test]
@@ -130,10 +127,7 @@ fn m18_a_landing_that_nobody_approved_is_found() {
     assert_eq!((code, &found["unapproved"]), (1, &json!([2])), "{found:#}");
     assert_eq!(found["unrecorded"], json!([]));
     let plain = env.weald(&["verify"]).stdout;
-    assert!(
-        plain.contains("landing 2 was approved by nobody"),
-        "{plain}"
-    );
+    assert!(plain.contains("landing 2 was not approved"), "{plain}");
     assert_eq!(verify(&env, &["--since", &approved]).0, 1);
     assert_eq!(verify(&env, &["--since", "main"]).0, 0);
 }

@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use weald_testkit::TestEnv;
+use weald_testkit::{TestEnv, skipped};
 
-use crate::sandbox::say;
 use crate::trees_levels::without_namespaces;
 use crate::trees_remove::{KINDS, git_in, grow, repository};
 
@@ -34,7 +33,7 @@ pub fn with_lfs() -> Option<TestEnv> {
         .output()
         .unwrap();
     if String::from_utf8_lossy(&found.stderr).contains("is not a git command") {
-        say("SKIPPED: git-lfs is not installed");
+        skipped("git-lfs is not installed");
         return None;
     }
     assert!(found.status.success(), "{found:#?}");

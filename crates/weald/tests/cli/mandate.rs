@@ -2,6 +2,7 @@
 //! speaks for itself alone.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -149,6 +150,15 @@ fn x15_set_up_gates_and_hooks_have_nobody_to_ask() {
     let landed = env.ok(&["land", "fix", "--keep"]);
     assert_eq!(landed["landings"][0]["outcome"], "landed", "{landed}");
     judge_nobody("gate", &log_of(&landed["landings"][0]));
+    let hook = env.repo().join(".git/hooks/pre-commit");
+    fs::create_dir_all(hook.parent().unwrap()).unwrap();
+    let lines = format!("#!/bin/sh\nsh {} > hooked 2>&1\n", script.display());
+    fs::write(&hook, lines).unwrap();
+    fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::write(tree.join("left"), "x\n").unwrap();
+    env.ok(&["land", "fix", "--keep", "--commit=all"]);
+    let said = fs::read_to_string(tree.join("hooked")).unwrap();
+    judge_nobody("hook", &said);
 }
 
 #[track_caller]

@@ -287,7 +287,7 @@ fn p13_resources_and_prompts_are_listed_read_and_completed() {
     assert_eq!(data["hint"], "worktree_list", "{refused}");
     assert_eq!(
         error["message"],
-        "there is no tree none\nhint: worktree_list"
+        "there is no worktree none\nhint: worktree_list"
     );
     let mut complete = |reference: Value, name: &str, value: &str| {
         let argument = json!({"name": name, "value": value});

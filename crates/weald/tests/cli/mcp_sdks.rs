@@ -6,10 +6,9 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 
 use serde_json::{Value, json};
-use weald_testkit::{Answer, McpSdk, TestEnv, full_scale};
+use weald_testkit::{Answer, McpSdk, TestEnv, full_scale, skipped};
 
 use crate::mcp::TOOLS;
-use crate::sandbox::say;
 use crate::trees_remove::repository;
 
 /// A kind of client: an SDK, and how it speaks.
@@ -42,7 +41,7 @@ pub fn kinds() -> Vec<Kind> {
         for (mode, version) in modes.iter().filter(|(mode, _)| is_told(mode)) {
             match find(target, &clients) {
                 Ok(sdk) => kinds.push(Kind { sdk, mode, version }),
-                Err(why) => say(&format!("SKIPPED: the {name} SDK of MCP, {mode}: {why}")),
+                Err(why) => skipped(&format!("the {name} SDK of MCP, {mode}: {why}")),
             }
         }
     }

@@ -75,17 +75,46 @@ fn seeds_calls() -> Vec<Value> {
 
 #[test]
 fn y14_arguments_have_the_names_that_other_systems_gave_them() {
-    let env = repository();
-    env.ok(&["init", "--profile", "classroom"]);
-    let Some(told) = played(&env, &seeds_calls()) else {
-        return;
-    };
+    for profile in ["classroom", "two-plane"] {
+        let env = repository();
+        env.ok(&["init", "--profile", profile]);
+        let mut plan = seeds_calls();
+        if profile == "two-plane" {
+            plan.iter_mut().for_each(own_name);
+        }
+        if let Some(told) = played(&env, &plan) {
+            // There binding starts a task.
+            let bound = match profile {
+                "two-plane" => "in_progress",
+                _ => "pending",
+            };
+            judge_seeds(&told, bound);
+        }
+    }
+}
+
+/// The name of the same tool outside of the classroom.
+fn own_name(step: &mut Value) {
+    for (theirs, ours) in [
+        ("create_task", "task_create"),
+        ("create_worktree", "worktree_create"),
+        ("bind_task_to_worktree", "task_bind_worktree"),
+        ("remove_worktree", "worktree_remove"),
+    ] {
+        if step["tool"] == theirs {
+            step["tool"] = json!(ours);
+        }
+    }
+}
+
+#[track_caller]
+fn judge_seeds(told: &[Value], bound: &str) {
     let task = |number: usize, field: &str| answer(&told[number])["task"][field].clone();
     assert_eq!(task(1, "blocked_by"), json!([1]));
     assert_eq!(task(2, "plan"), "epic");
     assert_eq!(
         (task(5, "worktree"), task(5, "status")),
-        (json!("a"), json!("pending"))
+        (json!("a"), json!(bound))
     );
     assert_eq!(
         (task(6, "worktree"), task(6, "owner")),
@@ -165,6 +194,14 @@ fn classroom_calls() -> Vec<Value> {
             json!({"name": "carol", "role": "tester", "prompt": "Test.", "command": "true"}),
         ),
         step("request_shutdown", json!({"teammate": "carol"})),
+        step("create_task", json!({"subject": "the docs"})),
+        step(
+            "spawn_teammate",
+            json!({"name": "dora", "role": "writer", "prompt": "Ask before you rename anything.", "task_id": 3,
+                "command": "sed -n 's/^You are .*/&/p' \"$WEALD_PROMPT_FILE\" > who-3; git add -A; git commit -qm docs"}),
+        ),
+        step("wait_agents", json!({"timeout_seconds": 60})),
+        step("land", json!({"name": "3"})),
     ]
 }
 
@@ -223,6 +260,9 @@ fn y15_alice_and_bob_claim_by_themselves_and_the_lead_has_nothing_but_mcp() {
             .starts_with("no task is ready; carol waits"),
         "{carol:#}"
     );
+    // One that is for a single task has its role, too.
+    assert_eq!(answer(&told[20])["agents"][0]["session"], "dora");
+    assert_eq!(show(&env, "who-3"), "You are dora. Your role: writer.\n");
     ended(&env, &["alice", "bob", "carol"]);
 }
 
@@ -369,7 +409,7 @@ fn y15_a_task_that_somebody_works_on_is_handed_over_when_it_was_given_back() {
     alice.call("task_claim", json!({"task_id": 1}));
     let carol = |task: u64| json!({"task_id": task, "owner": "carol"});
     let refused = lead.refused("task_update", carol(1), "task_held");
-    let ask = r#"message_send {"to":"alice","text":"give task 1 back"}"#;
+    let ask = r#"message_send {"to":"alice","text":"please release task 1"}"#;
     assert!(
         refused["hint"].as_str().unwrap().ends_with(ask),
         "{refused:#}"

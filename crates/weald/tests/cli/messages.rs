@@ -395,8 +395,8 @@ fn s7_a_message_to_a_name_that_nobody_has_is_sent_and_told() {
     }
     env.ok(&["session", "end", "--session", "bob"]);
     for (command, to, why) in [
-        ("send", "bop", "no session is called bop"),
-        ("ask", "bop", "no session is called bop"),
+        ("send", "bop", "there is no session bop"),
+        ("ask", "bop", "there is no session bop"),
         ("send", "bob", "session bob has ended"),
     ] {
         let sent = send(command, to);
@@ -410,7 +410,7 @@ fn s7_a_message_to_a_name_that_nobody_has_is_sent_and_told() {
     assert_eq!(unanswered.error_code(), "no_answer");
     let details = &unanswered.json()["error"]["details"];
     let notice = details["notices"][0].to_string();
-    assert!(notice.contains("no session is called bop"), "{details}");
+    assert!(notice.contains("there is no session bop"), "{details}");
     // It is there for whoever comes by that name.
     let inbox = env.ok(&["msg", "inbox", "--session", "bop"]);
     assert_eq!(texts(&inbox), ["hello", "hello", "hello?"]);

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use rustix::process::Signal;
 use weald_testkit::TestEnv;
@@ -65,18 +66,45 @@ fn y29_a_refused_start_leaves_no_task_no_agent_and_no_session() {
     }
 }
 
+/// A program whose loader is not there: only the kernel finds that out.
+pub fn unloadable(path: &Path) {
+    let mut bytes = fs::read("/bin/true").unwrap();
+    let loader = b"/ld-";
+    let at = bytes.windows(4).position(|found| found == loader).unwrap();
+    bytes[at + 1] = b'x';
+    fs::remove_file(path).ok();
+    fs::write(path, bytes).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// A script whose first line names a program that is not there is refused at once; what only the kernel can refuse leaves
+/// a cancelled task, which says why and is nobody's.
 #[test]
-fn y29_an_agent_that_could_not_start_leaves_its_new_task_to_nobody() {
+fn y29_a_program_that_can_not_be_run_leaves_no_task_to_anybody() {
     let env = repository();
-    let program = env.home().join("program");
-    fs::write(&program, "#!/nonexistent/sh\n").unwrap();
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-    let program = program.to_str().unwrap();
-    let detached = ["work", "--detach", "--name", "finn"];
-    let starts = [&["work"][..], &detached, &["agent", "spawn"]];
+    let program = |name: &str, text: &str| {
+        let path = env.home().join(name);
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let script = program("script", "#!/nonexistent/sh -e\n");
+    let starts = [
+        &["work"][..],
+        &["work", "--detach", "--name", "finn"],
+        &["agent", "spawn"],
+    ];
+    for start in starts {
+        let answer = env.weald(&[start, &["Fix it", "--json", "--", &script]].concat());
+        assert_eq!(answer.error_code(), "not_executable", "{answer:#?}");
+        assert!(answer.stdout.contains("/nonexistent/sh"), "{answer:#?}");
+        nothing_is_left(&env, "a script for nothing");
+    }
+    let nonsense = env.home().join("nonsense");
+    unloadable(&nonsense);
+    let nonsense = nonsense.to_str().unwrap();
     for (start, id) in starts.into_iter().zip(["1", "2", "3"]) {
-        let words = [start, &["Fix it", "--json", "--", program]].concat();
-        let answer = env.weald(&words);
+        let answer = env.weald(&[start, &["Fix it", "--json", "--", nonsense]].concat());
         assert_eq!(answer.error_code(), "agent_not_started", "{answer:#?}");
         assert_eq!(status(&env, id), "cancelled");
         assert_eq!(env.ok(&["list"])["trees"], serde_json::json!([]));
@@ -87,8 +115,10 @@ fn y29_an_agent_that_could_not_start_leaves_its_new_task_to_nobody() {
     }
     // A task that was there before waits as it did.
     env.ok(&["task", "add", "Mine"]);
-    env.weald(&["work", "4", "--", program]);
-    assert_eq!(status(&env, "4"), "pending");
+    for program in [&*script, nonsense] {
+        env.weald(&["work", "4", "--", program]);
+        assert_eq!(status(&env, "4"), "pending");
+    }
     assert_eq!(env.ok(&[])["sessions"], serde_json::json!([]));
 }
 

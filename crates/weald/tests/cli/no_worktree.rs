@@ -148,7 +148,10 @@ fn p5_one_agent_at_a_time_has_the_main_checkout() {
         (second.code, second.error_code().as_str()),
         (5, "main_busy")
     );
-    assert!(second.stdout.contains("agent a1 works in"), "{second:#?}");
+    assert!(
+        second.stdout.contains("agent a1 is working in"),
+        "{second:#?}"
+    );
     assert_eq!(env.ok(&["task", "show", "2"])["task"]["status"], "pending");
     fs::write(env.repo().join("go"), "").unwrap();
     env.ok(&["agent", "wait", "1"]);

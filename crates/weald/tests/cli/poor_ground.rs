@@ -5,9 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use weald_testkit::{Answer, TestEnv, full_scale};
+use weald_testkit::{Answer, TestEnv, full_scale, skipped};
 
-use crate::sandbox::say;
 use crate::trees_create::{commit_main, env_with_identity, git_in};
 use crate::trees_remove::grow;
 
@@ -213,7 +212,7 @@ fn in_a_namespace(script: &str) {
     let told = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (out, err) = (told(&output.stdout), told(&output.stderr));
     if output.status.code() == Some(77) || err.contains("unshare:") {
-        return say("SKIPPED: nothing can be mounted here");
+        return skipped("nothing can be mounted here");
     }
     assert!(output.status.success(), "{out}\n{err}");
 }

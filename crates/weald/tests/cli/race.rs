@@ -7,6 +7,7 @@ use weald_testkit::TestEnv;
 
 use crate::landing::show;
 use crate::landing_gate::wait_until;
+use crate::no_stray_records::unloadable;
 use crate::phases::{begin, events};
 use crate::trees_create::{branches, listed};
 use crate::trees_remove::repository;
@@ -115,9 +116,7 @@ fn s16_an_entry_that_can_t_be_prepared_takes_the_other_away() {
     // An agent that can't be started is the same.
     env.git(&["branch", "-D", "wt/fix-it-b"]);
     let tool = env.home().join("tool");
-    fs::write(&tool, "#!/nonexistent/sh\n").unwrap();
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    fs::set_permissions(&tool, mode).unwrap();
+    unloadable(&tool);
     let missing = ["race", "1", "-n", "2", "--", tool.to_str().unwrap()];
     let answer = env.weald(&[&["--json"], &missing[..]].concat());
     assert_eq!(
@@ -220,7 +219,7 @@ fn y19_an_entry_without_a_report_is_picked_with_one_and_the_race_ends() {
         let entries = raced["race"]["entries"].as_array().unwrap().clone();
         let board = env.weald(&[]).stdout;
         assert!(!board.contains("race-1 dead"), "{board}");
-        let needs = "task 1 its race is over\n    weald race show 1\n";
+        let needs = "task 1 its race has ended\n    weald race show 1\n";
         assert!(board.contains(needs), "{board}");
         let tree = entries[0]["tree"].as_str().unwrap();
         let name = |entry: &Value| entry["tree"].as_str().unwrap().to_owned();

@@ -8,7 +8,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use weald_testkit::{Answer, Gate, RealAgents, Request, Scenario, ScriptedModel, TestEnv, Turn};
+use weald_testkit::{
+    Answer, Gate, RealAgents, Request, Scenario, ScriptedModel, TestEnv, Turn, skipped,
+};
 
 use crate::sandbox::say;
 use crate::trees_remove::{git_in, repository};
@@ -26,7 +28,7 @@ pub fn with_agents(model: &ScriptedModel) -> Option<TestEnv> {
     let agents = match RealAgents::find(target) {
         Ok(agents) => agents,
         Err(why) => {
-            say(&format!("SKIPPED: tests with real agents: {why}"));
+            skipped(&format!("tests with real agents: {why}"));
             return None;
         }
     };

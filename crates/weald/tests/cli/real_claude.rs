@@ -88,7 +88,7 @@ fn w8_real_claude_starts_in_a_tree_and_uses_the_tools() {
     // The model is told where it is, and which tools there are.
     let first = model.requests(about)[0].body.to_string();
     for part in [
-        "You are in tree team+named of weald",
+        "You are in weald worktree team+named",
         "mcp__plugin_weald_weald__task_list",
     ] {
         assert!(first.contains(part), "{part}: {first}");
@@ -239,14 +239,14 @@ fn x12_the_plugin_works_inside_where_weald_started_real_claude() {
     let results = model.results(about);
     let meant = format!("Use {} instead", tree.join("new.txt").display());
     assert!(results[0].contains(&meant), "{results:#?}");
-    assert!(
-        results[2].contains("inside a tree's sandbox"),
-        "{results:#?}"
-    );
+    assert!(results[2].contains("from inside a sandbox"), "{results:#?}");
     assert!(env.repo().join("new.txt").exists(), "{results:#?}");
     // It is told where it is, and has weald's tools once.
     let first = model.requests(about)[0].body.to_string();
-    assert!(first.contains("You are in tree inside"), "{first}");
+    assert!(
+        first.contains("You are in weald worktree inside"),
+        "{first}"
+    );
     assert!(first.contains("mcp__weald__task_get"), "{first}");
     assert!(!first.contains("mcp__plugin_weald"), "{first}");
 }
@@ -265,7 +265,7 @@ fn x12_tools_are_there_once_though_the_plugin_names_weald_by_its_path() {
     assert_eq!(answer.code, 0, "{answer:#?}");
     let first = model.requests(about)[0].body.to_string();
     // The plugin is there.
-    assert!(first.contains("You are in tree"), "{first}");
+    assert!(first.contains("You are in weald worktree"), "{first}");
     assert!(first.contains("mcp__weald__task_get"), "{first}");
     assert!(!first.contains("mcp__plugin_weald"), "{first}");
 }

@@ -122,7 +122,7 @@ fn x14_no_setting_of_a_repository_chooses_where_the_host_writes() {
         let answers = nothing_is_written(&env, place, &[]);
         assert_eq!(answers[0].code, 0, "{place}: {answers:#?}");
         for key in ["tree.path", "trash.path"] {
-            let told = format!("{key} in weald.toml at main does not count");
+            let told = format!("ignoring {key} in weald.toml at main");
             assert!(answers[0].stderr.contains(&told), "{place}: {answers:#?}");
             let way = format!("weald config set {key} VALUE");
             assert!(answers[0].stderr.contains(&way), "{place}: {answers:#?}");

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use weald_testkit::{Answer, TestEnv, full_scale};
+use weald_testkit::{Answer, TestEnv, full_scale, skipped};
 
 use crate::env;
 
@@ -46,7 +46,7 @@ pub fn ordinary_home(name: &str) -> Option<PathBuf> {
     match reachable.is_ok_and(|output| output.status.success()) {
         true => Some(home),
         false => {
-            say("SKIPPED: uid 1000 can't reach the target directory");
+            skipped("uid 1000 can't reach the target directory");
             None
         }
     }
@@ -75,7 +75,7 @@ fn escape_suite(command: &mut Command, level: &str) -> Value {
 #[test]
 fn x5_nothing_escapes_as_root() {
     if !is_root() {
-        return say("SKIPPED: this part of the escape suite needs root");
+        return skipped("this part of the escape suite needs root");
     }
     let mut command = Command::new(own_home("x5-root").join("weald"));
     let answer = escape_suite(&mut command, "full");

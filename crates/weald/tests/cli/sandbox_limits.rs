@@ -7,9 +7,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::sandbox::{
-    STUBBORN, as_user, is_root, ordinary_home, own_home, say, survivors, wait_until,
-};
+use crate::sandbox::{STUBBORN, as_user, is_root, own_home, survivors, wait_until};
+use weald_testkit::skipped;
 
 /// A command of the binary in a home, as root or as an ordinary user.
 fn at(home: &Path, args: &[&str]) -> Command {
@@ -24,9 +23,7 @@ fn at(home: &Path, args: &[&str]) -> Command {
 }
 
 fn homes(name: &str) -> Vec<PathBuf> {
-    let root = is_root().then(|| own_home(&format!("{name}-root")));
-    let user = ordinary_home(&format!("{name}-user"));
-    let homes: Vec<_> = root.into_iter().chain(user).collect();
+    let homes = crate::trees_levels::homes(name);
     for home in &homes {
         let mut made = Command::new("mkdir");
         if home.to_str().unwrap().ends_with("-user") {
@@ -54,7 +51,7 @@ fn assert_a_storm_has_teeth(home: &Path) {
     let output = command.args(["-c", script]).current_dir(home).output();
     let output = output.unwrap();
     match text(&output).contains("unshare failed") {
-        true => say("SKIPPED: no namespace to show in that a storm outlives its command"),
+        true => skipped("no namespace to show in that a storm outlives its command"),
         false => assert!(output.status.success(), "{}", text(&output)),
     }
 }
@@ -97,7 +94,7 @@ fn x29_a_killed_reaper_leaves_nobody_where_control_groups_can_be_made() {
             .unwrap()
             .contains(" cgroup2 rw")
     {
-        return say("SKIPPED: no control group can be made here");
+        return skipped("no control group can be made here");
     }
     let home = own_home("x29-reaper-root");
     fs::create_dir(home.join("tree")).unwrap();

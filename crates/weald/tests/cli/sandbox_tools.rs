@@ -7,10 +7,10 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::Command;
 
-use weald_testkit::TestEnv;
+use weald_testkit::{TestEnv, skipped};
 
 use crate::env;
-use crate::sandbox::{confined, is_root, say, tree};
+use crate::sandbox::{confined, is_root, tree};
 
 fn has(program: &str) -> bool {
     let found = Command::new(program)
@@ -18,7 +18,7 @@ fn has(program: &str) -> bool {
         .output()
         .is_ok_and(|output| output.status.success());
     if !found {
-        say(&format!("SKIPPED: {program} is not installed"));
+        skipped(&format!("{program} is not installed"));
     }
     found
 }
@@ -166,7 +166,7 @@ fn x9_limits_hold() {
     let forks = "i=0; while [ $i -lt 200 ]; do sleep 5 & i=$((i + 1)); done; echo all";
     let answer = confined(&env, &tree, &["--processes", "40"], forks);
     match rustix::process::geteuid().is_root() {
-        true => say("SKIPPED: the kernel does not count root's processes"),
+        true => skipped("the kernel does not count root's processes"),
         false => assert!(!answer.stdout.contains("all"), "{answer:?}"),
     }
     env.ok(&["config", "set", "sandbox.file_size", "1M"]);
@@ -287,7 +287,7 @@ fn x9_pip_installs_into_a_venv() {
     );
     let (code, text) = with_real_home(&env, &tree, &["--no-network"], &script);
     if text.contains("ensurepip") {
-        return say("SKIPPED: python3 has no venv here");
+        return skipped("python3 has no venv here");
     }
     assert_eq!((code, text.trim().ends_with("42")), (0, true), "{text}");
 }
@@ -356,7 +356,7 @@ fn i4_a_device_that_the_user_lists_can_be_used_and_no_terminal() {
     };
     let known = ["/dev/fuse", "/dev/kvm", "/dev/net/tun"];
     let Some(device) = known.iter().find(can_open) else {
-        say("SKIPPED: this user can't open any of /dev/fuse, /dev/kvm and /dev/net/tun");
+        skipped("this user can't open any of /dev/fuse, /dev/kvm and /dev/net/tun");
         return;
     };
     let script = format!("exec 3<>{device}");
@@ -387,7 +387,7 @@ fn i5_a_real_suite_passes_inside_as_it_does_outside() {
     let look = ["-c", "import sys, test.test_os; print(sys.executable)"];
     let python = Command::new("python3").args(look).output().unwrap();
     if !python.status.success() {
-        say("SKIPPED: the tests of Python are not installed");
+        skipped("the tests of Python are not installed");
         return;
     }
     let env = env();

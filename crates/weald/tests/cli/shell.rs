@@ -3,11 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use weald_testkit::{Answer, TestEnv};
+use weald_testkit::{Answer, TestEnv, skipped};
 
 use crate::env;
 use crate::install::{bin, on_path};
-use crate::sandbox::say;
 use crate::trees_remove::{grow, repository};
 
 /// Runs a script in a shell that knows weald by its name; `None` (said aloud) where there is no such shell.
@@ -18,7 +17,7 @@ fn shell(env: &TestEnv, words: &[&str], script: &str) -> Option<Answer> {
     match command.output() {
         Ok(output) => Some(Answer::of(output)),
         Err(error) => {
-            say(&format!("SKIPPED: a test with {}: {error}", words[0]));
+            skipped(&format!("a test with {}: {error}", words[0]));
             None
         }
     }
@@ -190,7 +189,7 @@ fn git_weald_is_weald_wherever_git_is_called() {
         "{\"schema_version\":1,",
         "4",
         "Usage: weald task [OPTIONS] <COMMAND>",
-        "Run many coding agents on one git repository: each in its own worktree, nothing lost, main always",
+        "Run many coding agents on one git repository, each in its own sandboxed worktree",
         "1",
         "1",
     ];

@@ -239,7 +239,7 @@ fn p12_an_issue_that_is_refused_is_named_as_people_know_it() {
     let plain = field.env.weald(&import);
     assert!(plain.stdout.starts_with("issue 7 (Mind[2J the gap): title"));
     assert!(
-        plain.stdout.contains("\ngh-8: it is there twice"),
+        plain.stdout.contains("\ngh-8: it appears twice"),
         "{plain:#?}"
     );
 }

@@ -48,7 +48,7 @@ fn l9_the_second_cycle_unlocks_and_git_shows_it() {
         );
         let dry = env.weald(&["sweep", "--dry-run"]).stdout;
         assert!(dry.starts_with("would be marked: a"), "{dry}");
-        assert!(dry.ends_with("nothing was changed; weald sweep does it\n"));
+        assert!(dry.ends_with("nothing was changed; to do it: weald sweep\n"));
         let first = sweep(&env);
         assert_eq!(first["marked"], json!(["a"]), "{first}");
         assert!(is_locked(&env));
@@ -128,7 +128,7 @@ fn l8_a_switch_makes_the_sweep_do_nothing() {
         let output = command.env(variable, "1").output().unwrap();
         assert!(output.status.success());
         let said = String::from_utf8_lossy(&output.stderr);
-        let expected = format!("${variable} switches sweep off: nothing was done");
+        let expected = format!("${variable} switches sweep off; nothing was changed");
         assert!(said.contains(&expected), "{said}");
         assert!(output.stdout.is_empty());
     }

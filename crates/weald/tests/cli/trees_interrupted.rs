@@ -11,6 +11,7 @@ use weald_testkit::{Answer, TestEnv, full_scale};
 
 use crate::trees_crash::settle;
 use crate::trees_create::listed;
+use crate::trees_meanwhile::stands_still;
 use crate::trees_remove::{KINDS, repository};
 
 /// Where a creation is killed: before anything, with files, registered, with a branch, renamed but not recorded.
@@ -184,6 +185,37 @@ fn y4_a_signal_takes_the_creation_back_on_the_spot() {
         }
         assert_whole(&env, &what);
         env.ok(&["rm", "x"]);
+    }
+}
+
+/// The signal comes in the middle, not somewhere around it.
+#[test]
+fn y4_a_signal_in_the_middle_of_a_creation_takes_it_back() {
+    for (kind, step, signal) in [
+        ("sealed", "create.announced", Signal::TERM),
+        ("sealed", "create.populated", Signal::INT),
+        ("linked", "create.populated", Signal::TERM),
+    ] {
+        let what = format!("{kind}, {step}");
+        let env = repository();
+        let mut command = env.weald_command(&["new", "x", "--no-pool", "--kind", kind]);
+        command.env("WEALD_STEP", format!("stop:{step}"));
+        let child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn();
+        let child = child.unwrap();
+        stands_still(&child);
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        kill_process(Pid::from_child(&child), Signal::CONT).unwrap();
+        let answer = Answer::of(child.wait_with_output().unwrap());
+        let code = 128 + signal.as_raw();
+        assert_eq!(answer.code, code, "{what}: {answer:#?}");
+        assert_eq!(listed(&env), [""; 0], "{what}");
+        assert!(!env.root().join("app.weald/x").exists(), "{what}");
+        assert_eq!(env.git(&["branch", "--list", "wt/x"]), "", "{what}");
+        assert_sound(&env, &what);
+        env.ok(&["new", "x"]);
     }
 }
 

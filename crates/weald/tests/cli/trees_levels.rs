@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::process::Command;
 
-use weald_testkit::{TestEnv, full_scale};
+use weald_testkit::{TestEnv, full_scale, skipped};
 
 use crate::env;
-use crate::sandbox::{as_user, is_root, ordinary_home, own_home, say};
+use crate::sandbox::{as_user, is_root, ordinary_home, own_home};
 use crate::trees_remove::repository;
 
 /// Runs a script in a namespace in which no further one can be made.
@@ -23,7 +23,7 @@ pub fn without_namespaces(env: &TestEnv, script: &str) {
     if output.status.code() == Some(77)
         || String::from_utf8_lossy(&output.stderr).contains("unshare failed")
     {
-        return say("SKIPPED: a user namespace without further ones can't be made here");
+        return skipped("a user namespace without further ones can't be made here");
     }
     assert!(
         output.status.success(),
@@ -125,7 +125,9 @@ fn in_trap(home: &Path, script: &str) {
 pub fn homes(name: &str) -> Vec<std::path::PathBuf> {
     let root = is_root().then(|| own_home(&format!("{name}-root")));
     let user = ordinary_home(&format!("{name}-user"));
-    root.into_iter().chain(user).collect()
+    let homes: Vec<_> = root.into_iter().chain(user).collect();
+    assert!(!homes.is_empty(), "neither root nor a user can try this");
+    homes
 }
 
 #[test]

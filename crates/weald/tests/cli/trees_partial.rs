@@ -185,7 +185,7 @@ fn x3_news_that_came_into_a_partial_tree_by_itself_are_taken_in_once_main_has_th
     assert_eq!(looked["dirty"], "unknown", "{looked}");
     let problem = looked["problem"].as_str().unwrap();
     assert!(
-        problem.contains("can't be taken in") && problem.contains("missing blob"),
+        problem.contains("can't be imported") && problem.contains("missing blob"),
         "{problem}"
     );
     env.git(&["fetch", "-q"]);

@@ -95,7 +95,9 @@ fn k14_without_a_free_block_the_tree_is_made_and_that_is_said() {
     let answer = env.weald(&[&["new", "b", "--json"], &ONE[..]].concat());
     assert_eq!(answer.code, 0, "{answer:#?}");
     assert!(
-        answer.stderr.contains("no 10 ports from 21000 to 21009"),
+        answer
+            .stderr
+            .contains("no 10 free ports from 21000 to 21009"),
         "{answer:#?}"
     );
     assert_eq!(answer.json()["tree"]["ports"], json!(null));

@@ -6,8 +6,9 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use crate::sandbox::{is_root, say};
+use crate::sandbox::is_root;
 use crate::trees_remove::{grow, repository};
+use weald_testkit::skipped;
 
 fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().mode() & 0o7777
@@ -54,7 +55,7 @@ fn x17_a_run_leaves_nothing_that_others_run_with_its_rights() {
         fs::remove_dir_all(tree.join("out")).unwrap();
     }
     if !is_root() {
-        return say("SKIPPED: another local user needs root");
+        return skipped("another local user needs root");
     }
     fs::set_permissions(env.root(), Permissions::from_mode(0o755)).unwrap();
     let mut other = Command::new(tree.join("planted"));

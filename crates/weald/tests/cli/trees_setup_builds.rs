@@ -5,9 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, UNIX_EPOCH};
 
-use weald_testkit::{Answer, TestEnv};
+use weald_testkit::{Answer, TestEnv, skipped};
 
-use crate::sandbox::say;
 use crate::trees_remove::repository;
 use crate::trees_setup::commit_all;
 use crate::trees_trash::manifest;
@@ -24,7 +23,7 @@ fn has(program: &str) -> bool {
         .stdout(Stdio::null())
         .status();
     if found.is_err() {
-        say(&format!("SKIPPED: no {program} here"));
+        skipped(&format!("no {program} here"));
     }
     found.is_ok()
 }

@@ -4,9 +4,8 @@ use std::fs;
 use std::process::Command;
 
 use serde_json::{Value, json};
-use weald_testkit::TestEnv;
+use weald_testkit::{TestEnv, skipped};
 
-use crate::sandbox::say;
 use crate::trees_remove::{commit, grow, has_event, repository, weald_in};
 use crate::trees_setup::commit_all;
 
@@ -352,7 +351,7 @@ own="--set setup.commands=./make"
 code=0; "$WEALD" setup a $own 2> err || code=$?; [ "$code" = 6 ]; [ ! -e ../app.weald/a/made.log ]
 code=0; "$WEALD" new b $own --set setup.on_failure=rollback || code=$?; [ "$code" = 6 ]; [ ! -e ../app.weald/b ]
 printf '#!/bin/sh\ntouch hooked.log\n' > .git/hooks/post-checkout; chmod +x .git/hooks/post-checkout
-"$WEALD" new c 2> err; grep -q 'hook did not succeed: it did not run' err; [ ! -e ../app.weald/c/hooked.log ]
+"$WEALD" new c 2> err; grep -q 'hook failed: it did not run' err; [ ! -e ../app.weald/c/hooked.log ]
 "#;
     fs::create_dir_all(env.repo().join(".git/hooks")).unwrap();
     propose(&env, "make", "#!/bin/sh\ntouch made.log\n");
@@ -371,7 +370,7 @@ printf '#!/bin/sh\ntouch hooked.log\n' > .git/hooks/post-checkout; chmod +x .git
         .unwrap();
     let told = String::from_utf8_lossy(&output.stderr);
     if output.status.code() == Some(77) || told.contains("unshare failed") {
-        return say("SKIPPED: a user namespace without further ones can't be made here");
+        return skipped("a user namespace without further ones can't be made here");
     }
     let err = fs::read_to_string(env.repo().join("err")).unwrap_or_default();
     assert!(

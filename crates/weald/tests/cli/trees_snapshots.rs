@@ -160,7 +160,9 @@ fn z4_a_reset_and_a_deletion_lose_nothing_that_is_older_than_the_timer() {
 /// What a run says without being asked.
 fn said_about(kind: &str) -> String {
     match kind {
-        "linked" => "warning: a is a linked tree: the run can write the repository's shared .git\n",
+        "linked" => {
+            "warning: a is a linked worktree: the run can write the repository's shared .git\n"
+        }
         _ => "",
     }
     .to_owned()
@@ -252,7 +254,7 @@ fn z4_a_snapshot_that_fails_does_not_disturb_the_run() {
     run.hears();
     let (code, said) = run.ends();
     assert_eq!(code, Some(7), "{said}");
-    assert!(said.contains("could not be kept by a snapshot"), "{said}");
+    assert!(said.contains("could not take a snapshot of"), "{said}");
 }
 
 #[test]

@@ -157,7 +157,7 @@ fn w3_status_tells_conflicts_and_what_is_going_on() {
         );
         let said = env.weald(&["status", "a"]).stdout;
         assert!(
-            said.contains("1 conflicted") && said.contains("a merge is going on"),
+            said.contains("1 conflicted") && said.contains("a merge is in progress"),
             "{said}"
         );
     }
@@ -401,7 +401,10 @@ fn x8_the_level_is_told_by_doctor_and_by_every_run() {
         );
         match level {
             "landlock" => assert!(answer.stderr.contains("landlock does not cover: ")),
-            "off" => assert!(answer.stderr.contains("there is no sandbox"), "{answer:#?}"),
+            "off" => assert!(
+                answer.stderr.contains("running without a sandbox"),
+                "{answer:#?}"
+            ),
             _ => {}
         }
     }

@@ -121,7 +121,7 @@ fn undo_takes_back_unasked_neither_others_work_nor_a_landing_that_something_came
     assert_eq!(tip(), landed);
     // The command that it names does it.
     let hint = refused["error"]["hint"].as_str().unwrap();
-    let event = hint.split(' ').nth(2).unwrap();
+    let event = hint.rsplit(' ').next().unwrap();
     assert_eq!(env.ok(&["undo", event])["landing"], 1);
     assert_ne!(tip(), landed);
 }
@@ -215,7 +215,7 @@ fn undo_says_calmly_that_there_is_nothing() {
     let env = repository();
     let listed = env.weald(&["undo", "--list"]);
     assert_eq!(listed.code, 0);
-    assert_eq!(listed.stdout.trim(), "Nothing to take back.");
+    assert_eq!(listed.stdout.trim(), "Nothing to undo.");
     let refused = env.refused(&["undo"], 1, "nothing_to_undo");
     let hint = refused["error"]["hint"].as_str().unwrap();
     assert!(hint.contains("weald events"), "{hint}");

@@ -187,7 +187,7 @@ fn l14_a_tree_that_somebody_uses_keeps_its_builds() {
     env.ok(&["task", "release", &task, "--token", &token]);
     let mut shell = env.command("sleep");
     let mut shell = shell.arg("600").current_dir(&tree).spawn().unwrap();
-    kept("stands in it");
+    kept("is in it");
     shell.kill().unwrap();
     shell.wait().unwrap();
     // What is free already needs nobody's build.
@@ -283,7 +283,7 @@ fn l14_what_falls_short_says_how_to_go_on() {
     let ask = ["usage", "--free", "1000T", "--set", "usage.min_age=0"];
     let dry = env.weald(&ask);
     assert_eq!(dry.code, 0, "{dry:#?}");
-    assert!(dry.stdout.contains("do it with --apply"), "{dry:#?}");
+    assert!(dry.stdout.contains("to delete, add --apply"), "{dry:#?}");
     assert!(dry.stdout.contains("weald clean --apply"), "{dry:#?}");
     let done = env.weald(&[&ask[..], &["--apply"]].concat());
     assert_eq!(done.code, 1, "{done:#?}");

@@ -97,7 +97,8 @@ fn p16_files_of_others_are_left_alone_until_doctor_moves_them_aside() {
     let told = env.weald(&["task", "add", "Fix it"]);
     assert_eq!(told.code, 0);
     assert!(
-        told.stderr.contains(".tasks/task_1.json is not weald's"),
+        told.stderr
+            .contains(".tasks/task_1.json was not written by weald"),
         "{told:#?}"
     );
     env.ok(&["task", "add", "Next"]);
@@ -146,7 +147,7 @@ fn p16_a_file_that_somebody_put_in_a_views_place_is_kept() {
                 format!("mine{round}\n")
             );
             assert!(
-                told.contains(&format!("{path} was not weald's and is kept as")),
+                told.contains(&format!("{path} was not written by weald and is kept as")),
                 "{told}"
             );
         }
@@ -169,7 +170,7 @@ fn p16_a_link_is_not_followed() {
     env.ok(&["init", "--profile", "two-plane"]);
     let told = env.weald(&["task", "add", "Fix it"]);
     assert_eq!(told.code, 0, "the change itself counts: {told:#?}");
-    assert!(told.stderr.contains("a link is not followed"), "{told:#?}");
+    assert!(told.stderr.contains("does not follow links"), "{told:#?}");
     assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
     assert_eq!(
         env.ok(&["task", "list"])["tasks"].as_array().unwrap().len(),

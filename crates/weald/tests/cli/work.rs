@@ -229,7 +229,10 @@ fn s2_a_task_of_another_live_session_stops_work_and_ensure() {
         assert_eq!(error["code"], "task_held");
         assert_eq!(error["details"]["owner"], "alice");
         let message = error["message"].as_str().unwrap();
-        assert!(message.contains("alice since 20"), "{message}");
+        assert!(
+            message.starts_with("alice has been working on task 1 since 20"),
+            "{message}"
+        );
     }
     assert_eq!(env.ok(&["list"])["trees"], json!([]));
     let own = env.weald_command(&["ensure", "--task", "1", "--json"]);

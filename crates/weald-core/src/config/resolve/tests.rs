@@ -52,7 +52,14 @@ fn p14_later_layers_win_whatever_order_they_come_in() {
 
 #[test]
 fn the_repository_tightens_and_never_loosens() {
-    let gate = |layers| resolve(layers).unwrap().text("policy.gate").to_owned();
+    let gate = |layers| {
+        resolve(layers)
+            .unwrap()
+            .get("policy.gate")
+            .0
+            .to_string()
+            .to_owned()
+    };
     assert_eq!(gate(vec![repository("policy.gate = 'none'")]), "tests");
     assert_eq!(gate(vec![repository("policy.gate = 'human'")]), "human");
     assert_eq!(
@@ -67,12 +74,12 @@ fn the_repository_tightens_and_never_loosens() {
     ];
     let config = resolve(both).unwrap();
     assert_eq!(
-        config.text("policy.gate"),
+        config.get("policy.gate").0.to_string(),
         "human",
         "below what the owner chose, too"
     );
     assert_eq!(
-        (config.text("target"), config.list("sandbox.write").len()),
+        (config.target.as_str(), config.sandbox_write.len()),
         ("auto", 0)
     );
     let strict = Layer {
@@ -141,7 +148,7 @@ fn m24_no_key_that_guards_something_is_loosened_by_the_repository() {
 
 #[test]
 fn x30_what_one_layer_denies_no_other_layer_shows() {
-    let denied = |layers| resolve(layers).unwrap().list("sandbox.read_deny").join(" ");
+    let denied = |layers| resolve(layers).unwrap().sandbox_read_deny.join(" ");
     let own = user("sandbox.read_deny = ['~/notes', '~/keys']");
     for other in ["[]", "['!~/keys']", "['~/keys']"] {
         let flag = layer(
@@ -161,7 +168,7 @@ fn m24_protected_paths_of_everybody_count_together() {
         let config = resolve(layers).unwrap();
         let own = |item: &&String| !PROTECTED.split(',').any(|known| known.trim() == *item);
         let own: Vec<_> = config
-            .list("policy.protected")
+            .policy_protected
             .iter()
             .filter(own)
             .cloned()
@@ -183,7 +190,7 @@ fn m24_protected_paths_of_everybody_count_together() {
         user("policy.protected = ['!.vscode', '!infra/', 'docs']"),
     ]);
     let narrowed = narrowed.unwrap();
-    let narrowed = narrowed.list("policy.protected");
+    let narrowed = &narrowed.policy_protected;
     for (item, is_there) in [
         (".vscode", false),
         ("infra/", false),
@@ -199,7 +206,7 @@ fn own_mistakes_are_errors_and_foreign_ones_are_reported() {
     let error = resolve(vec![user("lease.ttl = '0s'")]).unwrap_err();
     assert_eq!(error.key, "lease.ttl");
     let config = resolve(vec![repository("lease.ttl = '-5m'\nnope = 1")]).unwrap();
-    assert_eq!(config.text("lease.ttl"), "15m");
+    assert_eq!(config.get("lease.ttl").0.to_string(), "15m");
     assert_eq!(config.ignored.len(), 2);
 }
 
@@ -226,14 +233,14 @@ fn x14_a_repository_chooses_neither_long_waits_nor_much_room() {
         "tree.look_limit = '5s'\npool.size = 4\ngate.timeout = '6h'\nsnapshot.limit = '1M'";
     let config = resolve(vec![repository(modest)]).unwrap();
     assert_eq!(config.ignored, []);
-    assert_eq!(config.number("pool.size"), 4);
-    assert_eq!(config.text("gate.timeout"), "6h");
+    assert_eq!(config.pool_size, 4);
+    assert_eq!(config.get("gate.timeout").0.to_string(), "6h");
     // What is the user's own has no cap.
     let own = resolve(vec![
         repository(hostile),
         user("pool.size = 64\ngate.timeout = '7h'"),
     ]);
     let own = own.unwrap();
-    assert_eq!(own.number("pool.size"), 64);
-    assert_eq!(own.text("gate.timeout"), "7h");
+    assert_eq!(own.pool_size, 64);
+    assert_eq!(own.get("gate.timeout").0.to_string(), "7h");
 }

@@ -20,7 +20,7 @@ fn a_failed_update_leaves_what_was_remembered() {
     // The last of the files has something to change, and can't be written.
     let rules = place.homes.codex.join("AGENTS.md");
     let text = fs::read_to_string(&rules).unwrap();
-    fs::write(&rules, text.replace("weald made", "nobody made")).unwrap();
+    fs::write(&rules, text.replace("weald created", "nobody created")).unwrap();
     let in_the_way = place.homes.codex.join(format!(
         "AGENTS.md.{}.new",
         rustix::thread::gettid().as_raw_nonzero()

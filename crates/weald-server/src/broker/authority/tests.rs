@@ -70,27 +70,27 @@ fn whatever_is_somebody_elses_is_refused() {
         (json!({"ask": {"op": "task_done"}, "token": 4}), "token 4"),
         (
             json!({"ask": {"op": "msg_inbox"}, "session": "bob"}),
-            "not for bob",
+            "not as bob",
         ),
         (
             json!({"ask": {"op": "overview"}, "session": "bob"}),
-            "not for bob",
+            "not as bob",
         ),
         (
             json!({"ask": {"op": "land", "tree": "other"}}),
-            "not this run's own tree",
+            "not this run's own worktree",
         ),
         (
             json!({"ask": {"op": "diff", "tree": "8", "style": "files"}}),
-            "not this run's own tree",
+            "not this run's own worktree",
         ),
         (
             json!({"ask": {"op": "snapshot_create", "tree": "../fix"}}),
-            "not this run's own tree",
+            "not this run's own worktree",
         ),
         (
             json!({"ask": {"op": "msg_send", "to": "bob", "text": "", "kind": "shutdown"}}),
-            "can't ask others to stop",
+            "can't ask other agents to stop",
         ),
     ] {
         let refusal = decide(&own(), request.clone()).unwrap_err();
@@ -127,7 +127,7 @@ fn x15_without_a_mandate_nothing_lands_and_the_refusal_names_the_persons_command
         (Mandate::Run, "`weald run` lands nothing", "weald land fix"),
         (Mandate::Keep, "--no-land", "weald land fix"),
         (Mandate::Phase, "after the last PASS", "weald phase 7"),
-        (Mandate::Race, "nobody picked", "weald race pick 7 fix"),
+        (Mandate::Race, "not been picked", "weald race pick 7 fix"),
     ] {
         let authority = Authority { mandate, ..own() };
         for ask in [
@@ -191,7 +191,7 @@ fn x24_a_run_without_a_session_reads_and_changes_nothing() {
     }
     let named = json!({"ask": {"op": "msg_inbox"}, "session": "alice"});
     let refusal = decide(&nobody, named).unwrap_err();
-    assert!(refusal.contains("speaks for nobody"), "{refusal}");
+    assert!(refusal.contains("acts as no session"), "{refusal}");
 }
 
 #[test]

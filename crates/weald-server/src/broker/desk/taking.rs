@@ -23,8 +23,12 @@ impl Desk<'_> {
             return Err(too_long());
         }
         let busy = |_| {
-            Failure::new("landing_busy", exit::BUSY, "a landing of this run goes on")
-                .hint("wait for it: weald events --tree NAME")
+            Failure::new(
+                "landing_busy",
+                exit::BUSY,
+                "a landing of this run is in progress",
+            )
+            .hint("wait for it: weald events --tree NAME")
         };
         let _turn = self.landing.try_lock().map_err(busy)?;
         self.lander.land(&self.authority, wish)

@@ -17,7 +17,7 @@ pub struct Input {
 impl Tool for AgentPause {
     const NAME: &'static str = "agent_pause";
     const TITLE: &'static str = "Pause an agent";
-    const DESCRIPTION: &'static str = "Stops all processes of an agent until agent_resume. Its claim and its name are held meanwhile, and its time does not run.";
+    const DESCRIPTION: &'static str = "Stops all processes of an agent until agent_resume. It keeps its claim and its name, and its time limit does not run.";
     const EFFECT: Effect = Effect::Settles;
     const AUDIENCE: Audience = Audience::Lead;
     const ALSO: &'static [(&'static str, &'static str)] = &[("id", "agent")];

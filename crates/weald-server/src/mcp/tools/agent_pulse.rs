@@ -16,8 +16,8 @@ pub struct Input {
 
 impl Tool for AgentPulse {
     const NAME: &'static str = "agent_pulse";
-    const TITLE: &'static str = "Feel an agent's pulse";
-    const DESCRIPTION: &'static str = "One agent in full: state, task, worktree, what it did last and when, its open question, its report once it is over.";
+    const TITLE: &'static str = "Show one agent";
+    const DESCRIPTION: &'static str = "One agent in full: state, task, worktree, what it did last and when, its open question, its report once it has ended.";
     const EFFECT: Effect = Effect::Reads;
     const AUDIENCE: Audience = Audience::Lead;
     const ALSO: &'static [(&'static str, &'static str)] = &[("id", "agent")];

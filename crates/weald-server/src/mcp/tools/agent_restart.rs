@@ -20,8 +20,8 @@ pub struct Input {
 
 impl Tool for AgentRestart {
     const NAME: &'static str = "agent_restart";
-    const TITLE: &'static str = "Start an agent again";
-    const DESCRIPTION: &'static str = "Starts an agent again that has ended: the same command on the same task in the same worktree, in its own conversation where it has one. force stops one that still works first, and opens a finished task again.";
+    const TITLE: &'static str = "Restart an agent";
+    const DESCRIPTION: &'static str = "Restarts an agent that has ended: the same command on the same task in the same worktree, continuing its conversation if it has one. force first stops an agent that is still running, and reopens a finished task.";
     const EFFECT: Effect = Effect::Writes;
     const AUDIENCE: Audience = Audience::Lead;
     const ALSO: &'static [(&'static str, &'static str)] = &[("id", "agent")];

@@ -16,8 +16,9 @@ pub struct Input {
 
 impl Tool for AgentResume {
     const NAME: &'static str = "agent_resume";
-    const TITLE: &'static str = "Let a paused agent continue";
-    const DESCRIPTION: &'static str = "Lets an agent that agent_pause stopped continue. One that ended is started again with agent_restart.";
+    const TITLE: &'static str = "Resume a paused agent";
+    const DESCRIPTION: &'static str =
+        "Continues an agent that agent_pause stopped. For one that has ended use agent_restart.";
     const EFFECT: Effect = Effect::Settles;
     const AUDIENCE: Audience = Audience::Lead;
     const ALSO: &'static [(&'static str, &'static str)] = &[("id", "agent")];

@@ -33,7 +33,7 @@ pub struct Input {
 impl Tool for AgentSpawn {
     const NAME: &'static str = "agent_spawn";
     const TITLE: &'static str = "Start an agent";
-    const DESCRIPTION: &'static str = "Starts an agent on a task, in a worktree and a sandbox of its own, in the background. What it leaves is committed, and lands by itself if land is true (as configured unless given). Answers as soon as it works; see check_agents and wait_agents.";
+    const DESCRIPTION: &'static str = "Starts an agent on a task, in a worktree and a sandbox of its own, in the background. Its work is committed when it ends, and lands if land is true (default: as configured). Returns as soon as it is running; follow it with check_agents and wait_agents.";
     const EFFECT: Effect = Effect::Writes;
     const AUDIENCE: Audience = Audience::Lead;
     const ALSO: &'static [(&'static str, &'static str)] = &[("task", "task_id")];

@@ -20,8 +20,8 @@ pub struct Input {
 
 impl Tool for AgentSteer {
     const NAME: &'static str = "agent_steer";
-    const TITLE: &'static str = "Tell an agent something";
-    const DESCRIPTION: &'static str = "Puts words into an agent's inbox. One whose input is open reads them at once, any other when it looks into its inbox.";
+    const TITLE: &'static str = "Send an agent a message";
+    const DESCRIPTION: &'static str = "Sends a message to an agent's inbox. An agent with open input reads it at once, any other when it reads its inbox.";
     const EFFECT: Effect = Effect::Writes;
     const AUDIENCE: Audience = Audience::Lead;
     const ALSO: &'static [(&'static str, &'static str)] =

@@ -23,7 +23,7 @@ pub struct Input {
 impl Tool for AgentStop {
     const NAME: &'static str = "agent_stop";
     const TITLE: &'static str = "Stop an agent";
-    const DESCRIPTION: &'static str = "Ends an agent with all its processes. Its worktree and what it did stay; its task is marked as failed, or given back with release.";
+    const DESCRIPTION: &'static str = "Stops an agent and all its processes. Its worktree and its work are kept; its task is marked as failed, or released with release.";
     const EFFECT: Effect = Effect::Removes;
     const AUDIENCE: Audience = Audience::Lead;
     const ALSO: &'static [(&'static str, &'static str)] = &[("id", "agent")];

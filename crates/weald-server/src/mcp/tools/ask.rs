@@ -8,7 +8,7 @@ use super::{Audience, Call, Effect, Fault, JsonObject, Lasts, TaskRef, Tool, Wor
 use crate::broker::Reply;
 
 /// How to go on when nobody answered.
-const NEXT: &str = "nobody answered yet; the answer comes into your inbox: go on with something else and call \
+const NEXT: &str = "no answer yet; it will arrive in your inbox: continue with something else and call \
                     message_inbox, or wait there with wait_seconds. Don't ask again";
 
 pub struct Ask;
@@ -38,7 +38,7 @@ fn patience() -> u64 {
 impl Tool for Ask {
     const NAME: &'static str = "ask";
     const TITLE: &'static str = "Ask a question";
-    const DESCRIPTION: &'static str = "Asks somebody and waits for the answer, at most timeout_seconds. Without an answer by then, it comes into your inbox later: don't ask twice.";
+    const DESCRIPTION: &'static str = "Asks another session and waits for the answer, at most timeout_seconds. A later answer arrives in your inbox: don't ask twice.";
     const EFFECT: Effect = Effect::Writes;
     const AUDIENCE: Audience = Audience::Confined;
     const ALSO: &'static [(&'static str, &'static str)] = &[("question", "text")];

@@ -24,7 +24,7 @@ pub struct Input {
 impl Tool for CheckAgents {
     const NAME: &'static str = "check_agents";
     const TITLE: &'static str = "See agents";
-    const DESCRIPTION: &'static str = "Agents at work with state, last action and how long they did nothing, and alerts: what needs you, each with what helps. Cheap; ask it between your own steps.";
+    const DESCRIPTION: &'static str = "Running agents with state, last action and idle time, and alerts: what needs you, each with a command that helps. Cheap; call it between your own steps.";
     const EFFECT: Effect = Effect::Reads;
     const AUDIENCE: Audience = Audience::Lead;
     type Input = Input;

@@ -19,8 +19,8 @@ pub struct Input {
 
 impl Tool for CleanPreview {
     const NAME: &'static str = "clean_preview";
-    const TITLE: &'static str = "See what a clean-up would take";
-    const DESCRIPTION: &'static str = "Which worktrees are done with and may go, and what keeps each of the others. Nothing is changed: worktree_remove takes one, a person takes all with weald clean --apply.";
+    const TITLE: &'static str = "Preview a clean-up";
+    const DESCRIPTION: &'static str = "Which worktrees are finished and can be removed, and what keeps each of the others. Changes nothing: remove one with worktree_remove; a person removes all with weald clean --apply.";
     const EFFECT: Effect = Effect::Reads;
     const AUDIENCE: Audience = Audience::Lead;
     type Input = Input;

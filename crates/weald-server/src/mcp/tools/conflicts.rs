@@ -17,7 +17,7 @@ pub struct Input {
 impl Tool for Conflicts {
     const NAME: &'static str = "conflicts";
     const TITLE: &'static str = "Show conflicts";
-    const DESCRIPTION: &'static str = "Which worktrees would clash with the target and with each other, committed or not, before anybody lands. Nothing is changed.";
+    const DESCRIPTION: &'static str = "Which worktrees would conflict with the target and with each other, including uncommitted work, before any of it lands. Changes nothing.";
     const EFFECT: Effect = Effect::Reads;
     const AUDIENCE: Audience = Audience::Teammate;
     type Input = Input;

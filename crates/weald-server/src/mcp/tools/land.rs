@@ -27,7 +27,7 @@ pub struct Input {
 impl Tool for Land {
     const NAME: &'static str = "land";
     const TITLE: &'static str = "Land a worktree";
-    const DESCRIPTION: &'static str = "Bring the commits of a worktree to its target: merged onto its tip, tested, moved there. Commit first. This is how a task ends: it is completed by it, with your report, and the worktree goes to the trash; in a sandbox both happen when you end. Look at each outcome: landed; conflict (merge the target into the worktree and resolve it there, commit, land again); red (the gate failed, see log; mend it, commit, land again); refused (reason). After a conflict task_claim takes the task again.";
+    const DESCRIPTION: &'static str = "Lands the commits of a worktree on its target: merges them onto its tip, tests the result, moves the target. Commit first. This is how a task ends: landing completes it, with your report, and moves the worktree to the trash; in a sandbox both happen when you end. Check each outcome: landed; conflict (merge the target into the worktree and resolve it there, commit, land again); red (the tests failed, see log; fix it, commit, land again); refused (see reason). After a conflict task_claim takes the task again.";
     const EFFECT: Effect = Effect::Writes;
     const AUDIENCE: Audience = Audience::Confined;
     type Input = Input;

@@ -22,7 +22,8 @@ pub struct Input {
 impl Tool for LandStatus {
     const NAME: &'static str = "land_status";
     const TITLE: &'static str = "Show the queue";
-    const DESCRIPTION: &'static str = "What waits to land and what has ended, newest first, with outcome, conflicts and the gate log.";
+    const DESCRIPTION: &'static str =
+        "Queued and finished landings, newest first, with outcome, conflicts and the gate log.";
     const EFFECT: Effect = Effect::Reads;
     const AUDIENCE: Audience = Audience::Teammate;
     type Input = Input;

@@ -25,7 +25,7 @@ pub struct Input {
 impl Tool for MessageInbox {
     const NAME: &'static str = "message_inbox";
     const TITLE: &'static str = "Read your inbox";
-    const DESCRIPTION: &'static str = "Your messages, the urgent ones first. They are taken out, each given to exactly one reader, unless peek is true. Questions, plans and shutdowns want a reply.";
+    const DESCRIPTION: &'static str = "Your messages, urgent ones first. Reading takes them out, each for exactly one reader, unless peek is true. Questions, plans and shutdowns need a reply.";
     const EFFECT: Effect = Effect::Writes;
     const AUDIENCE: Audience = Audience::Confined;
     type Input = Input;

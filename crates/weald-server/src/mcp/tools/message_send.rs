@@ -26,7 +26,7 @@ pub struct Input {
 impl Tool for MessageSend {
     const NAME: &'static str = "message_send";
     const TITLE: &'static str = "Send a message";
-    const DESCRIPTION: &'static str = "Puts words into somebody's inbox: an agent's, a teammate's, the lead's. It does not wait; to get an answer use ask.";
+    const DESCRIPTION: &'static str = "Sends a message to another session: an agent, a teammate or the lead. Does not wait; to get an answer use ask.";
     const EFFECT: Effect = Effect::Writes;
     const AUDIENCE: Audience = Audience::Confined;
     const ALSO: &'static [(&'static str, &'static str)] = &[

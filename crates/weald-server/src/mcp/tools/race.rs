@@ -27,7 +27,7 @@ pub struct Input {
 impl Tool for Race {
     const NAME: &'static str = "race";
     const TITLE: &'static str = "Start a race";
-    const DESCRIPTION: &'static str = "Gives several agents the same task, each in a worktree of its own, in the background. race_show compares what they came to, race_pick lands one of them, race_drop ends it without a winner.";
+    const DESCRIPTION: &'static str = "Gives several agents the same task, each in its own worktree, in the background. race_show compares the results, race_pick lands one of them, race_drop ends the race without a winner.";
     const EFFECT: Effect = Effect::Writes;
     const AUDIENCE: Audience = Audience::Lead;
     type Input = Input;

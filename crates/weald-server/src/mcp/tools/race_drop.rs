@@ -17,7 +17,7 @@ pub struct Input {
 impl Tool for RaceDrop {
     const NAME: &'static str = "race_drop";
     const TITLE: &'static str = "End a race without a winner";
-    const DESCRIPTION: &'static str = "Stops the entries of a race that still work, and puts all of their worktrees into the trash. The task is free again.";
+    const DESCRIPTION: &'static str = "Stops the entries of a race that are still running, and moves all of their worktrees to the trash. The task is free again.";
     const EFFECT: Effect = Effect::Removes;
     const AUDIENCE: Audience = Audience::Lead;
     type Input = Input;

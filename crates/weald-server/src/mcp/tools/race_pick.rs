@@ -21,7 +21,7 @@ pub struct Input {
 impl Tool for RacePick {
     const NAME: &'static str = "race_pick";
     const TITLE: &'static str = "Pick the winner of a race";
-    const DESCRIPTION: &'static str = "Lands one entry of a race, which completes the task; the others go to the trash. If it does not land, nothing was picked and all entries are kept.";
+    const DESCRIPTION: &'static str = "Lands one entry of a race, which completes the task; the others go to the trash. If it does not land, nothing is picked and all entries are kept.";
     const EFFECT: Effect = Effect::Writes;
     const AUDIENCE: Audience = Audience::Lead;
     type Input = Input;

@@ -22,7 +22,7 @@ pub struct Input {
 impl Tool for RequestPlan {
     const NAME: &'static str = "request_plan";
     const TITLE: &'static str = "Ask a teammate for its plan";
-    const DESCRIPTION: &'static str = "Asks a teammate to send its plan before it goes on. The plan comes into your inbox; judge it with review_plan. A task made with needs_plan can't be completed without an approved one.";
+    const DESCRIPTION: &'static str = "Asks a teammate to send its plan before it continues. The plan arrives in your inbox; judge it with review_plan. A task created with needs_plan can't be completed without an approved plan.";
     const EFFECT: Effect = Effect::Writes;
     const AUDIENCE: Audience = Audience::Lead;
     type Input = Input;
@@ -34,7 +34,7 @@ impl Tool for RequestPlan {
             task => task,
         };
         let text = format!(
-            "Before you go on, send me your plan for {about}: submit_plan, or weald msg send NAME PLAN --type plan. Wait for the verdict."
+            "Before you continue, send me your plan for {about}: submit_plan, or weald msg send NAME PLAN --type plan. Wait for the verdict."
         );
         let words = Words::of(&["msg", "send", "--priority=steer"]).flag("task", input.task_id);
         call.run(words.rest([input.teammate, text])).await

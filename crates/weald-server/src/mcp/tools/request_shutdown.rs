@@ -19,7 +19,7 @@ pub struct Input {
 impl Tool for RequestShutdown {
     const NAME: &'static str = "request_shutdown";
     const TITLE: &'static str = "Ask a teammate to stop";
-    const DESCRIPTION: &'static str = "Asks a teammate to stop. It answers (shutdown_reply in your inbox) and ends; its task is given back and its worktree stays.";
+    const DESCRIPTION: &'static str = "Asks a teammate to stop. It answers (shutdown_reply in your inbox) and ends; its task is released and its worktree is kept.";
     const EFFECT: Effect = Effect::Writes;
     const AUDIENCE: Audience = Audience::Lead;
     const ALSO: &'static [(&'static str, &'static str)] = &[("name", "teammate")];

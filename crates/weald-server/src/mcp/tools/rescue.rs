@@ -32,7 +32,7 @@ enum Choice {
 impl Tool for Rescue {
     const NAME: &'static str = "rescue";
     const TITLE: &'static str = "Rescue a task's work";
-    const DESCRIPTION: &'static str = "Shows what an agent left that died or failed: its end, its last lines, its worktree and what is not committed there, which is kept as a snapshot first. choice decides what follows; an agent that it starts works in the background.";
+    const DESCRIPTION: &'static str = "Shows what a crashed or failed agent left: how it ended, its last output, its worktree and the uncommitted changes, which are saved as a snapshot first. choice decides what happens next; an agent that it starts runs in the background.";
     const EFFECT: Effect = Effect::Writes;
     const AUDIENCE: Audience = Audience::Lead;
     type Input = Input;

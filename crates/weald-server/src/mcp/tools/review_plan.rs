@@ -22,7 +22,7 @@ pub struct Input {
 impl Tool for ReviewPlan {
     const NAME: &'static str = "review_plan";
     const TITLE: &'static str = "Judge a plan";
-    const DESCRIPTION: &'static str = "Approves or rejects a plan that somebody sent you, with feedback. A second verdict on the same plan is ignored.";
+    const DESCRIPTION: &'static str = "Approves or rejects a plan that was sent to you, with feedback. A second verdict on the same plan is ignored.";
     const EFFECT: Effect = Effect::Settles;
     const AUDIENCE: Audience = Audience::Lead;
     type Input = Input;

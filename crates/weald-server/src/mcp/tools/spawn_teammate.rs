@@ -29,7 +29,7 @@ pub struct Input {
 impl Tool for SpawnTeammate {
     const NAME: &'static str = "spawn_teammate";
     const TITLE: &'static str = "Start a teammate";
-    const DESCRIPTION: &'static str = "Starts a teammate under a name, with a role and a prompt, in the background. It claims ready tasks by itself, each in the task's own worktree and sandbox, and ends when there was no work for a while or after request_shutdown. With task_id it does that task alone, as agent_spawn. Create the tasks first: a prompt is no task.";
+    const DESCRIPTION: &'static str = "Starts a named teammate, with a role and a prompt, in the background. It claims ready tasks by itself, each in the task's own worktree and sandbox, and ends after a while without work or after request_shutdown. With task_id it does only that task, like agent_spawn. Create the tasks first: a prompt is not a task.";
     const EFFECT: Effect = Effect::Writes;
     const AUDIENCE: Audience = Audience::Lead;
     type Input = Input;

@@ -21,7 +21,7 @@ pub struct Input {
 impl Tool for SubmitPlan {
     const NAME: &'static str = "submit_plan";
     const TITLE: &'static str = "Send your plan";
-    const DESCRIPTION: &'static str = "Sends your plan to the lead. The verdict (plan_verdict) comes into your inbox: wait for it there with message_inbox before you go on.";
+    const DESCRIPTION: &'static str = "Sends your plan to the lead. The verdict (plan_verdict) arrives in your inbox: wait for it with message_inbox before you continue.";
     const EFFECT: Effect = Effect::Writes;
     const AUDIENCE: Audience = Audience::Confined;
     type Input = Input;

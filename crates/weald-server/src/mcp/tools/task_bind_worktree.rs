@@ -25,7 +25,7 @@ pub struct Input {
 impl Tool for TaskBindWorktree {
     const NAME: &'static str = "task_bind_worktree";
     const TITLE: &'static str = "Bind a task to a worktree";
-    const DESCRIPTION: &'static str = "Make a worktree the one of a task, for work that was begun without one. Claiming the task leads to it. The status stays, unless an owner is given.";
+    const DESCRIPTION: &'static str = "Binds an existing worktree to a task, for work that was started without one. Claiming the task then uses it. The status does not change unless an owner is given.";
     const EFFECT: Effect = Effect::Settles;
     const AUDIENCE: Audience = Audience::Lead;
     const ALSO: &'static [(&'static str, &'static str)] =

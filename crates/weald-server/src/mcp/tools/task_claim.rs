@@ -17,7 +17,7 @@ pub struct Input {
 impl Tool for TaskClaim {
     const NAME: &'static str = "task_claim";
     const TITLE: &'static str = "Claim a task";
-    const DESCRIPTION: &'static str = "Take a task, or the next ready one, and get a worktree for it. Answers the task, your claim, and the worktree with its absolute path and branch: work only below that path. From then on it is the default worktree of your other calls. Finish with land and a report. Error nothing_ready: there is no work.";
+    const DESCRIPTION: &'static str = "Claims a task, or the next ready one, and gives you a worktree for it. Returns the task, your claim, and the worktree with its absolute path and branch: work only below that path. It becomes the default worktree of your other calls. Finish with land and a report. Error nothing_ready: there is no work.";
     const EFFECT: Effect = Effect::Writes;
     const AUDIENCE: Audience = Audience::Confined;
     type Input = Input;

@@ -28,7 +28,7 @@ pub struct Input {
 impl Tool for TaskComplete {
     const NAME: &'static str = "task_complete";
     const TITLE: &'static str = "Complete a task";
-    const DESCRIPTION: &'static str = "Say that your task is done, with a report of what you did. In a sandbox: commit first; your prompt says whether your work lands by itself when you end. Elsewhere only for a task that has nothing to land: land completes a task whose work landed. Answers the task and what became ready by it. Your default worktree is reset; it stays on disk.";
+    const DESCRIPTION: &'static str = "Marks your task as done, with a report of what you did. In a sandbox: commit first; your prompt says whether your work lands when you end. Elsewhere only for a task that has nothing to land: land completes a task whose work landed. Returns the task and the tasks that it made ready. Your default worktree is reset; it stays on disk.";
     const EFFECT: Effect = Effect::Settles;
     const AUDIENCE: Audience = Audience::Confined;
     type Input = Input;
@@ -55,7 +55,7 @@ fn no_verdict() -> Fault {
     Fault::new(
         "bad_arguments",
         2,
-        "verified_by says by what the work was checked, but verified is not given; the task is as it was",
+        "verified_by is given without verified; the task is unchanged",
     )
     .hint("give verified, too: passed or failed")
 }

@@ -35,7 +35,7 @@ pub struct Input {
 impl Tool for TaskCreate {
     const NAME: &'static str = "task_create";
     const TITLE: &'static str = "Create a task";
-    const DESCRIPTION: &'static str = "Put a piece of work on the board for somebody to claim. Answers the task with its id. Name what it waits for in blocked_by.";
+    const DESCRIPTION: &'static str = "Adds a task to the board for an agent to claim. Returns the task with its id. List the tasks it depends on in blocked_by.";
     const EFFECT: Effect = Effect::Writes;
     const AUDIENCE: Audience = Audience::Teammate;
     type Input = Input;

@@ -20,8 +20,8 @@ pub struct Input {
 
 impl Tool for TaskFail {
     const NAME: &'static str = "task_fail";
-    const TITLE: &'static str = "Give a task up";
-    const DESCRIPTION: &'static str = "Say that your task can't be done, and why. Its worktree stays with what is in it; task_update with action reopen puts the task back on the board.";
+    const TITLE: &'static str = "Give up a task";
+    const DESCRIPTION: &'static str = "Marks your task as failed, with the reason. Its worktree is kept with everything in it; task_update with action reopen puts the task back on the board.";
     const EFFECT: Effect = Effect::Settles;
     const AUDIENCE: Audience = Audience::Confined;
     const ALSO: &'static [(&'static str, &'static str)] = &[("report", "reason")];

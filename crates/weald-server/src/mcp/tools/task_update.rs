@@ -75,7 +75,7 @@ enum Action {
 impl Tool for TaskUpdate {
     const NAME: &'static str = "task_update";
     const TITLE: &'static str = "Change a task";
-    const DESCRIPTION: &'static str = "Change a task's words, labels or dependencies, or move it with status and owner, or with action. release and fail are for the task that you claimed. To finish it call land with a report, or task_complete if there is nothing to land.";
+    const DESCRIPTION: &'static str = "Changes a task's text, labels or dependencies, or moves it with status and owner, or with action. release and fail are for the task that you claimed. To finish it call land with a report, or task_complete if there is nothing to land.";
     const EFFECT: Effect = Effect::Writes;
     const AUDIENCE: Audience = Audience::Confined;
     type Input = Input;
@@ -101,7 +101,7 @@ impl Tool for TaskUpdate {
             answer = Some(call.run(Words::of(&["task", "show"]).rest(&task)).await?);
         }
         answer.ok_or_else(|| {
-            Fault::new("bad_arguments", 2, "nothing to change is given")
+            Fault::new("bad_arguments", 2, "there is nothing to change")
                 .hint("give a field to change, a status, or an action")
         })
     }
@@ -118,7 +118,7 @@ impl Input {
             }
             (None, Some(status), Some(_)) if ![InProgress, Completed].contains(&status) => {
                 let hint = "give owner with status in_progress or completed";
-                return refused("nobody works on a task with that status", hint);
+                return refused("a task with that status has no owner", hint);
             }
             (Some(action), None, _) => return Ok(vec![action]),
             (None, Some(status), _) => status,

@@ -13,8 +13,8 @@ pub struct Input {}
 
 impl Tool for TrashList {
     const NAME: &'static str = "trash_list";
-    const TITLE: &'static str = "See what can be restored";
-    const DESCRIPTION: &'static str = "Removed worktrees that worktree_restore brings back, each with its number, name, branch, size and when it was removed.";
+    const TITLE: &'static str = "List removed worktrees";
+    const DESCRIPTION: &'static str = "Removed worktrees that worktree_restore can restore, each with its number, name, branch, size and when it was removed.";
     const EFFECT: Effect = Effect::Reads;
     const AUDIENCE: Audience = Audience::Lead;
     type Input = Input;

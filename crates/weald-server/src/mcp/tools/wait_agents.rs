@@ -29,7 +29,7 @@ pub struct Input {
 impl Tool for WaitAgents {
     const NAME: &'static str = "wait_agents";
     const TITLE: &'static str = "Wait for agents";
-    const DESCRIPTION: &'static str = "Waits until agents are over, or until the time is: then timed_out is true and they go on. Call it again, or look at check_agents meanwhile: an agent may wait for your answer.";
+    const DESCRIPTION: &'static str = "Waits until agents have ended, or until the timeout: then timed_out is true and they keep running. Call it again, or call check_agents in between: an agent may be waiting for your answer.";
     const EFFECT: Effect = Effect::Reads;
     const AUDIENCE: Audience = Audience::Lead;
     const ALSO: &'static [(&'static str, &'static str)] = &[("ids", "agents")];

@@ -23,7 +23,7 @@ pub struct Input {
 impl Tool for WorktreeCreate {
     const NAME: &'static str = "worktree_create";
     const TITLE: &'static str = "Create a worktree";
-    const DESCRIPTION: &'static str = "Make a worktree of its own, outside of the main checkout, on a branch of its own. Answers its absolute path and branch. For a task call task_claim instead, which makes one.";
+    const DESCRIPTION: &'static str = "Creates a worktree outside the main checkout, on its own branch. Returns its absolute path and branch. For a task call task_claim instead, which creates one.";
     const EFFECT: Effect = Effect::Writes;
     const AUDIENCE: Audience = Audience::Lead;
     type Input = Input;

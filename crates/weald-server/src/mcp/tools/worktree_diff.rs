@@ -21,7 +21,7 @@ pub struct Input {
 impl Tool for WorktreeDiff {
     const NAME: &'static str = "worktree_diff";
     const TITLE: &'static str = "Show what changed in a worktree";
-    const DESCRIPTION: &'static str = "Paths that changed in a worktree since it began: committed, staged, unstaged and untracked. patch adds the text of the changes.";
+    const DESCRIPTION: &'static str = "Paths that changed in a worktree since it began: committed, staged, unstaged and untracked. patch adds the diff.";
     const EFFECT: Effect = Effect::Reads;
     const AUDIENCE: Audience = Audience::Confined;
     type Input = Input;

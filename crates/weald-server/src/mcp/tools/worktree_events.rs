@@ -23,7 +23,7 @@ pub struct Input {
 impl Tool for WorktreeEvents {
     const NAME: &'static str = "worktree_events";
     const TITLE: &'static str = "Read the log";
-    const DESCRIPTION: &'static str = "What happened, newest last: worktrees, tasks, landings, agents. Each event has a sequence number to go on from with since.";
+    const DESCRIPTION: &'static str = "What happened, newest last: worktrees, tasks, landings, agents. Each event has a sequence number; to continue from it pass it as since.";
     const EFFECT: Effect = Effect::Reads;
     const AUDIENCE: Audience = Audience::Confined;
     type Input = Input;

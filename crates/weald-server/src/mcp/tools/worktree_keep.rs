@@ -20,7 +20,7 @@ impl Tool for WorktreeKeep {
     const NAME: &'static str = "worktree_keep";
     const TITLE: &'static str = "Keep a worktree";
     const DESCRIPTION: &'static str =
-        "Set a worktree aside: no clean-up takes it, until the same with undo.";
+        "Keeps a worktree: no clean-up removes it, until this is called with undo.";
     const EFFECT: Effect = Effect::Settles;
     const AUDIENCE: Audience = Audience::Teammate;
     type Input = Input;

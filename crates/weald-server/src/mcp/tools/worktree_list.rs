@@ -17,7 +17,7 @@ pub struct Input {
 impl Tool for WorktreeList {
     const NAME: &'static str = "worktree_list";
     const TITLE: &'static str = "List worktrees";
-    const DESCRIPTION: &'static str = "Every worktree with path, branch, task and whether it is dirty, as last seen. fresh looks into each of them now.";
+    const DESCRIPTION: &'static str = "Every worktree with path, branch, task and whether it is dirty, as last seen. fresh inspects each of them now.";
     const EFFECT: Effect = Effect::Reads;
     const AUDIENCE: Audience = Audience::Teammate;
     type Input = Input;

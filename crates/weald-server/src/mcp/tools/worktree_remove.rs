@@ -25,7 +25,7 @@ pub struct Input {
 impl Tool for WorktreeRemove {
     const NAME: &'static str = "worktree_remove";
     const TITLE: &'static str = "Remove a worktree";
-    const DESCRIPTION: &'static str = "Put a worktree into the trash. Refused while it has uncommitted changes or commits that the target lacks, unless force is given; while another session refers to it, unless referenced is given; and always while something runs in it. worktree_restore brings it back.";
+    const DESCRIPTION: &'static str = "Moves a worktree to the trash. Refused while it has uncommitted changes or commits that the target lacks, unless force is given; while another session refers to it, unless referenced is given; and always while something runs in it. worktree_restore restores it.";
     const EFFECT: Effect = Effect::Removes;
     const AUDIENCE: Audience = Audience::Lead;
     const ALSO: &'static [(&'static str, &'static str)] = &[("discard_changes", "force")];

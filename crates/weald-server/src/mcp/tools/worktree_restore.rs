@@ -18,7 +18,7 @@ impl Tool for WorktreeRestore {
     const NAME: &'static str = "worktree_restore";
     const TITLE: &'static str = "Restore a worktree";
     const DESCRIPTION: &'static str =
-        "Bring a worktree back from the trash: files, index, branch and binding.";
+        "Restores a worktree from the trash: files, index, branch and binding.";
     const EFFECT: Effect = Effect::Settles;
     const AUDIENCE: Audience = Audience::Lead;
     type Input = Input;

@@ -34,7 +34,7 @@ pub struct Input {
 impl Tool for WorktreeRun {
     const NAME: &'static str = "worktree_run";
     const TITLE: &'static str = "Run a command in a worktree";
-    const DESCRIPTION: &'static str = "Run a shell command in a worktree, held there by the sandbox. Answers its exit code and its output (both streams, the middle left out if it is long). A command that fails is an answer, not an error.";
+    const DESCRIPTION: &'static str = "Runs a shell command in a worktree, confined by the sandbox. Returns its exit code and its output (both streams, the middle left out if it is long). A command that fails is an answer, not an error.";
     const EFFECT: Effect = Effect::Runs;
     const AUDIENCE: Audience = Audience::Teammate;
     type Input = Input;
@@ -63,7 +63,7 @@ impl Tool for WorktreeRun {
 fn told(tree: String, ended: &Ended) -> Result<JsonObject, Fault> {
     let exit = exit_of(ended);
     let said = ended.stderr.text();
-    let is_late = exit == 124 && said.contains("the time is over");
+    let is_late = exit == 124 && said.contains("time limit reached");
     let output = ended.stdout.text();
     let output = match output.strip_prefix('\n') {
         Some(output) => output,

@@ -16,8 +16,8 @@ pub struct Input {
 
 impl Tool for WorktreeStatus {
     const NAME: &'static str = "worktree_status";
-    const TITLE: &'static str = "Look into a worktree";
-    const DESCRIPTION: &'static str = "Branch, dirty or clean, staged, unstaged and untracked counts, commits ahead of its base and behind its target. Commits in it are taken in.";
+    const TITLE: &'static str = "Inspect a worktree";
+    const DESCRIPTION: &'static str = "Branch, dirty or clean, staged, unstaged and untracked counts, commits ahead of its base and behind its target. Its commits are imported.";
     const EFFECT: Effect = Effect::Settles;
     const AUDIENCE: Audience = Audience::Confined;
     type Input = Input;

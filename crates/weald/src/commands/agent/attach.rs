@@ -14,18 +14,18 @@ use crate::commands::work;
 use crate::context::Context;
 use crate::following::Log;
 
-/// Follow an agent, and talk to it
+/// Follow an agent's output and send it messages
 ///
-/// Shows the last lines of its output, and what comes until it is over. A line that you type goes into its inbox: an agent whose input is open reads it at
-/// once. Ctrl-C leaves, and the agent goes on; a second one ends this command at once.
+/// Shows the last lines of its output, then new output until the agent ends. Each line you type goes to its inbox; an
+/// agent whose input is open reads it at once. Ctrl-C detaches and leaves the agent running; a second Ctrl-C exits at once.
 #[derive(Args)]
 pub struct Attach {
     #[command(flatten)]
     which: Which,
-    /// Begin with so many of its last lines
+    /// Start with the last N lines of output
     #[arg(long, value_name = "N", default_value_t = 20)]
     tail: usize,
-    /// Begin with everything that it wrote
+    /// Start with all of its output
     #[arg(long, conflicts_with = "tail")]
     all: bool,
     #[command(flatten)]
@@ -49,7 +49,7 @@ impl Attach {
             }
             if interrupted().is_some() {
                 context.note(&format!(
-                    "{id} goes on; come back with: weald agent attach {id}, stop it with: weald agent stop {id}"
+                    "{id} keeps running; reattach with: weald agent attach {id}, stop it with: weald agent stop {id}"
                 ));
                 return Ok(exit::DONE);
             }

@@ -7,7 +7,7 @@ use super::Which;
 use crate::commands::diff::{Style, print};
 use crate::context::Context;
 
-/// Show what an agent changed: in its tree, or what it landed
+/// Show what an agent changed in its worktree or landed
 #[derive(Args)]
 pub struct Diff {
     #[command(flatten)]
@@ -35,9 +35,12 @@ impl Diff {
                 return Err(Failure::new(
                     "no_tree",
                     exit::NOT_FOUND,
-                    format!("the tree of {} is gone, and it landed nothing", agent.id),
+                    format!(
+                        "the worktree of {} is gone, and it landed nothing",
+                        agent.id
+                    ),
                 )
-                .hint("weald trash list shows trees that can be restored"));
+                .hint("to see worktrees that can be restored: weald trash list"));
             }
         };
         drop(progress);

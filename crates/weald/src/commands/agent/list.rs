@@ -11,27 +11,27 @@ use super::print_table;
 use crate::context::Context;
 use crate::ui::{ACCENT, DIM, Fields, HEADING, Out, joined, paint};
 
-/// List agents, and what needs somebody
+/// List agents and show which ones need attention
 ///
-/// With --since it tells only what changed after that place of the log; the answer's `seq` is the place for the next time.
+/// With --since, lists only agents that changed after that event. Pass the answer's `seq` to the next call.
 #[derive(Args)]
 pub struct List {
-    /// Also those that are over
+    /// Include agents that have ended
     #[arg(long)]
     all: bool,
-    /// Only in this state: running, waiting, stalled, paused, starting, finishing, exited, crashed, unknown; or stuck, failed, done
+    /// Only agents in these states (comma-separated)
     #[arg(long = "state", value_name = "STATE", value_delimiter = ',', value_parser = STATES)]
     states: Vec<String>,
-    /// In which order
+    /// Sort order
     #[arg(long, value_name = "ORDER", default_value = "id")]
     sort: Sort,
-    /// At most so many; 0 is all of them
+    /// Maximum number of agents; 0 for all
     #[arg(long, value_name = "N", default_value_t = 20)]
     limit: usize,
-    /// After so many
+    /// Number of agents to skip
     #[arg(long, value_name = "N", default_value_t = 0)]
     offset: usize,
-    /// Only those that changed after this place of the log
+    /// Only agents that changed after this event
     #[arg(long, value_name = "SEQ")]
     since: Option<Seq>,
 }
@@ -86,7 +86,7 @@ impl List {
             },
             |out| {
                 match list.agents.is_empty() {
-                    true => writeln!(out, "No agents at work. Start one: weald agent spawn TASK")?,
+                    true => writeln!(out, "No agents running. Start one: weald agent spawn TASK")?,
                     false => print_table(out, &list.agents)?,
                 }
                 let shown = self.offset + list.agents.len();
@@ -104,7 +104,7 @@ fn print_alerts(out: &mut Out, alerts: &[Alert]) -> io::Result<()> {
     if alerts.is_empty() {
         return Ok(());
     }
-    writeln!(out, "\n{}", paint(HEADING, "needs somebody"))?;
+    writeln!(out, "\n{}", paint(HEADING, "needs attention"))?;
     for alert in alerts {
         let text = joined(&alert.text);
         writeln!(out, "  {} {text}", paint(ACCENT, alert.agent))?;

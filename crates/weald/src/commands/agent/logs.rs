@@ -14,13 +14,13 @@ use crate::ui::Fields;
 pub struct Logs {
     #[command(flatten)]
     which: Which,
-    /// Go on until the agent is over
+    /// Keep printing until the agent ends
     #[arg(long, short)]
     follow: bool,
-    /// Only the last lines
+    /// Only the last N lines
     #[arg(long, value_name = "N")]
     tail: Option<usize>,
-    /// Write every byte as it came, unless to a terminal
+    /// Print the raw bytes, except to a terminal
     #[arg(long)]
     raw: bool,
 }
@@ -35,7 +35,7 @@ impl Logs {
                 return Err(Failure::new(
                     "usage",
                     exit::USAGE,
-                    "one JSON object can't be followed",
+                    "-f can't be combined with --json here",
                 )
                 .hint("weald agent logs -f without --json, or weald events -f --json"));
             }

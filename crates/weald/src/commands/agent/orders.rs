@@ -16,37 +16,37 @@ const OBEDIENCE: Duration = Duration::from_secs(10);
 /// How long an agent that is stopped has to end: also what it left has to be taken in.
 const END: Duration = Duration::from_secs(120);
 
-/// Stop all processes of an agent until `weald agent resume`
+/// Pause an agent and all its processes
 ///
-/// Its claim and its name are held meanwhile, and its time does not run.
+/// Continue it with `weald agent resume`. Meanwhile it keeps its claim and name, and its time limit does not run.
 #[derive(Args)]
 pub struct Pause {
     #[command(flatten)]
     which: Which,
 }
 
-/// Let a paused agent go on
+/// Resume a paused agent
 #[derive(Args)]
 pub struct Resume {
     #[command(flatten)]
     which: Which,
 }
 
-/// End an agent; its tree stays
+/// Stop an agent and keep its worktree
 ///
-/// It is asked first, and ended after a second with all its processes. Its task is marked as failed, or given back with
-/// --release.
+/// The agent is asked to exit; after one second all its processes are killed. Its task is marked as failed, or released
+/// with --release.
 #[derive(Args)]
 pub struct Stop {
     #[command(flatten)]
     which: Which,
-    /// Give the task back, so that somebody else may take it
+    /// Release the task so that another agent can claim it
     #[arg(long)]
     release: bool,
-    /// Why
+    /// Reason to record
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
-    /// Wait until it is over
+    /// Wait until the agent has ended
     #[arg(long)]
     wait: bool,
 }
@@ -56,7 +56,7 @@ impl Pause {
         let ground = context.ground()?;
         let agent = self.which.find(&ground)?;
         obeyed(&ground, &agent, Wanted::Pause, AgentStatus::Paused)?;
-        let told = format!("is paused; let it go on: weald agent resume {}", agent.id);
+        let told = format!("is paused; to continue it: weald agent resume {}", agent.id);
         answer(context, &ground, agent.id, &told)
     }
 }
@@ -66,7 +66,7 @@ impl Resume {
         let ground = context.ground()?;
         let agent = self.which.find(&ground)?;
         obeyed(&ground, &agent, Wanted::Run, AgentStatus::Running)?;
-        answer(context, &ground, agent.id, "goes on")
+        answer(context, &ground, agent.id, "continues")
     }
 }
 
@@ -75,15 +75,15 @@ impl Stop {
         let ground = context.ground()?;
         let agent = self.which.find(&ground)?;
         let who = context.actor(&ground.engine, None)?;
-        let who = who.map_or("somebody".to_owned(), |who| who.to_string());
+        let who = who.map_or("a person".to_owned(), |who| who.to_string());
         let why = self.reason.unwrap_or_else(|| format!("{who} stopped it"));
         stop(&ground, agent.id, why, self.release)?;
         let told = match self.wait {
             true => {
                 ended(&ground, agent.id)?;
-                "is stopped; its tree is kept"
+                "is stopped; its worktree is kept"
             }
-            false => "is asked to stop; its tree is kept",
+            false => "was asked to stop; its worktree is kept",
         };
         answer(context, &ground, agent.id, told)
     }
@@ -103,7 +103,7 @@ pub fn ended(ground: &Ground, id: AgentId) -> Result<Agent, Failure> {
         Failure::new(
             "agent_busy",
             exit::BUSY,
-            format!("{id} was asked to stop, and did not end yet"),
+            format!("{id} was asked to stop but has not ended yet"),
         )
         .hint(format!("weald agent wait {id}"))
     })
@@ -130,12 +130,12 @@ fn obeyed(
         Some(agent) => Err(Failure::new(
             "agent_over",
             exit::REFUSED,
-            format!("{id} came to its end first ({})", agent.status),
+            format!("{id} ended first ({})", agent.status),
         )),
         None => Err(Failure::new(
             "agent_busy",
             exit::BUSY,
-            format!("the supervisor of {id} did not answer; the order stands"),
+            format!("the supervisor of {id} did not answer; the request is still pending"),
         )
         .hint(format!("weald agent pulse {id}"))),
     }

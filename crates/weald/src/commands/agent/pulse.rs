@@ -10,7 +10,7 @@ use super::{Which, idle, state};
 use crate::context::Context;
 use crate::ui::{ACCENT, Fields, Out, ago, because, clean, indented, joined, paint};
 
-/// Tell how one agent is doing
+/// Show how an agent is doing
 #[derive(Args)]
 pub struct Pulse {
     #[command(flatten)]
@@ -77,8 +77,12 @@ fn told(out: &mut Out, view: &AgentView, now: Timestamp) -> io::Result<()> {
         ("used", usage),
         (
             "told",
-            (agent.told > 0)
-                .then(|| format!("its owner was told of its silence {} times", agent.told)),
+            (agent.told > 0).then(|| {
+                format!(
+                    "its owner was notified {} times that it is idle",
+                    agent.told
+                )
+            }),
         ),
         (
             "started",

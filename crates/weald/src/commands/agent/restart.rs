@@ -16,21 +16,21 @@ use crate::context::Context;
 /// How long a new agent has to begin.
 const BEGINNING: Duration = Duration::from_secs(60);
 
-/// Start an agent again that is over: the same command in the same tree
+/// Restart an agent that has ended
 ///
-/// In its own conversation where it has one, or in a new one with --fresh. If it can't be started, the task is left as it
-/// was.
+/// Runs the same command in the same worktree. Continues the agent's conversation if it has one, unless --fresh is given.
+/// If the agent can't be started, its task is not changed.
 #[derive(Args)]
 pub struct Restart {
     #[command(flatten)]
     which: Which,
-    /// Begin a new conversation
+    /// Start a new conversation
     #[arg(long, conflicts_with = "resume")]
     fresh: bool,
-    /// Go on with its conversation; refused if it has none
+    /// Continue its conversation; refused if it has none
     #[arg(long)]
     resume: bool,
-    /// Stop it first if it still works; open its task again if that is finished
+    /// Stop it first if it is running; reopen its task if finished
     #[arg(long)]
     force: bool,
 }
@@ -50,7 +50,7 @@ impl Restart {
             false => in_its_tree(context, &ground, &agent, &request)?,
         };
         began(&ground, &launched, &before)?;
-        let told = format!("goes on with the work of {}", agent.id);
+        let told = format!("continues the work of {}", agent.id);
         answer(context, &ground, launched.id, &told)
     }
 
@@ -84,7 +84,7 @@ impl Restart {
         if agent.goal == Goal::Stay {
             return refused(
                 "agent_has_a_part",
-                format!("{id} is part of something larger, which starts it again itself"),
+                format!("{id} belongs to a race or a phase, which restarts it itself"),
             );
         }
         let status = found.task.status;
@@ -124,7 +124,7 @@ impl Restart {
         agent: &Agent,
     ) -> Result<(), Failure> {
         context.note(&format!("stopping {}", agent.id));
-        stop(ground, agent.id, "it is started again".to_owned(), false)?;
+        stop(ground, agent.id, "it is being restarted".to_owned(), false)?;
         ended(ground, agent.id).map(drop)
     }
 }

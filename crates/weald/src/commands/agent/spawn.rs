@@ -15,16 +15,16 @@ use crate::context::Context;
 
 /// Start an agent on a task in the background
 ///
-/// Like `weald work --detach`: it answers as soon as the agent's supervisor is at work. Refused while finished tasks still
-/// have trees that nobody decided on.
+/// Like `weald work --detach`, returns as soon as the agent's supervisor is running. Refused while finished tasks still have
+/// worktrees that need a decision: land, keep or remove.
 #[derive(Args)]
 pub struct Spawn {
-    /// Which task, or what is to be done
+    /// Task ID, or the subject of a new task
     #[arg(value_name = "TASK", add = completion::tasks())]
     task: String,
     #[command(flatten)]
     how: How,
-    /// Also while finished tasks have trees
+    /// Start even if finished tasks still have worktrees
     #[arg(long)]
     force: bool,
 }
@@ -98,12 +98,12 @@ fn refuse_abandoned(ground: &Ground) -> Result<(), Failure> {
         "abandoned_trees",
         exit::REFUSED,
         format!(
-            "finished tasks still have trees, which are kept:{}",
+            "finished tasks still have worktrees:{}",
             lines.concat()
         ),
     )
     .hint(format!(
-        "decide on each: weald land {0}, weald keep {0}, or weald rm {0}; or call it again with --force",
+        "decide on each: weald land {0}, weald keep {0}, or weald rm {0}; or run this again with --force",
         tree.name
     ))
     .details(serde_json::json!({"trees": names})))

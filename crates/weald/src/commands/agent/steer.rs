@@ -12,17 +12,17 @@ use crate::cli::SessionArg;
 use crate::commands::msg::print_messages;
 use crate::context::Context;
 
-/// Tell an agent something
+/// Send instructions to an agent
 ///
-/// The words go into its inbox, before what is not urgent. One whose input is open reads them at once; any other when it
-/// looks into its inbox.
+/// The text goes to its inbox, ahead of less urgent messages. An agent whose input is open reads it at once; any other
+/// reads it when it next checks its inbox.
 #[derive(Args)]
 pub struct Steer {
     #[command(flatten)]
     which: Which,
-    /// The words
+    /// Text of the message
     text: String,
-    /// Before everything else
+    /// Deliver it before all other messages
     #[arg(long)]
     urgent: bool,
     #[command(flatten)]
@@ -42,7 +42,7 @@ impl Steer {
         context.tell(&ground.engine);
         if !is_listening(&ground, &agent) {
             let note = format!(
-                "{} ({}) reads no input while it works: it finds this only by `weald msg inbox`",
+                "{} ({}) does not read input while it works: it sees this only with `weald msg inbox`",
                 agent.id, agent.driver
             );
             context.note(&note);

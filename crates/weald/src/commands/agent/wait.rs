@@ -13,19 +13,19 @@ use crate::completion;
 use crate::context::Context;
 use crate::ui::Fields;
 
-/// Wait until agents are over
+/// Wait until agents have ended
 ///
-/// Exits 0 when all of them are (with --any: one of them), however they ended, and 5 when the time is over first. The
-/// agents go on either way.
+/// Exits 0 when all of them have ended (with --any, one of them), successfully or not, and 5 on timeout. A timeout does
+/// not stop the agents.
 #[derive(Args)]
 pub struct Wait {
-    /// Which agents: ids, tasks, names or trees (default: all that are at work)
+    /// Agent IDs, tasks, names or worktrees (default: all running agents)
     #[arg(value_name = "ID", add = completion::agents())]
     ids: Vec<String>,
-    /// Until the first one is over
+    /// Return when the first agent ends
     #[arg(long)]
     any: bool,
-    /// At most so long: 30s to 1800s
+    /// Maximum time to wait, 30s to 1800s
     #[arg(long, value_name = "TIME", default_value = "1800s", value_parser = patience)]
     timeout: SignedDuration,
 }
@@ -70,11 +70,11 @@ impl Wait {
             },
             |out| {
                 match views.is_empty() {
-                    true => writeln!(out, "no agents are at work")?,
+                    true => writeln!(out, "no agents are running")?,
                     false => print_table(out, &views)?,
                 }
                 match timed_out {
-                    true => writeln!(out, "the time is over; the agents go on"),
+                    true => writeln!(out, "timed out; the agents keep running"),
                     false => Ok(()),
                 }
             },

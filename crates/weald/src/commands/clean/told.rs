@@ -12,7 +12,7 @@ use crate::ui::{ACCENT, DIM, HEADING, Out, Table, ago, clean_line, joined, paint
 /// Everything that a person wants to know, the most wanted first.
 pub fn told(out: &mut Out, report: &CleanReport, again: &str, now: Timestamp) -> io::Result<()> {
     if report.candidates.is_empty() && report.skipped.is_empty() && report.orphans.is_empty() {
-        return writeln!(out, "No trees, so nothing to clean.");
+        return writeln!(out, "No worktrees, so nothing to clean.");
     }
     candidates(out, report, now)?;
     skipped(out, report, now)?;
@@ -25,7 +25,7 @@ pub fn told(out: &mut Out, report: &CleanReport, again: &str, now: Timestamp) ->
     stale(out, report, now)?;
     for failed in &report.failed {
         let (tree, error) = (clean_line(&failed.tree), joined(&failed.error));
-        writeln!(out, "\n{} stays: {error}", paint(ACCENT, tree))?;
+        writeln!(out, "\n{} was kept: {error}", paint(ACCENT, tree))?;
     }
     writeln!(out)?;
     ending(out, report, again)
@@ -40,11 +40,11 @@ fn used(at: Option<Timestamp>, now: Timestamp) -> String {
 
 fn candidates(out: &mut Out, report: &CleanReport, now: Timestamp) -> io::Result<()> {
     if report.candidates.is_empty() {
-        return writeln!(out, "No tree may go.");
+        return writeln!(out, "No worktrees to remove.");
     }
     let title = match report.applied {
-        true => "May go, and was put into the trash unless said below",
-        false => "May go",
+        true => "Moved to the trash, unless noted below",
+        false => "Can be removed",
     };
     writeln!(out, "{}", paint(HEADING, title))?;
     let mut table = Table::new(&["NAME", "BECAUSE", "UNUSED", "PATH"]);
@@ -64,7 +64,7 @@ fn skipped(out: &mut Out, report: &CleanReport, now: Timestamp) -> io::Result<()
     if report.skipped.is_empty() {
         return Ok(());
     }
-    writeln!(out, "\n{}", paint(HEADING, "Stays"))?;
+    writeln!(out, "\n{}", paint(HEADING, "Kept"))?;
     let mut table = Table::new(&["NAME", "UNUSED", "BECAUSE"]);
     for one in &report.skipped {
         let blockers: Vec<_> = one.blockers.iter().map(|word| word.as_str()).collect();
@@ -116,13 +116,15 @@ fn told_orphan(out: &mut Out, orphan: &Orphan) -> io::Result<()> {
     writeln!(out, "{}: {}", paint(ACCENT, path), clean_line(&orphan.what))?;
     let would = match (&orphan.trash, orphan.outcome) {
         (Some(place), _) => format!(
-            "it went to the trash; back: mv {} {}",
+            "moved to the trash; to restore it: mv {} {}",
             place.display(),
             orphan.path.display()
         ),
         (None, Some(_)) => {
             let name = &orphan.name;
-            format!("it was forgotten; its commits are kept: weald new {name} makes a new one")
+            format!(
+                "removed its record; its commits are kept; to create a new one: weald new {name}"
+            )
         }
         (None, None) if orphan.acts => format!("--orphans --apply: {}", orphan.would),
         (None, None) => orphan.would.clone(),
@@ -139,7 +141,7 @@ fn stale(out: &mut Out, report: &CleanReport, now: Timestamp) -> io::Result<()> 
         format!("{name} ({})", ago(one.last_used_at, now))
     });
     let names: Vec<_> = names.collect();
-    writeln!(out, "\nUntouched for long: {}", names.join(", "))
+    writeln!(out, "\nUnused for a long time: {}", names.join(", "))
 }
 
 fn ending(out: &mut Out, report: &CleanReport, again: &str) -> io::Result<()> {
@@ -151,16 +153,19 @@ fn ending(out: &mut Out, report: &CleanReport, again: &str) -> io::Result<()> {
     };
     if !report.applied {
         return match (report.candidates.len(), apart) {
-            (0, 0) => writeln!(out, "Nothing was changed, and --apply would take nothing."),
+            (0, 0) => writeln!(
+                out,
+                "Nothing was changed, and --apply would remove nothing."
+            ),
             (many, 0) => writeln!(
                 out,
-                "Nothing was changed. This puts {} into the trash: {again}",
-                count(many, "tree", "trees")
+                "Nothing was changed. To move {} to the trash: {again}",
+                count(many, "worktree", "worktrees")
             ),
             (many, apart) => writeln!(
                 out,
-                "Nothing was changed. This takes {} and {}: {again}",
-                count(many, "tree", "trees"),
+                "Nothing was changed. To remove {} and {}: {again}",
+                count(many, "worktree", "worktrees"),
                 count(apart, "orphan", "orphans")
             ),
         };
@@ -172,22 +177,25 @@ fn ending(out: &mut Out, report: &CleanReport, again: &str) -> io::Result<()> {
     let moved = orphans.filter(|one| one.outcome.is_some_and(trashed));
     let moved = moved.count();
     if trees + forgotten + moved == 0 {
-        return writeln!(out, "No tree was taken.");
+        return writeln!(out, "No worktrees were removed.");
     }
     if forgotten > 0 {
-        let records = count(forgotten, "record was", "records were");
-        writeln!(out, "{records} forgotten.")?;
+        let records = count(forgotten, "record", "records");
+        writeln!(out, "Removed {records}.")?;
     }
     if moved > 0 {
         let directories = count(moved, "directory", "directories");
-        writeln!(out, "{directories} went to the trash.")?;
+        writeln!(out, "Moved {directories} to the trash.")?;
     }
     if trees > 0 {
         let place = report.trash.as_ref().map(|path| path.display().to_string());
         let place = place.map(|path| format!(": {path}")).unwrap_or_default();
-        let trees = count(trees, "tree", "trees");
-        writeln!(out, "{trees} went to the trash{place}")?;
-        writeln!(out, "All back: weald undo; one: weald trash restore ID")?;
+        let trees = count(trees, "worktree", "worktrees");
+        writeln!(out, "Moved {trees} to the trash{place}")?;
+        writeln!(
+            out,
+            "To restore all: weald undo; to restore one: weald trash restore ID"
+        )?;
     }
     Ok(())
 }

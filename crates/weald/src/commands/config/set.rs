@@ -15,15 +15,15 @@ use crate::ui::Fields;
 /// What runs may see of the hidden.
 const REVEAL: &str = "sandbox.reveal";
 
-/// Set a key in the private file of this repository
+/// Set a key in this repository's private configuration
 ///
-/// Lists are comma separated, and replace the list that was set here before.
+/// Separate list items with commas. A list replaces the one set here before.
 #[derive(Args)]
 pub struct Set {
-    /// The key, as landing.strategy
+    /// Key, for example landing.strategy
     #[arg(value_name = "KEY", add = completion::keys())]
     key: String,
-    /// Its value
+    /// Value to set
     #[arg(allow_hyphen_values = true)]
     value: String,
 }
@@ -56,7 +56,7 @@ impl Set {
     /// What runs may see of the hidden, if that is what is set here.
     fn revealed(&self, context: &Context<'_>, place: &Place) -> Result<Vec<String>, Failure> {
         match self.key == REVEAL {
-            true => Ok(context.config(place)?.config.list(REVEAL).to_vec()),
+            true => Ok(context.config(place)?.config.sandbox_reveal.clone()),
             false => Ok(Vec::new()),
         }
     }

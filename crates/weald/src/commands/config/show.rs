@@ -9,9 +9,9 @@ use crate::completion;
 use crate::context::Context;
 use crate::ui::{ACCENT, DIM, Fields, Table};
 
-/// Print every value and where it comes from
+/// Show configuration values and their origins
 ///
-/// Later wins: profile, weald.toml on the target, your file, the private file, $WEALD_*, --set.
+/// Later sources override earlier ones: profile, weald.toml on the target, your file, the private file, $WEALD_*, --set.
 #[derive(Args)]
 pub struct Show {
     /// Only this key
@@ -30,7 +30,7 @@ impl Show {
         }
         for ignored in &loaded.config.ignored {
             context.warn(&format!(
-                "{} in {} does not count: {}",
+                "ignoring {} in {}: {}",
                 ignored.key, ignored.origin, ignored.reason
             ));
         }

@@ -10,10 +10,10 @@ use crate::completion;
 use crate::context::Context;
 use crate::ui::Fields;
 
-/// Take a key out of the private file
+/// Remove a key from the private configuration
 #[derive(Args)]
 pub struct Unset {
-    /// The key
+    /// Key to remove
     #[arg(value_name = "KEY", add = completion::keys())]
     key: String,
 }
@@ -28,7 +28,7 @@ impl Unset {
         context.ui.answer(
             || Fields::new().with("config", &unset),
             |out| match removed {
-                true => writeln!(out, "{} is not set here any more", self.key),
+                true => writeln!(out, "{} is no longer set here", self.key),
                 false => writeln!(out, "{} was not set here", self.key),
             },
         )

@@ -7,7 +7,6 @@ use weald_app::{
     App, Code, ConfigFileError, Failure, Finding, Ground, LoadedConfig, Place, PlaceError,
     Severity, Standing, SystemClock, load_config,
 };
-use weald_core::config::parse_size;
 use weald_core::store::StoreError;
 use weald_git::DiscoverError;
 use weald_store::{DATABASE_FILE, SqliteStore};
@@ -19,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What hint a lost database gets.
 const REBUILD: &str =
-    "weald doctor --rebuild --fix makes the records again from their log, git and the trees";
+    "to rebuild the records from their log, git and the worktrees: weald doctor --rebuild --fix";
 
 /// A repository with whatever of it could be opened.
 pub(super) struct Patient {
@@ -42,7 +41,7 @@ impl Patient {
         let loaded = match load_config(&place, &context.sources()) {
             Ok(loaded) => {
                 findings.extend(loaded.unreadable.as_ref().map(|why| {
-                    let would = "fix it, and land that".to_owned();
+                    let would = "fix it, then land the fix".to_owned();
                     Finding::new(Code::ConfigSharedBroken, Severity::Warn, why.clone(), would)
                 }));
                 Some(loaded)
@@ -54,7 +53,7 @@ impl Patient {
         };
         let mut is_understood = loaded.is_some();
         let loaded = loaded.unwrap_or_else(LoadedConfig::defaults);
-        let min_free = parse_size(loaded.config.text("doctor.min_free")).unwrap_or(0);
+        let min_free = loaded.config.doctor_min_free.unwrap_or(0);
         let copy = is_safe.then(|| copy(context, &place)).flatten();
         // What the records of a copy name is another repository's: nothing of it is looked at or repaired.
         let is_safe = is_safe && copy.is_none();
@@ -102,7 +101,7 @@ fn copy(context: &Context<'_>, place: &Place) -> Option<Finding> {
     let Some(Standing::Copy(copy)) = standing else {
         return None;
     };
-    let would = "weald doctor --adopt makes it a repository of its own".to_owned();
+    let would = "to make it a repository of its own: weald doctor --adopt".to_owned();
     let code = Code::RepositoryCopy;
     Some(Finding::new(code, Severity::Error, copy.to_string(), would))
 }
@@ -127,7 +126,7 @@ fn place(context: &Context<'_>) -> Result<(Place, Vec<Finding>), Failure> {
     };
     match (broken, &error) {
         (Some(place), PlaceError::LinkedState { .. }) => {
-            let would = "look where it leads; put a real folder there".to_owned();
+            let would = "check where it points; replace it with a real folder".to_owned();
             let code = Code::StateLinked;
             let finding = Finding::new(code, Severity::Error, error.to_string(), would);
             Ok((place, vec![finding]))
@@ -143,7 +142,7 @@ fn config_finding(error: &ConfigFileError) -> Finding {
         _ => Code::ConfigBroken,
     };
     let what = format!("the configuration can't be read: {error}");
-    let would = "fix what it says; until then trees are looked at, and not repaired".to_owned();
+    let would = "fix that; until then worktrees are checked but not repaired".to_owned();
     Finding::new(code, Severity::Error, what, would)
 }
 
@@ -166,7 +165,7 @@ fn open(place: &Place, findings: &mut Vec<Finding>) -> Option<SqliteStore> {
             let what = error.to_string();
             match error {
                 StoreError::NewerSchema { .. } => {
-                    note(Code::DatabaseNewer, what, "update this weald");
+                    note(Code::DatabaseNewer, what, "update weald");
                 }
                 StoreError::Busy { .. } => {
                     let would = "look for a stopped weald: pgrep -a weald";

@@ -71,11 +71,11 @@ fn told(out: &mut Out, rebuilt: &Rebuilt, replaced: bool, kept: Option<&Path>) -
     if rebuilt.agrees {
         return writeln!(
             out,
-            "the registry agrees with its log, git and the trees; nothing to do"
+            "the registry agrees with its log, git and the worktrees; nothing to do"
         );
     }
     let problem = rebuilt.problem.as_deref();
-    let problem = problem.unwrap_or("it differs from its log, git or the trees");
+    let problem = problem.unwrap_or("it differs from its log, git or the worktrees");
     writeln!(out, "the database: {}", clean(problem))?;
     let verb = if replaced {
         "replayed"
@@ -101,7 +101,7 @@ fn told(out: &mut Out, rebuilt: &Rebuilt, replaced: bool, kept: Option<&Path>) -
         let (name, path) = (clean(&tree.name), tree.path.display().to_string());
         writeln!(
             out,
-            "  tree {name} (number {}) is in no event, found by its {}: {}",
+            "  worktree {name} (number {}) is in no event, found by its {}: {}",
             tree.id,
             tree.found_by,
             clean(&path)

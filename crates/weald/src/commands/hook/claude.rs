@@ -11,13 +11,14 @@ use super::worktree;
 use crate::commands::inside::Inside;
 use crate::context::Context;
 
-/// Answer a hook of Claude Code: one JSON object on stdin, its contract on stdout
+/// Answer a hook of Claude Code
 ///
-/// Events: worktree-create, worktree-remove, session-start, pre-tool-use, post-tool-use, stop. `weald install claude` sets
-/// them up; docs/claude-code.md tells what each does. Where weald is not used nothing happens.
+/// Reads one JSON object from stdin and prints the hook's answer. Events: worktree-create, worktree-remove, session-start,
+/// pre-tool-use, post-tool-use, stop. `weald install claude` sets them up, and docs/claude-code.md explains each. In a
+/// repository without weald they do nothing.
 #[derive(Args)]
 pub struct Claude {
-    /// Which event
+    /// Event to answer
     #[arg(value_name = "EVENT")]
     event: String,
 }
@@ -51,8 +52,9 @@ impl Claude {
                 }
                 Event::WorktreeCreate => worktree::create(hook),
                 Event::WorktreeRemove if inside.context.is_confined() => {
-                    hook.context
-                        .note("trees are removed outside of a tree's sandbox; nothing was done");
+                    hook.context.note(
+                        "a worktree can't be removed from inside a sandbox; nothing was changed",
+                    );
                     Ok(exit::DONE)
                 }
                 Event::WorktreeRemove => worktree::remove(hook),

@@ -13,12 +13,13 @@ use super::host_side::HostSide;
 use crate::commands::inside::Inside;
 use crate::context::Context;
 
-/// Answer a hook of Codex: one JSON object on stdin, its contract on stdout
+/// Answer a hook of Codex
 ///
-/// Events: session-start, post-tool-use, stop. `weald install codex` sets them up. Where weald is not used nothing happens.
+/// Reads one JSON object from stdin and prints the hook's answer. Events: session-start, post-tool-use, stop.
+/// `weald install codex` sets them up. In a repository without weald they do nothing.
 #[derive(Args)]
 pub struct Codex {
-    /// Which event
+    /// Event to answer
     #[arg(value_name = "EVENT")]
     event: String,
 }

@@ -13,6 +13,7 @@ use weald_app::{
     Failure, Place, claude_session, codex_session, exit, load_config, load_own_config,
 };
 use weald_core::claude::HookInput;
+use weald_core::config::OnError;
 use weald_core::name::SessionName;
 
 use super::conversation::{self, Said};
@@ -204,7 +205,7 @@ fn blocks_on_error(context: &Context<'_>, here: Option<PathBuf>) -> bool {
         _ => load_own_config(&sources).ok(),
     };
     match config {
-        Some(config) => config.text("hook.on_error") == "block",
+        Some(config) => config.hook_on_error == OnError::Block,
         None => context.environment.get("WEALD_HOOK_ON_ERROR").as_deref() == Some("block"),
     }
 }

@@ -76,7 +76,7 @@ fn beside(hook: &Moment<'_>, side: &dyn Side) -> Result<String, Failure> {
     }
     let named: Vec<_> = others.iter().map(TreeName::as_str).collect();
     Ok(format!(
-        "{} is changed in another tree, too: {}. Whoever lands second resolves it; `weald conflicts` shows whether they clash.\n",
+        "{} is also changed in another worktree: {}. The second to land resolves any conflict; `weald conflicts` shows whether they clash.\n",
         path.display(),
         named.join(", ")
     ))
@@ -97,7 +97,7 @@ pub fn stop(hook: &Moment<'_>, side: &dyn Side) -> Result<Said, Failure> {
     match questions(&taken).next() {
         None => Ok(Said::Nothing),
         Some(_) => Ok(Said::GoOn(format!(
-            "Somebody waits for an answer of yours.\n{}",
+            "Another session is waiting for your answer.\n{}",
             messages_in_words(&taken)
         ))),
     }

@@ -60,7 +60,7 @@ impl<'a> HostSide<'a> {
         let identity = context.identity(&ground.engine, None)?;
         let session = Some(identity.name).filter(|_| identity.source != IdentitySource::Anonymous);
         let home = context.environment.home();
-        let own = ground.config().list("hook.allow").iter().map(|path| {
+        let own = ground.config().hook_allow.iter().map(|path| {
             let below = path.strip_prefix("~/").zip(home.as_ref());
             below.map_or_else(|| PathBuf::from(path), |(below, home)| home.join(below))
         });
@@ -155,8 +155,8 @@ impl<'a> HostSide<'a> {
     fn keep_work(&self, trees: &Trees<'_>, tree: &Tree) -> Result<(), Failure> {
         let words = ["snapshot", "create", tree.name.as_str(), "--background"];
         let root = self.ground.place.root();
-        let is_begun = self.ground.config().switch("hook.background")
-            && self.context.start_behind(&root, &words);
+        let is_begun =
+            self.ground.config().hook_background && self.context.start_behind(&root, &words);
         if !is_begun {
             trees.keep_work(tree)?;
         }

@@ -118,8 +118,8 @@ pub fn remove(hook: &Moment<'_>) -> Result<u8, Failure> {
         }
     }
     let what = match path.symlink_metadata().is_ok() {
-        true => "is no tree of weald; it is left alone",
-        false => "is gone already",
+        true => "is not a weald worktree; it was left alone",
+        false => "is already gone",
     };
     context.note(&format!("{} {what}", path.display()));
     Ok(exit::DONE)
@@ -143,14 +143,14 @@ fn remove_at(context: &Context<'_>, place: &Place, path: &Path) -> Result<bool, 
         Ok(removed) => {
             let back = removed
                 .restore
-                .map(|restore| format!("; bring it back: {restore}"));
+                .map(|restore| format!("; to restore it: {restore}"));
             context.note(&format!(
                 "{name} is in the trash{}",
                 back.unwrap_or_default()
             ));
         }
         Err(TreeError::InTrash { .. } | TreeError::NotFound { .. }) => {
-            context.note(&format!("{name} is gone already"));
+            context.note(&format!("{name} is already gone"));
         }
         // Claude Code goes on without it; what was in it is still there.
         Err(error) => {

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use weald_app::landing::{Beside, DRY_RUN, as_json, exit_of, listed};
 use weald_app::{Failure, Ground, LeftConflict};
+use weald_core::config::Gate;
 use weald_core::id::LandingId;
 use weald_core::landing::{Cleanup, Landing, LandingStatus};
 use weald_core::signature::Signature;
@@ -32,7 +33,7 @@ pub fn answer(
 
 pub fn told_all(out: &mut Out, landings: &[Landing], beside: &Beside) -> io::Result<()> {
     if landings.is_empty() {
-        writeln!(out, "nothing waits to land")?;
+        writeln!(out, "nothing is waiting to land")?;
     }
     for landing in landings {
         match beside.left_by(landing) {
@@ -47,14 +48,14 @@ pub fn told_all(out: &mut Out, landings: &[Landing], beside: &Beside) -> io::Res
 /// Nobody should believe that something was tested where nothing was set up for it.
 fn told_no_gate(out: &mut Out, ground: &Ground, landings: &[Landing]) -> io::Result<()> {
     let config = ground.config();
-    let is_set = !config.text("gate.command").is_empty() || config.text("policy.gate") == "none";
+    let is_set = !config.gate_command.is_empty() || config.policy_gate == Gate::None;
     let is_untested =
         |landing: &Landing| landing.status == LandingStatus::Landed && landing.gate.is_none();
     match !is_set && landings.iter().any(is_untested) {
         true => writeln!(
             out,
             "{}",
-            paint(DIM, "no gate: set gate.command to test what lands")
+            paint(DIM, "no test command: set gate.command to test what lands")
         ),
         false => Ok(()),
     }
@@ -102,7 +103,7 @@ fn told(out: &mut Out, landing: &Landing) -> io::Result<()> {
             if let Some(by) = landing.reverted_by {
                 writeln!(
                     out,
-                    "  and was taken back by landing {by}; its task is open again"
+                    "  and was undone by landing {by}; its task is open again"
                 )?;
             }
             told_gate(out, landing)?;
@@ -121,9 +122,9 @@ fn told(out: &mut Out, landing: &Landing) -> io::Result<()> {
             let why = landing.reason.as_ref();
             let why = why.map_or(String::new(), |why| format!(" ({})", clean(&why.message)));
             let what = did_not_land(landing);
-            writeln!(out, "{what}: the tests failed{why}; nothing was changed")?;
+            writeln!(out, "{what}: tests failed{why}; {target} is unchanged")?;
             writeln!(out, "  its output:      weald queue log {id}")?;
-            writeln!(out, "  try it again:    {}", again(landing))
+            writeln!(out, "  try again:       {}", again(landing))
         }
         LandingStatus::Refused => {
             let reason = landing.reason.as_ref();
@@ -142,7 +143,7 @@ fn told(out: &mut Out, landing: &Landing) -> io::Result<()> {
             let again = paint(DIM, format!("(again: {})", again(landing)));
             writeln!(
                 out,
-                "{tree} was taken out of the queue; the tree is kept {again}"
+                "{tree} was removed from the queue; the worktree is kept {again}"
             )
         }
         LandingStatus::Queued | LandingStatus::Testing | LandingStatus::Moving => writeln!(
@@ -173,9 +174,9 @@ fn told_gate(out: &mut Out, landing: &Landing) -> io::Result<()> {
         return Ok(());
     };
     let word = match (gate.cached, gate.attempts) {
-        (true, _) => "was green for the same tree before".to_owned(),
-        (false, 0 | 1) => format!("is green ({} ms)", gate.took_ms),
-        (false, times) => format!("was red first and green at attempt {times}: flaky"),
+        (true, _) => "passed before with the same content".to_owned(),
+        (false, 0 | 1) => format!("passed ({} ms)", gate.took_ms),
+        (false, times) => format!("failed first and passed on attempt {times}: flaky"),
     };
     writeln!(out, "  gate `{}` {word}", clean(&gate.command))
 }
@@ -231,7 +232,7 @@ fn told_cleanup(out: &mut Out, landing: &Landing) -> io::Result<()> {
         writeln!(out, "  kept: {}", indented(why, 4))?;
     }
     match &cleanup.restore {
-        Some(restore) => writeln!(out, "  bring it back: {restore}"),
+        Some(restore) => writeln!(out, "  restore it: {restore}"),
         None => Ok(()),
     }
 }
@@ -255,11 +256,11 @@ fn told_conflict(out: &mut Out, landing: &Landing) -> io::Result<()> {
     }
     writeln!(
         out,
-        "{} conflicts with {target}; {target} was not touched, the tree is kept:",
+        "{} conflicts with {target}; {target} is unchanged, the worktree is kept:",
         paint(ACCENT, tree)
     )?;
     told_paths(out, landing)?;
-    writeln!(out, "  bring {target} in: weald sync {tree}")?;
+    writeln!(out, "  merge {target} in: weald sync {tree}")?;
     writeln!(out, "  resolve them in:   weald path {tree}")?;
     writeln!(
         out,
@@ -272,7 +273,7 @@ fn told_revert_conflict(out: &mut Out, landing: &Landing, of: LandingId) -> io::
     let target = &landing.target;
     writeln!(
         out,
-        "landing {of} can't be undone by itself: what came after it changed the same; {target} was not touched:"
+        "landing {of} can't be undone: later changes conflict with that; {target} is unchanged:"
     )?;
     told_paths(out, landing)?;
     let commit = short(&landing.head);
@@ -292,14 +293,14 @@ fn told_left(out: &mut Out, landing: &Landing, left: &LeftConflict) -> io::Resul
     let place = left.path.display();
     writeln!(
         out,
-        "{} conflicts with {}; the conflict is left in {place}, the tree is kept:",
+        "{} conflicts with {}; the conflict is left in {place}, the worktree is kept:",
         paint(ACCENT, &landing.tree),
         landing.target
     )?;
     told_paths(out, landing)?;
     writeln!(out, "  resolve it there, then: git -C {place} commit -a")?;
     let (git, abort) = left.abort.split_once(' ').unwrap_or((left.abort, ""));
-    writeln!(out, "  or take it back:        {git} -C {place} {abort}")
+    writeln!(out, "  or abort it:            {git} -C {place} {abort}")
 }
 
 fn told_paths(out: &mut Out, landing: &Landing) -> io::Result<()> {

@@ -13,17 +13,17 @@ use crate::cli::{SessionArg, duration};
 use crate::completion;
 use crate::context::Context;
 
-/// Ask a question
+/// Ask another session a question
 ///
-/// Ask a question, and wait for the answer if told to.
+/// With --wait, waits for the answer.
 #[derive(Args)]
 pub struct Ask {
-    /// Whom
+    /// Session to ask
     #[arg(value_name = "TO", add = completion::sessions())]
     to: SessionName,
-    /// The question
+    /// Text of the question
     text: String,
-    /// Wait for the answer
+    /// Wait this long for the answer
     #[arg(long, value_name = "60s", value_parser = duration)]
     wait: Option<SignedDuration>,
     #[command(flatten)]

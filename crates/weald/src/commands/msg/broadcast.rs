@@ -11,7 +11,7 @@ use crate::context::Context;
 /// Send a message to every session
 #[derive(Args)]
 pub struct Broadcast {
-    /// The words
+    /// Text of the message
     text: String,
     #[command(flatten)]
     about: About,
@@ -29,6 +29,6 @@ impl Broadcast {
             .draft(from.clone(), from, MessageType::Message, self.text);
         let messages = engine.broadcast(draft)?;
         context.tell(&engine);
-        print_messages(context, &messages, "nobody else is here")
+        print_messages(context, &messages, "there are no other sessions")
     }
 }

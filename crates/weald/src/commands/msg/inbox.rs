@@ -13,19 +13,19 @@ use crate::context::Context;
 
 /// Read your messages
 ///
-/// `--consume` takes them out: each is given to exactly one reader.
+/// `--consume` removes the messages: each one goes to exactly one reader.
 #[derive(Args)]
 pub struct Inbox {
-    /// Take them out
+    /// Remove the messages from the inbox
     #[arg(long, conflicts_with = "all")]
     consume: bool,
-    /// Those that were taken out before, too
+    /// Include messages that were consumed before
     #[arg(long)]
     all: bool,
-    /// At most so many
+    /// Maximum number of messages
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
-    /// Wait for the first one
+    /// Wait this long for a message
     #[arg(long, value_name = "60s", value_parser = duration)]
     wait: Option<SignedDuration>,
     #[command(flatten)]

@@ -14,24 +14,24 @@ use crate::cli::SessionArg;
 use crate::context::Context;
 use crate::ui::{Fields, Out};
 
-/// Answer a question, judge a plan, agree to a shutdown
+/// Reply to a question, plan or shutdown request
 ///
 /// A second reply to the same request is ignored.
 #[derive(Args)]
 pub struct Reply {
-    /// The message to reply to
+    /// Message to reply to
     #[arg(value_name = "ID")]
     id: MessageId,
-    /// The words
+    /// Text of the reply
     #[arg(default_value = "")]
     text: String,
-    /// Say yes to a plan or a shutdown
+    /// Approve the plan or shutdown
     #[arg(long, conflicts_with = "reject")]
     approve: bool,
-    /// Say no to it
+    /// Reject the plan or shutdown
     #[arg(long)]
     reject: bool,
-    /// Refuse unless the request wants this type of reply
+    /// Fail unless the request expects this type of reply
     #[arg(long = "type", value_name = "TYPE")]
     kind: Option<Kind>,
     #[command(flatten)]
@@ -116,6 +116,6 @@ fn print_reply(
 ) -> io::Result<()> {
     match messages.first() {
         Some(message) => print_message(out, message, context),
-        None => writeln!(out, "message {id} was answered before; nothing was sent"),
+        None => writeln!(out, "message {id} was already answered; nothing was sent"),
     }
 }

@@ -11,17 +11,17 @@ use crate::cli::SessionArg;
 use crate::completion;
 use crate::context::Context;
 
-/// Send a message
+/// Send a message to another session
 ///
-/// A question, a plan and a shutdown wait for their reply.
+/// Questions, plans and shutdown requests stay open until they get a reply.
 #[derive(Args)]
 pub struct Send {
-    /// To whom
+    /// Session to send to
     #[arg(value_name = "TO", add = completion::sessions())]
     to: SessionName,
-    /// The words
+    /// Text of the message
     text: String,
-    /// What kind of message
+    /// Type of message
     #[arg(long = "type", value_name = "TYPE", default_value = "message")]
     kind: Kind,
     #[command(flatten)]

@@ -62,7 +62,7 @@ fn print(out: &mut Out, task: &Task, entries: &[EntryView]) -> io::Result<()> {
         let id = &task.id;
         writeln!(
             out,
-            "see one: weald diff TREE; land one: weald race pick {id} a; none: weald race drop {id}"
+            "to see one: weald diff TREE; to land one: weald race pick {id} a; to land none: weald race drop {id}"
         )?;
     }
     Ok(())
@@ -95,8 +95,8 @@ pub fn dropped(
                 writeln!(out, "{} is in the trash: {restore}", one.tree.name)?;
             }
             match picked {
-                Some(tree) => writeln!(out, "the race of task {id} is over; {tree} was picked"),
-                None => writeln!(out, "the race of task {id} is over; nothing landed"),
+                Some(tree) => writeln!(out, "the race of task {id} has ended; {tree} was picked"),
+                None => writeln!(out, "the race of task {id} has ended; nothing landed"),
             }
         },
     )

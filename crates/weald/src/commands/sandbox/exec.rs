@@ -13,21 +13,21 @@ use crate::cli::duration;
 use crate::context::Context;
 use crate::foreground::Held;
 
-/// Run a command that can write only the directories named
+/// Run a command that can write only the given directories
 ///
-/// Everything else is read-only, other processes are out of sight, and nothing of it survives its end. Exits as the
-/// command does; 124 time-out, 126/127 can't be executed, 6 no sandbox.
+/// Everything else is read-only, other processes are invisible, and no child process outlives the command. Exits with the
+/// exit code of the command; 124 on timeout, 126 or 127 if it can't be executed, 6 without a sandbox.
 #[derive(Args)]
 pub struct Exec {
     #[command(flatten)]
     pub scope: Scope,
-    /// End everything after this time
+    /// Kill the command and its children after this time
     #[arg(long, value_name = "60s", value_parser = duration)]
     timeout: Option<SignedDuration>,
-    /// Pass on at most so much output; the rest is dropped, and said
+    /// Maximum output; the rest is dropped with a notice
     #[arg(long, value_name = "1M", value_parser = parse_size)]
     max_output: Option<u64>,
-    /// The command
+    /// Command to run
     #[arg(trailing_var_arg = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
 }
@@ -35,34 +35,34 @@ pub struct Exec {
 /// What a run may do.
 #[derive(Args)]
 pub struct Scope {
-    /// A directory that may be written (may be repeated; the first is where it starts)
+    /// Writable directory (may be repeated; starts in the first one)
     #[arg(long, short, value_name = "DIR", required = true)]
     pub write: Vec<PathBuf>,
-    /// See the directories, but don't write them
+    /// Make the directories read-only
     #[arg(long)]
     pub read_only: bool,
-    /// No network but its own loopback
+    /// Block the network except its own loopback
     #[arg(long)]
     pub no_network: bool,
-    /// How strong (default: sandbox.level)
+    /// Sandbox level (default: sandbox.level)
     #[arg(long, value_name = "LEVEL")]
     pub level: Option<LevelArg>,
-    /// Let it see this directory although it lies below /tmp or /run
+    /// Show this directory even though it is below /tmp or /run
     #[arg(long, value_name = "DIR")]
     pub show: Vec<PathBuf>,
-    /// Hide this file or directory (in addition to sandbox.read_deny)
+    /// Hide this file or directory, in addition to sandbox.read_deny
     #[arg(long, value_name = "PATH")]
     pub mask: Vec<PathBuf>,
-    /// Let it connect to this unix socket (besides sandbox.sockets)
+    /// Allow this Unix socket, in addition to sandbox.sockets
     #[arg(long, value_name = "PATH")]
     pub socket: Vec<PathBuf>,
-    /// Memory a process may have (default: sandbox.memory)
+    /// Memory limit per process (default: sandbox.memory)
     #[arg(long, value_name = "2G", value_parser = parse_size)]
     pub memory: Option<u64>,
-    /// Behave as if the kernel had this ABI of Landlock: for tests of the refusal
+    /// Act as if the kernel had this Landlock ABI, for tests
     #[arg(long, value_name = "N", hide = true)]
     pub simulate_landlock_abi: Option<u32>,
-    /// Processes and threads it may have (default: sandbox.processes)
+    /// Limit of processes and threads (default: sandbox.processes)
     #[arg(long, value_name = "N")]
     pub processes: Option<u64>,
 }
@@ -144,7 +144,7 @@ impl Scope {
             return Err(Failure::new(
                 "mask_impossible",
                 exit::USAGE,
-                "level landlock can't hide what lies in a writable directory",
+                "level landlock can't hide anything inside a writable directory",
             ));
         }
         policy.hidden.extend(self.mask.clone());

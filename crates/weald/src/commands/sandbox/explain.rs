@@ -14,12 +14,12 @@ use crate::completion;
 use crate::context::Context;
 use crate::ui::{DIM, Fields, HEADING, Out, paint};
 
-/// Say what a run could do, and what the sandbox does not cover
+/// Show what a sandboxed run may do
 ///
-/// Say what a run in a tree, or one that writes DIR, could do, whether the sandbox works here, and what it does not cover.
+/// Covers a run in a worktree or one that writes DIR. Also shows whether the sandbox works here and what it does not cover.
 #[derive(Args)]
 pub struct Explain {
-    /// A tree, or the writable directory (default: the current one)
+    /// Worktree or writable directory (default: current directory)
     #[arg(value_name = "NAME|DIR", add = completion::trees())]
     tree: Option<PathBuf>,
 }

@@ -12,16 +12,16 @@ use super::exec::LevelArg;
 use crate::context::Context;
 use crate::ui::{DIM, Fields, HEADING, paint};
 
-/// Try to get out, on this machine
+/// Try to escape the sandbox on this machine
 ///
-/// Every attempt runs twice: free, where it has to work to prove anything, and confined, where it must not. Exits 1 if
-/// anything escaped.
+/// Every attempt runs twice: without the sandbox, where it must succeed, and inside it, where it must fail. Exits 1 if any
+/// attempt escaped.
 #[derive(Args)]
 pub struct Test {
-    /// The level to try
+    /// Sandbox level to test
     #[arg(long, value_name = "LEVEL", default_value = "full")]
     level: LevelArg,
-    /// Only cases whose name holds this text
+    /// Only cases whose name contains this text
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
 }
@@ -71,13 +71,15 @@ impl Test {
                         (Outcome::Denied, _) => "denied".to_owned(),
                         (Outcome::Escaped, true) => "not covered at this level".to_owned(),
                         (Outcome::Escaped, false) => paint(HEADING, "ESCAPED"),
-                        (Outcome::NoTeeth, _) => paint(DIM, "does not even work free here"),
+                        (Outcome::NoTeeth, _) => {
+                            paint(DIM, "does not work here even without the sandbox")
+                        }
                     };
                     writeln!(out, "  {name:<36} {word}")?;
                 }
                 writeln!(
                     out,
-                    "{tried} attempts that work free: {} escaped, {} not covered",
+                    "{tried} attempts that work without the sandbox: {} escaped, {} not covered",
                     escaped.len(),
                     exceptions.len()
                 )

@@ -13,14 +13,15 @@ use crate::completion;
 use crate::context::Context;
 use crate::ui::Fields;
 
-/// Ask whether a session lives, or whether a task is somebody else's
+/// Check whether a session is alive or a task is taken
 ///
-/// Ask whether a session lives (exit 0: alive, 1: dead or unknown), or whether a task is somebody else's (exit 1).
+/// Exits 0 if the session is alive, 1 if it is dead or unknown. With --task, exits 1 if another session that may be alive
+/// holds the task.
 #[derive(Args)]
 pub struct Check {
     #[command(flatten)]
     which: Which,
-    /// Ask about this task instead
+    /// Check this task instead
     #[arg(long, value_name = "ID", add = completion::tasks())]
     task: Option<TaskId>,
 }
@@ -50,7 +51,7 @@ impl Check {
             || Fields::new().with("contest", &contest),
             |out| match &contest.owner {
                 Some(owner) => writeln!(out, "task {task}: held by {owner}, not contested"),
-                None => writeln!(out, "task {task}: nobody holds it"),
+                None => writeln!(out, "task {task}: not claimed"),
             },
         )
     }

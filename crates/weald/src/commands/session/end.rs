@@ -9,10 +9,10 @@ use super::{Which, print_line};
 use crate::context::Context;
 use crate::ui::Fields;
 
-/// End a session and give back what it holds
+/// End a session and release its claims
 ///
-/// End a session: what it holds is given back, its note stays. The lock of its tree goes if the shell is in that tree, the
-/// task is completed or cancelled, and nothing in it is missing on the target; otherwise it stays, and the answer says why.
+/// Its note is kept. The lock of its worktree is released if the shell is in that worktree, the task is completed or
+/// cancelled, and the target has all of its work; otherwise the lock stays and the answer gives the reason.
 #[derive(Args)]
 pub struct End {
     #[command(flatten)]
@@ -25,7 +25,7 @@ pub fn told_lock(lock: &LockAtEnd) -> String {
     match lock.unlocked {
         true => format!("unlocked: {}", lock.tree),
         false => format!(
-            "{0} stays locked: {1} (open it: weald unlock {0})",
+            "{0} stays locked: {1} (to unlock it: weald unlock {0})",
             lock.tree,
             why.join("; ")
         ),
@@ -51,7 +51,7 @@ impl End {
             |out| {
                 print_line(out, &view, now)?;
                 for id in &released {
-                    writeln!(out, "given back: {id}")?;
+                    writeln!(out, "released: {id}")?;
                 }
                 locks
                     .iter()

@@ -9,20 +9,20 @@ use super::{Which, print_session};
 use crate::completion;
 use crate::context::Context;
 
-/// Give a sign of life
+/// Report that a session is alive
 ///
-/// Give a sign of life, and say what you work on.
+/// Optionally records the task and the worktree it works on.
 #[derive(Args)]
 pub struct Heartbeat {
     #[command(flatten)]
     which: Which,
-    /// The task you work on
+    /// Task you work on
     #[arg(long, value_name = "ID", add = completion::tasks())]
     task: Option<TaskId>,
-    /// The tree you work in
+    /// Worktree you work in
     #[arg(long, value_name = "NAME")]
     tree: Option<TreeName>,
-    /// Hold what you hold for longer, too
+    /// Also renew your claims
     #[arg(long)]
     renew: bool,
 }

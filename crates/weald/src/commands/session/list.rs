@@ -15,7 +15,7 @@ use crate::ui::{ACCENT, Fields, Out, Table, ago};
 /// List sessions
 #[derive(Args)]
 pub struct List {
-    /// Those that have ended, too
+    /// Include sessions that have ended
     #[arg(long)]
     all: bool,
 }

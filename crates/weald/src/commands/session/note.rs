@@ -11,12 +11,12 @@ use crate::cli::SessionArg;
 use crate::context::Context;
 use crate::ui::{Fields, clean};
 
-/// Leave a note, or read one
+/// Write or print the note of a session
 ///
 /// Notes outlive the session.
 #[derive(Args)]
 pub struct Note {
-    /// The note; without it, the one that is there is printed
+    /// New note (default: print the current one)
     text: Option<String>,
     #[command(flatten)]
     session: SessionArg,

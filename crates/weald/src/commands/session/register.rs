@@ -10,15 +10,15 @@ use crate::ui::Fields;
 
 /// Register a session
 ///
-/// Register a session, or register it again.
+/// An existing session is registered again.
 #[derive(Args)]
 pub struct Register {
     #[command(flatten)]
     which: Which,
-    /// The process that is the session: it lives as long as that one (in a shell: --pid $$)
+    /// Process whose life is that of the session (in a shell: --pid $$)
     #[arg(long, value_name = "PID")]
     pid: Option<u32>,
-    /// Leave it as it is if it is registered and nothing says that it is gone
+    /// Do nothing if it is registered and not known to be dead
     #[arg(long)]
     unless_alive: bool,
 }

@@ -10,7 +10,7 @@ use super::{Which, print_line};
 use crate::context::Context;
 use crate::ui::Fields;
 
-/// Show a session, and where it works
+/// Show a session and where it works
 #[derive(Args)]
 pub struct Show {
     #[command(flatten)]

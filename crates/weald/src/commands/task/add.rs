@@ -13,33 +13,33 @@ use crate::context::Context;
 /// Add a task
 #[derive(Args)]
 pub struct Add {
-    /// What is to be done, in one line
+    /// Subject of the task, in one line
     subject: String,
-    /// More words
+    /// Longer description
     #[arg(long, short, value_name = "TEXT", default_value = "")]
     description: String,
-    /// What has to hold for it to be done
+    /// Conditions for completion
     #[arg(long, value_name = "TEXT", default_value = "")]
     acceptance: String,
-    /// Wait for this task (may be repeated)
+    /// Task that must finish first (may be repeated)
     #[arg(long, value_name = "ID", value_delimiter = ',', add = completion::tasks())]
     after: Vec<TaskId>,
-    /// P0 (now) to P3 (when nothing else is left)
+    /// Priority from P0 (highest) to P3 (lowest)
     #[arg(long, short, value_name = "P0..P3", default_value = "P2")]
     priority: Priority,
-    /// An id of your own, as gh-12
+    /// Your own ID, for example gh-12
     #[arg(long, value_name = "ID")]
     id: Option<TaskId>,
-    /// A word to filter by (may be repeated)
+    /// Label to filter by (may be repeated)
     #[arg(long, value_name = "WORD")]
     label: Vec<String>,
-    /// The board or epic it belongs to
+    /// Board or epic it belongs to
     #[arg(long, value_name = "NAME")]
     plan: Option<String>,
-    /// Start from this branch and land on it
+    /// Branch to start from and land on
     #[arg(long, value_name = "BRANCH")]
     base_branch: Option<String>,
-    /// Refuse completion until a plan was approved
+    /// Refuse completion until a plan is approved
     #[arg(long)]
     needs_plan: bool,
     #[command(flatten)]

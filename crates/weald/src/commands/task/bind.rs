@@ -12,29 +12,29 @@ use crate::completion;
 use crate::context::Context;
 use crate::ui::Fields;
 
-/// Bind a task and a tree to each other
+/// Bind a task to a worktree
 ///
-/// The status stays, unless --start, --owner or bind_advances says otherwise.
+/// The status of the task changes only with --start, --owner or bind_advances.
 #[derive(Args)]
 pub struct Bind {
     /// The task
     #[arg(value_name = "ID", add = completion::tasks())]
     id: TaskId,
-    /// The tree
+    /// The worktree
     #[arg(value_name = "TREE", add = completion::trees())]
     tree: String,
     /// Start the task if it is pending
     #[arg(long)]
     start: bool,
-    /// Start it for this session
+    /// Start the task for this session
     #[arg(long, value_name = "SESSION", add = completion::sessions())]
     owner: Option<SessionName>,
-    /// Let older bindings of both go
+    /// Replace existing bindings of both
     #[arg(long)]
     rebind: bool,
 }
 
-/// Let a task's tree go
+/// Unbind a task from its worktree
 #[derive(Args)]
 pub struct Unbind {
     /// The task
@@ -55,7 +55,7 @@ impl Bind {
             let failure = Failure::from(error);
             match failure.code.as_ref() {
                 "task_bound" | "tree_bound" => failure.hint(format!(
-                    "to let the older binding go: weald task bind {} {} --rebind",
+                    "to replace the old binding: weald task bind {} {} --rebind",
                     self.id, self.tree
                 )),
                 _ => failure,
@@ -90,7 +90,7 @@ impl Unbind {
             |out| {
                 print_line(out, &task)?;
                 match &before {
-                    Some(tree) => writeln!(out, "  not bound to {tree} any more; {tree} stays"),
+                    Some(tree) => writeln!(out, "  no longer bound to {tree}; {tree} is kept"),
                     None => Ok(()),
                 }
             },

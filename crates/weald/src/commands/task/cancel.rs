@@ -10,15 +10,15 @@ use crate::cli::SessionArg;
 use crate::completion;
 use crate::context::Context;
 
-/// Say that a task is not wanted
+/// Cancel a task
 ///
-/// Whoever holds it is refused from then on.
+/// From then on, its holder can no longer update it.
 #[derive(Args)]
 pub struct Cancel {
     /// The task
     #[arg(value_name = "ID", add = completion::tasks())]
     id: TaskId,
-    /// Why
+    /// Reason to record
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
     #[command(flatten)]

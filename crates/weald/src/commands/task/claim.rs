@@ -19,18 +19,18 @@ use crate::completion;
 use crate::context::Context;
 use crate::ui::{Fields, Out, left};
 
-/// Take a task, or the next one that is ready
+/// Claim a task, or the next ready one
 ///
-/// The answer holds the token that every later step needs.
+/// Prints the token that every later step needs.
 #[derive(Args)]
 pub struct Claim {
-    /// The task (default: the next ready one, by priority, then age)
+    /// The task (default: the next ready one by priority, then age)
     #[arg(value_name = "ID", add = completion::tasks())]
     id: Option<TaskId>,
-    /// How long before others may take over (default: lease.ttl)
+    /// Time before others may take over (default: lease.ttl)
     #[arg(long, value_name = "15m", value_parser = duration)]
     ttl: Option<SignedDuration>,
-    /// Make its tree, too, and work there from now on
+    /// Also create its worktree and make it your place of work
     #[arg(long)]
     with_tree: bool,
     #[command(flatten)]
@@ -84,7 +84,7 @@ impl Claim {
         };
         let (id, lease) = (&claimed.task.id, &claimed.lease);
         let trees = ground.trees(context)?;
-        let progress = context.stage("making the tree");
+        let progress = context.stage("creating the worktree");
         let wanted = NewTree {
             task: Some(id.clone()),
             ..NewTree::default()

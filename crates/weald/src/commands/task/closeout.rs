@@ -9,22 +9,22 @@ use super::print_task;
 use crate::completion;
 use crate::context::Context;
 
-/// Say how a task's tree is dealt with at the end, and do it
+/// Keep or remove a task's worktree and record the reason
 #[derive(Args)]
 pub struct Closeout {
     /// The task
     #[arg(value_name = "ID", add = completion::tasks())]
     id: TaskId,
-    /// Keep its tree, or put it into the trash
+    /// Keep the worktree, or move it to the trash
     #[arg(value_name = "WHAT")]
     action: Action,
-    /// Why
+    /// Reason to record
     #[arg(long, value_name = "TEXT")]
     reason: String,
-    /// Complete the task
+    /// Also complete the task
     #[arg(long)]
     complete_task: bool,
-    /// The token of the claim that the task is under (default: $WEALD_TOKEN if $WEALD_TASK is this task)
+    /// Claim token of the task (default: $WEALD_TOKEN if $WEALD_TASK is this task)
     #[arg(long, value_name = "N")]
     token: Option<Token>,
 }

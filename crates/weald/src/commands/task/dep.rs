@@ -9,7 +9,7 @@ use crate::cli::SessionArg;
 use crate::completion;
 use crate::context::Context;
 
-/// Change what a task waits for
+/// Change the dependencies of a task
 #[derive(Args)]
 pub struct Dep {
     /// The task
@@ -24,10 +24,10 @@ pub struct Dep {
 #[derive(Args)]
 #[group(required = true, multiple = true)]
 struct Changes {
-    /// Wait for this task, too (may be repeated)
+    /// Add a dependency on this task (may be repeated)
     #[arg(long, value_name = "ID", value_delimiter = ',', add = completion::tasks())]
     add: Vec<TaskId>,
-    /// Don't wait for this task any more (may be repeated)
+    /// Remove the dependency on this task (may be repeated)
     #[arg(long, value_name = "ID", value_delimiter = ',', add = completion::tasks())]
     remove: Vec<TaskId>,
 }

@@ -10,15 +10,14 @@ use super::super::inside::Inside;
 use super::HeldTask;
 use crate::context::Context;
 
-/// Finish a task
+/// Complete a task
 ///
-/// The answer lists what became ready by it. An agent says it once, in its tree; what it left is then committed and
-/// landed for it.
+/// Lists the tasks that became ready. An agent runs it once, in its worktree; weald then commits and lands its work.
 #[derive(Args)]
 pub struct Done {
     #[command(flatten)]
     held: HeldTask,
-    /// What was done
+    /// Report on the work
     #[arg(long, value_name = "TEXT")]
     report: Option<String>,
     #[command(flatten)]
@@ -28,13 +27,13 @@ pub struct Done {
 /// What stands behind a report.
 #[derive(Args)]
 pub struct Evidence {
-    /// A file that was changed (may be repeated)
+    /// Changed file (may be repeated)
     #[arg(long = "changed", value_name = "FILE")]
     changed: Vec<String>,
-    /// Whether the work was checked
+    /// Result of checking the work
     #[arg(long, value_name = "HOW", value_enum)]
     verified: Option<Verified>,
-    /// By what it was checked
+    /// Command that checked it
     #[arg(long, value_name = "CMD", requires = "verified")]
     verified_by: Option<String>,
 }

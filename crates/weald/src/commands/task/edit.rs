@@ -11,7 +11,7 @@ use crate::cli::SessionArg;
 use crate::completion;
 use crate::context::Context;
 
-/// Change a task's words
+/// Edit a task
 #[derive(Args)]
 pub struct Edit {
     /// The task
@@ -38,7 +38,7 @@ struct Changes {
     /// New priority
     #[arg(long, short, value_name = "P0..P3")]
     priority: Option<Priority>,
-    /// New board or epic; empty takes it away
+    /// New board or epic; empty removes it
     #[arg(long, value_name = "NAME")]
     plan: Option<String>,
     /// New branch to start from and land on; empty removes it
@@ -47,10 +47,10 @@ struct Changes {
     /// Add a label (may be repeated)
     #[arg(long, value_name = "WORD")]
     label: Vec<String>,
-    /// Take a label away (may be repeated)
+    /// Remove a label (may be repeated)
     #[arg(long, value_name = "WORD")]
     unlabel: Vec<String>,
-    /// Whether a plan has to be approved before completion
+    /// Whether completion needs an approved plan
     #[arg(long, value_name = "true|false", num_args = 0..=1, default_missing_value = "true")]
     needs_plan: Option<bool>,
 }

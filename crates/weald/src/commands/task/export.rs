@@ -8,9 +8,9 @@ use weald_core::store::TaskFilter;
 
 use crate::context::Context;
 
-/// Write all tasks as JSON lines
+/// Print all tasks as JSON lines
 ///
-/// Write all tasks as JSON lines, with every field they have.
+/// Includes every field of a task.
 #[derive(Args)]
 pub struct Export {}
 

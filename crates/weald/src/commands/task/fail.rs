@@ -10,12 +10,12 @@ use super::HeldTask;
 use super::done::Evidence;
 use crate::context::Context;
 
-/// Give up on a task
+/// Mark a task as failed
 #[derive(Args)]
 pub struct Fail {
     #[command(flatten)]
     held: HeldTask,
-    /// Why
+    /// Reason for the failure
     #[arg(long, alias = "reason", value_name = "TEXT")]
     report: Option<String>,
     #[command(flatten)]

@@ -15,25 +15,24 @@ use crate::ui::{Fields, Out, clean_line, joined};
 
 const LIMIT: u64 = 512 * 1024 * 1024;
 
-/// Take in tasks from a file, stdin or a tracker
+/// Import tasks from a file, stdin or a tracker
 ///
-/// With `--from gh` or `--from beads` and no file, `gh` or `bd` is asked. A task that is here already is brought up to date
-/// as long as nobody began it; nothing is reset. Entries that can't be read are reported and the others taken; dependencies
-/// that go round refuse all.
+/// With `--from gh` or `--from beads` and no file, runs `gh` or `bd`. An existing task is updated unless work on it has
+/// begun; nothing is reset. Entries that can't be read are reported and skipped; a dependency cycle rejects the whole import.
 #[derive(Args)]
 pub struct Import {
-    /// The file; `-` is stdin (default: stdin, or the tracker itself)
+    /// File to read; `-` is stdin (default: stdin, or the tracker)
     file: Option<PathBuf>,
-    /// What the input is (default: markdown for .md files, else jsonl)
+    /// Input format (default: markdown for .md files, else jsonl)
     #[arg(long, value_name = "FORMAT")]
     from: Option<Format>,
-    /// Only issues with this label, of what gh is asked for
+    /// Only issues with this label, for --from gh (may be repeated)
     #[arg(long, value_name = "LABEL", conflicts_with = "file")]
     label: Vec<String>,
-    /// At most so many issues of what gh is asked for (default: 200)
+    /// Maximum number of issues, for --from gh (default: 200)
     #[arg(long, value_name = "N", conflicts_with = "file")]
     limit: Option<u32>,
-    /// Take nothing if a line can't be taken
+    /// Import nothing if an entry can't be read
     #[arg(long)]
     strict: bool,
     #[command(flatten)]
@@ -46,15 +45,15 @@ const ISSUES: u32 = 200;
 /// What an input is.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// One JSON object a line, as `weald task export` writes them
+    /// One JSON object per line, as printed by `weald task export`
     Jsonl,
     /// A list: `- [ ] Subject (P1) (id: api) (after: db)`
     Markdown,
-    /// Issues of GitHub, as `gh issue list --json …` prints them
+    /// GitHub issues, as printed by `gh issue list --json …`
     Gh,
-    /// Issues of beads, as `bd export` or `bd list --json` prints them
+    /// beads issues, as printed by `bd export` or `bd list --json`
     Beads,
-    /// The state.json of one workflow
+    /// state.json of one workflow
     JeanClaude,
 }
 
@@ -174,7 +173,7 @@ fn read(file: &Path) -> Result<Vec<u8>, Failure> {
         true => Err(Failure::new(
             "input_too_large",
             exit::REFUSED,
-            "an import has at most 512 MiB",
+            "an import can have at most 512 MiB",
         )),
         false => Ok(input),
     }

@@ -32,19 +32,21 @@ const STATUSES: [&str; 10] = [
 
 /// List tasks
 ///
-/// List tasks, as they were made.
+/// Lists them in order of creation.
 #[derive(Args)]
 pub struct List {
-    /// Only these (may be repeated); blocked includes what waits for others
+    /// Only tasks with this status (may be repeated)
+    ///
+    /// `blocked` includes tasks that wait for other tasks.
     #[arg(long, short, value_name = "STATUS", value_delimiter = ',', value_parser = PossibleValuesParser::new(STATUSES))]
     status: Vec<String>,
-    /// Only those of this session
+    /// Only tasks of this session
     #[arg(long, value_name = "NAME", add = completion::sessions())]
     owner: Option<SessionName>,
-    /// Only those with this label
+    /// Only tasks with this label
     #[arg(long, value_name = "WORD")]
     label: Option<String>,
-    /// At most so many
+    /// Maximum number of tasks
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
 }

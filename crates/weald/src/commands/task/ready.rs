@@ -13,10 +13,10 @@ use super::print_tasks;
 use crate::context::Context;
 use crate::ui::Fields;
 
-/// List what can be claimed now, first things first
+/// List tasks that can be claimed now, most urgent first
 #[derive(Args)]
 pub struct Ready {
-    /// At most so many
+    /// Maximum number of tasks
     #[arg(long, value_name = "N", default_value_t = 1000)]
     limit: u64,
 }

@@ -7,7 +7,7 @@ use weald_core::task_rules::TaskInput;
 use super::HeldTask;
 use crate::context::Context;
 
-/// Give a task back
+/// Release a claimed task
 #[derive(Args)]
 pub struct Release {
     #[command(flatten)]

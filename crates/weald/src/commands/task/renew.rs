@@ -11,28 +11,21 @@ use super::HeldTask;
 use crate::cli::duration;
 use crate::context::Context;
 
-/// Hold a task for longer
+/// Renew the claim on a task
 ///
-/// Works after the lease ran out, as long as nobody took over.
+/// Works even after the lease has expired, as long as nobody took over.
 #[derive(Args)]
 pub struct Renew {
     #[command(flatten)]
     held: HeldTask,
-    /// From now on (default: lease.ttl)
+    /// Lease time from now on (default: lease.ttl)
     #[arg(long, value_name = "15m", value_parser = duration)]
     ttl: Option<SignedDuration>,
 }
 
 impl Renew {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let default = || {
-            Ok::<_, Failure>(
-                context
-                    .config(&context.place()?)?
-                    .config
-                    .duration("lease.ttl"),
-            )
-        };
+        let default = || Ok::<_, Failure>(context.config(&context.place()?)?.config.lease_ttl);
         let ttl = self.ttl.map_or_else(default, Ok)?;
         self.held
             .decide(context, |token| TaskInput::Renew { token, ttl })

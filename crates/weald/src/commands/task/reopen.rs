@@ -10,7 +10,7 @@ use crate::cli::SessionArg;
 use crate::completion;
 use crate::context::Context;
 
-/// Open a finished, failed, blocked or cancelled task again
+/// Reopen a finished, failed, blocked or cancelled task
 #[derive(Args)]
 pub struct Reopen {
     /// The task

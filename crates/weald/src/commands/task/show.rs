@@ -14,7 +14,7 @@ use crate::completion;
 use crate::context::Context;
 use crate::ui::{DIM, Fields, Out, ago, clean, left, paint};
 
-/// Show one task
+/// Show a task
 #[derive(Args)]
 pub struct Show {
     /// The task (default: $WEALD_TASK)

@@ -11,15 +11,15 @@ use crate::cli::SessionArg;
 use crate::completion;
 use crate::context::Context;
 
-/// Begin without a claim
+/// Start a task without a claim
 ///
-/// Begin without a claim: for people, who need no lease.
+/// For people, who need no lease.
 #[derive(Args)]
 pub struct Start {
     /// The task
     #[arg(value_name = "ID", add = completion::tasks())]
     id: TaskId,
-    /// Who works on it (default: you)
+    /// Session that works on it (default: your own)
     #[arg(long, value_name = "NAME")]
     owner: Option<SessionName>,
     #[command(flatten)]

@@ -1,0 +1,405 @@
+//! The table of keys. A key that is not here does not exist.
+//!
+//! Each row is the line that people read, the field that code reads, its type, its name, what a value may be, and what holds
+//! when nobody says anything (lists are comma separated). `gate.timeout` is [`Settings::gate_timeout`].
+
+use jiff::SignedDuration;
+
+use super::choices::*;
+use super::kinds::Key;
+use super::kinds::Kind::*;
+use super::profiles::PROFILES;
+use super::resolve::Values;
+use super::values::{Value, parse_age, parse_size};
+use crate::approval::PROTECTED;
+use crate::clean::Requires;
+use crate::file_view::ViewKind;
+use crate::landing::Strategy;
+use crate::preconditions::Requirement;
+use crate::prompt::Leftovers;
+use crate::source::Tracker;
+
+/// A checked value as code reads it.
+pub trait FromValue: Sized {
+    /// `None` where the type does not fit the kind of the key, which a test finds.
+    fn from_value(value: &Value) -> Option<Self>;
+}
+
+macro_rules! settings {
+    ($(#[doc = $about:literal] $field:ident: $type:ty = $name:literal, $kind:expr, $default:expr;)*) => {
+        /// Every key, in the order `weald config show` prints them.
+        pub const KEYS: &[Key] = &[$(Key {
+            name: $name,
+            kind: $kind,
+            default: $default,
+            about: about($about),
+        }),*];
+
+        /// What every key is set to.
+        #[derive(Debug, Clone)]
+        pub struct Settings {
+            $(#[doc = $about] pub $field: $type,)*
+        }
+
+        impl Settings {
+            pub(super) fn read(values: &Values) -> Self {
+                Self {
+                    $($field: <$type>::from_value(values.value($name)).expect("values were checked"),)*
+                }
+            }
+        }
+    };
+}
+
+/// A doc comment without the space before it.
+const fn about(doc: &'static str) -> &'static str {
+    match doc.as_bytes() {
+        [b' ', ..] => doc.split_at(1).1,
+        _ => doc,
+    }
+}
+
+settings! {
+    // What everything rests on, and worktrees.
+    /// the conventions to start from
+    profile: String = "profile", Choice(PROFILES), "default";
+    /// branch that work lands on; auto: origin's default, main, master, current
+    target: String = "target", OwnText, "auto";
+    /// how long a claim holds before others may take over
+    lease_ttl: SignedDuration = "lease.ttl", Duration, "15m";
+    /// a heartbeat older than this is stale
+    session_stale_after: SignedDuration = "session.stale_after", Duration, "5m";
+    /// longest tree name
+    name_max: usize = "name.max", Number(1, 64), "64";
+    /// a/b as a tree name: refused, or a+b
+    name_slashes: Slashes = "name.slashes", Choice(Slashes::WORDS), "refuse";
+    /// where a tree lies
+    tree_path: String = "tree.path", Place, "{repo_parent}/{repo_name}.weald/{name}";
+    /// its branch
+    tree_branch: String = "tree.branch", Template, "wt/{name}";
+    /// the name of a task's tree
+    tree_task_name: String = "tree.task_name", Template, "{slug}";
+    /// what a new tree starts from
+    tree_base: BasePolicy = "tree.base", Choice(BasePolicy::WORDS), "target";
+    /// fetch the branch a new tree starts from
+    tree_fetch: Fetch = "tree.fetch", Choice(Fetch::WORDS), "try";
+    /// with try: how long an answer, or none, counts
+    tree_fetch_every: SignedDuration = "tree.fetch_every", Duration, "5m";
+    /// how long that fetch may take
+    tree_fetch_limit: SignedDuration = "tree.fetch_limit", Duration, "10s";
+    /// uncommitted changes in main at create
+    tree_dirty_main: DirtyPolicy = "tree.dirty_main", Choice(DirtyPolicy::WORDS), "warn";
+    /// when a tree is locked at git level
+    tree_lock: LockWhen = "tree.lock", Choice(LockWhen::WORDS), "never";
+    /// how shared folders come into a tree
+    tree_share: ShareBy = "tree.share", Choice(ShareBy::WORDS), "copy";
+    /// which folders of main that git ignores are shared
+    tree_share_paths: Vec<String> = "tree.share_paths", List, "";
+    /// what runs in a new tree, in its sandbox (the repository's after `weald trust`)
+    setup_commands: Vec<String> = "setup.commands", List, "";
+    /// what becomes of a tree whose set-up fails
+    setup_on_failure: OnFailure = "setup.on_failure", Choice(OnFailure::WORDS), "keep";
+    /// how long one command of a set-up may take
+    setup_timeout: SignedDuration = "setup.timeout", Duration, "10m";
+    /// the lowest port that trees get
+    ports_first: u16 = "ports.first", Number(1024, 65535), "20000";
+    /// the highest port that trees get
+    ports_last: u16 = "ports.last", Number(1024, 65535), "32000";
+    /// how many ports a tree gets; 0: none
+    ports_count: u16 = "ports.count", Number(0, 1000), "10";
+    /// Git LFS files in a new worktree: pointers, or the content main has
+    tree_lfs: LargeFilesPolicy = "tree.lfs", Choice(LargeFilesPolicy::WORDS), "smudge";
+    /// the most that one import takes of a worktree's Git LFS objects
+    tree_lfs_limit: Option<u64> = "tree.lfs_limit", Size, "4G";
+    /// trees that are held ready; 0: none, and no donor
+    pool_size: u64 = "pool.size", Number(0, 64), "2";
+    /// fill the pool in the background after a tree was made
+    pool_background: bool = "pool.background", Switch, "true";
+    /// how long inspecting a worktree may take
+    tree_look_limit: SignedDuration = "tree.look_limit", Duration, "60s";
+    /// the most that one import takes from a tree
+    tree_import_limit: Option<u64> = "tree.import_limit", Size, "4G";
+    /// binding a tree starts its task
+    bind_advances: bool = "bind_advances", Switch, "false";
+
+    // What works on tasks, and how.
+    /// finished work lands by itself
+    work_land: bool = "work.land", Switch, "true";
+    /// what an agent leaves uncommitted is committed for it: all, known files, or nothing lands
+    work_commit: Leftovers = "work.commit", Choice(Leftovers::WORDS), "all";
+    /// how long the hooks of a commit that weald makes in a worktree may take
+    commit_timeout: SignedDuration = "commit.timeout", Duration, "10m";
+    /// the task of an agent that changed nothing and reported nothing waits for you, or is completed
+    work_on_empty: OnEmpty = "work.on_empty", Choice(OnEmpty::WORDS), "park";
+    /// how long an agent may work; none: as long as it likes
+    agent_timeout: Option<SignedDuration> = "agent.timeout", Interval, "none";
+    /// its owner is told that an agent does nothing
+    agent_silent_after: SignedDuration = "agent.silent_after", Duration, "4m";
+    /// and told again
+    agent_silent_again: SignedDuration = "agent.silent_again", Duration, "8m";
+    /// from when on it counts as stalled
+    agent_stalled_after: SignedDuration = "agent.stalled_after", Duration, "20m";
+    /// what happens to a stalled agent
+    agent_on_stall: OnStall = "agent.on_stall", Choice(OnStall::WORDS), "tell";
+    /// how much of an agent's output is kept
+    agent_log_limit: Option<u64> = "agent.log_limit", Size, "64M";
+    /// how often an idle worker looks for work
+    worker_poll: SignedDuration = "worker.poll", Duration, "5s";
+    /// a worker without work ends after this
+    worker_idle_timeout: SignedDuration = "worker.idle_timeout", Duration, "60s";
+    /// what works on tasks: claude, codex, command, or a name of agent.drivers
+    agent_driver: String = "agent.driver", OwnText, "claude";
+    /// the command line of driver `command`, as a shell would split it
+    agent_command: String = "agent.command", OwnText, "";
+    /// further drivers, each as `name: command line`
+    agent_drivers: Vec<String> = "agent.drivers", OwnList, "";
+    /// how a command line without {prompt} or {prompt_file} gets the prompt
+    agent_prompt: PromptBy = "agent.prompt", OwnChoice(PromptBy::WORDS), "argument";
+    /// which model agents use; empty: their own choice
+    agent_model: String = "agent.model", OwnText, "";
+    /// agents get weald's tools as an MCP server
+    agent_mcp: bool = "agent.mcp", Switch, "true";
+    /// the phases of a task, in their order
+    phase_list: Vec<String> = "phase.list", List, "plan, build, review, qa";
+    /// what does a phase, each as `phase: shell command`
+    phase_commands: Vec<String> = "phase.commands", OwnList, "";
+    /// which driver does a phase, each as `phase: driver`
+    phase_drivers: Vec<String> = "phase.drivers", OwnList, "";
+    /// what a phase is about, each as `phase: text`
+    phase_prompts: Vec<String> = "phase.prompts", OwnList, "";
+    /// what becomes of an edit that the hook of an agent can't judge
+    hook_on_error: OnError = "hook.on_error", Guarded(OnError::WORDS), "allow";
+    /// further folders that an agent in a tree may edit, as its hook judges; ~/ is your home
+    hook_allow: Vec<String> = "hook.allow", OwnList, "";
+    /// keep an agent's work in the background when it stops, so that it does not wait
+    hook_background: bool = "hook.background", Switch, "true";
+
+    // Where tasks come from, and how that is told what became of them.
+    /// the tracker that an unknown task is asked of, and that is told what became of its tasks
+    source_from: Option<Tracker> = "source.from", OwnChoice(Tracker::NONE_OR_WORDS), "none";
+    /// tell the tracker of claims, failures and completions
+    source_update: bool = "source.update", OwnSwitch, "true";
+    /// how long a command of the tracker may take, at most 60s
+    source_timeout: SignedDuration = "source.timeout", OwnDuration(60), "10s";
+    /// prints an issue as JSON; {id}, {task} (without `gh-`); empty: the tracker's own, `none`: nothing
+    source_fetch: String = "source.fetch", OwnText, "";
+    /// tells that somebody works on it; the same, with {message}
+    source_claim: String = "source.claim", OwnText, "";
+    /// tells that nobody does any more
+    source_release: String = "source.release", OwnText, "";
+    /// tells that an attempt failed
+    source_fail: String = "source.fail", OwnText, "";
+    /// tells that it is done
+    source_close: String = "source.close", OwnText, "";
+    /// tells that it is open again
+    source_reopen: String = "source.reopen", OwnText, "";
+
+    // What lands, what holds a run, and what is kept.
+    /// what a task's tree needs to land: report: a task that is done, with a report, and no failed verification
+    landing_requires: Requirement = "landing.requires", Guarded(Requirement::WORDS), "nothing";
+    /// how commits reach the target
+    landing_strategy: Strategy = "landing.strategy", Choice(Strategy::WORDS), "squash";
+    /// message template of a landing; empty: from the task
+    landing_message: String = "landing.message", Message, "";
+    /// fetch the target before landing
+    landing_fetch: Fetch = "landing.fetch", Choice(Fetch::WORDS), "try";
+    /// what becomes of a landed tree
+    landing_after: AfterLanding = "landing.after", Choice(AfterLanding::WORDS), "trash";
+    /// how many gates run at once, each on top of those ahead
+    landing_parallel: usize = "landing.parallel", Number(1, 16), "1";
+    /// stash changes of the target's checkout that are in the way, and put them back
+    landing_autostash: bool = "landing.autostash", OwnSwitch, "false";
+    /// whether the repository's hooks run when the target moves
+    landing_hooks: HooksPolicy = "landing.hooks", Guarded(HooksPolicy::WORDS), "off";
+    /// who commits landings, as `Name <mail>`; empty: git's user, else weald
+    landing_identity: String = "landing.identity", OwnText, "";
+    /// sign what lands with your key: never; auto: if commit.gpgsign says so, unsigned if it fails; require: or nothing lands
+    landing_sign: Sign = "landing.sign", Guarded(Sign::WORDS), "auto";
+    /// command that runs on the target after a landing; red: the landing is taken back
+    landing_check: String = "landing.check", Text, "";
+    /// how long the process that works the queue may be silent
+    landing_lease: SignedDuration = "landing.lease", Duration, "60s";
+    /// how long to wait for a git that holds the target's checkout
+    landing_lock_wait: SignedDuration = "landing.lock_wait", Duration, "10s";
+    /// the tests that a landing must pass, as a shell command; empty: none
+    gate_command: String = "gate.command", Text, "";
+    /// how long they may take
+    gate_timeout: SignedDuration = "gate.timeout", Duration, "30m";
+    /// how often red tests are run again before they count
+    gate_retries: u32 = "gate.retries", Number(0, 5), "1";
+    /// further variables that the tests see; their values are part of what is cached
+    gate_env: Vec<String> = "gate.env", OwnList, "";
+    /// what must agree before a landing
+    policy_gate: Gate = "policy.gate", Guarded(Gate::WORDS), "tests";
+    /// paths (patterns as in .gitignore, any case) whose change needs a person's approval; your `!PATTERN` takes one out
+    policy_protected: Vec<String> = "policy.protected", JoinedList, PROTECTED;
+    /// how strongly runs are held in place
+    sandbox_level: SandboxLevel = "sandbox.level", Guarded(SandboxLevel::WORDS), "full";
+    /// whether runs reach the network
+    sandbox_network: NetworkPolicy = "sandbox.network", Guarded(NetworkPolicy::WORDS), "on";
+    /// further directories that runs may write
+    sandbox_write: Vec<String> = "sandbox.write", OwnList, "";
+    /// files and directories that runs don't see; every layer adds to it
+    sandbox_read_deny: Vec<String> = "sandbox.read_deny", GrowingList, "";
+    /// secrets that runs may see: stores (ssh, aws, registries …) or variables
+    sandbox_reveal: Vec<String> = "sandbox.reveal", OwnList, "";
+    /// unix sockets that runs may connect to
+    sandbox_sockets: Vec<String> = "sandbox.sockets", OwnList, "";
+    /// let runs use unix datagram sockets; they can then send to those of the host that they see
+    sandbox_datagrams: bool = "sandbox.datagrams", OwnSwitch, "false";
+    /// devices of the host that runs may use, such as /dev/kvm
+    sandbox_devices: Vec<String> = "sandbox.devices", OwnList, "";
+    /// address space a process of a run may have
+    sandbox_memory: Option<u64> = "sandbox.memory", Size, "none";
+    /// processes and threads of a run; 0: no limit (root is not counted)
+    sandbox_processes: u64 = "sandbox.processes", Number(0, 1_000_000), "0";
+    /// processor time of a process of a run; 0: no limit
+    sandbox_cpu_seconds: u64 = "sandbox.cpu_seconds", Number(0, 100_000_000), "0";
+    /// the largest file a run may write
+    sandbox_file_size: Option<u64> = "sandbox.file_size", Size, "none";
+    /// room in a run's private /tmp
+    sandbox_tmp: Option<u64> = "sandbox.tmp", Size, "none";
+    /// what becomes of a removed tree's branch
+    remove_branch: BranchPolicy = "remove.branch", Choice(BranchPolicy::WORDS), "if_landed";
+    /// where removed trees wait
+    trash_path: String = "trash.path", Place, "{tree_root}/.trash";
+    /// how often a tree is kept while a command runs in it; none: never
+    snapshot_every: Option<SignedDuration> = "snapshot.every", Interval, "5m";
+    /// larger files are left out of snapshots
+    snapshot_file_limit: Option<u64> = "snapshot.file_limit", Size, "100M";
+    /// the most that one snapshot holds
+    snapshot_limit: Option<u64> = "snapshot.limit", Size, "1G";
+    /// what a clean may take
+    clean_requires: Requires = "clean.requires", Choice(Requires::WORDS), "landed";
+    /// and for how long it must be unused; 0: any
+    clean_min_age: SignedDuration = "clean.min_age", Age, "24h";
+    /// trees untouched for longer are reported
+    clean_stale_after: SignedDuration = "clean.stale_after", Duration, "7d";
+    /// a disk with less room than this is reported
+    doctor_min_free: Option<u64> = "doctor.min_free", Size, "500M";
+    /// changed files that keep no tree: paths, or patterns as in .gitignore
+    clean_ignore_dirty: Vec<String> = "clean.ignore_dirty", OwnList, "";
+    /// further variables that switch `clean` off, as NAME or NAME=value
+    clean_kill_switches: Vec<String> = "clean.kill_switches", JoinedList, "";
+    /// the same for `sweep`
+    sweep_kill_switches: Vec<String> = "sweep.kill_switches", JoinedList, "";
+    /// the same for working in place in a worktree of another tool
+    defer_kill_switches: Vec<String> = "defer.kill_switches", JoinedList, "";
+    /// files kept for other tools
+    views: Option<ViewKind> = "views", Choice(ViewKind::NONE_OR_WORDS), "none";
+    /// further MCP tool names
+    mcp_aliases: Aliases = "mcp.aliases", Choice(Aliases::WORDS), "none";
+
+    // What goes by itself, and who may do so.
+    /// a sweep counts as the next cycle only so long after the last one
+    sweep_cycle: SignedDuration = "sweep.cycle", Duration, "1m";
+    /// how long a sweep may be silent before another one takes over
+    sweep_lease: SignedDuration = "sweep.lease", Duration, "30m";
+    /// how long a process that holds the vault may be silent before whoever waits ends it
+    vault_lease: SignedDuration = "vault.lease", OwnDuration(86_400), "30m";
+    /// folders that a build makes again, by name; only what git ignores counts
+    usage_regenerable: Vec<String> = "usage.regenerable", OwnNames, "target, node_modules";
+    /// for how long a tree must be unused before they may go; 0: any
+    usage_min_age: SignedDuration = "usage.min_age", Age, "1h";
+}
+
+impl FromValue for String {
+    fn from_value(value: &Value) -> Option<Self> {
+        Some(value.as_text()?.to_owned())
+    }
+}
+
+impl FromValue for bool {
+    fn from_value(value: &Value) -> Option<Self> {
+        match value {
+            Value::Switch(on) => Some(*on),
+            _ => None,
+        }
+    }
+}
+
+impl FromValue for Vec<String> {
+    fn from_value(value: &Value) -> Option<Self> {
+        match value {
+            Value::List(items) => Some(items.clone()),
+            _ => None,
+        }
+    }
+}
+
+impl FromValue for SignedDuration {
+    fn from_value(value: &Value) -> Option<Self> {
+        parse_age(value.as_text()?).ok()
+    }
+}
+
+/// `None` is never.
+impl FromValue for Option<SignedDuration> {
+    fn from_value(value: &Value) -> Option<Self> {
+        match value.as_text()? {
+            "none" => Some(None),
+            text => parse_age(text).ok().map(Some),
+        }
+    }
+}
+
+/// A size in bytes; `None` is no limit.
+impl FromValue for Option<u64> {
+    fn from_value(value: &Value) -> Option<Self> {
+        match value.as_text()? {
+            "none" => Some(None),
+            text => parse_size(text).ok().map(Some),
+        }
+    }
+}
+
+macro_rules! numbers {
+    ($($type:ty),*) => {
+        $(impl FromValue for $type {
+            fn from_value(value: &Value) -> Option<Self> {
+                match value {
+                    Value::Number(number) => Self::try_from(*number).ok(),
+                    _ => None,
+                }
+            }
+        })*
+    };
+}
+
+numbers!(u16, u32, u64, usize);
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Kind, Layer, Origin, resolve};
+    use super::*;
+
+    /// Values at the ends of what a key takes.
+    fn extremes(kind: Kind) -> Vec<String> {
+        match kind {
+            Choice(words) | OwnChoice(words) | Guarded(words) => {
+                words.iter().map(|word| (*word).to_owned()).collect()
+            }
+            Number(low, high) => vec![low.to_string(), high.to_string()],
+            Size => vec!["none".to_owned(), "1".to_owned(), "8000000T".to_owned()],
+            Interval => vec!["none".to_owned(), "0".to_owned(), "1s".to_owned()],
+            Age => vec!["0".to_owned(), "3650d".to_owned()],
+            Duration | OwnDuration(_) => vec!["1s".to_owned(), "60s".to_owned()],
+            Switch | OwnSwitch => vec!["true".to_owned(), "false".to_owned()],
+            _ => Vec::new(),
+        }
+    }
+
+    #[test]
+    fn p14_every_value_that_a_key_takes_fits_the_type_of_its_field() {
+        for key in KEYS {
+            for text in extremes(key.kind) {
+                let mut values = toml::Table::new();
+                let value = super::super::from_text(key, &text);
+                values.insert(key.name.to_owned(), value);
+                let origin = Origin::Flag("set".to_owned());
+                let laid = resolve(vec![Layer { origin, values }]);
+                laid.unwrap_or_else(|error| panic!("{error}"));
+            }
+        }
+    }
+}
