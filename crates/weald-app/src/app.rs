@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::{
-    Engine, Host, Identity, IdentitySource, LoadedConfig, Loosening, Place, RecordError, Settings,
-    Sources, SystemClock, SystemProcesses, Trees, agent_above, free_main, identify, load_config,
-    load_own_config, loosening,
+    Engine, Host, Identity, IdentitySource, Landings, LoadedConfig, Loosening, Place, RecordError,
+    Settings, Sources, SystemClock, SystemProcesses, Trees, agent_above, free_main, identify,
+    load_config, load_own_config, loosening,
 };
 use weald_core::Timestamp;
 use weald_core::config::{Config, names_guard};
@@ -274,10 +274,20 @@ impl<'a> App<'a> {
     /// Refuses flags that guard what lands where they would be lost: a landing that only waits in the queue is tested with
     /// the settings of the process that lands it.
     pub fn refuse_lost_settings(&self) -> Result<(), Failure> {
-        let guards = |(key, _): &&(String, String)| names_guard(key);
-        match self.overrides.iter().find(guards) {
+        match self.overrides.iter().find(|(key, _)| is_lost(key)) {
             None => Ok(()),
             Some((key, value)) => Err(Failure::setting_lost(key, value)),
+        }
+    }
+
+    /// The same where another process works the queue now.
+    pub fn refuse_settings_of_others(&self, trees: &Trees<'_>) -> Result<(), Failure> {
+        let lost = self.overrides.iter().find(|(key, _)| is_lost(key));
+        match lost {
+            Some((key, _)) if Landings::new(trees).queue()?.is_worked => {
+                Err(Failure::queue_of_others(key))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -451,6 +461,11 @@ impl<'a> App<'a> {
         };
         flag.or_else(ours)
     }
+}
+
+/// Whether a setting is part of a landing only while its own process works the queue. The strategy is recorded with it.
+fn is_lost(key: &str) -> bool {
+    key != "landing.strategy" && (names_guard(key) || key.starts_with("landing."))
 }
 
 fn engine_on(store: Box<dyn Store>, loaded: &LoadedConfig) -> Engine {

@@ -203,6 +203,11 @@ pub fn clean(text: &str) -> String {
         .replace(is_obeyed, "\u{fffd}")
 }
 
+/// The same for a name in a list: it stays on its line.
+pub fn clean_line(text: &str) -> String {
+    clean(text).replace(['\n', '\t'], "\u{fffd}")
+}
+
 /// A text without its colours; whatever else a terminal would obey stays in it.
 fn without_colours(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());

@@ -57,7 +57,6 @@ pub mod usage;
 pub mod vault;
 pub mod verify;
 pub mod work;
-mod work_in_main;
 mod work_told;
 pub mod worker;
 mod worker_behind;

@@ -15,7 +15,7 @@ pub use size::size;
 pub use style::{ACCENT, DIM, HEADING, WARNING, paint, status_style};
 pub use table::Table;
 pub use time::{ago, left};
-pub use weald_app::screen::{Form, Screen, clean};
+pub use weald_app::screen::{Form, Screen, clean, clean_line};
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -180,8 +180,10 @@ impl Ui {
             "" => String::new(),
             prefix => paint(WARNING, prefix),
         };
+        // Whole lines: who reads both streams gets none in the middle of another.
+        let line = format!("{prefix}{}\n", clean(text));
         // With stderr closed there is nobody to tell.
-        let _ = writeln!(err, "{prefix}{}", clean(text));
+        let _ = err.write_all(line.as_bytes());
     }
 
     /// Prints an error and gives its exit code.
@@ -233,11 +235,6 @@ pub fn joined(text: &str) -> String {
     let lines = text.lines().map(str::trim);
     let lines: Vec<_> = lines.filter(|line| !line.is_empty()).collect();
     lines.join("; ")
-}
-
-/// The same for a name in a list: it stays on its line.
-pub fn clean_line(text: &str) -> String {
-    clean(text).replace(['\n', '\t'], "\u{fffd}")
 }
 
 /// Words, and why, if that is known.

@@ -79,6 +79,16 @@ impl Failure {
             .details(json!({"key": key}))
     }
 
+    /// A flag of a command that would wait while another process works the queue.
+    pub fn queue_of_others(key: &str) -> Self {
+        let message = format!(
+            "another process works the queue and would test this landing with its own settings, without --set {key}"
+        );
+        Self::new("setting_lost", exit::BUSY, message)
+            .hint("wait until it has finished, then try again: weald queue")
+            .details(json!({"key": key}))
+    }
+
     /// An agent asks for what only a person may.
     pub fn agent_asks(what: &str, why: &str) -> Self {
         let message =

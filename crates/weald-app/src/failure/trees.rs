@@ -27,8 +27,10 @@ fn end_it(name: &TreeName) -> String {
 
 impl From<TreeError> for Failure {
     fn from(error: TreeError) -> Self {
+        use TreeError::{
+            CommitNotInVault, NoSnapshot, NoTree, NotInTrash, NotInVault, NotTakenIn, OutsideTrash,
+        };
         use TreeError::{NoBranchName, OddPath, UnsafePlace};
-        use TreeError::{NoSnapshot, NoTree, NotInTrash, NotInVault, NotTakenIn, OutsideTrash};
         let message = error.to_string();
         let refused = |code| Self::new(code, exit::REFUSED, message.clone());
         match error {
@@ -97,7 +99,7 @@ impl From<TreeError> for Failure {
                 odd(error, message)
             }
             error @ (NotTakenIn { .. } | OutsideTrash { .. }) => trash(error, message),
-            error @ (NotInTrash { .. } | NotInVault { .. } | NoSnapshot { .. } | NoTree) => {
+            error @ (NotInTrash { .. } | NotInVault { .. } | CommitNotInVault { .. } | NoSnapshot { .. } | NoTree) => {
                 unknown(error, message)
             }
             TreeError::SetUp {
@@ -247,6 +249,9 @@ fn unknown(error: TreeError, message: String) -> Failure {
         TreeError::NotInVault { id } => not_found("not_in_vault", message)
             .hint("weald vault list")
             .details(json!({"id": id})),
+        TreeError::CommitNotInVault { name, commit } => not_found("not_in_vault", message)
+            .hint("weald vault list")
+            .details(json!({"tree": name, "commit": commit})),
         TreeError::NoSnapshot { name, id } => not_found("no_snapshot", message)
             .hint(format!("weald snapshot list {name}"))
             .details(json!({"tree": name, "snapshot": id})),

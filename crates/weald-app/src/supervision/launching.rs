@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::{AgentRequest, Agents, Created, NewTree, agent_folder, open_own};
+use crate::{AgentRequest, Agents, Created, NewTree, Outcome as Made, agent_folder, open_own};
 use weald_core::agent::{Agent, AgentId, AgentStatus, End, Goal, Outcome};
 use weald_core::agent_rules::AgentInput;
 use weald_core::id::TaskId;
@@ -61,6 +61,25 @@ pub fn launch(
         begun.inspect_err(|failure| give_back(ground, &agent, before.as_ref(), &failure.message));
     tracker::start_telling(app, ground);
     begun
+}
+
+/// Says where an agent works.
+pub fn tell_placed(app: &App<'_>, agent: &Agent, created: &Created) {
+    let tree = &created.tree;
+    let how = match created.outcome {
+        Made::Created => "Worktree created",
+        Made::Recreated => "Worktree recreated",
+        _ => "Worktree",
+    };
+    for note in &created.notes {
+        app.warn(note);
+    }
+    app.note(&format!("✓ {how}: {}", tree.path.display()));
+    app.note(&format!("  Branch: {}", tree.branch));
+    app.note(&format!(
+        "  Agent {} ({}) works on task {}",
+        agent.id, agent.driver, agent.task
+    ));
 }
 
 /// Waits until an agent's command runs or the agent has ended, and no longer than a supervisor has to answer.

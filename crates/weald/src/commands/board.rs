@@ -179,7 +179,7 @@ fn print_trees(out: &mut Out, board: &Board, now: Timestamp) -> io::Result<()> {
     if trees.is_empty() {
         return Ok(());
     }
-    let title = format!("trees ({})", trees.len());
+    let title = format!("worktrees ({})", trees.len());
     writeln!(out, "\n{}", paint(HEADING, title))?;
     for tree in trees.iter().take(NAMED) {
         let task = tree

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use serde_json::Value;
+use weald_app::supervision::{defers, is_foreign_tree};
 use weald_app::{Created, Failure, Ground, Outcome, Trees};
 use weald_sandbox::{catch_interrupts, interrupted};
 
@@ -79,23 +80,6 @@ fn refuse_contest(context: &Context<'_>, ground: &Ground, task: &TaskId) -> Resu
         (true, Some(owner)) => Err(Failure::contested(task, &owner, contest.since)),
         _ => Ok(()),
     }
-}
-
-/// Whether a caller who is in a tree, of ours or of others, works there. A switch makes trees all the same.
-pub fn defers(context: &Context<'_>, ground: &Ground) -> bool {
-    let (own, config) = ("WEALD_DEFER_CLAUDE=0", ground.config());
-    let switch = context.kill_switch(own, &config.defer_kill_switches);
-    switch.is_none()
-}
-
-/// A worktree that another system made for its own agents.
-pub fn is_foreign_tree(context: &Context<'_>) -> bool {
-    let path = context.directory().display().to_string();
-    path.contains("/.claude/worktrees/")
-        || context.directory().ancestors().any(|ancestor| {
-            let name = ancestor.file_name().and_then(|name| name.to_str());
-            name.is_some_and(|name| name.starts_with("jkz-worktree-"))
-        })
 }
 
 fn skipped(context: &Context<'_>) -> Result<u8, Failure> {

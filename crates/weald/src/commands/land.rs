@@ -114,6 +114,7 @@ impl Land {
         match self.no_wait {
             true => context.refuse_lost_settings()?,
             false => {
+                context.refuse_settings_of_others(&ground.trees(context)?)?;
                 catch_interrupts();
                 catch_hangup();
             }

@@ -15,7 +15,7 @@ use crate::ui::Fields;
 
 /// Print the path of a worktree or of a file in it
 ///
-/// With --check, maps a path in the main checkout to the worktree and refuses a path outside it.
+/// With --check, maps a path in the main checkout to the worktree and refuses a path outside the worktree.
 #[derive(Args)]
 pub struct Path {
     /// The worktree (default: the current one)

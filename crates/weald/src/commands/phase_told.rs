@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use serde_json::json;
+use weald_app::supervision::PhasesEnd;
 use weald_app::{Failure, Ground, Landings, StageView, TreeView, exit, stages_in_words};
 use weald_core::agent::Agent;
 use weald_core::landing::{Landing, LandingStatus};
@@ -13,27 +14,12 @@ use super::work_told;
 use crate::context::Context;
 use crate::ui::{Fields, Out, because, clean, indented};
 
-/// How it came out.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
-    /// All have passed; the agent is the one that landed the work.
-    Passed,
-    /// One failed too often.
-    Blocked,
-    /// One ended without a verdict.
-    Stopped,
-    /// The one that was asked for is done.
-    Only,
-}
-
-impl Outcome {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Passed => "passed",
-            Self::Blocked => "blocked",
-            Self::Stopped => "stopped",
-            Self::Only => "done",
-        }
+fn in_a_word(end: PhasesEnd) -> &'static str {
+    match end {
+        PhasesEnd::Passed => "passed",
+        PhasesEnd::Blocked => "blocked",
+        PhasesEnd::Stopped => "stopped",
+        PhasesEnd::Only => "done",
     }
 }
 
@@ -41,7 +27,7 @@ pub fn answer(
     context: &Context<'_>,
     ground: &Ground,
     agent: &Agent,
-    outcome: Outcome,
+    outcome: PhasesEnd,
 ) -> Result<u8, Failure> {
     let engine = &ground.engine;
     let task = engine.task(&agent.task)?.task;
@@ -55,14 +41,14 @@ pub fn answer(
     let view = tree.map(|tree| trees.view(tree));
     let stages = match outcome {
         // What has landed is settled, and told here all the same.
-        Outcome::Passed => engine.stages_before(agent)?,
+        PhasesEnd::Passed => engine.stages_before(agent)?,
         _ => engine.stages(&agent.task)?,
     };
     context.tell(engine);
     context.ui.answer(
         || {
             let phase = json!({
-                "outcome": outcome.as_str(),
+                "outcome": in_a_word(outcome),
                 "stages": stages,
                 "must_fix": agent.verdict.as_ref().map(|verdict| &verdict.must_fix),
             });
@@ -91,20 +77,20 @@ pub fn answer(
     Ok(exit_of(outcome, agent, landing.as_ref()))
 }
 
-fn exit_of(outcome: Outcome, agent: &Agent, landing: Option<&Landing>) -> u8 {
+fn exit_of(outcome: PhasesEnd, agent: &Agent, landing: Option<&Landing>) -> u8 {
     let is_conflict = landing.is_some_and(|landing| landing.status == LandingStatus::Conflict);
     match outcome {
-        Outcome::Stopped => interrupted().map_or(exit::REFUSED, |signal| 128 + signal),
-        Outcome::Only if agent.verdict.as_ref().is_some_and(|said| said.passes()) => exit::DONE,
-        Outcome::Passed if agent.is_done() => exit::DONE,
-        Outcome::Passed if is_conflict => exit::CONFLICT,
+        PhasesEnd::Stopped => interrupted().map_or(exit::REFUSED, |signal| 128 + signal),
+        PhasesEnd::Only if agent.verdict.as_ref().is_some_and(|said| said.passes()) => exit::DONE,
+        PhasesEnd::Passed if agent.is_done() => exit::DONE,
+        PhasesEnd::Passed if is_conflict => exit::CONFLICT,
         _ => exit::REFUSED,
     }
 }
 
 fn tell(
     out: &mut Out,
-    outcome: Outcome,
+    outcome: PhasesEnd,
     agent: &Agent,
     task: &Task,
     landing: Option<&Landing>,
@@ -114,18 +100,18 @@ fn tell(
     let (id, phase) = (&task.id, agent.phase().unwrap_or_default());
     let words = stages_in_words(stages);
     match outcome {
-        Outcome::Passed => return work_told::tell(out, agent, task, landing, view),
-        Outcome::Blocked => {
+        PhasesEnd::Passed => return work_told::tell(out, agent, task, landing, view),
+        PhasesEnd::Blocked => {
             let report = task.report.as_deref().unwrap_or_default();
             writeln!(out, "✗ task {id} is blocked: {}", clean(report))?;
         }
-        Outcome::Stopped => {
+        PhasesEnd::Stopped => {
             let why = agent.end.as_ref().map(|end| indented(&end.why, 4));
             let why = why.unwrap_or_default();
             let told = format!("✗ phase {phase} was not completed");
             writeln!(out, "{}", because(told, &why))?;
         }
-        Outcome::Only => writeln!(out, "phase {phase} is done")?,
+        PhasesEnd::Only => writeln!(out, "phase {phase} is done")?,
     }
     writeln!(out, "  so far: {words}")?;
     if let Some(tree) = view.map(|view| &view.tree) {

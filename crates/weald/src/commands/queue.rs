@@ -9,7 +9,7 @@ use weald_app::{Failure, LandRequest, Landings, exit};
 use weald_core::id::LandingId;
 use weald_core::landing::{Landing, LandingStatus};
 use weald_core::queue::Queue;
-use weald_sandbox::catch_interrupts;
+use weald_sandbox::{catch_hangup, catch_interrupts};
 
 use super::land::finish;
 use crate::context::Context;
@@ -86,6 +86,7 @@ struct Retry {
 /// Use it only if you know that the process has ended; weald could not find out.
 #[derive(Args)]
 struct Recover {
+    /// The landing
     #[arg(value_name = "LANDING")]
     landing: LandingId,
 }
@@ -203,6 +204,7 @@ impl Pause {
 impl Resume {
     fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         catch_interrupts();
+        catch_hangup();
         let ground = context.landing_ground()?;
         Landings::new(&ground.trees(context)?).resume_queue()?;
         let mode = match self.no_work {
@@ -234,6 +236,7 @@ impl Drop {
 impl Retry {
     fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         catch_interrupts();
+        catch_hangup();
         let ground = context.landing_ground()?;
         let queued = Landings::new(&ground.trees(context)?).retry_landing(self.landing)?;
         finish(

@@ -3,32 +3,18 @@
 mod told;
 
 use clap::{Args, Subcommand};
-use weald_app::supervision::{enter, launch};
-use weald_app::{
-    AgentError, AgentRequest, Agents, Created, Failure, Ground, Landings, NewTree, TreeError, exit,
-    holder,
-};
-use weald_core::agent::{Agent, AgentId, Goal, Outcome, RACE, Stage, Wanted};
-use weald_core::agent_rules::AgentInput;
-use weald_core::binding::BindRefusal;
-use weald_core::id::{TaskId, Token};
-use weald_core::name::TreeName;
-use weald_core::races::{self, RaceRefusal};
-use weald_core::task::{Task, TaskStatus};
-use weald_core::task_rules::TaskInput;
-use weald_sandbox::{catch_interrupts, interrupted};
+use weald_app::supervision::{drop_race, id_of, pick_entry, start_race};
+use weald_app::tracker::known;
+use weald_app::{AgentRequest, Agents, Failure, Ground, exit};
+use weald_core::agent::{Goal, RACE};
+use weald_core::id::TaskId;
+use weald_core::races;
+use weald_sandbox::interrupted;
 
 use super::work;
 use crate::completion;
 use crate::context::Context;
 use crate::following::follow;
-use weald_app::tracker::known;
-
-/// How often the entries are looked at.
-const POLL: std::time::Duration = std::time::Duration::from_millis(100);
-
-/// How long entries that were asked to stop have for it.
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
 
 /// Give several agents the same task and land the best
 #[derive(Args)]
@@ -101,11 +87,12 @@ impl Race {
                 let task = known(context, &ground, task);
                 pick(context, &ground, &task, name, report.as_ref())
             }
-            (Some(RaceCommand::Drop { task }), _) => {
-                drop_race(context, &ground, &known(context, &ground, task))
-            }
+            (Some(RaceCommand::Drop { task }), _) => told::dropped(
+                context,
+                &drop_race(context, &ground, &known(context, &ground, task))?,
+            ),
             (None, Some(task)) => {
-                let task = known(context, &ground, &work::id_of(task)?);
+                let task = known(context, &ground, &id_of(task)?);
                 self.start(context, &ground, &task)
             }
             (None, None) => Err(Failure::bug()),
@@ -115,32 +102,7 @@ impl Race {
     fn start(&self, context: &Context<'_>, ground: &Ground, id: &TaskId) -> Result<u8, Failure> {
         ground.warn_of_settings(context);
         let requests = self.requests(context, ground)?;
-        let task = ground.engine.task(id)?.task;
-        if let Some(tree) = &task.worktree {
-            let bound = BindRefusal::TaskBound {
-                task: id.clone(),
-                tree: tree.clone(),
-            };
-            return Err(TreeError::from(bound).into());
-        }
-        catch_interrupts();
-        let session = holder("race", id).ok_or_else(Failure::bug)?;
-        let reopen = matches!(task.status, TaskStatus::Blocked | TaskStatus::Failed);
-        let by = context.actor(&ground.engine, None)?;
-        let held = ground.engine.hold_task(&session, by.as_ref(), id, reopen)?;
-        let begun = begin(context, ground, &held, &requests);
-        if self.detach && begun.is_ok() {
-            // Their supervisors renew the claim, and let the task wait for a pick when the last one has ended.
-            return told::show(context, ground, id);
-        }
-        let watched = begun.and_then(|agents| watch(context, ground, &agents));
-        if watched.is_err() {
-            give_back(ground, id, held.token)?;
-        } else {
-            ground.engine.await_pick(id, held.token)?;
-        }
-        ground.engine.leave(&session);
-        watched?;
+        start_race(context, ground, id, &requests, self.detach)?;
         told::show(context, ground, id)?;
         Ok(interrupted().map_or(exit::DONE, |signal| 128 + signal))
     }
@@ -180,139 +142,6 @@ impl Race {
     }
 }
 
-/// Makes the trees, then starts the agents. If anything fails nothing is left of either.
-fn begin(
-    context: &Context<'_>,
-    ground: &Ground,
-    task: &Task,
-    requests: &[AgentRequest],
-) -> Result<Vec<Agent>, Failure> {
-    let trees = ground.trees(context)?;
-    let made = Agents::new(&trees).make_race(task, requests.len())?;
-    let mut agents: Vec<Agent> = Vec::new();
-    for (request, created) in requests.iter().zip(&made) {
-        let request = AgentRequest {
-            token: Some(task.token),
-            ..request.clone()
-        };
-        match enter(context, ground, &task.id, &request, created) {
-            Ok(agent) => {
-                tell_entry(context, &agent, created);
-                agents.push(agent);
-            }
-            Err(failure) => {
-                let ids: Vec<_> = agents.iter().map(|agent| agent.id).collect();
-                stop(ground, &ids, "another entry of its race could not start")?;
-                Agents::new(&trees).take_away(made.iter().map(|created| created.tree.name.clone()));
-                context.tell(&ground.engine);
-                return Err(failure);
-            }
-        }
-    }
-    Ok(agents)
-}
-
-fn tell_entry(context: &Context<'_>, agent: &Agent, created: &Created) {
-    let (tree, entry) = (&created.tree, agent.entry().unwrap_or_default());
-    for note in &created.notes {
-        context.warn(note);
-    }
-    context.note(&format!(
-        "{entry}: agent {} ({}) in {}",
-        agent.id,
-        agent.driver,
-        tree.path.display()
-    ));
-}
-
-/// Waits until all entries are over. If one could not begin, all are taken away.
-fn watch(context: &Context<'_>, ground: &Ground, agents: &[Agent]) -> Result<(), Failure> {
-    let engine = &ground.engine;
-    let mut open: Vec<AgentId> = agents.iter().map(|agent| agent.id).collect();
-    let mut is_asked = false;
-    while !open.is_empty() {
-        engine.reap_agents()?;
-        for id in open.clone() {
-            let agent = engine.agent(id)?;
-            let Some(end) = &agent.end else { continue };
-            open.retain(|other| *other != id);
-            let entry = agent.entry().unwrap_or_default();
-            let how = end.outcome.as_str().replace('_', " ");
-            context.note(&format!("{entry}: {how} {}", end.why));
-            if end.outcome == Outcome::NotStarted && agent.process.is_none() {
-                stop(ground, &open, "another entry of its race could not start")?;
-                let trees = ground.trees(context)?;
-                Agents::new(&trees).take_away(agents.iter().filter_map(|agent| agent.tree.clone()));
-                context.tell(engine);
-                let message = format!("entry {entry} could not start: {}", end.why);
-                return Err(Failure::new("agent_not_started", exit::REFUSED, message)
-                    .hint("the race was removed; its task is free again"));
-            }
-        }
-        if interrupted().is_some() && !is_asked {
-            is_asked = true;
-            context.note("asking the entries to stop; what they wrote is kept");
-            ask_to_stop(ground, &open, "stopped from its terminal");
-        }
-        std::thread::sleep(POLL);
-    }
-    Ok(())
-}
-
-fn ask_to_stop(ground: &Ground, ids: &[AgentId], why: &str) {
-    for id in ids {
-        let stop = Wanted::Stop {
-            why: why.to_owned(),
-            release: false,
-        };
-        // It may be over by now.
-        let _ = ground.engine.decide_agent(*id, AgentInput::Want(stop));
-    }
-}
-
-/// Asks agents to stop, and waits until they have.
-fn stop(ground: &Ground, ids: &[AgentId], why: &str) -> Result<(), Failure> {
-    let engine = &ground.engine;
-    ask_to_stop(ground, ids, why);
-    let deadline = std::time::Instant::now() + PATIENCE;
-    for id in ids {
-        while !engine.agent(*id)?.status.is_over() {
-            engine.reap_agents()?;
-            if std::time::Instant::now() >= deadline {
-                let message = format!("{id} has not ended");
-                return Err(Failure::new("agent_busy", exit::BUSY, message)
-                    .hint(format!("weald agent pulse {id}")));
-            }
-            std::thread::sleep(POLL);
-        }
-    }
-    Ok(())
-}
-
-/// Gives a task back, if it is still under the race's claim: held, or waiting for a pick.
-fn give_back(ground: &Ground, id: &TaskId, claim: Token) -> Result<(), Failure> {
-    let engine = &ground.engine;
-    let held = TaskInput::Release { token: Some(claim) };
-    if engine.move_task(None, id, held).is_ok() {
-        return Ok(());
-    }
-    // The last entry may have let it wait meanwhile.
-    let task = engine.task(id)?.task;
-    let waits = task.lease.is_none() && task.status == TaskStatus::InProgress;
-    if waits && task.token == claim {
-        engine.move_task(None, id, TaskInput::Release { token: None })?;
-    }
-    Ok(())
-}
-
-/// The entries of a race that are not over.
-fn open_entries(ground: &Ground, id: &TaskId) -> Result<Vec<AgentId>, Failure> {
-    let agents = ground.engine.agents_on(id)?;
-    let entries = races::entries(&agents);
-    let open = entries.iter().filter(|agent| !agent.status.is_over());
-    Ok(open.map(|agent| agent.id).collect())
-}
-
 fn pick(
     context: &Context<'_>,
     ground: &Ground,
@@ -320,87 +149,10 @@ fn pick(
     name: &str,
     report: Option<&String>,
 ) -> Result<u8, Failure> {
-    let trees = ground.trees(context)?;
-    Agents::new(&trees).require_wanted(&ground.engine.task(id)?.task)?;
-    let winner = Agents::new(&trees).bind_pick(id, name)?;
-    let undone = |failure: Failure| {
-        // Nothing was landed, so nothing was picked.
-        let _ = trees.unbind(id);
-        failure
-    };
-    let tree = winner.tree.as_ref().map_or(name, TreeName::as_str);
-    let ready = Landings::new(&trees).require_ready(tree, report.map(String::as_str));
-    ready.map_err(|error| {
-        let again = format!("weald race pick {id} {name} --report TEXT");
-        undone(Failure::from(error).hint(again))
-    })?;
-    catch_interrupts();
-    stop(
-        ground,
-        &open_entries(ground, id)?,
-        "another entry of its race was picked",
-    )
-    .map_err(undone)?;
-    let task = ground.engine.task(id)?.task;
-    let lease = task.lease.filter(|lease| lease.token == winner.token);
-    let request = AgentRequest {
-        command: winner.command.clone(),
-        begin_at: Stage::Finish,
-        resumes: Some(winner.id),
-        token: lease.map(|lease| lease.token),
-        reopen: true,
-        report: report.cloned(),
-        ..AgentRequest::new(&winner.driver, Goal::Land)
-    };
-    let quiet = |_: &Agent, _: &Created| {};
-    let launched = launch(
-        context,
-        ground,
-        Some(id),
-        &request,
-        NewTree::default(),
-        quiet,
-    );
-    let launched = launched.map_err(undone)?;
-    let agent = follow(context, ground, launched.id)?;
-    if agent.end.as_ref().map(|end| end.outcome) != Some(Outcome::Done) {
-        trees.unbind(id)?;
-        context.note("it did not land, so nothing was picked; all entries are kept");
-        return work::answer(context, ground, &agent);
+    let shown = |ground: &Ground, id| follow(context, ground, id);
+    let (agent, removed) = pick_entry(context, ground, id, name, report, &shown)?;
+    if let Some(removed) = removed {
+        told::tell_removed(context, &removed);
     }
-    let agents = ground.engine.agents_on(id)?;
-    let losers = races::entries(&agents).into_iter();
-    let losers = losers.filter(|agent| agent.id != winner.id && agent.token == winner.token);
-    let removed = Agents::new(&trees).take_away(losers.filter_map(|agent| agent.tree.clone()));
-    context.tell(&ground.engine);
-    told::tell_removed(context, &removed);
     work::answer(context, ground, &agent)
-}
-
-fn drop_race(context: &Context<'_>, ground: &Ground, id: &TaskId) -> Result<u8, Failure> {
-    let trees = ground.trees(context)?;
-    let (task, entries) = Agents::new(&trees).race(id)?;
-    let token = ground.engine.agent(entries[0].agent)?.token;
-    let left = entries.iter().filter(|entry| !entry.picked);
-    let left = left.filter_map(|entry| entry.tree.clone());
-    let live = left.filter(|name| trees.named(Some(name.as_str())).is_ok());
-    let live: Vec<_> = live.collect();
-    let picked = entries.iter().find(|entry| entry.picked);
-    let picked = picked.and_then(|entry| entry.tree.clone());
-    if let Some(tree) = picked.clone().filter(|_| live.is_empty()) {
-        let refused = RaceRefusal::Picked {
-            landed: task.status == TaskStatus::Completed,
-            task: task.id,
-            tree,
-        };
-        return Err(AgentError::from(refused).into());
-    }
-    stop(ground, &open_entries(ground, id)?, "its race was dropped")?;
-    let removed = Agents::new(&trees).take_away(live);
-    let current = ground.engine.task(id)?.task;
-    if current.worktree.is_none() {
-        give_back(ground, id, token)?;
-    }
-    context.tell(&ground.engine);
-    told::dropped(context, &task.id, picked.as_ref(), &removed)
 }

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use clap::Args;
+use weald_app::supervision::{find, place_of};
 use weald_app::{AgentRequest, Agents, Failure, Ground, Resumption, TreeView, exit};
 use weald_core::agent::{Agent, Stage};
 use weald_core::races;
@@ -11,8 +12,7 @@ use weald_core::task::TaskStatus;
 use weald_core::tree::TreeStatus;
 
 use super::phase;
-use super::work::{self, How, find};
-use super::work_in_main;
+use super::work::{self, How};
 use crate::completion;
 use crate::context::Context;
 use crate::ui::{Fields, because};
@@ -91,7 +91,7 @@ impl Resume {
         let task = &found.task.id;
         refuse_undecided(ground, found)?;
         if !ground.engine.stages(task)?.is_empty() {
-            return phase::go_on(context, ground, task, &self.how, None, false);
+            return phase::go_on(context, ground, task.clone(), &self.how, None, false);
         }
         let mut request = continued(context, ground, found, &self.how)?;
         if self.fresh {
@@ -100,10 +100,13 @@ impl Resume {
         if self.runs {
             request.begin_at = Stage::Run;
         }
-        if found.newest.as_ref().is_some_and(|agent| agent.in_main) {
-            return work_in_main::begin(context, ground, task, &request, self.detach);
-        }
-        work::begin(context, ground, task, &request, self.detach)
+        let in_main = found.newest.as_ref().is_some_and(|agent| agent.in_main);
+        let place = match in_main {
+            true => None,
+            false => Some(place_of(context, ground)?),
+        };
+        let agent = work::run_agent(context, ground, task, &request, place, self.detach, false)?;
+        work::answer(context, ground, &agent)
     }
 
     /// An agent works on it: there is nothing to resume, but something to see.

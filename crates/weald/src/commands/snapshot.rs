@@ -46,7 +46,7 @@ pub struct List {
 
 /// Restore a snapshot
 ///
-/// Takes a snapshot of the current state first. Untracked files that are newer than the snapshot are left alone. A file that
+/// Takes a snapshot of the current state first. Untracked files that were created since the snapshot are left alone. A file that
 /// is in the way and in no snapshot is kept as NAME.before-restore.
 #[derive(Args)]
 pub struct Restore {

@@ -8,7 +8,7 @@ use weald_app::{Failure, Ground, LandRequest, Landings, Undone, Upkeep};
 use weald_core::id::{LandingId, Seq};
 use weald_core::landing::LandingStatus;
 use weald_core::undo::{Operation, Way};
-use weald_sandbox::catch_interrupts;
+use weald_sandbox::{catch_hangup, catch_interrupts};
 
 use super::land::{answer_one, short};
 use crate::context::Context;
@@ -95,6 +95,7 @@ fn undo_landing(
     chosen: &Operation,
 ) -> Result<u8, Failure> {
     catch_interrupts();
+    catch_hangup();
     let queued = Landings::new(&ground.trees(context)?).queue_revert(landing)?;
     let request = LandRequest::default();
     let worked = work_landings(context, ground, &[queued.id], &request, Mode::Work)?;

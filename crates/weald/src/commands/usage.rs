@@ -10,7 +10,7 @@ use crate::completion;
 use crate::context::Context;
 use crate::ui::{ACCENT, DIM, Fields, Out, Table, clean, paint, size};
 
-/// Show the disk usage of worktrees and free space
+/// Show disk usage of worktrees, and free space with --free
 ///
 /// Lists build directories (usage.regenerable) with their size if git ignores them and they contain no tracked files.
 /// --free selects such directories in worktrees that are unused and were not used within usage.min_age, the longest unused

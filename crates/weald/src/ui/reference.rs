@@ -39,7 +39,8 @@ fn section(page: &mut String, command: &Command, above: &str, depth: usize) {
     let _ = write!(page, "    {}\n\n", usage.replace("\n       ", "\n    "));
     let aliases: Vec<_> = command.get_visible_aliases().collect();
     if !aliases.is_empty() {
-        let _ = write!(page, "Alias: `weald {}`.\n\n", aliases.join("`, `weald "));
+        let separator = format!("`, `{above} ");
+        let _ = write!(page, "Alias: `{above} {}`.\n\n", aliases.join(&separator));
     }
     let own = command
         .get_arguments()

@@ -75,8 +75,12 @@ impl Stop {
         let ground = context.ground()?;
         let agent = self.which.find(&ground)?;
         let who = context.actor(&ground.engine, None)?;
-        let who = who.map_or("a person".to_owned(), |who| who.to_string());
-        let why = self.reason.unwrap_or_else(|| format!("{who} stopped it"));
+        let stopped = || {
+            who.map_or("it was stopped".to_owned(), |who| {
+                format!("{who} stopped it")
+            })
+        };
+        let why = self.reason.unwrap_or_else(stopped);
         stop(&ground, agent.id, why, self.release)?;
         let told = match self.wait {
             true => {

@@ -10,8 +10,8 @@ use weald_core::task::{Task, TaskStatus};
 
 use super::orders::{ended, stop};
 use super::{Which, answer, wait_for};
-use crate::commands::work::tell_placed;
 use crate::context::Context;
+use weald_app::supervision::tell_placed;
 
 /// How long a new agent has to begin.
 const BEGINNING: Duration = Duration::from_secs(60);

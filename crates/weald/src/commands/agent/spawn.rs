@@ -1,15 +1,15 @@
 //! `weald agent spawn`
 
 use clap::Args;
-use weald_app::supervision::{await_begin, launch};
+use weald_app::supervision::{
+    await_begin, can_start, find_or_add, launch, place_of, require_begun, tell_placed, withdraw,
+};
 use weald_app::{AgentRequest, Agents, Failure, Ground, exit};
 use weald_core::agent::Stage;
 
 use super::answer;
 use crate::commands::resume;
-use crate::commands::work::{
-    How, can_start, find_or_add, place_of, require_begun, tell_placed, withdraw,
-};
+use crate::commands::work::How;
 use crate::completion;
 use crate::context::Context;
 

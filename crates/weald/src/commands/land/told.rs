@@ -273,7 +273,7 @@ fn told_revert_conflict(out: &mut Out, landing: &Landing, of: LandingId) -> io::
     let target = &landing.target;
     writeln!(
         out,
-        "landing {of} can't be undone: later changes conflict with that; {target} is unchanged:"
+        "landing {of} can't be undone: later changes conflict with the revert; {target} is unchanged:"
     )?;
     told_paths(out, landing)?;
     let commit = short(&landing.head);

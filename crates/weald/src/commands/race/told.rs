@@ -3,9 +3,9 @@
 use std::io::{self, Write};
 
 use serde_json::json;
+use weald_app::supervision::DroppedRace;
 use weald_app::{Agents, EntryView, Failure, Ground, Removed};
 use weald_core::id::TaskId;
-use weald_core::name::TreeName;
 use weald_core::task::Task;
 
 use crate::context::Context;
@@ -62,7 +62,7 @@ fn print(out: &mut Out, task: &Task, entries: &[EntryView]) -> io::Result<()> {
         let id = &task.id;
         writeln!(
             out,
-            "to see one: weald diff TREE; to land one: weald race pick {id} a; to land none: weald race drop {id}"
+            "to see one: weald diff NAME; to land one: weald race pick {id} a; to land none: weald race drop {id}"
         )?;
     }
     Ok(())
@@ -78,12 +78,12 @@ pub fn tell_removed(context: &Context<'_>, removed: &[Removed]) {
 }
 
 /// The answer of `race drop`.
-pub fn dropped(
-    context: &Context<'_>,
-    id: &TaskId,
-    picked: Option<&TreeName>,
-    removed: &[Removed],
-) -> Result<u8, Failure> {
+pub fn dropped(context: &Context<'_>, dropped: &DroppedRace) -> Result<u8, Failure> {
+    let DroppedRace {
+        task: id,
+        picked,
+        removed,
+    } = dropped;
     context.ui.answer(
         || {
             let race = json!({"task": id, "dropped": removed});
