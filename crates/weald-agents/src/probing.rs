@@ -37,7 +37,7 @@ fn require_interpreter(program: &Path) -> Result<(), DriverError> {
     let (Ok(_), Some(line)) = (read, line.strip_prefix(b"#!")) else {
         return Ok(());
     };
-    let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r');
+    let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
     let mut words = line.split(is_blank).filter(|word| !word.is_empty());
     match words.next().map(OsStr::from_bytes).map(Path::new) {
         Some(interpreter) if interpreter.is_absolute() && !interpreter.exists() => {

@@ -47,7 +47,7 @@ pub enum TaskError {
         in_progress: u64,
     },
     /// An import has lines that can't be taken, and was to be taken whole.
-    #[error("{} of its entries are invalid, so nothing was imported{}", errors.len(), first(errors))]
+    #[error("{} invalid, so nothing was imported{}", if errors.len() == 1 { "1 entry is".to_owned() } else { format!("{} entries are", errors.len()) }, first(errors))]
     BadLines { errors: Vec<LineError> },
 }
 

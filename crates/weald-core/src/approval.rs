@@ -41,7 +41,7 @@ pub const PROTECTED: &str = ".claude, .mcp.json, .codex, .gemini, opencode.json*
      .gitlab-ci.yml, .circleci, .travis.yml, .drone.yml, .woodpecker*, .buildkite, .cirrus.yml, *appveyor.yml, \
      .semaphore, .builds, azure-pipelines*, bitbucket-pipelines.yml, Jenkinsfile, .gitattributes, .gitmodules, \
      .lfsconfig, .worktreeinclude, .npmrc, .pnpmfile.cjs, .yarnrc*, **/.yarn/releases, bunfig.toml, mise*.toml, \
-     .mise, .mise*.toml, **/.config/mise*, **/mise/config.toml, rust-toolchain.toml, .mvn, .ctags.d, .pdbrc*, \
+     .mise, .mise*.toml, **/.config/mise*, **/mise/config.toml, rust-toolchain, rust-toolchain.toml, .mvn, .ctags.d, .pdbrc*, \
      .perldb, .Rprofile, .RData, .irbrc, .ghci, .ocamlinit, .octaverc, .iex.exs, .erlang, .hg, \
      **/.cargo/config*, .bazelrc, **/tools/bazel, weald.toml";
 

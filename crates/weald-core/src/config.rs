@@ -14,8 +14,8 @@ mod resolve;
 mod settings;
 mod values;
 
-pub(crate) use choices::choice;
 pub use choices::*;
+pub(crate) use choices::{choice, or_none};
 pub use guards::{first_loosened, is_guard, names_guard};
 pub use keys::{find_key, variable_of};
 pub use kinds::{Key, Kind};

@@ -130,14 +130,14 @@ fn not_committed(name: &str, limit: &str, reply: &Reply) -> LandError {
     };
     let what = match reply.outcome {
         Some(JobOutcome::TimedOut) => format!(
-            "{} in {name} did not end within {limit} and was stopped; your files are unchanged",
+            "{} in {name} did not end within {limit} and was stopped; nothing was committed",
             program(hook)
         ),
         Some(JobOutcome::HookFailed) => {
             let hook = program(hook);
-            format!("{hook} in {name} failed; your files are unchanged")
+            format!("{hook} in {name} failed; nothing was committed")
         }
-        _ => format!("the changes in {name} could not be committed; your files are unchanged"),
+        _ => format!("the changes in {name} could not be committed"),
     };
     let said: String = said.trim().chars().take(SAID).collect();
     let message = match (said.is_empty(), said.contains('\n')) {

@@ -224,6 +224,9 @@ pub enum TreeError {
     /// Of nothing that is called so the vault is the only one to hold something.
     #[error("the vault has nothing of a deleted worktree {id}")]
     NotInVault { id: String },
+    /// Of a deleted worktree that is known the vault has no such commit.
+    #[error("the vault has no commit {commit} of worktree {name}")]
+    CommitNotInVault { name: TreeName, commit: String },
     /// What it holds could not be taken into the vault.
     #[error(
         "worktree {name} stays in the trash: not all of its work is in the vault, and it can't be imported: {why}"

@@ -211,9 +211,12 @@ impl Trees<'_> {
         let commits = self.tips_by_tree()?.remove(&tree.id).unwrap_or_default();
         let mut fitting = commits.into_iter().map(|known| known.commit);
         let fits = |commit: &String| start.len() >= 4 && commit.starts_with(start);
-        fitting.find(fits).ok_or_else(|| TreeError::NotInVault {
-            id: format!("{start} of tree {}", tree.name),
-        })
+        fitting
+            .find(fits)
+            .ok_or_else(|| TreeError::CommitNotInVault {
+                name: tree.name.clone(),
+                commit: start.to_owned(),
+            })
     }
 
     /// The files of a snapshot as a commit of their own, on what the tree stood on.

@@ -137,9 +137,25 @@ impl Trees<'_> {
             .args(&heads)
             .args(["--not", "--all"])
             .output()?;
-        let unreached = String::from_utf8_lossy(&asked.stdout).into_owned();
-        let unreached: BTreeSet<_> = unreached.lines().collect();
-        heads.retain(|one| Some(one) == head.as_ref() || unreached.contains(one.as_str()));
+        // Where git can't walk everything, nothing counts as reached.
+        if asked.status.success() {
+            let unreached = String::from_utf8_lossy(&asked.stdout).into_owned();
+            let unreached: BTreeSet<_> = unreached.lines().collect();
+            heads.retain(|one| Some(one) == head.as_ref() || unreached.contains(one.as_str()));
+        }
+        if heads.len() < 2 {
+            return Ok(heads);
+        }
+        // What others of them lead to is kept with those.
+        let tips = Git::new(common, "merge-base")
+            .args(["--independent"])
+            .args(&heads)
+            .output()?;
+        if tips.status.success() {
+            let tips = String::from_utf8_lossy(&tips.stdout).into_owned();
+            let tips: BTreeSet<_> = tips.lines().collect();
+            heads.retain(|one| tips.contains(one.as_str()));
+        }
         Ok(heads)
     }
 }

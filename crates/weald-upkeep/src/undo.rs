@@ -337,8 +337,12 @@ fn parts_of(operation: &Operation) -> &[TrashedTree] {
 /// That trees are not in the trash any more.
 fn in_vault(gone: &[TrashedTree]) -> String {
     let names: Vec<_> = gone.iter().map(|tree| tree.name.as_str()).collect();
+    let (noun, verb, whose) = match names.len() {
+        1 => ("worktree", "is", "its"),
+        _ => ("worktrees", "are", "their"),
+    };
     format!(
-        "worktree {} is no longer in the trash; the vault has its imported commits",
+        "{noun} {} {verb} no longer in the trash; the vault has {whose} imported commits",
         names.join(", ")
     )
 }

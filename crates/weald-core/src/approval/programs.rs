@@ -76,6 +76,11 @@ pub fn places_named(key: &str, value: &str) -> Vec<ConfigPlace> {
             Some(command) => files_of(command, section),
             None => Vec::new(),
         },
+        ("url", "insteadof" | "pushinsteadof") => {
+            let base = key["url.".len()..].strip_prefix("ext::");
+            let command = base.and_then(|base| base.rsplit_once('.'));
+            command.map_or_else(Vec::new, |(command, _)| files_of(command, section))
+        }
         // An alias without it is a command of git's.
         ("alias", _) if !value.starts_with('!') => Vec::new(),
         _ if SECTIONS.contains(&section) || COMMANDS.contains(&last) => files_of(value, section),
@@ -104,7 +109,9 @@ fn files_of(value: &str, section: &str) -> Vec<ConfigPlace> {
         }
         // What comes after `cd tools` is looked for there, too.
         if enters && !word.starts_with('-') {
-            folders.push(word.trim_end_matches('/'));
+            let folder = word.trim_end_matches('/');
+            let inner = folders.last().map(|outer| format!("{outer}/{folder}"));
+            folders.extend([folder.to_owned()].into_iter().chain(inner));
         }
         enters = matches!(name, "cd" | "pushd" | "-C") || enters && word.starts_with('-');
         is_given |= INTERPRETERS.iter().any(|known| match known.len() {
@@ -173,6 +180,12 @@ mod tests {
             ("mergetool.m.path", "bin/m", &["bin/m"]),
             ("alias.x", "!cd tools && ./x", &["tools/./x", "./x"]),
             ("alias.x", "!git -C lib status; bin/x", &["lib/bin/x"]),
+            (
+                "alias.x",
+                "!cd a && cd b && ./x",
+                &["a/./x", "b/./x", "a/b/./x"],
+            ),
+            ("url.ext::tools/x %S.insteadof", "x:", &["tools/x"]),
             ("gc.recentobjectshook", "tools/x", &["tools/x"]),
             ("svn.authorsprog", "tools/x", &["tools/x"]),
             ("remote.o.url", "ext::tools/x %S", &["tools/x"]),

@@ -33,7 +33,12 @@ macro_rules! choice {
                 Self::of(value.as_text()?)
             }
         }
+    };
+}
 
+/// A choice that may also be `none`.
+macro_rules! or_none {
+    ($name:ident) => {
         impl $crate::config::FromValue for Option<$name> {
             fn from_value(value: &$crate::config::Value) -> Option<Self> {
                 match value.as_text()? {
@@ -45,7 +50,7 @@ macro_rules! choice {
     };
 }
 
-pub(crate) use choice;
+pub(crate) use {choice, or_none};
 
 choice! {
     /// What becomes of `a/b` as the name of a worktree.

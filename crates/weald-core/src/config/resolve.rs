@@ -299,7 +299,7 @@ impl Laying {
             (Rejected::Invalid(reason), Kind::JoinedList) => {
                 let everything = self.joined(key, Value::List(vec!["**".to_owned()]));
                 self.set(key, everything, origin.clone());
-                format!("{reason}; weald treats every path as listed until it can be read")
+                format!("{reason}; everything counts as listed until it can be read")
             }
             (Rejected::Invalid(reason), _) => reason,
         };

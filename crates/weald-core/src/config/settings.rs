@@ -63,183 +63,183 @@ settings! {
     // What everything rests on, and worktrees.
     /// the conventions to start from
     profile: String = "profile", Choice(PROFILES), "default";
-    /// branch that work lands on; auto: origin's default, main, master, current
+    /// the branch that work lands on; auto: origin's default, main, master, current
     target: String = "target", OwnText, "auto";
-    /// how long a claim holds before others may take over
+    /// how long a claim is valid before others may take over
     lease_ttl: SignedDuration = "lease.ttl", Duration, "15m";
     /// a heartbeat older than this is stale
     session_stale_after: SignedDuration = "session.stale_after", Duration, "5m";
-    /// longest tree name
+    /// longest worktree name
     name_max: usize = "name.max", Number(1, 64), "64";
-    /// a/b as a tree name: refused, or a+b
+    /// whether a/b as a worktree name is refused or becomes a+b (`refuse`, `plus`)
     name_slashes: Slashes = "name.slashes", Choice(Slashes::WORDS), "refuse";
-    /// where a tree lies
+    /// path of a worktree
     tree_path: String = "tree.path", Place, "{repo_parent}/{repo_name}.weald/{name}";
-    /// its branch
+    /// branch of a worktree
     tree_branch: String = "tree.branch", Template, "wt/{name}";
-    /// the name of a task's tree
+    /// name of a task's worktree; if another task's worktree has that name, a number is appended (`same-name-2`)
     tree_task_name: String = "tree.task_name", Template, "{slug}";
-    /// what a new tree starts from
+    /// what a new worktree starts from (`target`, `head`, `main`, `remote_default`, `task`)
     tree_base: BasePolicy = "tree.base", Choice(BasePolicy::WORDS), "target";
-    /// fetch the branch a new tree starts from
+    /// fetch the branch a new worktree starts from (`try`, `require`, `never`)
     tree_fetch: Fetch = "tree.fetch", Choice(Fetch::WORDS), "try";
-    /// with try: how long an answer, or none, counts
+    /// with try: how long a response, or its absence, is reused
     tree_fetch_every: SignedDuration = "tree.fetch_every", Duration, "5m";
-    /// how long that fetch may take
+    /// time limit of that fetch
     tree_fetch_limit: SignedDuration = "tree.fetch_limit", Duration, "10s";
-    /// uncommitted changes in main at create
+    /// what happens if main has uncommitted changes when a worktree is created (`warn`, `refuse`, `ignore`)
     tree_dirty_main: DirtyPolicy = "tree.dirty_main", Choice(DirtyPolicy::WORDS), "warn";
-    /// when a tree is locked at git level
+    /// when weald locks a worktree with git (`never`, `create`, `run`)
     tree_lock: LockWhen = "tree.lock", Choice(LockWhen::WORDS), "never";
-    /// how shared folders come into a tree
+    /// how a worktree gets shared folders (`copy`, `symlink`, `none`)
     tree_share: ShareBy = "tree.share", Choice(ShareBy::WORDS), "copy";
-    /// which folders of main that git ignores are shared
+    /// folders of main to share, if git ignores them
     tree_share_paths: Vec<String> = "tree.share_paths", List, "";
-    /// what runs in a new tree, in its sandbox (the repository's after `weald trust`)
+    /// commands to run in a new worktree, in its sandbox (the repository's after `weald trust`)
     setup_commands: Vec<String> = "setup.commands", List, "";
-    /// what becomes of a tree whose set-up fails
+    /// what happens to a worktree whose set-up fails (`keep`, `rollback`)
     setup_on_failure: OnFailure = "setup.on_failure", Choice(OnFailure::WORDS), "keep";
-    /// how long one command of a set-up may take
+    /// time limit of each set-up command
     setup_timeout: SignedDuration = "setup.timeout", Duration, "10m";
-    /// the lowest port that trees get
+    /// the lowest port for worktrees
     ports_first: u16 = "ports.first", Number(1024, 65535), "20000";
-    /// the highest port that trees get
+    /// the highest port for worktrees
     ports_last: u16 = "ports.last", Number(1024, 65535), "32000";
-    /// how many ports a tree gets; 0: none
+    /// how many ports a worktree gets; 0: none
     ports_count: u16 = "ports.count", Number(0, 1000), "10";
-    /// Git LFS files in a new worktree: pointers, or the content main has
+    /// Git LFS files in a new worktree: pointers, or the content main has (`skip`, `smudge`)
     tree_lfs: LargeFilesPolicy = "tree.lfs", Choice(LargeFilesPolicy::WORDS), "smudge";
-    /// the most that one import takes of a worktree's Git LFS objects
+    /// largest size of a worktree's Git LFS objects in one import
     tree_lfs_limit: Option<u64> = "tree.lfs_limit", Size, "4G";
-    /// trees that are held ready; 0: none, and no donor
+    /// number of spare worktrees kept ready; 0: none, and no donor
     pool_size: u64 = "pool.size", Number(0, 64), "2";
-    /// fill the pool in the background after a tree was made
+    /// fill the pool in the background after a worktree was created
     pool_background: bool = "pool.background", Switch, "true";
-    /// how long inspecting a worktree may take
+    /// time limit of inspecting a worktree
     tree_look_limit: SignedDuration = "tree.look_limit", Duration, "60s";
-    /// the most that one import takes from a tree
+    /// largest size of one import from a worktree
     tree_import_limit: Option<u64> = "tree.import_limit", Size, "4G";
-    /// binding a tree starts its task
+    /// binding a worktree starts its task
     bind_advances: bool = "bind_advances", Switch, "false";
 
     // What works on tasks, and how.
-    /// finished work lands by itself
+    /// land finished work automatically
     work_land: bool = "work.land", Switch, "true";
-    /// what an agent leaves uncommitted is committed for it: all, known files, or nothing lands
+    /// what weald commits of an agent's uncommitted changes: all, only tracked files, or none, and nothing lands (`all`, `tracked`, `refuse`)
     work_commit: Leftovers = "work.commit", Choice(Leftovers::WORDS), "all";
-    /// how long the hooks of a commit that weald makes in a worktree may take
+    /// time limit of the hooks of a commit that weald makes in a worktree
     commit_timeout: SignedDuration = "commit.timeout", Duration, "10m";
-    /// the task of an agent that changed nothing and reported nothing waits for you, or is completed
+    /// whether the task of an agent that changed and reported nothing waits for you, or is completed (`park`, `complete`)
     work_on_empty: OnEmpty = "work.on_empty", Choice(OnEmpty::WORDS), "park";
-    /// how long an agent may work; none: as long as it likes
+    /// how long an agent may work; none: no limit
     agent_timeout: Option<SignedDuration> = "agent.timeout", Interval, "none";
-    /// its owner is told that an agent does nothing
+    /// when the owner of an inactive agent gets a message
     agent_silent_after: SignedDuration = "agent.silent_after", Duration, "4m";
-    /// and told again
+    /// when the owner gets a second message
     agent_silent_again: SignedDuration = "agent.silent_again", Duration, "8m";
-    /// from when on it counts as stalled
+    /// when an inactive agent counts as stalled
     agent_stalled_after: SignedDuration = "agent.stalled_after", Duration, "20m";
-    /// what happens to a stalled agent
+    /// what happens to a stalled agent (`tell`, `stop`)
     agent_on_stall: OnStall = "agent.on_stall", Choice(OnStall::WORDS), "tell";
-    /// how much of an agent's output is kept
+    /// how much of an agent's output weald keeps
     agent_log_limit: Option<u64> = "agent.log_limit", Size, "64M";
     /// how often an idle worker looks for work
     worker_poll: SignedDuration = "worker.poll", Duration, "5s";
-    /// a worker without work ends after this
+    /// when a worker without work ends
     worker_idle_timeout: SignedDuration = "worker.idle_timeout", Duration, "60s";
-    /// what works on tasks: claude, codex, command, or a name of agent.drivers
+    /// the driver that works on tasks: claude, codex, command, or a name from agent.drivers
     agent_driver: String = "agent.driver", OwnText, "claude";
     /// the command line of driver `command`, as a shell would split it
     agent_command: String = "agent.command", OwnText, "";
-    /// further drivers, each as `name: command line`
+    /// more drivers, each as `name: command line`
     agent_drivers: Vec<String> = "agent.drivers", OwnList, "";
-    /// how a command line without {prompt} or {prompt_file} gets the prompt
+    /// how a command line without {prompt} or {prompt_file} gets the prompt (`argument`, `file`, `stdin`)
     agent_prompt: PromptBy = "agent.prompt", OwnChoice(PromptBy::WORDS), "argument";
-    /// which model agents use; empty: their own choice
+    /// the model that agents use; empty: their own choice
     agent_model: String = "agent.model", OwnText, "";
     /// agents get weald's tools as an MCP server
     agent_mcp: bool = "agent.mcp", Switch, "true";
-    /// the phases of a task, in their order
+    /// the phases of a task, in order
     phase_list: Vec<String> = "phase.list", List, "plan, build, review, qa";
-    /// what does a phase, each as `phase: shell command`
+    /// commands for phases, each as `phase: shell command`
     phase_commands: Vec<String> = "phase.commands", OwnList, "";
-    /// which driver does a phase, each as `phase: driver`
+    /// drivers for phases, each as `phase: driver`
     phase_drivers: Vec<String> = "phase.drivers", OwnList, "";
-    /// what a phase is about, each as `phase: text`
+    /// instructions for phases, each as `phase: text`
     phase_prompts: Vec<String> = "phase.prompts", OwnList, "";
-    /// what becomes of an edit that the hook of an agent can't judge
+    /// what happens to an edit that an agent's hook can't judge (`allow`, `block`)
     hook_on_error: OnError = "hook.on_error", Guarded(OnError::WORDS), "allow";
-    /// further folders that an agent in a tree may edit, as its hook judges; ~/ is your home
+    /// more folders that the hook of an agent in a worktree lets it edit; ~/ is your home
     hook_allow: Vec<String> = "hook.allow", OwnList, "";
-    /// keep an agent's work in the background when it stops, so that it does not wait
+    /// save an agent's work in the background when it stops, so that it does not wait
     hook_background: bool = "hook.background", Switch, "true";
 
     // Where tasks come from, and how that is told what became of them.
-    /// the tracker that an unknown task is asked of, and that is told what became of its tasks
+    /// the tracker that weald fetches unknown tasks from and updates when tasks change (`none`, `beads`, `gh`, `command`); only you can set it
     source_from: Option<Tracker> = "source.from", OwnChoice(Tracker::NONE_OR_WORDS), "none";
-    /// tell the tracker of claims, failures and completions
+    /// update the tracker after claims, failures and completions; only you can set it
     source_update: bool = "source.update", OwnSwitch, "true";
-    /// how long a command of the tracker may take, at most 60s
+    /// time limit of a tracker command, at most 60s; only you can set it
     source_timeout: SignedDuration = "source.timeout", OwnDuration(60), "10s";
-    /// prints an issue as JSON; {id}, {task} (without `gh-`); empty: the tracker's own, `none`: nothing
+    /// command that prints an issue as JSON; {id}, {task} (without `gh-`); empty: the tracker's own, `none`: nothing
     source_fetch: String = "source.fetch", OwnText, "";
-    /// tells that somebody works on it; the same, with {message}
+    /// command that reports a claim; the same, with {message}
     source_claim: String = "source.claim", OwnText, "";
-    /// tells that nobody does any more
+    /// command that reports a release
     source_release: String = "source.release", OwnText, "";
-    /// tells that an attempt failed
+    /// command that reports a failed attempt
     source_fail: String = "source.fail", OwnText, "";
-    /// tells that it is done
+    /// command that reports a completed task
     source_close: String = "source.close", OwnText, "";
-    /// tells that it is open again
+    /// command that reports a reopened task
     source_reopen: String = "source.reopen", OwnText, "";
 
     // What lands, what holds a run, and what is kept.
-    /// what a task's tree needs to land: report: a task that is done, with a report, and no failed verification
+    /// what a task's worktree needs to land: report: a completed task with a report and no failed verification (`nothing`, `report`)
     landing_requires: Requirement = "landing.requires", Guarded(Requirement::WORDS), "nothing";
-    /// how commits reach the target
+    /// how commits reach the target (`squash`, `merge`, `rebase`, `ff`)
     landing_strategy: Strategy = "landing.strategy", Choice(Strategy::WORDS), "squash";
     /// message template of a landing; empty: from the task
     landing_message: String = "landing.message", Message, "";
-    /// fetch the target before landing
+    /// fetch the target before landing (`try`, `require`, `never`)
     landing_fetch: Fetch = "landing.fetch", Choice(Fetch::WORDS), "try";
-    /// what becomes of a landed tree
+    /// what happens to a landed worktree (`trash`, `keep`)
     landing_after: AfterLanding = "landing.after", Choice(AfterLanding::WORDS), "trash";
     /// how many gates run at once, each on top of those ahead
     landing_parallel: usize = "landing.parallel", Number(1, 16), "1";
-    /// stash changes of the target's checkout that are in the way, and put them back
+    /// stash changes in the target's checkout that are in the way, and restore them
     landing_autostash: bool = "landing.autostash", OwnSwitch, "false";
-    /// whether the repository's hooks run when the target moves
+    /// whether the repository's hooks run when the target moves (`run`, `off`)
     landing_hooks: HooksPolicy = "landing.hooks", Guarded(HooksPolicy::WORDS), "off";
-    /// who commits landings, as `Name <mail>`; empty: git's user, else weald
+    /// committer of landings, as `Name <mail>`; empty: git's user, else weald
     landing_identity: String = "landing.identity", OwnText, "";
-    /// sign what lands with your key: never; auto: if commit.gpgsign says so, unsigned if it fails; require: or nothing lands
+    /// sign landed commits with your key: never; auto: if commit.gpgsign is set, unsigned if signing fails; require: or nothing lands (`never`, `auto`, `require`)
     landing_sign: Sign = "landing.sign", Guarded(Sign::WORDS), "auto";
-    /// command that runs on the target after a landing; red: the landing is taken back
+    /// command that runs on the target after a landing; if it fails, weald reverts the landing
     landing_check: String = "landing.check", Text, "";
-    /// how long the process that works the queue may be silent
+    /// how long the process that works the queue may be unresponsive
     landing_lease: SignedDuration = "landing.lease", Duration, "60s";
-    /// how long to wait for a git that holds the target's checkout
+    /// how long to wait for another git that holds the target's checkout
     landing_lock_wait: SignedDuration = "landing.lock_wait", Duration, "10s";
     /// the tests that a landing must pass, as a shell command; empty: none
     gate_command: String = "gate.command", Text, "";
-    /// how long they may take
+    /// time limit of the tests
     gate_timeout: SignedDuration = "gate.timeout", Duration, "30m";
-    /// how often red tests are run again before they count
+    /// how often failed tests are retried before they count
     gate_retries: u32 = "gate.retries", Number(0, 5), "1";
-    /// further variables that the tests see; their values are part of what is cached
+    /// more variables that the tests see; their values are part of the cache key
     gate_env: Vec<String> = "gate.env", OwnList, "";
-    /// what must agree before a landing
+    /// what a landing requires (`none`, `tests`, `human`)
     policy_gate: Gate = "policy.gate", Guarded(Gate::WORDS), "tests";
     /// paths (patterns as in .gitignore, any case) whose change needs a person's approval; your `!PATTERN` takes one out
     policy_protected: Vec<String> = "policy.protected", JoinedList, PROTECTED;
-    /// how strongly runs are held in place
+    /// how strongly runs are confined (`landlock`, `full`)
     sandbox_level: SandboxLevel = "sandbox.level", Guarded(SandboxLevel::WORDS), "full";
-    /// whether runs reach the network
+    /// whether runs have network access (`on`, `off`)
     sandbox_network: NetworkPolicy = "sandbox.network", Guarded(NetworkPolicy::WORDS), "on";
-    /// further directories that runs may write
+    /// more directories that runs may write
     sandbox_write: Vec<String> = "sandbox.write", OwnList, "";
-    /// files and directories that runs don't see; every layer adds to it
+    /// files and directories hidden from runs; every layer adds to it
     sandbox_read_deny: Vec<String> = "sandbox.read_deny", GrowingList, "";
     /// secrets that runs may see: stores (ssh, aws, registries …) or variables
     sandbox_reveal: Vec<String> = "sandbox.reveal", OwnList, "";
@@ -249,57 +249,57 @@ settings! {
     sandbox_datagrams: bool = "sandbox.datagrams", OwnSwitch, "false";
     /// devices of the host that runs may use, such as /dev/kvm
     sandbox_devices: Vec<String> = "sandbox.devices", OwnList, "";
-    /// address space a process of a run may have
+    /// address space of each process of a run
     sandbox_memory: Option<u64> = "sandbox.memory", Size, "none";
     /// processes and threads of a run; 0: no limit (root is not counted)
     sandbox_processes: u64 = "sandbox.processes", Number(0, 1_000_000), "0";
-    /// processor time of a process of a run; 0: no limit
+    /// processor time of each process of a run; 0: no limit
     sandbox_cpu_seconds: u64 = "sandbox.cpu_seconds", Number(0, 100_000_000), "0";
     /// the largest file a run may write
     sandbox_file_size: Option<u64> = "sandbox.file_size", Size, "none";
-    /// room in a run's private /tmp
+    /// size of a run's private /tmp (level full)
     sandbox_tmp: Option<u64> = "sandbox.tmp", Size, "none";
-    /// what becomes of a removed tree's branch
+    /// what happens to a removed worktree's branch (`if_landed`, `always`, `keep`, `with_tree`, `if_unchanged`)
     remove_branch: BranchPolicy = "remove.branch", Choice(BranchPolicy::WORDS), "if_landed";
-    /// where removed trees wait
+    /// path of the trash
     trash_path: String = "trash.path", Place, "{tree_root}/.trash";
-    /// how often a tree is kept while a command runs in it; none: never
+    /// how often weald takes a snapshot of a worktree while a command runs in it; none: never
     snapshot_every: Option<SignedDuration> = "snapshot.every", Interval, "5m";
-    /// larger files are left out of snapshots
+    /// snapshots omit larger files
     snapshot_file_limit: Option<u64> = "snapshot.file_limit", Size, "100M";
-    /// the most that one snapshot holds
+    /// largest size of one snapshot
     snapshot_limit: Option<u64> = "snapshot.limit", Size, "1G";
-    /// what a clean may take
+    /// which worktrees a clean may remove (`landed`, `merged`, `complete`, `unchanged`)
     clean_requires: Requires = "clean.requires", Choice(Requires::WORDS), "landed";
-    /// and for how long it must be unused; 0: any
+    /// how long a worktree must be unused before a clean removes it; 0: any
     clean_min_age: SignedDuration = "clean.min_age", Age, "24h";
-    /// trees untouched for longer are reported
+    /// report worktrees untouched for longer
     clean_stale_after: SignedDuration = "clean.stale_after", Duration, "7d";
-    /// a disk with less room than this is reported
+    /// report a disk with less free space
     doctor_min_free: Option<u64> = "doctor.min_free", Size, "500M";
-    /// changed files that keep no tree: paths, or patterns as in .gitignore
+    /// changed files that do not keep a worktree: paths, or patterns as in .gitignore
     clean_ignore_dirty: Vec<String> = "clean.ignore_dirty", OwnList, "";
-    /// further variables that switch `clean` off, as NAME or NAME=value
+    /// more variables that disable `clean`, as NAME or NAME=value
     clean_kill_switches: Vec<String> = "clean.kill_switches", JoinedList, "";
     /// the same for `sweep`
     sweep_kill_switches: Vec<String> = "sweep.kill_switches", JoinedList, "";
     /// the same for working in place in a worktree of another tool
     defer_kill_switches: Vec<String> = "defer.kill_switches", JoinedList, "";
-    /// files kept for other tools
+    /// files maintained for other tools (`none`, `two-plane`, `classroom`, `jean-claude`)
     views: Option<ViewKind> = "views", Choice(ViewKind::NONE_OR_WORDS), "none";
-    /// further MCP tool names
+    /// more MCP tool names (`none`, `classroom`)
     mcp_aliases: Aliases = "mcp.aliases", Choice(Aliases::WORDS), "none";
 
     // What goes by itself, and who may do so.
-    /// a sweep counts as the next cycle only so long after the last one
+    /// a sweep counts as the next cycle only this long after the last one
     sweep_cycle: SignedDuration = "sweep.cycle", Duration, "1m";
-    /// how long a sweep may be silent before another one takes over
+    /// how long a sweep may be unresponsive before another one takes over
     sweep_lease: SignedDuration = "sweep.lease", Duration, "30m";
-    /// how long a process that holds the vault may be silent before whoever waits ends it
+    /// how long a process that holds the vault may be unresponsive before a waiting process ends it
     vault_lease: SignedDuration = "vault.lease", OwnDuration(86_400), "30m";
-    /// folders that a build makes again, by name; only what git ignores counts
+    /// names of folders that a build can recreate; only ignored ones count
     usage_regenerable: Vec<String> = "usage.regenerable", OwnNames, "target, node_modules";
-    /// for how long a tree must be unused before they may go; 0: any
+    /// how long a worktree must be unused before its regenerable folders may be deleted; 0: any
     usage_min_age: SignedDuration = "usage.min_age", Age, "1h";
 }
 

@@ -6,6 +6,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
 
 use weald_core::approval::{ConfigPlace, Ways, places_named};
 use weald_git::{Git, GitError};
@@ -39,8 +40,9 @@ const PLAIN: [&str; 6] = [
 ];
 
 /// Keys of those sections that do.
-const NAMING: [&str; 11] = [
+const NAMING: [&str; 12] = [
     "!",
+    "ext::",
     "hookspath",
     "fsmonitor",
     "command",
@@ -53,8 +55,9 @@ const NAMING: [&str; 11] = [
     "vcs",
 ];
 
-/// So many files that are included under a condition are looked at.
-const INCLUDES: usize = 100;
+/// So many files that are included under a condition are looked at, and so long git may take for one.
+const INCLUDES: usize = 1000;
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The checkouts of a repository. Maps paths on the host to paths inside them.
 pub(super) struct Checkouts {
@@ -91,20 +94,14 @@ impl Landings<'_> {
         let listed = repository.config_as_user(here.home.as_deref());
         let listed = listed.args(["--list", "--show-origin", "-z"]).run()?;
         let mut conditional = here.note_config(&listed, "", ways);
-        for name in registered.iter().map(|it| &it.name) {
-            let git_dir = self.trees.registrations().directory(name);
-            let own = git_dir.join("config.worktree");
-            if own.is_file() {
-                conditional.extend(here.note_config(&listed_in(&own)?, "", ways));
+        let is_on = b"extensions.worktreeconfig\ntrue".as_slice();
+        if listed.split(|byte| *byte == 0).any(|entry| entry == is_on) {
+            for entry in &registered {
+                let git_dir = self.trees.registrations().directory(&entry.name);
+                conditional.push(git_dir.join("config.worktree"));
             }
         }
-        // What holds on another branch or in another place may hold later.
-        let mut seen = BTreeSet::new();
-        while let Some(file) = conditional.pop() {
-            if file.is_file() && seen.len() < INCLUDES && seen.insert(file.clone()) {
-                conditional.extend(here.note_config(&listed_in(&file)?, "", ways));
-            }
-        }
+        here.note_files(conditional, "", ways);
         here.note_links_of(common, ways);
         let mut modules = Vec::new();
         repositories_below(&common.join("modules"), super::changes::DEPTH, &mut modules);
@@ -176,11 +173,39 @@ impl Checkouts {
         if names_none && text.lines().all(is_plain) {
             return Ok(());
         }
-        let listed = listed_in(&file)?;
+        let listed = self.listed_in(&file)?;
         for submodule in &self.submodules {
-            self.note_config(&listed, submodule, ways);
+            let conditional = self.note_config(&listed, submodule, ways);
+            self.note_files(conditional, submodule, ways);
         }
         Ok(())
+    }
+
+    /// Notes files of configuration that git reads only under a condition, or in another worktree: it may hold later. What
+    /// git can't read it does not obey.
+    fn note_files(&self, mut open: Vec<PathBuf>, top: &str, ways: &mut Ways) {
+        let mut seen = BTreeSet::new();
+        while let Some(file) = open.pop() {
+            if !file.is_file() || seen.len() == INCLUDES || !seen.insert(file.clone()) {
+                continue;
+            }
+            if let Ok(listed) = self.listed_in(&file) {
+                open.extend(self.note_config(&listed, top, ways));
+            }
+        }
+    }
+
+    /// The entries of a file of configuration, with what it includes.
+    fn listed_in(&self, file: &Path) -> Result<Vec<u8>, GitError> {
+        let git = Git::outside(Path::new("/"), "config")
+            .args([OsStr::new("--file"), file.as_os_str()])
+            .args(["--includes", "--list", "--show-origin", "-z"])
+            .limit(PATIENCE);
+        match &self.home {
+            Some(home) => git.env("HOME", home),
+            None => git,
+        }
+        .run()
     }
 
     /// Links of a repository that lead into the checkout: its hooks, one by one or all of them, and attributes.
@@ -250,14 +275,6 @@ impl Checkouts {
             _ => PathBuf::from(path),
         }
     }
-}
-
-/// The entries of a file of configuration, with what it includes.
-fn listed_in(file: &Path) -> Result<Vec<u8>, GitError> {
-    Git::outside(Path::new("/"), "config")
-        .args([OsStr::new("--file"), file.as_os_str()])
-        .args(["--includes", "--list", "--show-origin", "-z"])
-        .run()
 }
 
 /// Notes links that lead out of a checkout and, by another name of it, back; returns those that are too many to look at.

@@ -20,8 +20,8 @@ pub fn instructions(audience: Audience) -> &'static str {
     match audience {
         Audience::Confined => {
             "You work on one task, in a worktree of your own, in a sandbox. task_get shows the task. Work in this directory and \
-             commit; nothing else can be written. Read message_inbox now and then; ask your lead what only they \
-             can decide. At the end call task_complete with a report (or task_fail with a reason). Your prompt says whether \
+             commit; nothing else can be written. Read message_inbox now and then; ask the session that \
+             started you (your prompt names it) what only it can decide. At the end call task_complete with a report (or task_fail with a reason). Your prompt says whether \
              your work lands then."
         }
         Audience::Teammate => {

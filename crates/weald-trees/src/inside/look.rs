@@ -189,7 +189,7 @@ impl Request {
                 .as_ref()
                 .is_none_or(|branch| tips.refs.iter().any(|(name, _)| name == branch))
         {
-            return Err(InsideError::Damaged("HEAD holds no commit".to_owned()));
+            return Err(InsideError::Damaged("HEAD has no commit".to_owned()));
         }
         Ok(Look {
             head: changes.head.clone(),

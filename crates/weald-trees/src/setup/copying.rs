@@ -393,7 +393,7 @@ impl<'a> Copier<'a> {
         }
         let is_sparse = found.blocks() * 512 < size;
         match is_sparse || size > AT_ONCE {
-            true => pour_parts(source, made, size),
+            true => pour_parts(source, made),
             false => io::copy(source, made).map(drop),
         }
     }
@@ -421,11 +421,20 @@ impl<'a> Copier<'a> {
 
 /// A large file part by part, so that a signal ends it. Holes stay holes: what takes little room in main takes as little in
 /// the worktree.
-fn pour_parts(source: &mut File, made: &mut File, size: u64) -> io::Result<()> {
+fn pour_parts(source: &mut File, made: &mut File) -> io::Result<()> {
     let mut at = 0;
-    // No data behind that place is an error of its own.
-    while let Ok(start) = seek(&*source, SeekFrom::Data(at)) {
-        at = start;
+    loop {
+        at = match seek(&*source, SeekFrom::Data(at)) {
+            Ok(start) => start,
+            // Behind that place there is a hole, or nothing.
+            Err(Errno::NXIO) => break,
+            // This file system does not say where its holes are.
+            Err(Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS) if at == 0 => {
+                return io::copy(source, made).map(drop);
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let start = at;
         let end = seek(&*source, SeekFrom::Hole(start))?;
         while at < end {
             if let Some(signal) = interrupted() {
@@ -442,7 +451,8 @@ fn pour_parts(source: &mut File, made: &mut File, size: u64) -> io::Result<()> {
             at += copied;
         }
     }
-    made.set_len(size.max(at))
+    // It may have another length by now than when the copy began.
+    made.set_len(source.metadata()?.len().max(at))
 }
 
 /// What is at a path.

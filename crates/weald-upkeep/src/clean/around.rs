@@ -93,7 +93,7 @@ impl Around {
             let on_branch = entry.head == Some(Reference::Symbolic(full.clone()));
             if on_branch || entry.path() == Some(&tree.path) {
                 found.push(format!(
-                    "workworktree {} of weald has its path or branch",
+                    "git worktree {} has its path or branch",
                     entry.name
                 ));
             }

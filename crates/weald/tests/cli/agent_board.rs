@@ -51,7 +51,7 @@ fn p11_the_board_names_what_needs_somebody_and_fits_a_terminal() {
         "needs you",
         "weald resume 1",
         "agents (1)",
-        "trees (1)",
+        "worktrees (1)",
         "ready (1)",
     ] {
         assert!(text.contains(word), "{word}: {text}");

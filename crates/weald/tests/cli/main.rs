@@ -126,6 +126,7 @@ mod shell;
 mod sources;
 mod sources_told;
 mod starts;
+mod stories;
 mod storm;
 mod sweep;
 mod tasks;
