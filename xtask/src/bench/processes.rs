@@ -73,13 +73,13 @@ const CASES: [Case; 8] = [
     Case {
         name: "weald work -- true",
         before: "true",
-        command: "$WEALD work nothing -- true",
+        command: "$WEALD work --new nothing -- true",
         after: "true",
     },
     Case {
         name: "weald work, one line landed",
         before: "true",
-        command: "$WEALD work something -- sh -c 'date +%N > line'",
+        command: "$WEALD work --new something -- sh -c 'date +%N > line'",
         after: "true",
     },
     Case {
