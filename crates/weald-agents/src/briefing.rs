@@ -6,8 +6,8 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use weald_core::agent::{Agent, Goal};
-use weald_core::config::Gate;
-use weald_core::prompt::{Briefing, Fate, Leftovers, prompt};
+use weald_core::config::{Gate, Leftovers};
+use weald_core::prompt::{Briefing, Fate, prompt};
 use weald_core::secrets::is_login_of;
 use weald_core::tree::Tree;
 use weald_sandbox::{Level, Revealed};

@@ -9,7 +9,7 @@ mod tests;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::config::choice;
+use crate::choice::choice;
 use crate::task::TaskStatus;
 use crate::tree::TreeStatus;
 

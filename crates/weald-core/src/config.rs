@@ -15,7 +15,6 @@ mod settings;
 mod values;
 
 pub use choices::*;
-pub(crate) use choices::{choice, or_none};
 pub use guards::{first_loosened, is_guard, names_guard};
 pub use keys::{find_key, variable_of};
 pub use kinds::{Key, Kind};

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::agent::AgentId;
-use crate::config::{choice, or_none};
+use crate::choice::choice;
 use crate::event::Event;
 use crate::id::TaskId;
 use crate::name::TreeName;
@@ -36,8 +36,6 @@ choice! {
         JeanClaude = "jean-claude",
     }
 }
-
-or_none!(ViewKind);
 
 impl ViewKind {
     /// What git must not see, as lines of an exclude file.

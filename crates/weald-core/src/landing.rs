@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::choice::choice;
 pub use crate::cleanup::Cleanup;
-use crate::config::choice;
 use crate::event::{Change, EventKind};
 use crate::id::{LandingId, TaskId, Token, TreeId};
 use crate::kept_change::KeptChange;

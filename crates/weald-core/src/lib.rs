@@ -13,6 +13,7 @@ pub mod agent_rules;
 pub mod agent_view;
 pub mod approval;
 pub mod binding;
+mod choice;
 pub mod claude;
 pub mod clean;
 mod cleanup;

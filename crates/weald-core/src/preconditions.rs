@@ -1,7 +1,7 @@
 //! What a task's tree needs before it lands: the word of whoever worked in it.
 
 use crate::agent::{Agent, Verification};
-use crate::config::choice;
+use crate::choice::choice;
 use crate::id::TreeId;
 use crate::phases::{newest_verdicts, since_landing};
 use crate::task::{Task, TaskStatus};

@@ -1,6 +1,6 @@
 //! What an agent is told: its task, what has to hold, what came before, where it works, and the rules.
 
-use crate::config::{Gate, choice};
+use crate::config::{Gate, Leftovers};
 use crate::landing::Strategy;
 use crate::task::Task;
 
@@ -51,16 +51,6 @@ pub enum Fate {
     InMain,
 }
 
-choice! {
-    /// What is committed of what an agent leaves.
-    pub enum Leftovers {
-        All = "all",
-        /// Changes of files that git knows.
-        Tracked = "tracked",
-        Nothing = "refuse",
-    }
-}
-
 fn in_words(strategy: Strategy) -> &'static str {
     match strategy {
         Strategy::Squash => "as one commit",
@@ -70,22 +60,20 @@ fn in_words(strategy: Strategy) -> &'static str {
     }
 }
 
-impl Leftovers {
-    fn words(self) -> &'static str {
-        match self {
-            Self::All => "what you leave uncommitted is committed for you",
-            Self::Tracked => {
-                "changes to tracked files are committed for you, new files are not: add them"
-            }
-            Self::Nothing => "nothing is committed for you",
+fn left_in_words(left: Leftovers) -> &'static str {
+    match left {
+        Leftovers::All => "what you leave uncommitted is committed for you",
+        Leftovers::Tracked => {
+            "changes to tracked files are committed for you, new files are not: add them"
         }
+        Leftovers::Nothing => "nothing is committed for you",
     }
 }
 
 impl Briefing<'_> {
     /// Where the work is done, and what is kept of it.
     fn place(&self) -> String {
-        let (tree, branch, left) = (self.tree, self.branch, self.leftovers.words());
+        let (tree, branch, left) = (self.tree, self.branch, left_in_words(self.leftovers));
         let place = match self.fate {
             Fate::InMain => {
                 format!("- This directory, {tree}, is the main checkout of the repository")

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::config::{choice, or_none};
+use crate::choice::choice;
 use crate::event::{Event, EventKind};
 use crate::id::{Seq, TaskId};
 use crate::landing::LandingStatus;
@@ -26,8 +26,6 @@ choice! {
         Command = "command",
     }
 }
-
-or_none!(Tracker);
 
 /// What is asked of a tracker, or told to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

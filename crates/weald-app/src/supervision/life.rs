@@ -11,9 +11,9 @@ use crate::agents::drivers::driver_for;
 use crate::{Agents, CheckoutState, CommitScope, LandRequest, Landings, Watched};
 use weald_core::agent::{Agent, AgentId, AgentStatus, End, Goal, Outcome, Stage};
 use weald_core::agent_rules::AgentInput;
+use weald_core::config::Leftovers;
 use weald_core::landing::{Landing, LandingStatus};
 use weald_core::needs::to_land_again;
-use weald_core::prompt::Leftovers;
 use weald_core::task_rules::TaskInput;
 use weald_git::beside_steps;
 

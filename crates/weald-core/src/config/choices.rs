@@ -1,56 +1,16 @@
 //! Settings that are one of a few words: each word is written once, here, and nothing else compares texts.
 
-/// An enum whose variants have words: the only ones that its key takes. For a guarded key, loosest first.
-macro_rules! choice {
-    ($(#[$meta:meta])* pub enum $name:ident { $($(#[$note:meta])* $variant:ident = $word:literal,)* }) => {
-        $(#[$meta])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum $name {
-            $($(#[$note])* $variant,)*
-        }
+use crate::choice::choice;
 
-        impl $name {
-            pub const WORDS: &[&str] = &[$($word),*];
-            /// The same for a key that may be unset.
-            pub const NONE_OR_WORDS: &[&str] = &["none", $($word),*];
-
-            pub fn as_str(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $word,)*
-                }
-            }
-
-            pub fn of(word: &str) -> Option<Self> {
-                match word {
-                    $($word => Some(Self::$variant),)*
-                    _ => None,
-                }
-            }
-        }
-
-        impl $crate::config::FromValue for $name {
-            fn from_value(value: &$crate::config::Value) -> Option<Self> {
-                Self::of(value.as_text()?)
-            }
-        }
-    };
+choice! {
+    /// What is committed of what an agent leaves.
+    pub enum Leftovers {
+        All = "all",
+        /// Changes of files that git knows.
+        Tracked = "tracked",
+        Nothing = "refuse",
+    }
 }
-
-/// A choice that may also be `none`.
-macro_rules! or_none {
-    ($name:ident) => {
-        impl $crate::config::FromValue for Option<$name> {
-            fn from_value(value: &$crate::config::Value) -> Option<Self> {
-                match value.as_text()? {
-                    "none" => Some(None),
-                    word => $name::of(word).map(Some),
-                }
-            }
-        }
-    };
-}
-
-pub(crate) use {choice, or_none};
 
 choice! {
     /// What becomes of `a/b` as the name of a worktree.

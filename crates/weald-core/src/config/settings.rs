@@ -12,11 +12,11 @@ use super::profiles::PROFILES;
 use super::resolve::Values;
 use super::values::{Value, parse_age, parse_size};
 use crate::approval::PROTECTED;
+use crate::choice::Choice;
 use crate::clean::Requires;
 use crate::file_view::ViewKind;
 use crate::landing::Strategy;
 use crate::preconditions::Requirement;
-use crate::prompt::Leftovers;
 use crate::source::Tracker;
 
 /// A checked value as code reads it.
@@ -306,6 +306,22 @@ settings! {
 impl FromValue for String {
     fn from_value(value: &Value) -> Option<Self> {
         Some(value.as_text()?.to_owned())
+    }
+}
+
+impl<T: Choice> FromValue for T {
+    fn from_value(value: &Value) -> Option<Self> {
+        T::of_word(value.as_text()?)
+    }
+}
+
+/// `None` is `none`.
+impl<T: Choice> FromValue for Option<T> {
+    fn from_value(value: &Value) -> Option<Self> {
+        match value.as_text()? {
+            "none" => Some(None),
+            word => T::of_word(word).map(Some),
+        }
     }
 }
 
