@@ -72,30 +72,28 @@ const SIGNS: [Sign; 18] = [
     sign("compose.yaml", &["image:"], "docker", IMAGE),
 ];
 
-/// Hosts that need no login.
-const PUBLIC: [&str; 22] = [
-    "registry.npmjs.org",
-    "registry.yarnpkg.com",
-    "pypi.org",
-    "files.pythonhosted.org",
-    "download.pytorch.org",
-    "index.crates.io",
-    "static.crates.io",
-    "github.com",
-    "api.nuget.org",
-    "www.nuget.org",
-    "repo.maven.apache.org",
-    "repo1.maven.org",
-    "maven.apache.org",
-    "maven.google.com",
-    "plugins.gradle.org",
-    "docker.io",
-    "mcr.microsoft.com",
-    "public.ecr.aws",
-    "registry.k8s.io",
-    "quay.io",
-    "ghcr.io",
-    "gcr.io",
+/// Domains whose hosts need no login: the name, and what it ends in. A host with a label `pkg` has packages of its users.
+const PUBLIC: [(&str, &str); 20] = [
+    ("npmjs", "org"),
+    ("yarnpkg", "com"),
+    ("pypi", "org"),
+    ("pythonhosted", "org"),
+    ("pytorch", "org"),
+    ("crates", "io"),
+    ("github", "com"),
+    ("nuget", "org"),
+    ("apache", "org"),
+    ("maven", "org"),
+    ("google", "com"),
+    ("gradle", "org"),
+    ("docker", "io"),
+    ("microsoft", "com"),
+    ("ecr", "aws"),
+    ("k8s", "io"),
+    ("quay", "io"),
+    ("ghcr", "io"),
+    ("gcr", "io"),
+    ("golang", "org"),
 ];
 
 /// The files that [`uses`] wants to see, relative to the checkout.
@@ -151,7 +149,10 @@ fn shows(sign: &Sign, text: &str, variable: &impl Fn(&str) -> bool) -> bool {
 }
 
 fn is_private(host: &str) -> bool {
-    !PUBLIC.contains(&host)
+    let mut labels = host.rsplit('.');
+    let end = labels.next().unwrap_or_default();
+    let name = labels.next().unwrap_or_default();
+    !PUBLIC.contains(&(name, end)) || labels.any(|label| label == "pkg")
 }
 
 /// The hosts of all addresses in a line.

@@ -141,7 +141,16 @@ fn x30_what_a_project_uses_of_the_hidden_is_seen_in_its_files() {
             "registry=https://npm.corp.example/\n",
             "registries",
         ),
-        (".npmrc", "registry=https://registry.npmjs.org/\n", ""),
+        (
+            ".npmrc",
+            concat!("registry=https://registry.npmjs", ".org/\n"),
+            "",
+        ),
+        (
+            ".npmrc",
+            concat!("@own:registry=https://npm.pkg.github", ".com/\n"),
+            "registries",
+        ),
         (
             ".npmrc",
             "//npm.corp.example/:_authToken=${NPM_TOKEN}\n",
