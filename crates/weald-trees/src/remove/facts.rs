@@ -164,7 +164,7 @@ impl Trees<'_> {
         let trees = self.records()?;
         for other in trees.iter().filter(|other| other.is_live()) {
             if other.scratch_for.as_ref() == Some(&tree.name) {
-                found.push(format!("worktree {}", other.name));
+                found.push(format!("tree {}", other.name));
             }
         }
         Ok(found)
