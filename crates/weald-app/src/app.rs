@@ -69,7 +69,7 @@ impl<'a> App<'a> {
         }
     }
 
-    /// Says something beside the answer.
+    /// Reports something in addition to the answer.
     pub fn note(&self, text: &str) {
         self.progress.note(text);
     }
@@ -197,7 +197,10 @@ impl<'a> App<'a> {
 
     /// The repository with its configuration and engine.
     pub fn ground(&self) -> Result<Ground, Failure> {
-        let place = self.place()?;
+        self.ground_in(self.place()?)
+    }
+
+    fn ground_in(&self, place: Place) -> Result<Ground, Failure> {
         let loaded = self.config(&place)?;
         let engine = self.engine_at(&place, &loaded)?;
         Ok(Ground {
@@ -294,14 +297,7 @@ impl<'a> App<'a> {
     /// The same for another directory.
     pub fn ground_at(&self, directory: &Path) -> Result<Ground, Failure> {
         let (home, state) = (self.environment.home(), self.environment.state());
-        let place = Place::find(directory, home.as_deref(), state.as_deref())?;
-        let loaded = self.config(&place)?;
-        let engine = self.engine_at(&place, &loaded)?;
-        Ok(Ground {
-            engine,
-            place,
-            loaded,
-        })
+        self.ground_in(Place::find(directory, home.as_deref(), state.as_deref())?)
     }
 
     /// The engine, on the store of this repository.
@@ -352,7 +348,7 @@ impl<'a> App<'a> {
             None => engine,
             Some(tracker) => self.news.follow(engine, place, tracker),
         };
-        // Whoever comes next notices that a supervisor is gone.
+        // The next command notices that a supervisor has died.
         match engine.reap_agents() {
             Ok(crashed) => {
                 for agent in crashed {
@@ -372,7 +368,7 @@ impl<'a> App<'a> {
         })
     }
 
-    /// Who calls. An anonymous caller is told how to get a name.
+    /// The session of the caller. An anonymous caller gets a warning that says how to set a name.
     pub fn session(
         &self,
         engine: &Engine,
@@ -428,7 +424,7 @@ impl<'a> App<'a> {
         Some(variable)
     }
 
-    /// Passes on what the engine has to say beside its answer.
+    /// Reports the engine's notices as warnings.
     pub fn tell(&self, engine: &Engine) {
         for notice in engine.take_notices() {
             self.warn(&notice);
@@ -485,7 +481,7 @@ pub struct Ground {
 }
 
 impl Ground {
-    /// Says what of the repository's own settings does not count, where somebody would miss it.
+    /// Warns about settings of the repository that do not count.
     pub fn warn_of_settings(&self, app: &App<'_>) {
         for note in &self.loaded.notes {
             app.warn(note);

@@ -66,7 +66,7 @@ impl Mandate {
 /// Why a request is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotAllowed {
-    /// It speaks for somebody else.
+    /// It names a session that is not its own.
     #[error("this run acts as {}, not as {given}", .own.as_ref().map_or("no session", SessionName::as_str))]
     OtherSession {
         /// For whom it speaks.

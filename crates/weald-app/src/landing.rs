@@ -14,7 +14,7 @@ use crate::{
 /// The number of a landing that was not recorded.
 pub const DRY_RUN: LandingId = LandingId(0);
 
-/// What happened beside the landings themselves.
+/// What happened in addition to the landings themselves.
 #[derive(Default)]
 pub struct Beside {
     /// The conflict that waits in the checkout of the target.
