@@ -16,7 +16,7 @@ use weald_core::agent::{Agent, AgentStatus};
 use weald_core::landing::LandingStatus;
 use weald_core::store::Store;
 use weald_core::tree::TreeStatus;
-use weald_testkit::{TestEnv, assert_log_explains_state, full_scale};
+use weald_testkit::{Answer, TestEnv, assert_log_explains_state, full_scale};
 
 use crate::agents_dying::{agents, keeper, log, resumed, signal, store, supervisor, until, work};
 use crate::trees_remove::repository;
@@ -150,28 +150,34 @@ impl Storm {
     fn run(&self) {
         let started = Instant::now();
         (0..self.workers).for_each(|number| self.start(number));
-        thread::scope(|scope| {
+        let in_time = thread::scope(|scope| {
             scope.spawn(|| self.disturb());
             // Until every worker went home, also those that came back.
             let deadline =
                 Instant::now() + Duration::from_secs(if full_scale() { 900 } else { 180 });
-            loop {
+            let in_time = loop {
                 let mut running = self.running.lock().unwrap();
                 running.retain(|_, child| child.try_wait().unwrap().is_none());
                 let is_empty = running.is_empty();
                 drop(running);
                 let enough = self.killed.load(Ordering::Relaxed) >= self.kills;
                 if is_empty && (enough || self.open_tasks().is_empty()) {
-                    break;
+                    break true;
+                }
+                if Instant::now() > deadline {
+                    break false;
                 }
                 if is_empty {
+                    // Kills may have stopped every task that others wait for: then no agent is left to kill.
+                    self.wake();
                     self.start(0);
                 }
-                assert!(Instant::now() < deadline, "{:?}", self.open_tasks());
                 thread::sleep(Duration::from_millis(50));
-            }
+            };
             self.over.store(true, Ordering::Relaxed);
+            in_time
         });
+        assert!(in_time, "{:?}", self.open_tasks());
         let (killed, stormed) = (self.killed.load(Ordering::Relaxed), started.elapsed());
         self.finish();
         let (agents, took) = (agents(&self.env).len(), started.elapsed());
@@ -197,18 +203,22 @@ impl Storm {
         .collect()
     }
 
+    /// Resumes what waits for a person, and returns what could not go on.
+    fn wake(&self) -> Vec<Answer> {
+        let waiting = self.open_tasks().into_iter();
+        let waiting = waiting.filter(|(_, status)| status != "pending");
+        let answers = waiting.map(|(id, _)| resumed(&self.env, &id, &STEPS));
+        answers.filter(|answer| answer.code != 0).collect()
+    }
+
     /// What waits for a person is resumed, the rest is worked off.
     fn finish(&self) {
+        let mut stuck = Vec::new();
         for _ in 0..20 {
-            let open = self.open_tasks();
-            if open.is_empty() {
+            if self.open_tasks().is_empty() {
                 return;
             }
-            for (id, status) in &open {
-                if status != "pending" {
-                    resumed(&self.env, id, &STEPS);
-                }
-            }
+            stuck = self.wake();
             let output = self.worker("last", "300ms").output().unwrap();
             assert!(
                 output.status.success(),
@@ -216,7 +226,7 @@ impl Storm {
                 String::from_utf8_lossy(&output.stderr)
             );
         }
-        panic!("never done: {:?}", self.open_tasks());
+        panic!("never done: {:?} {stuck:#?}", self.open_tasks());
     }
 
     fn check(&self) {
