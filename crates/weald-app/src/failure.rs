@@ -103,6 +103,36 @@ impl Failure {
         .hint("run `weald` to list what is allowed here; run everything else on the host")
     }
 
+    /// An answer of the broker that is none.
+    pub fn broker_answer(error: &serde_json::Error) -> Self {
+        Self::new(
+            "broker_answer",
+            exit::BUG,
+            format!("the broker's answer could not be parsed: {error}"),
+        )
+        .hint("this weald and the one outside are different versions; use the same one")
+    }
+
+    /// A request that no face of this version makes.
+    pub fn bad_request(operation: &str, error: &serde_json::Error) -> Self {
+        Self::new(
+            "bad_request",
+            exit::USAGE,
+            format!("{operation}: invalid request: {error}"),
+        )
+    }
+
+    pub fn no_status(word: &str, known: &[&str]) -> Self {
+        let message = format!("invalid value '{word:.100}' for status");
+        Self::new("invalid_value", exit::USAGE, message)
+            .hint(format!("known are {}", known.join(", ")))
+    }
+
+    pub fn no_operation(name: &str) -> Self {
+        let message = format!("there is no operation {name}");
+        Self::new("no_operation", exit::NOT_FOUND, message)
+    }
+
     /// The same as a mistake on the command line.
     pub fn into_usage(mut self) -> Self {
         self.exit = exit::USAGE;

@@ -9,15 +9,15 @@ use weald_app::landing::{Beside, Mode, exit_of, listed, work_landings};
 use weald_app::progress::WordsAlone;
 use weald_app::window::{Window, Windows};
 use weald_app::{
-    App, Authority, Failure, Ground, LandRequest, Landings, NotAllowed, OwnProgram, RecordError,
-    RunRequest, Trees,
+    App, Authority, Failure, Ground, LandRequest, LandWish, Landings, NotAllowed, OwnProgram,
+    RecordError, RunRequest, Trees,
 };
 use weald_core::agent::{FinalReport, Verification};
 use weald_core::agent_rules::AgentRefusal;
 use weald_core::id::LandingId;
 
 use super::desk::{Desk, Lander};
-use super::protocol::{LandWish, Reply};
+use super::protocol::Reply;
 use super::server::Broker;
 
 /// Opens a broker for each run.

@@ -4,11 +4,11 @@ mod told;
 
 use clap::{Args, ValueEnum};
 use weald_app::landing::{Beside, Mode, work_landings};
+use weald_app::{Ask, LandWish};
 use weald_app::{CommitScope, Failure, Ground, LandRequest, Landings, OnConflict};
 use weald_core::id::{LandingId, TaskId, Token};
 use weald_core::landing::{Landing, Strategy};
 use weald_sandbox::{catch_hangup, catch_interrupts};
-use weald_server::broker::{Ask, LandWish};
 
 use super::inside::{Inside, field};
 use crate::completion;

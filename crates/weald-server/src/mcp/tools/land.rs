@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use weald_core::id::Token;
 
 use super::{Audience, Call, Effect, Fault, JsonObject, Lasts, TaskRef, Tool, Words, answers};
 
@@ -56,7 +57,7 @@ impl Tool for Land {
 }
 
 /// The caller's own token for the task of a tree; what can't be told, the landing will say.
-async fn own_token(name: &str, call: &Call<'_>) -> Option<u64> {
+async fn own_token(name: &str, call: &Call<'_>) -> Option<Token> {
     if call.is_confined() {
         return None;
     }
@@ -65,5 +66,5 @@ async fn own_token(name: &str, call: &Call<'_>) -> Option<u64> {
         return None;
     }
     let task = TaskRef::of(session.get("task")?);
-    call.held(task, None).await.ok()?.1
+    call.held(task, None).await.ok()?.1.token
 }
