@@ -20,6 +20,7 @@ use std::io;
 
 use crate::{CopyOf, IdentityError, MessageError, SessionError, TaskError};
 use serde_json::{Value, json};
+use weald_core::id::LandingId;
 use weald_core::message::MessageRefusal;
 use weald_core::name::SessionName;
 use weald_core::session::SessionTaken;
@@ -126,6 +127,18 @@ impl Failure {
         let message = format!("invalid value '{word:.100}' for status");
         Self::new("invalid_value", exit::USAGE, message)
             .hint(format!("known are {}", known.join(", ")))
+    }
+
+    /// A dry run queues nothing and reports nothing.
+    pub fn dry_run_alone() -> Self {
+        let message = "a dry run can't be combined with no_wait or a report";
+        Self::new("usage", exit::USAGE, message).hint("leave one of them out")
+    }
+
+    /// Tests that never ran for a landing left no output.
+    pub fn no_gate_log(landing: LandingId) -> Self {
+        let message = format!("no gate ran for landing {landing}");
+        Self::new("no_log", exit::NOT_FOUND, message).hint("weald queue status --all")
     }
 
     pub fn no_operation(name: &str) -> Self {

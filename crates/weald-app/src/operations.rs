@@ -10,6 +10,7 @@
 
 pub mod bindings;
 pub mod claims;
+pub mod landing;
 pub mod tasks;
 
 use serde::de::DeserializeOwned;
@@ -137,6 +138,11 @@ impl Entry {
 
 /// The operation of that name.
 pub fn named(name: &str) -> Option<Entry> {
-    let all = [tasks::entries(), claims::entries(), bindings::entries()];
+    let all = [
+        tasks::entries(),
+        claims::entries(),
+        bindings::entries(),
+        landing::entries(),
+    ];
     all.into_iter().flatten().find(|entry| entry.name == name)
 }

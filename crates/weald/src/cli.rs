@@ -313,7 +313,7 @@ impl Cli {
             Some(Command::Path(command)) => command.inside(inside),
             Some(Command::Diff(command)) => command.inside(inside),
             Some(Command::Snapshot(command)) => command.inside(inside),
-            Some(Command::Land(command)) => command.inside(inside),
+            Some(Command::Land(command)) => command.run(inside.context),
             Some(Command::Hook(command)) => command.inside(inside),
             // These need no repository, or ask the broker themselves.
             Some(

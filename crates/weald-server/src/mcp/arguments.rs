@@ -47,6 +47,17 @@ pub fn parsed<T: FromStr<Err: fmt::Display>>(name: &str, text: &str) -> Result<T
     text.parse().map_err(|error| invalid(text, name, &error))
 }
 
+/// An argument of a few words.
+pub fn one_of<T>(
+    name: &str,
+    text: &str,
+    words: &[&str],
+    of: impl FnOnce(&str) -> Option<T>,
+) -> Result<T, Fault> {
+    let known = || format!("known are {}", words.join(", "));
+    of(text).ok_or_else(|| invalid(text, name, &known()))
+}
+
 fn invalid(text: &str, name: &str, error: &dyn fmt::Display) -> Fault {
     let message = format!("invalid value '{text:.100}' for {name}: {error}");
     Fault::new("invalid_value", exit::USAGE, message).hint("see the tool's input schema")

@@ -2,9 +2,12 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use weald_app::operations::Caller;
+use weald_app::operations::landing::{AtConflict, LandTrees};
 use weald_core::id::Token;
+use weald_core::landing::Strategy;
 
-use super::{Audience, Call, Effect, Fault, JsonObject, Lasts, TaskRef, Tool, Words, answers};
+use super::{Audience, Call, Effect, Fault, JsonObject, Lasts, TaskRef, Tool, answers, one_of};
 
 pub struct Land;
 
@@ -44,15 +47,27 @@ impl Tool for Land {
             Some(name) => own_token(name, call).await,
             None => None,
         };
-        let words = Words::of(&["land"])
-            .flag("report", input.report)
-            .flag("strategy", input.strategy)
-            .switch("dry-run", input.dry_run)
-            .switch("no-wait", input.no_wait)
-            .switch("keep", input.keep)
-            .flag("token", token)
-            .rest(tree);
-        call.run(words).await
+        let strategy = input.strategy.as_deref();
+        let strategy = strategy.map(|word| one_of("strategy", word, Strategy::WORDS, Strategy::of));
+        let strategy = strategy.transpose()?;
+        let request = LandTrees {
+            names: tree.into_iter().collect(),
+            strategy,
+            no_wait: input.no_wait.unwrap_or_default(),
+            dry_run: input.dry_run.unwrap_or_default(),
+            keep: input.keep.unwrap_or_default(),
+            force: false,
+            stop_on_conflict: false,
+            at_conflict: AtConflict::Abort,
+            commit: None,
+            message: None,
+            report: input.report,
+        };
+        let caller = Caller {
+            token,
+            ..Caller::default()
+        };
+        call.perform_as(caller, request).await
     }
 }
 
