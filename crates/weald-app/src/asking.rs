@@ -8,7 +8,6 @@ use weald_core::landing::Strategy;
 use weald_core::message::{MessageType, RequestState, Urgency};
 use weald_core::name::{SessionName, TreeName};
 
-use crate::operations::claims::{CompleteTask, FailTask};
 use crate::operations::tasks::{ListTasks, ReadyTasks, ShowTask};
 
 /// Everything that can be asked. A task or a tree that is not named is the run's own.
@@ -32,9 +31,19 @@ pub enum Ask {
         id: Option<TaskId>,
     },
     /// The own task is done.
-    TaskDone(CompleteTask),
+    TaskDone {
+        #[serde(default)]
+        id: Option<TaskId>,
+        #[serde(default)]
+        report: Report,
+    },
     /// The own task can't be done.
-    TaskFail(FailTask),
+    TaskFail {
+        #[serde(default)]
+        id: Option<TaskId>,
+        #[serde(default)]
+        report: Report,
+    },
     MsgSend {
         to: SessionName,
         text: String,

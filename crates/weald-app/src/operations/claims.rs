@@ -5,27 +5,17 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use weald_core::SignedDuration;
-use weald_core::id::{TaskId, Token};
+use weald_core::id::TaskId;
 use weald_core::name::SessionName;
 use weald_core::task::{Lease, Task};
 use weald_core::task_rules::TaskInput;
 
-use super::tasks::OneTask;
 use super::{Broker, Caller, Entry, Operation, parsed};
 use crate::asking::Report;
-use crate::{App, Ask, Claimed, Engine, Failure, Finished, NewTree, Outcome, TaskError, TreeView};
+use crate::{App, Ask, Claimed, Engine, Failure, NewTree, Outcome, TaskError, TreeView};
 
 pub(super) fn entries() -> Vec<Entry> {
-    vec![
-        Entry::of::<ClaimTask>(),
-        Entry::of::<RenewTask>(),
-        Entry::of::<ReleaseTask>(),
-        Entry::of::<StartTask>(),
-        Entry::of::<CompleteTask>(),
-        Entry::of::<FailTask>(),
-        Entry::of::<CancelTask>(),
-        Entry::of::<ReopenTask>(),
-    ]
+    vec![Entry::of::<ClaimTask>(), Entry::of::<MoveTask>()]
 }
 
 /// Claims a task, or the next ready one.
@@ -168,181 +158,87 @@ fn renewed(
     })
 }
 
-/// Moves a task for the caller: the one given, or the one that the variables of a worker name.
-fn moved(
-    app: &App<'_>,
-    caller: &Caller,
-    id: Option<TaskId>,
-    input: impl FnOnce(Option<Token>) -> TaskInput,
-) -> Result<Finished, Failure> {
-    let id = app.task(id)?;
-    let engine = app.engine()?;
-    let actor = app.actor(&engine, caller.session.as_ref())?;
-    let input = input(app.token(&id, caller.token));
-    let finished = engine.move_task(actor.as_ref(), &id, input)?;
-    app.tell(&engine);
-    Ok(finished)
-}
-
-/// Holds a task for longer.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+/// Moves a task: the one given, or the one that the variables of a worker name.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct RenewTask {
+pub struct MoveTask {
     pub id: Option<TaskId>,
-    /// From now on; inside a sandbox it is as long as configured.
-    pub ttl: Option<SignedDuration>,
+    pub to: Move,
 }
 
-impl Operation for RenewTask {
-    const NAME: &'static str = "task_renew";
-    type Output = Finished;
+/// Where a task goes from where it stands.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Move {
+    /// Held from now on for this long; inside a sandbox as long as configured.
+    Renew { ttl: Option<SignedDuration> },
+    /// Given back.
+    Release,
+    /// Started without a claim, for the caller unless an owner is given: people need no lease.
+    Start { owner: Option<SessionName> },
+    /// For a run it is a report: its supervisor commits and lands the work, and completes the task.
+    Complete { report: Report },
+    Fail { report: Report },
+    /// From then on its holder can no longer update it.
+    Cancel { reason: Option<String> },
+    Reopen,
+}
 
-    fn run(self, app: &App<'_>, caller: &Caller) -> Result<Finished, Failure> {
-        let default = || Ok::<_, Failure>(app.config(&app.place()?)?.config.lease_ttl);
-        let ttl = self.ttl.map_or_else(default, Ok)?;
-        moved(app, caller, self.id, |token| TaskInput::Renew {
-            token,
-            ttl,
+/// A task that moved.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct MovedTask {
+    pub task: Task,
+    /// What became ready by it, for a move that a claim stands behind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unblocked: Option<Vec<TaskId>>,
+}
+
+impl Operation for MoveTask {
+    const NAME: &'static str = "task_move";
+    type Output = MovedTask;
+
+    fn run(self, app: &App<'_>, caller: &Caller) -> Result<MovedTask, Failure> {
+        let id = app.task(self.id)?;
+        let engine = app.engine()?;
+        let actor = app.actor(&engine, caller.session.as_ref())?;
+        let token = app.token(&id, caller.token);
+        let (input, has_claim) = match self.to {
+            Move::Renew { ttl } => {
+                let default = || Ok::<_, Failure>(app.config(&app.place()?)?.config.lease_ttl);
+                let ttl = ttl.map_or_else(default, Ok)?;
+                (TaskInput::Renew { token, ttl }, true)
+            }
+            Move::Release => (TaskInput::Release { token }, true),
+            Move::Start { owner } => {
+                let owner = owner.or_else(|| actor.clone());
+                (TaskInput::Start { owner }, false)
+            }
+            Move::Complete { report } => {
+                let report = report.as_text();
+                (TaskInput::Complete { token, report }, true)
+            }
+            Move::Fail { report } => {
+                let report = report.as_text();
+                (TaskInput::Fail { token, report }, true)
+            }
+            Move::Cancel { reason } => (TaskInput::Cancel { reason }, false),
+            Move::Reopen => (TaskInput::Reopen, false),
+        };
+        let moved = engine.move_task(actor.as_ref(), &id, input)?;
+        app.tell(&engine);
+        Ok(MovedTask {
+            task: moved.task,
+            unblocked: has_claim.then_some(moved.unblocked),
         })
     }
 
     fn ask(&self) -> Option<Ask> {
         let id = self.id.clone();
-        Some(Ask::TaskRenew { id })
+        match self.to.clone() {
+            Move::Renew { .. } => Some(Ask::TaskRenew { id }),
+            Move::Complete { report } => Some(Ask::TaskDone { id, report }),
+            Move::Fail { report } => Some(Ask::TaskFail { id, report }),
+            Move::Release | Move::Start { .. } | Move::Cancel { .. } | Move::Reopen => None,
+        }
     }
-}
-
-/// Gives a claimed task back.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ReleaseTask {
-    pub id: Option<TaskId>,
-}
-
-impl Operation for ReleaseTask {
-    const NAME: &'static str = "task_release";
-    type Output = Finished;
-
-    fn run(self, app: &App<'_>, caller: &Caller) -> Result<Finished, Failure> {
-        moved(app, caller, self.id, |token| TaskInput::Release { token })
-    }
-}
-
-/// Completes a task. For a run it is a report: its supervisor commits and lands the work, and completes the task.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct CompleteTask {
-    #[serde(default)]
-    pub id: Option<TaskId>,
-    #[serde(default)]
-    pub report: Report,
-}
-
-impl Operation for CompleteTask {
-    const NAME: &'static str = "task_done";
-    type Output = Finished;
-
-    fn run(self, app: &App<'_>, caller: &Caller) -> Result<Finished, Failure> {
-        let report = self.report.as_text();
-        moved(app, caller, self.id, |token| TaskInput::Complete {
-            token,
-            report,
-        })
-    }
-
-    fn ask(&self) -> Option<Ask> {
-        Some(Ask::TaskDone(self.clone()))
-    }
-}
-
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FailTask {
-    #[serde(default)]
-    pub id: Option<TaskId>,
-    #[serde(default)]
-    pub report: Report,
-}
-
-impl Operation for FailTask {
-    const NAME: &'static str = "task_fail";
-    type Output = Finished;
-
-    fn run(self, app: &App<'_>, caller: &Caller) -> Result<Finished, Failure> {
-        let report = self.report.as_text();
-        moved(app, caller, self.id, |token| TaskInput::Fail {
-            token,
-            report,
-        })
-    }
-
-    fn ask(&self) -> Option<Ask> {
-        Some(Ask::TaskFail(self.clone()))
-    }
-}
-
-/// Starts a task without a claim: people need no lease.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct StartTask {
-    pub id: Option<TaskId>,
-    /// Who works on it; the caller unless given.
-    pub owner: Option<SessionName>,
-}
-
-impl Operation for StartTask {
-    const NAME: &'static str = "task_start";
-    type Output = OneTask;
-
-    fn run(self, app: &App<'_>, caller: &Caller) -> Result<OneTask, Failure> {
-        let owner = match self.owner {
-            Some(owner) => Some(owner),
-            None => app.actor(&app.engine()?, caller.session.as_ref())?,
-        };
-        settled(app, caller, self.id, TaskInput::Start { owner })
-    }
-}
-
-/// Cancels a task. From then on its holder can no longer update it.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct CancelTask {
-    pub id: Option<TaskId>,
-    pub reason: Option<String>,
-}
-
-impl Operation for CancelTask {
-    const NAME: &'static str = "task_cancel";
-    type Output = OneTask;
-
-    fn run(self, app: &App<'_>, caller: &Caller) -> Result<OneTask, Failure> {
-        let reason = self.reason;
-        settled(app, caller, self.id, TaskInput::Cancel { reason })
-    }
-}
-
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ReopenTask {
-    pub id: Option<TaskId>,
-}
-
-impl Operation for ReopenTask {
-    const NAME: &'static str = "task_reopen";
-    type Output = OneTask;
-
-    fn run(self, app: &App<'_>, caller: &Caller) -> Result<OneTask, Failure> {
-        settled(app, caller, self.id, TaskInput::Reopen)
-    }
-}
-
-/// Moves a task by an input that needs no token.
-fn settled(
-    app: &App<'_>,
-    caller: &Caller,
-    id: Option<TaskId>,
-    input: TaskInput,
-) -> Result<OneTask, Failure> {
-    let Finished { task, .. } = moved(app, caller, id, |_| input)?;
-    Ok(OneTask { task })
 }

@@ -1,7 +1,6 @@
 //! What a run may ask, and for whom it speaks: for the command line, MCP and hooks alike. Nothing in a request counts but
 //! as something to be compared.
 
-use weald_app::operations::claims::{CompleteTask, FailTask};
 use weald_app::operations::tasks::ShowTask;
 use weald_app::{Ask, Authority, LandWish, NotAllowed};
 use weald_core::message::MessageType;
@@ -32,8 +31,8 @@ pub fn permits(authority: &Authority, request: &Request) -> Result<(), NotAllowe
     match &request.ask {
         Ask::TaskClaim { id }
         | Ask::TaskRenew { id }
-        | Ask::TaskDone(CompleteTask { id, .. })
-        | Ask::TaskFail(FailTask { id, .. }) => authority.permits_task(id.as_ref()),
+        | Ask::TaskDone { id, .. }
+        | Ask::TaskFail { id, .. } => authority.permits_task(id.as_ref()),
         Ask::Status { tree }
         | Ask::Path { tree, .. }
         | Ask::Diff { tree, .. }
@@ -86,8 +85,8 @@ fn reads(ask: &Ask) -> bool {
         Ask::Land(wish) => !wish.dry_run,
         Ask::TaskClaim { .. }
         | Ask::TaskRenew { .. }
-        | Ask::TaskDone(_)
-        | Ask::TaskFail(_)
+        | Ask::TaskDone { .. }
+        | Ask::TaskFail { .. }
         | Ask::MsgSend { .. }
         | Ask::MsgReply { .. }
         | Ask::MsgAnswer { .. }

@@ -94,8 +94,8 @@ impl<'a> Desk<'a> {
             }
             Ask::TaskClaim { .. } => self.own_claim(),
             Ask::TaskRenew { .. } => self.renew(),
-            Ask::TaskDone(done) => self.finish(true, done.report),
-            Ask::TaskFail(failed) => self.finish(false, failed.report),
+            Ask::TaskDone { report, .. } => self.finish(true, report),
+            Ask::TaskFail { report, .. } => self.finish(false, report),
             Ask::MsgSend { .. }
             | Ask::MsgReply { .. }
             | Ask::MsgAnswer { .. }

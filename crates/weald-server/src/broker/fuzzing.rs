@@ -5,7 +5,6 @@ use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use weald_app::operations::claims::{CompleteTask, FailTask};
 use weald_app::{Ask, Authority, Mandate};
 use weald_core::id::{TaskId, Token};
 
@@ -88,8 +87,8 @@ fn permitted(request: &Request) {
         let tree = match &request.ask {
             Ask::TaskClaim { id }
             | Ask::TaskRenew { id }
-            | Ask::TaskDone(CompleteTask { id, .. })
-            | Ask::TaskFail(FailTask { id, .. }) => {
+            | Ask::TaskDone { id, .. }
+            | Ask::TaskFail { id, .. } => {
                 assert!(authority.session.is_some());
                 assert!(id.is_none() || *id == authority.task);
                 continue;

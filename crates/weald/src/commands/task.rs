@@ -10,15 +10,11 @@ pub use board::print_detail;
 
 use std::io::{self, Write};
 
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 use weald_app::Failure;
-use weald_app::operations::Caller;
 use weald_app::operations::tasks::OneTask;
-use weald_core::id::{TaskId, Token};
 use weald_core::task::Task as Record;
 
-use crate::cli::SessionArg;
-use crate::completion;
 use crate::context::Context;
 use crate::ui::{ACCENT, Out, paint, status_style};
 
@@ -70,28 +66,6 @@ impl Task {
             Self::Closeout(command) => command.run(context),
             Self::Import(command) => command.run(context),
             Self::Export(command) => command.run(context),
-        }
-    }
-}
-
-/// A task under a claim.
-#[derive(Args)]
-struct HeldTask {
-    /// The task (default: $WEALD_TASK)
-    #[arg(value_name = "ID", add = completion::tasks())]
-    id: Option<TaskId>,
-    /// Token of your claim (default: $WEALD_TOKEN if $WEALD_TASK is this task)
-    #[arg(long, value_name = "N")]
-    token: Option<Token>,
-    #[command(flatten)]
-    session: SessionArg,
-}
-
-impl HeldTask {
-    fn caller(&self) -> Caller {
-        Caller {
-            token: self.token,
-            ..self.session.caller()
         }
     }
 }

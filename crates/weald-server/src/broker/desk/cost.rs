@@ -30,8 +30,8 @@ impl Cost {
             | Ask::Diff { .. }
             | Ask::SnapshotList { .. } => Self::Read,
             Ask::TaskRenew { .. }
-            | Ask::TaskDone(_)
-            | Ask::TaskFail(_)
+            | Ask::TaskDone { .. }
+            | Ask::TaskFail { .. }
             | Ask::MsgSend { .. }
             | Ask::MsgReply { .. }
             | Ask::MsgInbox { .. }

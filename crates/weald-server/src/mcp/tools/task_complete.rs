@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use weald_app::Report;
-use weald_app::operations::claims::CompleteTask;
+use weald_app::operations::claims::{Move, MoveTask};
 use weald_core::agent::Verification;
 
 use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, answers};
@@ -54,7 +54,8 @@ impl Tool for TaskComplete {
             verification,
             verified_by: input.verified_by.unwrap_or_default(),
         };
-        call.perform_as(caller, CompleteTask { id, report }).await
+        let to = Move::Complete { report };
+        call.perform_as(caller, MoveTask { id, to }).await
     }
 }
 

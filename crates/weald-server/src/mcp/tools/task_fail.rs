@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use weald_app::Report;
-use weald_app::operations::claims::FailTask;
+use weald_app::operations::claims::{Move, MoveTask};
 
 use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, answers};
 
@@ -36,6 +36,7 @@ impl Tool for TaskFail {
             text: input.reason,
             ..Report::default()
         };
-        call.perform_as(caller, FailTask { id, report }).await
+        let to = Move::Fail { report };
+        call.perform_as(caller, MoveTask { id, to }).await
     }
 }

@@ -3,10 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use weald_app::Report;
-use weald_app::operations::Caller;
-use weald_app::operations::claims::{
-    CancelTask, CompleteTask, FailTask, ReleaseTask, RenewTask, ReopenTask, StartTask,
-};
+use weald_app::operations::claims::{Move, MoveTask};
 use weald_app::operations::tasks::{ChangeDependencies, EditTask, ShowTask};
 use weald_core::id::TaskId;
 use weald_core::name::SessionName;
@@ -104,9 +101,9 @@ impl Tool for TaskUpdate {
             answer = Some(call.perform(dependencies).await?);
         }
         for action in actions {
-            let reason = input.reason.clone();
-            let done = action.perform(call, caller.clone(), id.clone(), owner.clone(), reason);
-            answer = Some(done.await?);
+            let to = action.to(owner.clone(), input.reason.clone());
+            let id = id.clone();
+            answer = Some(call.perform_as(caller.clone(), MoveTask { id, to }).await?);
         }
         if answer.is_none() && (input.status.is_some() || input.owner.is_some()) {
             // It stands there already.
@@ -204,26 +201,19 @@ fn steps(now: &str, wanted: Status, is_owned: bool) -> Vec<Action> {
 }
 
 impl Action {
-    async fn perform(
-        self,
-        call: &Call<'_>,
-        caller: Caller,
-        id: Option<TaskId>,
-        owner: Option<SessionName>,
-        reason: Option<String>,
-    ) -> Result<JsonObject, Fault> {
+    fn to(self, owner: Option<SessionName>, reason: Option<String>) -> Move {
         let report = Report {
             text: reason.clone(),
             ..Report::default()
         };
         match self {
-            Self::Start => call.perform(StartTask { id, owner }).await,
-            Self::Complete => call.perform_as(caller, CompleteTask { id, report }).await,
-            Self::Release => call.perform_as(caller, ReleaseTask { id }).await,
-            Self::Renew => call.perform_as(caller, RenewTask { id, ttl: None }).await,
-            Self::Fail => call.perform_as(caller, FailTask { id, report }).await,
-            Self::Cancel => call.perform(CancelTask { id, reason }).await,
-            Self::Reopen => call.perform(ReopenTask { id }).await,
+            Self::Start => Move::Start { owner },
+            Self::Complete => Move::Complete { report },
+            Self::Release => Move::Release,
+            Self::Renew => Move::Renew { ttl: None },
+            Self::Fail => Move::Fail { report },
+            Self::Cancel => Move::Cancel { reason },
+            Self::Reopen => Move::Reopen,
         }
     }
 }

@@ -3,18 +3,15 @@
 use std::io::{self, Write};
 
 use clap::{Args, ValueEnum};
-use weald_app::operations::Operation;
-use weald_app::operations::claims::{
-    CancelTask, ClaimTask, ClaimedTask, CompleteTask, FailTask, ReleaseTask, RenewTask, ReopenTask,
-    StartTask,
-};
-use weald_app::{Failure, Finished, Report};
+use weald_app::operations::Caller;
+use weald_app::operations::claims::{ClaimTask, ClaimedTask, Move, MoveTask};
+use weald_app::{Failure, Report};
 use weald_core::agent::Verification;
-use weald_core::id::TaskId;
+use weald_core::id::{TaskId, Token};
 use weald_core::name::SessionName;
 use weald_core::{SignedDuration, Timestamp};
 
-use super::{HeldTask, print_line, print_task};
+use super::print_line;
 use crate::cli::{SessionArg, duration};
 use crate::completion;
 use crate::context::Context;
@@ -74,18 +71,42 @@ fn print_claim(out: &mut Out, claimed: &ClaimedTask, now: Timestamp) -> io::Resu
     }
 }
 
-/// The answer of a command that a claim stands behind.
-fn print_finished(
+/// Moves a task, and prints it.
+fn moved(
     context: &Context<'_>,
-    held: &HeldTask,
-    request: impl Operation<Output = Finished>,
+    caller: &Caller,
+    id: Option<TaskId>,
+    to: Move,
 ) -> Result<u8, Failure> {
-    let answer = context.perform_as(&held.caller(), request)?;
+    let answer = context.perform_as(caller, MoveTask { id, to })?;
     context.ui.show(&answer, |out| {
         print_line(out, &answer.task)?;
-        let mut unblocked = answer.unblocked.iter();
+        let mut unblocked = answer.unblocked.iter().flatten();
         unblocked.try_for_each(|id| writeln!(out, "now ready: {id}"))
     })
+}
+
+/// A task under a claim.
+#[derive(Args)]
+struct HeldTask {
+    /// The task (default: $WEALD_TASK)
+    #[arg(value_name = "ID", add = completion::tasks())]
+    id: Option<TaskId>,
+    /// Token of your claim (default: $WEALD_TOKEN if $WEALD_TASK is this task)
+    #[arg(long, value_name = "N")]
+    token: Option<Token>,
+    #[command(flatten)]
+    session: SessionArg,
+}
+
+impl HeldTask {
+    fn moved(self, context: &Context<'_>, to: Move) -> Result<u8, Failure> {
+        let caller = Caller {
+            token: self.token,
+            ..self.session.caller()
+        };
+        moved(context, &caller, self.id, to)
+    }
 }
 
 /// Renew the claim on a task
@@ -102,8 +123,7 @@ pub struct Renew {
 
 impl Renew {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let (id, ttl) = (self.held.id.clone(), self.ttl);
-        print_finished(context, &self.held, RenewTask { id, ttl })
+        self.held.moved(context, Move::Renew { ttl: self.ttl })
     }
 }
 
@@ -116,8 +136,7 @@ pub struct Release {
 
 impl Release {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let id = self.held.id.clone();
-        print_finished(context, &self.held, ReleaseTask { id })
+        self.held.moved(context, Move::Release)
     }
 }
 
@@ -184,17 +203,15 @@ impl Evidence {
 
 impl Done {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let id = self.held.id.clone();
         let report = self.evidence.report(self.report);
-        print_finished(context, &self.held, CompleteTask { id, report })
+        self.held.moved(context, Move::Complete { report })
     }
 }
 
 impl Fail {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let id = self.held.id.clone();
         let report = self.evidence.report(self.report);
-        print_finished(context, &self.held, FailTask { id, report })
+        self.held.moved(context, Move::Fail { report })
     }
 }
 
@@ -215,14 +232,9 @@ pub struct Start {
 
 impl Start {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let request = StartTask {
-            id: Some(self.id),
-            owner: self.owner,
-        };
-        print_task(
-            context,
-            &context.perform_as(&self.session.caller(), request)?,
-        )
+        let (caller, id) = (self.session.caller(), Some(self.id));
+        let to = Move::Start { owner: self.owner };
+        moved(context, &caller, id, to)
     }
 }
 
@@ -243,14 +255,11 @@ pub struct Cancel {
 
 impl Cancel {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let request = CancelTask {
-            id: Some(self.id),
+        let (caller, id) = (self.session.caller(), Some(self.id));
+        let to = Move::Cancel {
             reason: self.reason,
         };
-        print_task(
-            context,
-            &context.perform_as(&self.session.caller(), request)?,
-        )
+        moved(context, &caller, id, to)
     }
 }
 
@@ -266,10 +275,8 @@ pub struct Reopen {
 
 impl Reopen {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let request = ReopenTask { id: Some(self.id) };
-        print_task(
-            context,
-            &context.perform_as(&self.session.caller(), request)?,
-        )
+        let (caller, id) = (self.session.caller(), Some(self.id));
+        let to = Move::Reopen;
+        moved(context, &caller, id, to)
     }
 }
