@@ -5,6 +5,7 @@
 
 use rmcp::model::JsonObject;
 use serde_json::Value;
+use weald_core::error_code::ErrorCode;
 
 use super::arguments::TaskRef;
 use super::tool::Audience;
@@ -84,9 +85,9 @@ impl Call<'_> {
 }
 
 fn no_tree(fault: Fault) -> Fault {
-    match fault.code.as_str() {
-        "no_tree" => Fault::new(
-            "no_tree",
+    match fault.code {
+        ErrorCode::NoTree => Fault::new(
+            ErrorCode::NoTree,
             fault.exit,
             "no worktree is given, and your session has none",
         )

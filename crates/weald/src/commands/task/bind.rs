@@ -3,7 +3,8 @@
 use std::io::Write;
 
 use clap::Args;
-use weald_app::{Binding, Failure};
+use weald_app::{Binding, Failure, TreeError};
+use weald_core::binding::BindRefusal;
 use weald_core::id::TaskId;
 use weald_core::name::SessionName;
 
@@ -52,13 +53,15 @@ impl Bind {
         };
         let bound = ground.trees(context)?.bind(&self.id, &self.tree, how);
         let task = bound.map_err(|error| {
+            use BindRefusal::{TaskBound, TreeBound};
+            let is_bound = matches!(error, TreeError::Bind(TaskBound { .. } | TreeBound { .. }));
             let failure = Failure::from(error);
-            match failure.code.as_ref() {
-                "task_bound" | "tree_bound" => failure.hint(format!(
+            match is_bound {
+                true => failure.hint(format!(
                     "to replace the old binding: weald task bind {} {} --rebind",
                     self.id, self.tree
                 )),
-                _ => failure,
+                false => failure,
             }
         })?;
         context.tell(&ground.engine);
