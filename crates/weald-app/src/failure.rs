@@ -14,12 +14,13 @@ mod sources;
 mod starts;
 mod sweep;
 mod trees;
+mod undo;
 
-use std::borrow::Cow;
 use std::io;
 
 use crate::{CopyOf, IdentityError, MessageError, SessionError, TaskError};
 use serde_json::{Value, json};
+use weald_core::error_code::ErrorCode;
 use weald_core::id::LandingId;
 use weald_core::message::MessageRefusal;
 use weald_core::name::SessionName;
@@ -34,7 +35,7 @@ use crate::exit;
 /// An error, ready to be printed.
 #[derive(Debug)]
 pub struct Failure {
-    pub code: Cow<'static, str>,
+    pub code: ErrorCode,
     pub message: String,
     pub hint: Option<String>,
     pub details: Box<Value>,
@@ -43,7 +44,7 @@ pub struct Failure {
 
 impl Failure {
     /// A failure with nothing but words.
-    pub fn new(code: impl Into<Cow<'static, str>>, exit: u8, message: impl Into<String>) -> Self {
+    pub fn new(code: impl Into<ErrorCode>, exit: u8, message: impl Into<String>) -> Self {
         Self {
             code: code.into(),
             message: message.into(),

@@ -86,6 +86,6 @@ pub use weald_upkeep::{
     Freshness, GroundCheck, KeptTree, LockAtEnd, LockSweep, NotEvicted, NotTaken, Orphan,
     OrphanClass, Outside, Overview, Present, Rebuilt, RecoveredTree, RevertedBy, RoomMode,
     SessionSweep, Severity, Skipped, Stale, SweepError, SweepLease, SweepMode, SweepReport,
-    Sweeper, SweptSession, Taken, TaskProgress, TreeOverview, TreeUsage, Undone, Upkeep,
+    Sweeper, SweptSession, Taken, TaskProgress, TreeOverview, TreeUsage, UndoError, Undone, Upkeep,
     UsageReport, succeed,
 };

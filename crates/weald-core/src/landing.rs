@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::choice::choice;
 pub use crate::cleanup::Cleanup;
+use crate::error_code::ErrorCode;
 use crate::event::{Change, EventKind};
 use crate::id::{LandingId, TaskId, Token, TreeId};
 use crate::kept_change::KeptChange;
@@ -118,8 +119,7 @@ pub struct GateReceipt {
 /// Why a landing did not happen, for people and programs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reason {
-    /// Stable, as in errors.
-    pub code: String,
+    pub code: ErrorCode,
     pub message: String,
     /// The command that goes on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -398,7 +398,7 @@ fn apply(landing: &mut Landing, input: LandingInput) -> Option<String> {
         LandingInput::Red { error, log } => {
             landing.log = log;
             landing.reason = Some(Reason {
-                code: "gate_red".to_owned(),
+                code: "gate_red".into(),
                 message: error.clone(),
                 hint: Some(format!("weald queue log {}", landing.id)),
                 paths: Vec::new(),

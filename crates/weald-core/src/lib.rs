@@ -20,6 +20,7 @@ mod cleanup;
 pub mod cloud_event;
 pub mod config;
 pub mod dependencies;
+pub mod error_code;
 pub mod event;
 pub mod eviction;
 pub mod file_view;

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::agent_view::Alert;
+use crate::error_code::ErrorCode;
 use crate::id::{LandingId, TaskId};
 use crate::kept_change::KeptChange;
 use crate::landing::{Landing, LandingStatus};
@@ -136,7 +137,7 @@ fn of_task(stuck: &Stuck<'_>) -> Option<Need> {
         (TaskStatus::NeedsMerge, None) => ("needs_merge", "does not merge".to_owned(), resume),
         (TaskStatus::InProgress, Some(tree))
             if task.parked.is_some()
-                && reason.is_some_and(|reason| reason.code == "needs_approval") =>
+                && reason.is_some_and(|reason| reason.code == ErrorCode::NeedsApproval) =>
         {
             let what = "waits for your approval".to_owned();
             ("approval", what, format!("weald approve {tree}"))

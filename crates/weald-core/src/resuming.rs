@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::agent::{Agent, AgentStatus, Outcome, Stage};
+use crate::error_code::ErrorCode;
 use crate::landing::{Landing, LandingStatus, Reason};
 use crate::task::{Task, TaskStatus};
 
@@ -81,16 +82,19 @@ pub fn diagnose(task: &Task, newest: Option<&Agent>, now: Timestamp) -> Diagnosi
     }
 }
 
-/// Why a tree itself was not ready to land: these are the agent's to mend.
-const OF_THE_TREE: [&str; 7] = [
-    "not_ready_to_land",
-    "not_committed",
-    "tree_dirty",
-    "tree_in_operation",
-    "rebase_differs",
-    "not_fast_forward",
-    "path_reserved",
-];
+/// Whether a tree itself was not ready to land: that is the agent's to mend.
+fn is_of_the_tree(reason: &Reason) -> bool {
+    matches!(
+        reason.code,
+        ErrorCode::NotReadyToLand
+            | ErrorCode::NotCommitted
+            | ErrorCode::TreeDirty
+            | ErrorCode::TreeInOperation
+            | ErrorCode::RebaseDiffers
+            | ErrorCode::NotFastForward
+            | ErrorCode::PathReserved
+    )
+}
 
 /// Where the next agent begins: behind what the last one completed. `landing` is how that one's landing ended, if it had
 /// one.
@@ -111,12 +115,11 @@ pub fn begin_at(newest: Option<&Agent>, landing: Option<&Landing>) -> Stage {
 
 /// Whoever was in the way may have agreed by now. Red tests, conflicts and what is wrong in the tree need work.
 fn may_land_as_it_is(landing: &Landing) -> bool {
-    let is_of_tree = |reason: &Reason| OF_THE_TREE.contains(&reason.code.as_str());
     match landing.status {
         // There was nothing on its branch, and something beside it.
         LandingStatus::NothingToLand => false,
         LandingStatus::Conflict | LandingStatus::Red => false,
-        LandingStatus::Refused => !landing.reason.as_ref().is_some_and(is_of_tree),
+        LandingStatus::Refused => !landing.reason.as_ref().is_some_and(is_of_the_tree),
         _ => true,
     }
 }
@@ -243,10 +246,10 @@ mod tests {
         };
         let now = Timestamp::UNIX_EPOCH;
         let tree = Tree::new(TreeId(1), "a".parse().unwrap(), "/a".into(), base, now);
-        let landing = |status, code: &str| Landing {
+        let landing = |status, code: &'static str| Landing {
             status,
             reason: Some(Reason {
-                code: code.to_owned(),
+                code: code.into(),
                 message: String::new(),
                 hint: None,
                 paths: Vec::new(),

@@ -19,6 +19,7 @@ use weald_git::Git;
 use super::LandError;
 use super::candidate::Candidate;
 use crate::Landings;
+use crate::refusal::Refusal;
 use secret::{Secret, secret_file};
 use weald_control::identity::agent_above;
 use weald_trees::{TreeError, at};
@@ -27,9 +28,6 @@ pub use secret::approval_folder;
 
 /// The largest `weald.toml` that is read.
 const SETTINGS_LIMIT: usize = 256 * 1024;
-
-/// How many paths a refusal names.
-const NAMED: usize = 50;
 
 /// A commit that was approved.
 #[derive(Debug, Clone, Serialize)]
@@ -88,25 +86,14 @@ impl Landings<'_> {
         };
         let site = self.trees.site(&tree)?;
         let (tree, look) = self.trees.import_and_follow(&tree, &site)?;
-        let name = &tree.name;
-        if let Some(operation) = &look.operation {
-            return Err(LandError::refused(
-                "tree_in_operation",
-                format!(
-                    "a {operation} is in progress in {name}, so its head is not what would land"
-                ),
-            )
-            .hint(format!("finish it: weald run {name} -- git status")));
+        if let Some(operation) = look.operation {
+            return Err(Refusal::OperationHidesHead(tree.name, operation).into());
         }
         let head = look
             .head
-            .ok_or_else(|| LandError::refused("no_commit", format!("{name} has no commit")))?;
+            .ok_or_else(|| Refusal::NoCommit(tree.name.clone()))?;
         if let Some(expected) = expected.filter(|expected| !head.starts_with(*expected)) {
-            return Err(LandError::refused(
-                "head_moved",
-                format!("{name} is at {head}, not at {expected}; nothing was approved"),
-            )
-            .hint(format!("weald diff {name}")));
+            return Err(Refusal::HeadMoved(tree.name, head, expected.to_owned()).into());
         }
         let (commits, files) = self.about_to_land(&tree, &head)?;
         Ok(Review {
@@ -153,14 +140,14 @@ impl Landings<'_> {
         let vault = self.trees.vault();
         let found = self.changes_between(vault.path(), old_tip, candidate, &demands.protection)?;
         let protected = found.files.into_iter().filter(|(_, is)| *is);
-        let mut paths: Vec<_> = protected.map(|(path, _)| path).collect();
+        let mut files: Vec<_> = protected.map(|(path, _)| path).collect();
         let unlisted = match submodules {
             Submodules::MayCome => Vec::new(),
             Submodules::AreHere => found.unlisted,
         };
-        let is_known = !paths.is_empty();
-        paths.extend(unlisted);
-        if !demands.everything && paths.is_empty() {
+        let can_be_listed = !files.is_empty();
+        files.extend(unlisted);
+        if !demands.everything && files.is_empty() {
             return Ok(());
         }
         // Somebody may have approved it while it waited.
@@ -170,24 +157,7 @@ impl Landings<'_> {
         let Err(lacking) = judge(given, head, &tree.target, genuine) else {
             return Ok(());
         };
-        let why = match &paths[..] {
-            [] => "policy.gate is `human`".to_owned(),
-            [path, ..] if !is_known => {
-                format!("it changes {path}, and what is behind that can't be listed")
-            }
-            [path] => format!("it changes {path}, which is protected"),
-            [path, rest @ ..] => format!(
-                "it changes {path} and {} more that are protected",
-                rest.len()
-            ),
-        };
-        let name = &tree.name;
-        Err(LandError::refused(
-            "needs_approval",
-            format!("{name} needs a person's approval ({why}), and {lacking}; nothing landed"),
-        )
-        .hint(format!("weald approve {name}"))
-        .paths(paths.into_iter().take(NAMED).collect()))
+        Err(Refusal::NeedsApproval(tree.name.clone(), lacking, files, can_be_listed).into())
     }
 
     /// Whether a change needs a person's word.
@@ -301,11 +271,7 @@ impl Landings<'_> {
         };
         match agent_above(self.trees.engine, variable)? {
             None => Ok(()),
-            Some(why) => Err(LandError::refused(
-                "agent_session",
-                format!("only a person may do this, and this is an agent's session: {why}"),
-            )
-            .hint("run it in a terminal outside the agent's session")),
+            Some(why) => Err(Refusal::AgentSession(why).into()),
         }
     }
 

@@ -12,6 +12,7 @@ use weald_git::{Git, MergeRequest, Merged, NewCommit, Person, commit_tree, merge
 use super::LandError;
 use super::beginning::{Ahead, Beginning, Start};
 use crate::Landings;
+use crate::refusal::Refusal;
 
 /// What would become the target's tip.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,20 +59,13 @@ impl Landings<'_> {
     }
 
     fn fast_forward(&self, tree: &Tree, head: &str, tip: &str) -> Result<Made, LandError> {
-        self.require_signable(tree.name.as_str())?;
+        self.require_signable(&tree.name)?;
         match self.trees.contains(head, tip)? {
             true => Ok(Made::Candidate(Candidate {
                 onto: tip.to_owned(),
                 commit: head.to_owned(),
             })),
-            false => Err(LandError::refused(
-                "not_fast_forward",
-                format!(
-                    "{} is not on top of {}, so it can't be fast-forwarded",
-                    tree.name, tree.target
-                ),
-            )
-            .hint(format!("weald sync {} --rebase", tree.name))),
+            false => Err(Refusal::NotFastForward(tree.name.clone(), tree.target.clone()).into()),
         }
     }
 
@@ -248,13 +242,7 @@ impl Landings<'_> {
                     Ok(next) => now = next,
                     Err(paths) => return Ok(Made::Conflict(paths)),
                 },
-                [_] => {
-                    return Err(LandError::refused(
-                        "unrelated",
-                        "a commit without a parent can't be rebased",
-                    )
-                    .hint("land it with --strategy merge"));
-                }
+                [_] => return Err(Refusal::RootCommit.into()),
                 // A merge: its commits come one by one.
                 _ => {}
             }
@@ -283,11 +271,7 @@ impl Landings<'_> {
         let tree = tree_of(self.trees.vault().path(), made)?;
         match whole {
             Merged::Clean { tree: whole } if whole == tree => Ok(()),
-            _ => Err(LandError::refused(
-                "rebase_differs",
-                "merge commits in the worktree contain changes of their own, which a rebase would drop",
-            )
-            .hint("land it with --strategy squash or merge")),
+            _ => Err(Refusal::RebaseDiffers.into()),
         }
     }
 
@@ -350,11 +334,7 @@ impl Landings<'_> {
             Some(person) => person,
             None if own.is_empty() => self.git_user()?,
             None => {
-                return Err(LandError::refused(
-                    "config_invalid",
-                    format!("landing.identity is `{own}`, not `Name <mail>`"),
-                )
-                .hint("weald config set landing.identity 'Name <mail>'"));
+                return Err(Refusal::BadIdentity(own.to_string()).into());
             }
         };
         Ok(self.known_committer.get_or_init(|| found).clone())
@@ -397,12 +377,7 @@ impl Landings<'_> {
                     .trees
                     .engine
                     .look(|tx| tx.tree_by_id(landing.tree_id))?;
-                let tree = tree.ok_or_else(|| {
-                    LandError::refused(
-                        "tree_not_found",
-                        format!("worktree {} is gone", landing.tree),
-                    )
-                })?;
+                let tree = tree.ok_or_else(|| Refusal::TreeGone(landing.tree.clone()))?;
                 self.make_candidate(landing, &tree, tip, ahead)
             }
         }

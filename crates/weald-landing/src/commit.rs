@@ -11,6 +11,7 @@ use weald_git::Person;
 
 use super::LandError;
 use crate::Landings;
+use crate::refusal::Refusal;
 use weald_trees::inside::{CommitWish, Job, JobOutcome, Reply};
 
 /// How much of what a hook said is passed on.
@@ -73,7 +74,7 @@ impl Landings<'_> {
                 Ok(reply.paths)
             }
             Some(JobOutcome::Nothing) => Ok(reply.paths),
-            _ => Err(not_committed(name, &limit, &reply)),
+            _ => Err(not_committed(&tree.name, limit, reply).into()),
         }
     }
 
@@ -121,43 +122,22 @@ impl Landings<'_> {
 }
 
 /// Why nothing was committed, by what came out of the tree.
-fn not_committed(name: &str, limit: &str, reply: &Reply) -> LandError {
-    let text = reply.text.as_deref().unwrap_or_default();
-    let (hook, said) = match reply.outcome {
-        Some(JobOutcome::TimedOut) => (text, ""),
-        Some(JobOutcome::HookFailed) => text.split_once('\n').unwrap_or((text, "")),
-        _ => ("", text),
-    };
-    let what = match reply.outcome {
-        Some(JobOutcome::TimedOut) => format!(
-            "{} in {name} did not end within {limit} and was stopped; nothing was committed",
-            program(hook)
-        ),
+fn not_committed(tree: &TreeName, limit: String, reply: Reply) -> Refusal {
+    let tree = tree.clone();
+    let text = reply.text.unwrap_or_default();
+    let short = |said: &str| said.trim().chars().take(SAID).collect();
+    match reply.outcome {
+        Some(JobOutcome::TimedOut) => Refusal::HookTooSlow(tree, text, limit),
         Some(JobOutcome::HookFailed) => {
-            let hook = program(hook);
-            format!("{hook} in {name} failed; nothing was committed")
+            let (hook, said) = text.split_once('\n').unwrap_or((&text, ""));
+            Refusal::HookFailed(tree, hook.to_owned(), short(said))
         }
-        _ => format!("the changes in {name} could not be committed"),
-    };
-    let said: String = said.trim().chars().take(SAID).collect();
-    let message = match (said.is_empty(), said.contains('\n')) {
-        (true, _) => what,
-        (false, false) => format!("{what}: {said}"),
-        // Several lines are below the words about them.
-        (false, true) => format!("{what}:\n{said}"),
-    };
-    LandError::refused("not_committed", message).hint(match is_hook_name(hook) {
-        // These want the file with the message.
-        true if hook.ends_with("commit-msg") => {
-            format!("weald run {name} -- sh -c 'git add -A && git commit -m MESSAGE'")
-        }
-        true => format!("weald run {name} -- git hook run {hook}"),
-        false => format!("weald run {name} -- git status"),
-    })
+        _ => Refusal::NotCommitted(tree, short(&text)),
+    }
 }
 
 /// What a text that came out of a tree says of the program that took too long.
-fn program(hook: &str) -> String {
+pub(super) fn program(hook: &str) -> String {
     match is_hook_name(hook) {
         true => format!("the {hook} hook"),
         false => "`git commit`".to_owned(),
@@ -165,7 +145,7 @@ fn program(hook: &str) -> String {
 }
 
 /// Whether a text that came out of a tree can be the name of a hook.
-fn is_hook_name(text: &str) -> bool {
+pub(super) fn is_hook_name(text: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_lowercase() || c == '-';
     (1..40).contains(&text.len()) && text.chars().all(is_plain)
 }

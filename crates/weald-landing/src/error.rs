@@ -1,12 +1,13 @@
 //! Why something did not land.
 
 use weald_core::id::LandingId;
-use weald_core::landing::{LandingInput, LandingRefusal, Reason};
+use weald_core::landing::{LandingInput, LandingRefusal};
 use weald_core::queue::QueueRefusal;
 use weald_core::store::StoreError;
 use weald_git::{GitError, VaultError};
 use weald_sandbox::SandboxError;
 
+use crate::refusal::Refusal;
 use weald_control::messages::MessageError;
 use weald_trees::TreeError;
 
@@ -35,8 +36,8 @@ pub enum LandError {
     #[error(transparent)]
     Rule(#[from] LandingRefusal),
     /// Something has to be done first. Nothing was changed.
-    #[error("{}", .0.message)]
-    Refused(Box<Reason>),
+    #[error("{0}")]
+    Refused(Box<Refusal>),
     /// The target is not where it was, or another process holds the queue by now: begin again.
     #[error("{0} moved in the meantime")]
     Outrun(String),
@@ -51,56 +52,32 @@ pub enum LandError {
     NoLanding(LandingId),
 }
 
-impl LandError {
-    pub fn refused(code: &str, message: impl Into<String>) -> Self {
-        Self::Refused(Box::new(Reason {
-            code: code.to_owned(),
-            message: message.into(),
-            hint: None,
-            paths: Vec::new(),
-        }))
-    }
-
-    /// The same with the command that goes on.
-    pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        if let Self::Refused(reason) = &mut self {
-            reason.hint = Some(hint.into());
-        }
-        self
-    }
-
-    /// The same with the paths that it is about.
-    pub(crate) fn paths(mut self, paths: Vec<String>) -> Self {
-        if let Self::Refused(reason) = &mut self {
-            reason.paths = paths;
-        }
-        self
+impl From<Refusal> for LandError {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(Box::new(refusal))
     }
 }
 
 /// What an error means for a landing; what is wrong with the queue itself stays an error.
 pub(super) fn refusal_of(error: LandError) -> Result<LandingInput, LandError> {
-    match error {
-        LandError::Refused(reason) => Ok(LandingInput::Refuse(*reason)),
-        LandError::Store(_) | LandError::Queue(_) | LandError::Rule(_) => Err(error),
-        other => Ok(LandingInput::Refuse(Reason {
-            code: match &other {
-                LandError::Sandbox(SandboxError::Unavailable { .. }) => "sandbox_unavailable",
-                _ => "failed",
-            }
-            .to_owned(),
-            message: other.to_string(),
-            hint: Some("weald doctor".to_owned()),
-            paths: Vec::new(),
-        })),
-    }
+    let refusal = match error {
+        LandError::Refused(refusal) => *refusal,
+        LandError::Store(_) | LandError::Queue(_) | LandError::Rule(_) => return Err(error),
+        LandError::Sandbox(error @ SandboxError::Unavailable { .. }) => {
+            Refusal::SandboxUnavailable(error.to_string())
+        }
+        other => Refusal::Failed(other.to_string()),
+    };
+    Ok(LandingInput::Refuse(refusal.into()))
 }
 
 /// Such a landing is refused, with what to do.
 pub(super) fn target_gone(error: TreeError) -> LandError {
-    let TreeError::TargetGone { name, target, base } = &error else {
-        return error.into();
-    };
-    let hint = format!("git branch {target} {base}, then weald land {name}");
-    LandError::refused("no_target", error.to_string()).hint(hint)
+    let said = error.to_string();
+    match error {
+        TreeError::TargetGone { name, target, base } => {
+            Refusal::TargetGone(name, target, base, said).into()
+        }
+        other => other.into(),
+    }
 }

@@ -8,6 +8,7 @@
 
 use super::LandError;
 use crate::Landings;
+use crate::refusal::Refusal;
 use weald_core::config::Fetch;
 use weald_trees::fetching::Upstream;
 
@@ -30,9 +31,7 @@ impl Landings<'_> {
         let branch = format!("refs/heads/{target}");
         let Some(upstream) = self.trees.upstream(&branch)? else {
             return match policy {
-                Fetch::Require => Err(not_fetched(target, "it tracks no remote branch").hint(
-                    format!("git branch --set-upstream-to=origin/{target} {target}"),
-                )),
+                Fetch::Require => Err(Refusal::NoUpstream(target.to_owned()).into()),
                 _ => Ok(FetchedTarget::default()),
             };
         };
@@ -62,8 +61,9 @@ impl Landings<'_> {
             .remember_attempt(branch, upstream, fetched.is_err())?;
         match fetched {
             Ok(()) => Ok(None),
-            Err(error) if policy == Fetch::Require => Err(not_fetched(name, &error.to_string())
-                .hint("try again, or skip the fetch: weald land NAME --set landing.fetch=never")),
+            Err(error) if policy == Fetch::Require => {
+                Err(Refusal::NotFetched(name.to_owned(), error.to_string()).into())
+            }
             Err(error) => Ok(told(&error.to_string())),
         }
     }
@@ -87,14 +87,13 @@ impl Landings<'_> {
         if self.trees.main_contains(theirs, ours)? {
             return Ok(Some(theirs.to_owned()));
         }
-        let name = upstream.name();
-        Err(LandError::refused(
-            "target_diverged",
-            format!("{target} ({ours}) and {name} ({theirs}) have diverged; nothing was changed"),
+        Err(Refusal::TargetDiverged(
+            target.to_owned(),
+            ours.to_owned(),
+            upstream.name().to_owned(),
+            theirs.to_owned(),
         )
-        .hint(format!(
-            "to merge them: git switch {target} && git pull --no-rebase"
-        )))
+        .into())
     }
 
     /// Where a target is.
@@ -103,17 +102,7 @@ impl Landings<'_> {
         let full = format!("refs/heads/{target}");
         match self.trees.place.repository().resolve(&full)? {
             Some(tip) => Ok(tip.as_str().to_owned()),
-            None => Err(
-                LandError::refused("no_target", format!("there is no branch {target}"))
-                    .hint(format!("git branch {target} COMMIT")),
-            ),
+            None => Err(Refusal::NoTarget(target.to_owned()).into()),
         }
     }
-}
-
-fn not_fetched(what: &str, why: &str) -> LandError {
-    LandError::refused(
-        "not_fetched",
-        format!("{what} could not be fetched, and landing.fetch is `require`: {why}"),
-    )
 }

@@ -18,6 +18,7 @@ use weald_core::landing::GateReceipt;
 
 use super::LandError;
 use crate::Landings;
+use crate::refusal::Refusal;
 use log::Log;
 use running::{Attempt, Ended};
 
@@ -74,10 +75,7 @@ impl Landings<'_> {
         match self.trees.command_of(key)? {
             None => Ok(None),
             Some(command) if command.may_run => Ok(Some(command.text)),
-            Some(command) => {
-                let message = format!("{key} of weald.toml is not approved: `{}`", command.text);
-                Err(LandError::refused("not_trusted", message).hint("weald trust"))
-            }
+            Some(command) => Err(Refusal::NotTrusted(key.to_owned(), command.text).into()),
         }
     }
 

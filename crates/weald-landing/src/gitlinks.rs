@@ -4,6 +4,7 @@
 //! the candidate names is never asked. A ref of weald's holds them there. Submodules of submodules are not looked at.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use weald_core::config::Fetch;
@@ -15,15 +16,23 @@ use weald_git::{
 
 use super::LandError;
 use crate::Landings;
+use crate::refusal::Refusal;
 use weald_trees::submodules::LANDED;
 
 /// The largest `.gitmodules` that is read.
 const SMALL: usize = 1 << 20;
 
 /// A submodule commit that a candidate names.
-struct Gitlink {
-    path: String,
-    commit: String,
+#[derive(Debug, Clone)]
+pub struct Gitlink {
+    pub path: String,
+    pub commit: String,
+}
+
+impl fmt::Display for Gitlink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} is at {}", self.path, self.commit)
+    }
 }
 
 impl Landings<'_> {
@@ -44,7 +53,7 @@ impl Landings<'_> {
         for link in links {
             match names.get(&link.path) {
                 Some(name) => wanted.push((name.clone(), link)),
-                None => return Err(unnamed(&link)),
+                None => return Err(Refusal::SubmoduleUnnamed(link).into()),
             }
         }
         if wanted
@@ -139,12 +148,7 @@ impl Landings<'_> {
             return hold(&module, commit);
         }
         if !module.join("objects").is_dir() {
-            return Err(
-                missing(link, "main has no repository of that submodule").hint(format!(
-                    "git clone --no-checkout --separate-git-dir={} URL \"$(mktemp -d)\"",
-                    module.display()
-                )),
-            );
+            return Err(Refusal::SubmoduleNotCloned(link.clone(), module).into());
         }
         let vault = self.trees.vault_of_submodule(name);
         if vault.path().join("HEAD").is_file() && vault.has_object(commit)? {
@@ -159,9 +163,8 @@ impl Landings<'_> {
     /// Asks the remote of main's own repository of the submodule for exactly that commit.
     fn fetch_gitlink(&self, module: &Path, link: &Gitlink) -> Result<(), LandError> {
         let commit = link.commit.as_str();
-        let fetch = format!("git --git-dir={} fetch origin {commit}", module.display());
         if self.trees.config.landing_fetch == Fetch::Never {
-            return Err(missing(link, "neither main nor the worktree has it").hint(fetch));
+            return Err(Refusal::SubmoduleNotHere(link.clone(), module.to_owned()).into());
         }
         let limit = self.trees.config.tree_fetch_limit.unsigned_abs();
         let asked = self
@@ -175,11 +178,12 @@ impl Landings<'_> {
             .run();
         match asked {
             Ok(_) => Ok(()),
-            Err(error) => Err(missing(
-                link,
-                &format!("neither main nor the worktree nor its remote has it ({error})"),
-            )
-            .hint(format!("push it from where it was made, then: {fetch}"))),
+            Err(error) => {
+                Err(
+                    Refusal::SubmoduleNowhere(link.clone(), module.to_owned(), error.to_string())
+                        .into(),
+                )
+            }
         }
     }
 
@@ -215,26 +219,4 @@ fn hold(module: &Path, commit: &str) -> Result<(), LandError> {
 
 fn holder(commit: &str) -> String {
     format!("{LANDED}{commit}")
-}
-
-fn missing(link: &Gitlink, why: &str) -> LandError {
-    LandError::refused(
-        "submodule_missing",
-        format!(
-            "{} is at {}, which others could not check out: {why}",
-            link.path, link.commit
-        ),
-    )
-    .paths(vec![link.path.clone()])
-}
-
-fn unnamed(link: &Gitlink) -> LandError {
-    missing(
-        link,
-        "no .gitmodules entry says which repository has that commit",
-    )
-    .hint(format!(
-        "in the worktree: git rm --cached {0}, or git submodule add URL {0}",
-        link.path
-    ))
 }

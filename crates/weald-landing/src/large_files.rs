@@ -10,21 +10,10 @@ use weald_git::{LargeFile, list_pointers};
 
 use super::LandError;
 use crate::Landings;
+use crate::refusal::Refusal;
 
 /// How many damaged copies a hint names.
 const NAMED: usize = 4;
-
-/// Stores the content of files again. A copy of the right length would be taken for whole, so damaged ones go first.
-fn weald_run(tree: &Tree, missing: &BTreeMap<String, LargeFile>) -> String {
-    let places = missing.values().take(NAMED);
-    let places: String = places
-        .map(|file| format!(".git/lfs/{} ", file.place()))
-        .collect();
-    let name = &tree.name;
-    format!(
-        "weald run {name} -- sh -c 'rm -rf {places}&& git add --renormalize .'; or if the file there is only a pointer: weald run {name} -- git lfs pull"
-    )
-}
 
 impl Landings<'_> {
     /// Refuses a candidate with pointers to content that nobody has.
@@ -53,21 +42,13 @@ impl Landings<'_> {
         let known: BTreeSet<&str> = known.lines().collect();
         missing.retain(|blob, _| !known.contains(blob.as_str()));
         let paths = self.pointer_paths(candidate, &missing)?;
-        let Some(first) = paths.first() else {
+        if paths.is_empty() {
             return Ok(());
-        };
-        let name = &tree.name;
-        let more = match paths.len() - 1 {
-            0 => String::new(),
-            more => format!(" (and {more} more)"),
-        };
-        let why = format!(
-            "{first}{more}: neither main nor {name} has the Git LFS object; nothing landed, your files are unchanged"
-        );
-        let again = weald_run(tree, &missing);
-        Err(LandError::refused("lfs_missing", why)
-            .hint(again)
-            .paths(paths))
+        }
+        // A copy of the right length would be taken for whole, so damaged ones go first.
+        let places = missing.values().take(NAMED);
+        let places = places.map(|file| format!(".git/lfs/{} ", file.place()));
+        Err(Refusal::LargeFileMissing(tree.name.clone(), paths, places.collect()).into())
     }
 
     /// The files of a commit that are such pointers, and that git-lfs fills.

@@ -21,6 +21,7 @@ mod moving;
 mod queue;
 mod radar;
 mod readiness;
+mod refusal;
 mod revert;
 mod settle;
 mod signing;
@@ -46,6 +47,7 @@ pub use moving::{LeftConflict, free_main};
 pub use queue::Lease;
 pub use queue::QueueView;
 pub use radar::{Clash, Hunk, Observed, PathConflict, Radar, Told, Unknown, WorkPatch};
+pub use refusal::Refusal;
 pub use source::{LandRequest, OnConflict};
 pub use verify::{Unrecorded, Verification};
 

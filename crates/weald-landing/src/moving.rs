@@ -43,6 +43,7 @@ use weald_git::{Reference, Transfer, send};
 
 use super::LandError;
 use crate::Landings;
+use crate::refusal::Refusal;
 use checkout::Checkout;
 use stage::Stage;
 
@@ -52,6 +53,7 @@ pub(crate) use hold::TargetHold;
 pub use leave::LeftConflict;
 pub use leftovers::LeftoverKind;
 pub(crate) use recovery::Recovered;
+pub(crate) use stage::PREFIX as STAGE_PREFIX;
 pub use stage::plans;
 
 /// What to move where.
@@ -131,19 +133,10 @@ impl Landings<'_> {
         let repository = self.trees.place.repository();
         let name = format!("refs/heads/{}", request.target);
         if let Some(Reference::Symbolic(other)) = repository.reference(&name)? {
-            return Err(LandError::refused(
-                "target_symbolic",
-                format!(
-                    "{} is a symbolic ref to {other}; nothing was changed",
-                    request.target
-                ),
-            )
-            .hint("land on the branch that it refers to: weald config set target BRANCH"));
+            return Err(Refusal::TargetSymbolic(request.target.to_owned(), other).into());
         }
         let wanted = Move::of(request);
-        let worker = self.trees.me().ok_or_else(|| {
-            LandError::refused("process_unknown", "/proc does not identify this process")
-        })?;
+        let worker = self.trees.me().ok_or(Refusal::ProcessUnknown)?;
         let into = self.sealed_on(request.target)?.map(Box::new);
         let place = match &into {
             Some(_) => None,

@@ -18,6 +18,7 @@ use weald_git::{Commit, beside_steps};
 use super::LandError;
 use super::moving::FENCE;
 use crate::Landings;
+use crate::refusal::Refusal;
 
 /// The right to work the queue.
 pub struct Lease {
@@ -115,9 +116,7 @@ impl Landings<'_> {
 
     /// Takes the lease and moves the fence.
     pub fn take_queue(&self) -> Result<Lease, LandError> {
-        let process = self.trees.me().ok_or_else(|| {
-            LandError::refused("no_process_table", "/proc does not identify this process")
-        })?;
+        let process = self.trees.me().ok_or(Refusal::NoProcessTable)?;
         let ttl = self.trees.config.landing_lease;
         let (taken, was_free) =
             self.trees

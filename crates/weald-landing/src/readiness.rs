@@ -1,14 +1,14 @@
 //! Whether those who worked in a tree say that it is ready.
 
 use weald_core::agent::Agent;
-use weald_core::landing::Reason;
-use weald_core::preconditions::{Missing, missing};
+use weald_core::preconditions::missing;
 use weald_core::races;
 use weald_core::store::AgentFilter;
 use weald_core::tree::Tree;
 
 use super::{LandError, LandRequest};
 use crate::Landings;
+use crate::refusal::Refusal;
 
 impl Landings<'_> {
     /// Errors when those who worked in a tree don't say that it is ready; whoever lands it may say so with a report.
@@ -18,7 +18,7 @@ impl Landings<'_> {
             ..LandRequest::default()
         };
         match self.unready(&self.trees.named(Some(name))?, &request)? {
-            Some(reason) => Err(LandError::Refused(Box::new(reason))),
+            Some(refusal) => Err(refusal.into()),
             None => Ok(()),
         }
     }
@@ -44,27 +44,22 @@ impl Landings<'_> {
         let task = self.trees.engine.look(|tx| tx.task(id))?;
         match task.is_some_and(|task| races::is_open(&task, &of_task)) {
             false => Ok(()),
-            true => Err(LandError::refused(
-                "race_undecided",
-                format!(
-                    "{} is entry {letter} of the race for task {id}, which is still open; nothing landed",
-                    tree.name
-                ),
+            true => Err(Refusal::RaceUndecided(
+                tree.name.clone(),
+                id.clone(),
+                letter.to_owned(),
+                report.map(str::to_owned),
             )
-            .hint(format!(
-                "weald race pick {id} {letter}{}",
-                report.map_or(String::new(), with_report)
-            ))),
+            .into()),
         }
     }
 
     /// What speaks against landing a tree, by its task and the reports of its agents; nothing for a tree without a task.
-    /// Only persons are told that it can be forced.
     pub(super) fn unready(
         &self,
         tree: &Tree,
         request: &LandRequest,
-    ) -> Result<Option<Reason>, LandError> {
+    ) -> Result<Option<Refusal>, LandError> {
         let Some(id) = &tree.task else {
             return Ok(None);
         };
@@ -90,35 +85,11 @@ impl Landings<'_> {
         if missing.is_empty() {
             return Ok(None);
         }
-        let words: Vec<_> = missing.iter().map(Missing::to_string).collect();
-        let phase = |one: &Missing| matches!(one, Missing::Verdict { .. });
-        let go_on = match missing.iter().any(phase) {
-            true => format!("weald phase {id}"),
-            false => format!(
-                "weald resume {id}, or weald land {} --report TEXT",
-                tree.name
-            ),
-        };
-        Ok(Some(Reason {
-            code: "not_ready_to_land".to_owned(),
-            message: words.join("; "),
-            hint: Some(match request.by_agent {
-                true => go_on,
-                false => format!(
-                    "{go_on}; to land it anyway: weald land {} --force",
-                    tree.name
-                ),
-            }),
-            paths: Vec::new(),
-        }))
-    }
-}
-
-/// The same report for another command: as it is where that can be typed, or where to put it.
-fn with_report(report: &str) -> String {
-    let needs_care = |c: char| c.is_control() || "\"\\$`!".contains(c);
-    match report.len() > 200 || report.contains(needs_care) {
-        true => " --report TEXT".to_owned(),
-        false => format!(" --report \"{report}\""),
+        Ok(Some(Refusal::NotReady(
+            tree.name.clone(),
+            id.clone(),
+            missing,
+            request.by_agent,
+        )))
     }
 }

@@ -12,6 +12,7 @@ use super::LandError;
 use super::candidate::{Candidate, Made, tree_of};
 use super::settle::move_started;
 use crate::Landings;
+use crate::refusal::Refusal;
 use weald_control::tasks::{TaskError, move_in};
 
 impl Landings<'_> {
@@ -37,35 +38,17 @@ impl Landings<'_> {
     fn require_standing(&self, id: LandingId) -> Result<Landing, LandError> {
         let landed = self.landing(id)?;
         if landed.status != LandingStatus::Landed {
-            return Err(LandError::refused(
-                "not_landed",
-                format!(
-                    "landing {id} is {}, so there is nothing to undo",
-                    landed.status.as_str()
-                ),
-            )
-            .hint("weald queue status --all"));
+            return Err(Refusal::NotLanded(id, landed.status).into());
         }
         if let Some(by) = landed.reverted_by {
-            return Err(self.reverted_already(id, by)?);
+            // The undoing may have been undone, too.
+            let mut by = vec![by];
+            while let Some(next) = self.landing(by[by.len() - 1])?.reverted_by {
+                by.push(next);
+            }
+            return Err(Refusal::RevertedAlready(id, by).into());
         }
         Ok(landed)
-    }
-
-    /// What became of a landing that was undone: the undoing may have been undone, too.
-    fn reverted_already(&self, id: LandingId, by: LandingId) -> Result<LandError, LandError> {
-        let (mut told, mut last) = (format!("landing {id} was undone by landing {by}"), by);
-        let mut is_undone = true;
-        while let Some(next) = self.landing(last)?.reverted_by {
-            told.push_str(&format!(", and that by landing {next}"));
-            (last, is_undone) = (next, !is_undone);
-        }
-        let then = match is_undone {
-            true => "brings it back",
-            false => "undoes it again",
-        };
-        let hint = format!("weald revert {last} {then}");
-        Ok(LandError::refused("reverted_already", told).hint(hint))
     }
 
     pub(super) fn queue_undoing(
@@ -105,10 +88,7 @@ impl Landings<'_> {
 
     pub(super) fn undoing(&self, landed: &Landing, tip: &str) -> Result<Made, LandError> {
         let (Some(before), Some(after)) = (&landed.onto, &landed.new_tip) else {
-            return Err(LandError::refused(
-                "not_recorded",
-                format!("landing {} does not say what it changed", landed.id),
-            ));
+            return Err(Refusal::NotRecorded(landed.id).into());
         };
         let vault = self.trees.vault();
         let request = MergeRequest {
@@ -242,10 +222,7 @@ impl Landings<'_> {
 fn refuse_second(tx: &(impl Read + ?Sized), id: LandingId) -> Result<(), LandError> {
     let open = tx.open_landings()?;
     match open.iter().find(|one| one.reverts == Some(id)) {
-        Some(other) => Err(LandError::refused(
-            "reverted_already",
-            format!("landing {} is about to undo landing {id}", other.id),
-        )),
+        Some(other) => Err(Refusal::RevertQueued(id, other.id).into()),
         None => Ok(()),
     }
 }

@@ -70,9 +70,9 @@ impl Landings<'_> {
         if landing.interim {
             return Ok(kept(None));
         }
-        if let Err(LandError::Refused(reason)) = self.require_claim(landing) {
+        if let Err(LandError::Refused(refusal)) = self.require_claim(landing) {
             // It is the tree of whoever has the task now.
-            return Ok(kept(Some(reason.message)));
+            return Ok(kept(Some(refusal.to_string())));
         }
         let Some(tree) = tree.filter(Tree::is_live) else {
             return Ok(Cleanup {

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use weald_core::config::Sign;
 use weald_core::landing::{Landing, LandingInput, LandingStatus, Strategy};
+use weald_core::name::TreeName;
 use weald_core::signature::Signature;
 use weald_core::store::Durability;
 use weald_git::{GitError, SIGNING_LIMIT, Signer, SigningConfig, reparented};
@@ -15,6 +16,7 @@ use super::LandError;
 use super::candidate::Candidate;
 use super::window::Turn;
 use crate::Landings;
+use crate::refusal::Refusal;
 
 impl Landings<'_> {
     /// How what weald commits is signed; `None` if nobody wants that.
@@ -39,16 +41,10 @@ impl Landings<'_> {
     }
 
     /// Refuses to land commits as they are where everything that lands has to be signed.
-    pub(super) fn require_signable(&self, tree: &str) -> Result<(), LandError> {
+    pub(super) fn require_signable(&self, tree: &TreeName) -> Result<(), LandError> {
         match self.signature_is_required() {
             false => Ok(()),
-            true => Err(LandError::refused(
-                "not_signed",
-                format!(
-                    "a fast-forward lands the commits of {tree} as they are, and landing.sign = require needs them signed; nothing landed, your files are unchanged"
-                ),
-            )
-            .hint(format!("weald land {tree} --strategy rebase"))),
+            true => Err(Refusal::FastForwardUnsigned(tree.clone()).into()),
         }
     }
 
@@ -83,25 +79,10 @@ impl Landings<'_> {
                 Ok((Candidate { onto, commit }, Some(signature)))
             }
             Err(error) if self.signature_is_required() => {
-                let (what, again) = match landing.reverts {
-                    Some(of) => (
-                        format!("the commit that undoes landing {of}"),
-                        format!("weald revert {of}"),
-                    ),
-                    None => (
-                        landing.tree.to_string(),
-                        format!("weald land {}", landing.tree),
-                    ),
-                };
-                Err(LandError::refused(
-                    "not_signed",
-                    format!(
-                        "{what} could not be signed, and landing.sign = require; nothing landed, your files are unchanged: {error}"
-                    ),
+                Err(
+                    Refusal::NotSigned(landing.tree.clone(), landing.reverts, error.to_string())
+                        .into(),
                 )
-                .hint(format!(
-                    "make sure `git commit -S` works with your key, then: {again}"
-                )))
             }
             Err(error) => Ok(unsigned(error.to_string())),
         }

@@ -3,21 +3,21 @@
 use std::collections::BTreeMap;
 
 use weald_core::id::{LandingId, TaskId, Token};
-use weald_core::landing::{self, Landing, LandingInput, LandingStatus, Reason, Strategy};
+use weald_core::landing::{self, Landing, LandingInput, LandingStatus, Strategy};
 use weald_core::store::{Counter, Durability, Write};
 use weald_core::task::Task;
-use weald_core::task_rules::newer;
 use weald_core::tree::{Tree, TreeKind};
 
 use super::LandError;
 use super::approval::Submodules;
 use super::beginning::Ahead;
 use super::candidate::Made;
-use super::commit::{CommitScope, by_hand};
+use super::commit::CommitScope;
 use super::error::target_gone;
 use super::moving::MoveRequest;
 use crate::Landings;
-use weald_trees::{Look, TreeError};
+use crate::refusal::Refusal;
+use weald_trees::TreeError;
 
 /// What to do with a landing that does not merge.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -93,11 +93,7 @@ impl Landings<'_> {
             None => Err(not_found.into()),
             Some(task) => match task.worktree {
                 Some(tree) => Ok(self.trees.named(Some(tree.as_str()))?),
-                None => Err(LandError::refused(
-                    "task_without_tree",
-                    format!("task {} has no worktree", task.id),
-                )
-                .hint(format!("weald new NAME --task {}", task.id))),
+                None => Err(Refusal::TaskWithoutTree(task.id).into()),
             },
         }
     }
@@ -110,22 +106,7 @@ impl Landings<'_> {
         if other == tree.name {
             return Ok(tree);
         }
-        let of_task = match &tree.task {
-            Some(id) => format!("weald land '#{id}'"),
-            None => format!("cd {} && weald land", tree.path.display()),
-        };
-        let whose = match &tree.task {
-            Some(id) => format!(" of task {id}"),
-            None => String::new(),
-        };
-        Err(LandError::refused(
-            "ambiguous_name",
-            format!(
-                "{} can mean worktree {}{whose} or task {task}, which has worktree {other}; nothing was done",
-                tree.name, tree.name
-            ),
-        )
-        .hint(format!("the task: weald land '#{task}'; the worktree: {of_task}")))
+        Err(Refusal::AmbiguousName(tree.name, tree.path, tree.task, task, other).into())
     }
 
     /// What a task depends on lands before it.
@@ -170,12 +151,12 @@ impl Landings<'_> {
         let ready = committed.and_then(|left_out| self.ready_head(tree, &left_out));
         let (tree, ready) = match ready {
             Ok((tree, head)) => (tree, Ok(head)),
-            Err(LandError::Refused(reason)) => (tree.clone(), Err(reason)),
+            Err(LandError::Refused(refusal)) => (tree.clone(), Err(refusal)),
             Err(error) => return Err(error),
         };
         let (ready, forced) = match (ready, self.unready(&tree, request)?) {
-            (Ok(_), Some(reason)) if !request.force => (Err(Box::new(reason)), None),
-            (ready, reason) => (ready, reason.map(|reason| reason.message)),
+            (Ok(_), Some(refusal)) if !request.force => (Err(Box::new(refusal)), None),
+            (ready, refusal) => (ready, refusal.map(|refusal| refusal.to_string())),
         };
         if let Some(why) = &forced {
             self.trees
@@ -232,7 +213,9 @@ impl Landings<'_> {
                 tx.record(self.trees.actor(), change)?;
                 match ready {
                     Ok(_) => Ok(landing),
-                    Err(reason) => self.step_landing(tx, id, LandingInput::Refuse(*reason)),
+                    Err(refusal) => {
+                        self.step_landing(tx, id, LandingInput::Refuse((*refusal).into()))
+                    }
                 }
             })
     }
@@ -270,14 +253,9 @@ impl Landings<'_> {
             .look(|tx| tx.task(id))?
             .map(|task| task.token);
         match newest {
-            Some(newest) if newest != token => Err(LandError::refused(
-                "stale_token",
-                format!(
-                    "token {token} is not valid for task {id}: {}",
-                    newer(token, newest)
-                ),
-            )
-            .hint(format!("to see who holds it now: weald task show {id}"))),
+            Some(newest) if newest != token => {
+                Err(Refusal::StaleToken(id.clone(), token, newest).into())
+            }
             _ => Ok(()),
         }
     }
@@ -291,32 +269,21 @@ impl Landings<'_> {
         let site = self.trees.site(tree)?;
         let (tree, look) = self.trees.import_and_follow(tree, &site)?;
         self.trees.remember_changed(&tree, &look);
-        let name = &tree.name;
-        if let Some(operation) = &look.operation {
-            return Err(LandError::refused(
-                "tree_in_operation",
-                format!("a {operation} is in progress in {name}"),
-            )
-            .hint(format!("finish it: weald run {name} -- git status")));
+        if let Some(operation) = look.operation {
+            return Err(Refusal::TreeInOperation(tree.name, operation).into());
         }
-        refuse_changes(&tree, &look)?;
+        let changes = look.staged + look.unstaged + look.conflicted;
+        if changes > 0 {
+            return Err(Refusal::TreeDirty(tree.name, changes).into());
+        }
         if tree.diverged {
-            return Err(LandError::refused(
-                "tree_diverged",
-                format!(
-                    "{} was moved outside weald; both sides are kept",
-                    tree.branch
-                ),
-            )
-            .hint(format!("weald sync {name}")));
+            return Err(Refusal::TreeDiverged(tree.name, tree.branch).into());
         }
         let tree = self.trees.with_target(tree).map_err(target_gone)?;
         self.trees.require_local_target(&tree.target)?;
-        let name = &tree.name;
         let head = look
             .head
-            .clone()
-            .ok_or_else(|| LandError::refused("no_commit", format!("{name} has no commit")))?;
+            .ok_or_else(|| Refusal::NoCommit(tree.name.clone()))?;
         if tree.kind == TreeKind::Linked {
             self.trees
                 .vault()
@@ -337,29 +304,16 @@ impl Landings<'_> {
         left_out: &[String],
     ) -> Result<(), LandError> {
         let name = &tree.name;
-        let files = if count == 1 { "file" } else { "files" };
-        let only = match count {
-            1 => "only change is 1 untracked file".to_owned(),
-            _ => format!("only changes are {count} untracked files"),
-        };
-        let go_on = match left_out.is_empty() {
-            true => format!("weald land {name} --commit=all -m MESSAGE"),
-            false => by_hand(name),
-        };
         if self.trees.landed(tree, head)?.is_some() {
-            return Err(LandError::refused(
-                "tree_dirty",
-                format!("nothing to land: {name}'s {only}"),
-            )
-            .hint(go_on)
-            .paths(left_out.to_vec()));
+            return Err(Refusal::OnlyUntracked(name.clone(), count, left_out.to_vec()).into());
         }
         if !left_out.is_empty() {
             // That was said by the commit.
             return Ok(());
         }
+        let files = if count == 1 { "file" } else { "files" };
         self.trees.engine.notice(format!(
-            "left out {count} untracked {files} in {name}; to land them, too: {go_on}"
+            "left out {count} untracked {files} in {name}; to land them, too: weald land {name} --commit=all -m MESSAGE"
         ));
         Ok(())
     }
@@ -378,7 +332,7 @@ impl Landings<'_> {
             };
             let input = match self.would_land(&mut landing, tree, tip, &ahead, request) {
                 Ok(input) => input,
-                Err(LandError::Refused(reason)) => LandingInput::Refuse(*reason),
+                Err(LandError::Refused(refusal)) => LandingInput::Refuse((*refusal).into()),
                 Err(error) => return Err(error),
             };
             if let LandingInput::Test { new_tip, .. } = &input {
@@ -403,8 +357,8 @@ impl Landings<'_> {
         request: &LandRequest,
     ) -> Result<LandingInput, LandError> {
         let (tree, head) = self.ready_head(&tree, &[])?;
-        if let Some(reason) = self.unready(&tree, request)?.filter(|_| !request.force) {
-            return Err(LandError::Refused(Box::new(reason)));
+        if let Some(refusal) = self.unready(&tree, request)?.filter(|_| !request.force) {
+            return Err(refusal.into());
         }
         landing.head = head;
         let old_tip = self.landing_tip(&tree.target)?;
@@ -444,21 +398,10 @@ impl Landings<'_> {
     pub fn retry_landing(&self, id: LandingId) -> Result<Landing, LandError> {
         let old = self.landing(id)?;
         if old.status.is_open() {
-            return Err(LandError::refused(
-                "landing_open",
-                format!("landing {id} is already in the queue"),
-            )
-            .hint("weald queue"));
+            return Err(Refusal::LandingOpen(id).into());
         }
         if old.status == LandingStatus::Landed {
-            return Err(LandError::refused(
-                "landed_already",
-                format!("landing {id} has landed; there is nothing to retry"),
-            )
-            .hint(format!(
-                "to land what {} has committed since: weald land {0}",
-                old.tree
-            )));
+            return Err(Refusal::LandedAlready(id, old.tree).into());
         }
         let tree = self.trees.named(Some(old.tree.as_str()))?;
         let request = LandRequest {
@@ -484,26 +427,4 @@ fn waiting_for(
             && (one.tree_id, one.head.as_str(), one.strategy) == (tree.id, head, strategy)
     });
     Ok(same.next())
-}
-
-/// Tracked changes that nobody committed would stay behind.
-fn refuse_changes(tree: &Tree, look: &Look) -> Result<(), LandError> {
-    let changed = look.staged + look.unstaged + look.conflicted;
-    if changed == 0 {
-        return Ok(());
-    }
-    let name = &tree.name;
-    let files = if changed == 1 {
-        "change is"
-    } else {
-        "changes are"
-    };
-    Err(LandError::Refused(Box::new(Reason {
-        code: "tree_dirty".to_owned(),
-        message: format!(
-            "{changed} {files} not committed in {name}; nothing landed, your files are unchanged"
-        ),
-        hint: Some(format!("weald land {name} --commit -m MESSAGE")),
-        paths: Vec::new(),
-    })))
 }

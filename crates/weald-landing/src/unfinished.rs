@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 
 use weald_core::id::LandingId;
-use weald_core::landing::{Landing, LandingInput, LandingStatus, Reason};
+use weald_core::landing::{Landing, LandingInput, LandingStatus};
 use weald_core::session::ProcessState;
 use weald_core::store::Durability;
 
@@ -18,6 +18,7 @@ use super::LandError;
 use super::moving::Recovered;
 use super::queue::Lease;
 use crate::Landings;
+use crate::refusal::Refusal;
 
 /// Targets that nothing can land on, and why.
 #[derive(Debug, Default)]
@@ -27,7 +28,7 @@ pub struct Blocked(BTreeMap<String, Unfinished>);
 struct Unfinished {
     /// The landing in the way, if it is in the queue.
     open: Option<LandingId>,
-    reason: Reason,
+    refusal: Refusal,
 }
 
 /// Whose word it takes that the process which was moving the target is gone.
@@ -40,27 +41,24 @@ enum Proof {
 
 impl Blocked {
     fn add(&mut self, target: &str, id: LandingId, open: Option<LandingId>, error: &LandError) {
-        let hint = match error {
-            LandError::Refused(reason) if reason.code == "landing_busy" => reason.hint.clone(),
-            _ => Some("weald doctor --fix".to_owned()),
+        use Refusal::{LandingBusy, LandingPerhapsBusy};
+        let wait = match error {
+            LandError::Refused(refusal) => match **refusal {
+                LandingBusy(..) | LandingPerhapsBusy(..) => refusal.reason().hint,
+                _ => None,
+            },
+            _ => None,
         };
-        let reason = Reason {
-            code: "landing_unfinished".to_owned(),
-            message: format!(
-                "landing {id} was interrupted while {target} moved, and can't be repaired: {error}"
-            ),
-            hint,
-            paths: Vec::new(),
-        };
+        let refusal = Refusal::LandingUnfinished(id, target.to_owned(), error.to_string(), wait);
         self.0
-            .insert(target.to_owned(), Unfinished { open, reason });
+            .insert(target.to_owned(), Unfinished { open, refusal });
     }
 
     /// Refuses a target that is blocked.
     pub(super) fn require_free(&self, target: &str) -> Result<(), LandError> {
         match self.0.get(target) {
             None => Ok(()),
-            Some(blocked) => Err(LandError::Refused(Box::new(blocked.reason.clone()))),
+            Some(blocked) => Err(blocked.refusal.clone().into()),
         }
     }
 
@@ -73,7 +71,7 @@ impl Blocked {
         };
         match self.0.values().find(is_waited_for) {
             None => Ok(()),
-            Some(blocked) => Err(LandError::Refused(Box::new(blocked.reason.clone()))),
+            Some(blocked) => Err(blocked.refusal.clone().into()),
         }
     }
 }
@@ -130,26 +128,12 @@ impl Landings<'_> {
     fn require_unfinished(&self, id: LandingId) -> Result<Landing, LandError> {
         let landing = self.landing(id)?;
         if landing.status != LandingStatus::Moving {
-            return Err(LandError::refused(
-                "nothing_to_recover",
-                format!(
-                    "landing {id} is {}; there is nothing to recover",
-                    landing.status.as_str()
-                ),
-            )
-            .hint("weald queue status --all"));
+            return Err(Refusal::NothingToRecover(id, landing.status).into());
         }
         let worker = landing.intent.as_ref().map(|intent| &intent.worker);
         match worker {
             Some(worker) if self.trees.engine.processes.state(worker) == ProcessState::Running => {
-                Err(LandError::refused(
-                    "landing_busy",
-                    format!(
-                        "process {} is still moving {}; nothing was changed",
-                        worker.pid, landing.target
-                    ),
-                )
-                .hint(format!("wait for it, or end it: kill {}", worker.pid)))
+                Err(Refusal::LandingBusy(landing.target, worker.pid).into())
             }
             _ => Ok(landing),
         }
@@ -186,14 +170,13 @@ impl Landings<'_> {
             && self.trees.engine.processes.state(worker) != ProcessState::Gone
             && !self.trees.end_process(worker)
         {
-            return Err(LandError::refused(
-                "landing_busy",
-                format!(
-                    "it is unknown here whether process {} on {} is still moving {}",
-                    worker.pid, worker.host, landing.target
-                ),
+            return Err(Refusal::LandingPerhapsBusy(
+                landing.id,
+                landing.target.clone(),
+                worker.pid,
+                worker.host.clone(),
             )
-            .hint(format!("if it is gone: weald queue recover {}", landing.id)));
+            .into());
         }
         match self.recover_move(landing, &lease.fence)? {
             Recovered::Landed => {

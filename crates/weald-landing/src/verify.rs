@@ -14,6 +14,7 @@ use weald_git::{Commit, Git};
 
 use super::LandError;
 use crate::Landings;
+use crate::refusal::Refusal;
 
 /// What a comparison of the target with the recorded landings found.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,16 +81,10 @@ impl Landings<'_> {
             .as_ref()
             .map(|(branch, _)| branch.as_str());
         let Some(branch) = target.or(default) else {
-            return Err(
-                LandError::refused("no_target", "there is no branch to verify")
-                    .hint("weald verify --target BRANCH"),
-            );
+            return Err(Refusal::NothingToVerify.into());
         };
         let Some(found) = self.trees.place.repository().target(branch)? else {
-            return Err(
-                LandError::refused("no_target", format!("there is no branch {branch}"))
-                    .hint("git branch --list"),
-            );
+            return Err(Refusal::UnknownBranch(branch.to_owned()).into());
         };
         let landed: Vec<Landing> = self
             .trees
@@ -267,10 +262,7 @@ impl Landings<'_> {
         let text = String::from_utf8_lossy(&asked.stdout).trim_end().to_owned();
         match Commit::parse(&text).filter(|_| asked.status.success()) {
             Some(commit) => Ok(commit.as_str().to_owned()),
-            None => Err(
-                LandError::refused("unknown_commit", format!("there is no commit {name}"))
-                    .hint("git log --oneline"),
-            ),
+            None => Err(Refusal::UnknownCommit(name.to_owned()).into()),
         }
     }
 }

@@ -11,7 +11,7 @@ use std::thread::Scope;
 use std::time::Duration;
 
 use weald_core::id::LandingId;
-use weald_core::landing::{GateReceipt, Landing, LandingInput, LandingStatus, Reason};
+use weald_core::landing::{GateReceipt, Landing, LandingInput, LandingStatus};
 use weald_core::queue::QueueRefusal;
 use weald_core::session::ProcessState;
 use weald_core::store::Durability;
@@ -27,6 +27,7 @@ use super::queue::Lease;
 use super::source::{LandRequest, OnConflict};
 use super::unfinished::Blocked;
 use crate::Landings;
+use crate::refusal::Refusal;
 use weald_control::steps::step;
 
 /// How long waiting for a gate looks away.
@@ -84,7 +85,7 @@ pub(super) struct Turn<'t, 'a> {
     pub(super) window: VecDeque<Slot>,
     attempts: BTreeMap<LandingId, u32>,
     /// What the remotes have on top of targets; asked once a turn.
-    remotes: BTreeMap<String, Result<Option<String>, Box<Reason>>>,
+    remotes: BTreeMap<String, Result<Option<String>, Box<Refusal>>>,
     /// Targets that nothing can land on.
     blocked: Option<&'t Blocked>,
 }
@@ -212,14 +213,9 @@ impl<'t, 'a> Turn<'t, 'a> {
         let count = self.attempts.entry(landing.id).or_default();
         *count += 1;
         if *count > ATTEMPTS {
-            return Err(LandError::refused(
-                "target_keeps_moving",
-                format!(
-                    "{} kept moving while {} was being prepared",
-                    landing.target, landing.tree
-                ),
-            )
-            .hint(format!("weald land {}", landing.tree)));
+            return Err(
+                Refusal::TargetKeepsMoving(landing.tree.clone(), landing.target.clone()).into(),
+            );
         }
         let is_impatient = *count > PATIENCE && self.window.is_empty();
         let hold = match is_impatient && self.landings.gate_command()?.is_none() {
@@ -260,13 +256,13 @@ impl<'t, 'a> Turn<'t, 'a> {
                     Ok(fetched.ahead)
                 }
                 // A remote that does not answer is not waited for again.
-                Err(LandError::Refused(reason)) => Err(reason),
+                Err(LandError::Refused(refusal)) => Err(refusal),
                 Err(error) => return Err(error),
             };
             self.remotes.insert(target.to_owned(), found);
         }
         let remote = match self.remotes.get(target) {
-            Some(Err(reason)) => return Err(LandError::Refused(reason.clone())),
+            Some(Err(refusal)) => return Err(LandError::Refused(refusal.clone())),
             Some(Ok(remote)) => remote.clone(),
             None => None,
         };

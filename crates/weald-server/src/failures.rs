@@ -8,7 +8,7 @@ use crate::broker::{ClientError, Fault};
 impl From<Fault> for Failure {
     fn from(fault: Fault) -> Self {
         Self {
-            code: fault.code.into(),
+            code: fault.code,
             message: fault.message,
             hint: fault.hint,
             details: fault.details,
@@ -20,7 +20,7 @@ impl From<Fault> for Failure {
 impl From<Failure> for Fault {
     fn from(failure: Failure) -> Self {
         Self {
-            code: failure.code.into_owned(),
+            code: failure.code,
             message: failure.message,
             hint: failure.hint,
             details: failure.details,

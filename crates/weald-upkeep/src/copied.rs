@@ -318,7 +318,7 @@ fn end_agents(tx: &mut dyn Write, place: &str) -> Result<(), TreeError> {
 fn end_landings(tx: &mut dyn Write, place: &str) -> Result<(), TreeError> {
     for known in tx.open_landings()? {
         let reason = Reason {
-            code: "repository_copy".to_owned(),
+            code: "repository_copy".into(),
             message: format!("this repository is a copy; the landing was queued in {place}"),
             hint: None,
             paths: Vec::new(),

@@ -21,7 +21,7 @@ pub use sweep::{
     KeptTree, LockAtEnd, LockSweep, Outside, SessionSweep, SweepError, SweepLease, SweepMode,
     SweepReport, Sweeper, SweptSession,
 };
-pub use undo::{RevertedBy, Undone};
+pub use undo::{RevertedBy, UndoError, Undone};
 pub use usage::{Evicted, Freeing, NotEvicted, RoomMode, TreeUsage, UsageReport};
 
 use weald_landing::Landings;

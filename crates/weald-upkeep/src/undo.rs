@@ -4,6 +4,7 @@
 //! changes in one transaction. The mark in the log comes last; a kill before it leaves an operation that does not stand
 //! any more, or the rest of it, for the next undo.
 
+mod error;
 mod exact;
 
 use serde::Serialize;
@@ -18,14 +19,15 @@ use weald_core::task_rules::TaskInput;
 use weald_core::tree::TreeLock;
 use weald_core::tree_rules::TreeInput;
 use weald_core::undo::{
-    NotByItself, Operation, TrashedTree, Unasked, UndoRefusal, Way, last_operation, operation_at,
-    operations,
+    Operation, TrashedTree, UndoRefusal, Way, last_operation, operation_at, operations,
 };
 
 use crate::Upkeep;
 use weald_control::steps::step;
-use weald_landing::LandError;
 use weald_trees::{TreeError, TreeView, decided};
+
+pub use error::UndoError;
+use error::in_vault;
 
 /// How many events are looked at first; more if nothing is found in them.
 const WINDOW: u64 = 2_000;
@@ -80,7 +82,7 @@ impl Undone {
 
 impl Upkeep<'_> {
     /// What can be taken back, newest first.
-    pub fn undoable(&self, most: usize) -> Result<Vec<Operation>, LandError> {
+    pub fn undoable(&self, most: usize) -> Result<Vec<Operation>, UndoError> {
         let mut found = self.in_window(|events, is_whole| {
             let mut found = operations(events);
             found.retain(|operation| !operation.is_gone());
@@ -92,30 +94,30 @@ impl Upkeep<'_> {
     }
 
     /// The last operation that stands, if the caller may take it back without naming it.
-    pub fn last_operation(&self) -> Result<Operation, LandError> {
+    pub fn last_operation(&self) -> Result<Operation, UndoError> {
         let found = self.in_window(|events, is_whole| {
             let found = last_operation(events, self.trees.actor());
             (is_whole || !matches!(found, Ok(None))).then_some(found)
         })?;
         match found {
             Ok(Some(operation)) => Ok(operation),
-            Ok(None) => Err(nothing()),
-            Err(refused) => Err(unasked(&refused)),
+            Ok(None) => Err(UndoError::Nothing),
+            Err(refused) => Err(UndoError::Unnamed(refused)),
         }
     }
 
     /// The operation of an event.
-    pub fn operation(&self, event: Seq) -> Result<Operation, LandError> {
+    pub fn operation(&self, event: Seq) -> Result<Operation, UndoError> {
         let found = self.in_window(|events, is_whole| {
             let first = events.first().map_or(0, |event| event.seq.0);
             let reaches = first + BEFORE <= event.0;
             (is_whole || reaches).then(|| operation_at(events, event))
         })?;
-        found.map_err(refusal)
+        Ok(found?)
     }
 
     /// Looks at ever more of the end of the log until `look` has an answer.
-    fn in_window<T>(&self, look: impl Fn(&[Event], bool) -> Option<T>) -> Result<T, LandError> {
+    fn in_window<T>(&self, look: impl Fn(&[Event], bool) -> Option<T>) -> Result<T, UndoError> {
         let mut limit = WINDOW;
         loop {
             let filter = EventFilter {
@@ -126,31 +128,26 @@ impl Upkeep<'_> {
             let is_whole = (events.len() as u64) < limit || events[0].seq == Seq(1);
             match look(&events, is_whole) {
                 Some(found) => return Ok(found),
-                None if is_whole => return Err(LandError::refused("nothing_to_undo", "")),
+                None if is_whole => return Err(UndoError::Nothing),
                 None => limit *= 8,
             }
         }
     }
 
     /// Takes an operation back that is not a landing.
-    pub fn undo(&self, operation: &Operation) -> Result<Undone, LandError> {
+    pub fn undo(&self, operation: &Operation) -> Result<Undone, UndoError> {
         let done = match &operation.way {
             Way::Restore(trees) => self.undo_removals(operation, trees),
             Way::Bind { task, tree, name } => self.undo_unbinding(operation, task, *tree, name),
             Way::Lock {
                 tree, before, now, ..
             } => self.undo_lock(operation, *tree, before, now),
-            Way::Revert { landing, .. } => Err(LandError::refused(
-                "not_reverted",
-                format!("landing {landing} is undone by the queue"),
-            )),
+            Way::Revert { landing, .. } => Err(UndoError::OfQueue(*landing)),
         };
         // Another undo may have been faster, which says more than what it left.
         match done {
             Err(error) => match self.operation(operation.event) {
-                Err(LandError::Refused(reason)) if reason.code == "undone_already" => {
-                    Err(LandError::Refused(reason))
-                }
+                Err(faster @ UndoError::Refused(UndoRefusal::IsUndone(_))) => Err(faster),
                 _ => Err(error),
             },
             done => done,
@@ -162,7 +159,7 @@ impl Upkeep<'_> {
         &self,
         operation: &Operation,
         revert: &Landing,
-    ) -> Result<Undone, LandError> {
+    ) -> Result<Undone, UndoError> {
         let mut told = Undone::of(operation);
         let Way::Revert { landing, tree } = &operation.way else {
             return Ok(told);
@@ -199,7 +196,7 @@ impl Upkeep<'_> {
         &self,
         operation: &Operation,
         parts: &[TrashedTree],
-    ) -> Result<Undone, LandError> {
+    ) -> Result<Undone, UndoError> {
         let mut told = Undone::of(operation);
         told.notes = self.require_removals(operation, parts)?;
         for part in parts.iter().filter(|part| !part.gone) {
@@ -220,7 +217,7 @@ impl Upkeep<'_> {
     }
 
     /// A task that a removal completed is open again.
-    fn open_again(&self, id: &TaskId) -> Result<Option<Task>, LandError> {
+    fn open_again(&self, id: &TaskId) -> Result<Option<Task>, UndoError> {
         let task = self.trees.engine.look(|tx| tx.task(id))?;
         if task.as_ref().map(|task| task.status) != Some(TaskStatus::Completed) {
             return Ok(task);
@@ -238,7 +235,7 @@ impl Upkeep<'_> {
         task: &TaskId,
         tree: TreeId,
         name: &TreeName,
-    ) -> Result<Undone, LandError> {
+    ) -> Result<Undone, UndoError> {
         let mut told = Undone::of(operation);
         let bound = self
             .trees
@@ -247,7 +244,7 @@ impl Upkeep<'_> {
                 let (bound, change) = exact::bound_again(tx, task, tree, name)?;
                 tx.record(self.trees.actor(), change.part_of(Some(operation.event)))?;
                 self.mark(tx, operation)?;
-                Ok::<_, LandError>(bound)
+                Ok::<_, UndoError>(bound)
             })?;
         told.task = Some(bound);
         Ok(told)
@@ -259,7 +256,7 @@ impl Upkeep<'_> {
         id: TreeId,
         before: &Option<TreeLock>,
         now: &Option<TreeLock>,
-    ) -> Result<Undone, LandError> {
+    ) -> Result<Undone, UndoError> {
         let mut told = Undone::of(operation);
         let tree = self
             .trees
@@ -273,14 +270,14 @@ impl Upkeep<'_> {
                 let (tree, change) = decided(tx, &current, input)?;
                 tx.record(self.trees.actor(), change.part_of(Some(operation.event)))?;
                 self.mark(tx, operation)?;
-                Ok::<_, LandError>(tree)
+                Ok::<_, UndoError>(tree)
             })?;
         self.trees.show_lock(&tree)?;
         told.trees.push(self.trees.view(tree));
         Ok(told)
     }
 
-    fn mark_undone(&self, operation: &Operation) -> Result<(), LandError> {
+    fn mark_undone(&self, operation: &Operation) -> Result<(), UndoError> {
         self.trees
             .engine
             .change(self.trees.actor(), Durability::Power, |tx| {
@@ -288,71 +285,9 @@ impl Upkeep<'_> {
             })
     }
 
-    fn mark(&self, tx: &mut dyn Write, operation: &Operation) -> Result<(), LandError> {
+    fn mark(&self, tx: &mut dyn Write, operation: &Operation) -> Result<(), UndoError> {
         let mark = Change::fact(EventKind::OPERATION_UNDONE).part_of(Some(operation.event));
         tx.record(self.trees.actor(), mark)?;
         Ok(())
     }
-}
-
-fn nothing() -> LandError {
-    let message = "there is nothing here that weald can undo";
-    LandError::refused("nothing_to_undo", message)
-        .hint("to see what was done: weald events; to see what can be restored: weald trash list")
-}
-
-/// What a person may not have meant is taken back only by its name.
-fn unasked(refused: &NotByItself) -> LandError {
-    let last = &refused.last;
-    let (code, why) = match refused.why {
-        Unasked::Gone => ("undo_gone", in_vault(parts_of(last))),
-        Unasked::Others => ("undo_unnamed", "it is not your operation".to_owned()),
-        Unasked::Older => (
-            "undo_unnamed",
-            "the operations after it were already undone".to_owned(),
-        ),
-    };
-    let message =
-        format!("the last operation not yet undone is {last}, and {why}; nothing was changed");
-    let hint = match &refused.next {
-        Some(next) if next.event == last.event => {
-            format!("to undo it: weald undo {}", last.event)
-        }
-        Some(next) => format!(
-            "to undo {next} instead: weald undo {}; weald vault list",
-            next.event
-        ),
-        None => "weald vault list".to_owned(),
-    };
-    LandError::refused(code, message).hint(hint)
-}
-
-fn parts_of(operation: &Operation) -> &[TrashedTree] {
-    match &operation.way {
-        Way::Restore(trees) => trees,
-        _ => &[],
-    }
-}
-
-/// That trees are not in the trash any more.
-fn in_vault(gone: &[TrashedTree]) -> String {
-    let names: Vec<_> = gone.iter().map(|tree| tree.name.as_str()).collect();
-    let (noun, verb, whose) = match names.len() {
-        1 => ("worktree", "is", "its"),
-        _ => ("worktrees", "are", "their"),
-    };
-    format!(
-        "{noun} {} {verb} no longer in the trash; the vault has {whose} imported commits",
-        names.join(", ")
-    )
-}
-
-fn refusal(refusal: UndoRefusal) -> LandError {
-    let message = refusal.to_string();
-    let code = match refusal {
-        UndoRefusal::NoEvent(_) => "event_not_found",
-        UndoRefusal::IsUndone(_) => "undone_already",
-        UndoRefusal::IsUndoing(_) | UndoRefusal::NotUndoable(..) => "not_undoable",
-    };
-    LandError::refused(code, message).hint("weald undo --list")
 }

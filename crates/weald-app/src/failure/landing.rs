@@ -2,6 +2,7 @@
 
 use crate::LandError;
 use serde_json::json;
+use weald_core::error_code::ErrorCode;
 use weald_core::kept_change::quoted;
 use weald_core::landing::Reason;
 use weald_core::queue::QueueRefusal;
@@ -32,7 +33,7 @@ impl From<LandError> for Failure {
                     .hint("weald queue status --all")
                     .details(json!({"landing": refusal.id, "status": refusal.from}))
             }
-            LandError::Refused(reason) => Self::refusal(*reason),
+            LandError::Refused(refusal) => Self::refusal((*refusal).into()),
             LandError::Outrun(target) => Self::new("target_moved", exit::BUSY, message)
                 .hint("try again")
                 .details(json!({"target": target})),
@@ -114,10 +115,9 @@ impl Failure {
 
 /// The exit code of a refusal.
 pub fn refusal_exit(reason: &Reason) -> u8 {
-    match reason.code.as_str() {
-        "sandbox_unavailable" => exit::NO_SANDBOX,
-        "target_busy" | "landing_busy" => exit::BUSY,
-        "event_not_found" => exit::NOT_FOUND,
+    match reason.code {
+        ErrorCode::SandboxUnavailable => exit::NO_SANDBOX,
+        ErrorCode::TargetBusy | ErrorCode::LandingBusy => exit::BUSY,
         _ => exit::REFUSED,
     }
 }

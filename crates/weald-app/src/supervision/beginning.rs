@@ -1,6 +1,7 @@
 //! Beginning work: which task is meant, where the work is done, and an agent on it that is followed to its end.
 
 use weald_core::agent::{Agent, Goal, Outcome};
+use weald_core::error_code::ErrorCode;
 use weald_core::id::{TaskId, TaskIdError};
 use weald_core::task::{Task, TaskStatus};
 use weald_core::task_rules::TaskInput;
@@ -224,7 +225,7 @@ pub fn find_or_add(
         };
     }
     match find(ground, text) {
-        Err(failure) if failure.code == "task_not_found" => {
+        Err(failure) if failure.code == ErrorCode::TaskNotFound => {
             let id = text.parse().map_err(|_| Failure::bug())?;
             let fetched = tracker::fetch(app, ground, &id)?.ok_or(failure)?;
             Ok((fetched, false))

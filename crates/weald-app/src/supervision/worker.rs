@@ -1,9 +1,9 @@
 //! A worker: an agent on each task that is ready, one after the other.
 
-use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 use weald_core::agent::{Agent, AgentId, Outcome};
+use weald_core::error_code::ErrorCode;
 use weald_core::message::{Message, MessageType, ReplyDraft, RequestState};
 use weald_core::name::SessionName;
 use weald_core::store::AgentFilter;
@@ -19,22 +19,26 @@ use crate::{AgentRequest, Failure, InboxQuery, NewTree, exit};
 /// After so many agents in a row that changed nothing a worker ends.
 const EMPTY_ENDS: u32 = 2;
 
-/// Failures that the next task would meet, too.
-const FATAL: [&str; 13] = [
-    "interrupted",
-    "sandbox_unavailable",
-    "not_executable",
-    "driver_not_found",
-    "driver_not_installed",
-    "driver_not_visible",
-    "no_command",
-    "config_invalid",
-    "session_taken",
-    "agent_name_taken",
-    "main_dirty",
-    "no_commit",
-    "not_fetched",
-];
+/// Whether the next task would meet this failure, too.
+fn is_fatal(code: &ErrorCode) -> bool {
+    use ErrorCode as Code;
+    matches!(
+        code,
+        Code::Interrupted
+            | Code::SandboxUnavailable
+            | Code::NotExecutable
+            | Code::DriverNotFound
+            | Code::DriverNotInstalled
+            | Code::DriverNotVisible
+            | Code::NoCommand
+            | Code::ConfigInvalid
+            | Code::SessionTaken
+            | Code::AgentNameTaken
+            | Code::MainDirty
+            | Code::NoCommit
+            | Code::NotFetched
+    )
+}
 
 /// What a worker does.
 pub struct Worker {
@@ -92,7 +96,7 @@ struct Shift<'c> {
     /// How many agents changed nothing since one that did.
     empty: u32,
     /// Why the task before this one could not be begun.
-    refused: Option<Cow<'static, str>>,
+    refused: Option<ErrorCode>,
 }
 
 impl Shift<'_> {
@@ -212,8 +216,8 @@ impl Shift<'_> {
                 self.refused = None;
                 follow(app, ground, launched.id, &mut || Ok(()))?
             }
-            Err(failure) if failure.code == "nothing_ready" => return Ok(None),
-            Err(failure) if FATAL.contains(&failure.code.as_ref()) => return Err(failure),
+            Err(failure) if failure.code == ErrorCode::NothingReady => return Ok(None),
+            Err(failure) if is_fatal(&failure.code) => return Err(failure),
             // What kept two in a row from beginning would go through the whole backlog.
             Err(failure) if self.refused.as_ref() == Some(&failure.code) => return Err(failure),
             Err(failure) => match self.newest().filter(|agent| Some(agent) != before.as_ref()) {

@@ -14,6 +14,7 @@ use weald_sandbox::{Invocation, Level, Policy, launch};
 use super::log::Log;
 use super::{GateRequest, LandError, Purpose, Red, in_words};
 use crate::Landings;
+use crate::refusal::Refusal;
 use weald_control::steps::step;
 use weald_trees::{GateTree, Step, TreeError, Trees, at};
 
@@ -132,8 +133,7 @@ impl Landings<'_> {
         log: &mut Log,
     ) -> Result<Option<Ended>, LandError> {
         let Some(steps) = self.trees.setup_steps(&made.tree)? else {
-            let message = "the set-up commands that its tests need are not approved";
-            return Err(LandError::refused("not_trusted", message).hint("weald trust"));
+            return Err(Refusal::SetupNotTrusted.into());
         };
         for step in &steps {
             // What the next one finds is what lands.
@@ -303,11 +303,7 @@ fn told(
 /// A tree that can't be made as it must be is a refusal of this landing, not an end of all.
 fn unmade(error: TreeError) -> LandError {
     match error {
-        TreeError::Unreadable { why, .. } => {
-            let message =
-                format!("could not create a worktree with the merged result for its tests: {why}");
-            LandError::refused("gate_tree", message).hint("weald doctor")
-        }
+        TreeError::Unreadable { why, .. } => Refusal::NoGateTree(why).into(),
         other => other.into(),
     }
 }

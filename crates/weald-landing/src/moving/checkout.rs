@@ -10,6 +10,7 @@ use weald_git::{Git, GitError, Reference, tabled_ref};
 
 use super::super::LandError;
 use crate::Landings;
+use crate::refusal::Refusal;
 use weald_control::files::read_small;
 use weald_trees::leads_to;
 
@@ -51,24 +52,21 @@ impl Landings<'_> {
         for seat in self.seats()? {
             let is_on = seat.head.as_ref() == Some(&on_target);
             match operation(&seat.git_dir) {
-                Some(what) if is_on || works_on(&seat.git_dir, &full) => {
-                    return Err(in_operation(&seat, what));
+                Some(operation) if is_on || works_on(&seat.git_dir, &full) => {
+                    let place = seat.path.unwrap_or(seat.git_dir);
+                    return Err(Refusal::TargetInOperation(operation, place).into());
                 }
                 _ if is_on => found.push(seat),
                 _ => {}
             }
         }
         if found.len() > 1 {
-            let paths = found.iter().filter_map(|seat| seat.path.as_deref());
-            let paths = paths.map(|path| path.display().to_string()).collect();
-            return Err(LandError::refused(
-                "target_checked_out_twice",
-                format!("{target} is checked out more than once; nothing was changed"),
+            let checkouts = found.iter().filter_map(|seat| seat.path.as_deref());
+            return Err(Refusal::CheckedOutTwice(
+                target.to_owned(),
+                checkouts.map(|path| path.display().to_string()).collect(),
             )
-            .hint(format!(
-                "detach all but one of them: git -C DIR switch --detach ({target} itself stays)"
-            ))
-            .paths(paths));
+            .into());
         }
         found
             .pop()
@@ -165,50 +163,14 @@ fn works_on(git_dir: &Path, full: &str) -> bool {
         || says("BISECT_START", short)
 }
 
-fn in_operation(seat: &Seat, what: &str) -> LandError {
-    let place = seat.path.as_ref().unwrap_or(&seat.git_dir).display();
-    LandError::refused(
-        "target_in_operation",
-        format!("{what} is in progress in {place}; nothing was changed"),
-    )
-    .hint(format!(
-        "finish or abort it (git -C {place} status), then land again"
-    ))
-}
-
-/// Unmerged entries are something that goes on, whatever became of its files.
-pub(super) fn unmerged(checkout: &Checkout, paths: Vec<String>) -> LandError {
-    let place = checkout.path.display();
-    LandError::refused(
-        "target_in_operation",
-        format!("{place} has unmerged paths; nothing was changed"),
-    )
-    .hint(format!(
-        "resolve them (git -C {place} status), then land again"
-    ))
-    .paths(paths)
-}
-
 /// The checkout has to be there, and to be the one that the git directory speaks of.
 fn require_place(seat: Seat, target: &str) -> Result<Checkout, LandError> {
-    let refused = |message: String, hint: String| {
-        Err(LandError::refused("target_checkout_gone", message).hint(hint))
-    };
+    let target = target.to_owned();
     let Some(path) = seat.path else {
-        return refused(
-            format!("{target} is checked out, but it is unknown where"),
-            "run the command in that checkout".to_owned(),
-        );
+        return Err(Refusal::CheckoutUnknown(target).into());
     };
     if !path.is_dir() {
-        return refused(
-            format!(
-                "{target} is checked out at {}, which is gone",
-                path.display()
-            ),
-            "if it is gone for good: git worktree prune; if it was moved: git worktree repair"
-                .to_owned(),
-        );
+        return Err(Refusal::CheckoutGone(target, path).into());
     }
     let dot_git = path.join(".git");
     let is_own = match fs::symlink_metadata(&dot_git) {
@@ -227,14 +189,7 @@ fn require_place(seat: Seat, target: &str) -> Result<Checkout, LandError> {
     let is_main = seat.git_dir.join("objects").is_dir();
     let is_apart = is_main && dot_git.symlink_metadata().is_err();
     if !is_own && !is_apart {
-        return refused(
-            format!(
-                "{target} is checked out at {}, but a separate repository is there",
-                path.display()
-            ),
-            "check it, then fix the entry with git worktree repair or git worktree prune"
-                .to_owned(),
-        );
+        return Err(Refusal::CheckoutReplaced(target, path).into());
     }
     Ok(Checkout {
         path,

@@ -11,7 +11,7 @@ use weald_git::{CheckoutIndex, Git};
 
 use super::super::LandError;
 use super::Move;
-use super::checkout::{Checkout, unmerged};
+use super::checkout::Checkout;
 use super::folder::{Folder, Stamp};
 use super::known_index::KnownIndex;
 use super::perform::{dirty, text_of};
@@ -20,6 +20,7 @@ use super::stage::Stage;
 use super::touched::{self, Touched};
 use super::users_git::UsersGit;
 use crate::Landings;
+use crate::refusal::Refusal;
 use weald_trees::at;
 
 /// What the landing touches, and what the checkout's files were before they were compared with the index.
@@ -151,8 +152,7 @@ impl Landings<'_> {
         })?;
         match answer.code {
             0 => Ok(answer.stdout),
-            _ => Err(LandError::refused("target_unreadable", answer.stderr)
-                .hint("to see what is wrong, run git status in the checkout")),
+            _ => Err(Refusal::TargetUnreadable(answer.stderr).into()),
         }
     }
 
@@ -172,8 +172,7 @@ impl Landings<'_> {
         })?;
         match answer.code {
             0 | 1 => Ok(()),
-            _ => Err(LandError::refused("target_unreadable", answer.stderr)
-                .hint("to see what is wrong, run git status in the checkout")),
+            _ => Err(Refusal::TargetUnreadable(answer.stderr).into()),
         }
     }
 
@@ -294,6 +293,11 @@ fn paths_of(checkout: &Checkout, raw: &[u8]) -> Result<BTreeSet<Vec<u8>>, LandEr
         .collect();
     match open.is_empty() {
         true => Ok(found.into_iter().map(|(_, one)| one.path).collect()),
-        false => Err(unmerged(checkout, text_of(open.into_iter().collect()))),
+        // They are something that goes on, whatever became of its files.
+        false => Err(Refusal::TargetUnmerged(
+            checkout.path.clone(),
+            text_of(open.into_iter().collect()),
+        )
+        .into()),
     }
 }

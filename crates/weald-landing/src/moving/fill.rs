@@ -19,6 +19,7 @@ use super::stage::Stage;
 use super::touched::{Side, Touched};
 use super::users_git::UsersGit;
 use crate::Landings;
+use crate::refusal::Refusal;
 use weald_trees::at;
 
 /// Where git keeps what it knows of paths.
@@ -72,24 +73,15 @@ impl Landings<'_> {
         if answer.code == 0 {
             return Ok(());
         }
-        let code = match answer.stderr.contains("filter") {
-            true => "filter_failed",
-            false => "checkout_failed",
-        };
-        let said = match answer.stderr.is_empty() {
-            true => format!("it exited with code {}", answer.code),
-            false => answer.stderr,
-        };
-        Err(unwritten(code, &said))
+        Err(Refusal::FilesNotWritten(
+            answer.stderr.contains("filter"),
+            match answer.stderr.is_empty() {
+                true => format!("it exited with code {}", answer.code),
+                false => answer.stderr,
+            },
+        )
+        .into())
     }
-}
-
-fn unwritten(code: &'static str, said: &str) -> LandError {
-    LandError::refused(
-        code,
-        format!("git can't write the files of the landing; nothing was changed: {said}"),
-    )
-    .hint("fix the filter that git's configuration names, then land again")
 }
 
 /// The new index, if everything about it is plain.
@@ -161,7 +153,7 @@ fn require_files(stage: &Stage, touched: &[Touched]) -> Result<(), LandError> {
         let found = files.stamp(&one.path).map_err(at(&stage.path))?;
         if found.is_none_or(|found| found.is_directory() != side.is_gitlink()) {
             let path = String::from_utf8_lossy(&one.path);
-            return Err(unwritten("checkout_failed", &format!("{path} is missing")));
+            return Err(Refusal::FilesNotWritten(false, format!("{path} is missing")).into());
         }
     }
     Ok(())

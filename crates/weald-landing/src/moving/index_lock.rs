@@ -10,6 +10,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use weald_core::id::LandingId;
 
 use super::super::LandError;
+use crate::refusal::Refusal;
 use weald_control::files::read_small;
 use weald_trees::at;
 
@@ -113,18 +114,7 @@ fn refusal(path: &Path, error: io::Error) -> LandError {
     if error.kind() != io::ErrorKind::AlreadyExists {
         return at(path)(error).into();
     }
-    LandError::refused(
-        "target_busy",
-        format!(
-            "another git process is using the target's checkout ({}); nothing was changed",
-            path.display()
-        ),
-    )
-    .hint(format!(
-        "land again when it has ended; if no git is running there: rm {}",
-        path.display()
-    ))
-    .paths(vec![path.display().to_string()])
+    Refusal::IndexLocked(path.display().to_string()).into()
 }
 
 #[cfg(test)]
@@ -138,7 +128,10 @@ mod tests {
         let take = |id| IndexLock::take(home.path(), LandingId(id), Duration::from_millis(30));
         let lock = take(7).unwrap();
         assert_eq!(holder(home.path()), Some(LandingId(7)));
-        assert!(matches!(take(8), Err(LandError::Refused(reason)) if reason.code == "target_busy"));
+        let refused = take(8).unwrap_err();
+        assert!(
+            matches!(refused, LandError::Refused(it) if matches!(*it, Refusal::IndexLocked(..)))
+        );
         drop(lock);
         assert_eq!(fs::read_dir(home.path()).unwrap().count(), 0);
         // Somebody deleted it and took their own.

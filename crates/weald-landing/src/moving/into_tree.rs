@@ -4,6 +4,7 @@
 //! fast-forwards to the new tip, inside its sandbox and only from the commit that the candidate was made on; main's ref
 //! follows by the import after that. A crash leaves the worktree before or after it, and the next look says which.
 
+use weald_core::error_code::ErrorCode;
 use weald_core::landing::{Landing, LandingStatus};
 use weald_core::message::{Draft, MessageType, Urgency};
 use weald_core::name::WEALD;
@@ -12,11 +13,9 @@ use weald_core::tree::{Tree, TreeKind};
 use super::super::LandError;
 use super::Move;
 use crate::Landings;
+use crate::refusal::Refusal;
 use weald_trees::inside::{Job, JobOutcome};
 use weald_trees::visit::Access;
-
-/// Refusals that the agent in the target's worktree can do something about.
-const ITS_OWN: [&str; 2] = ["target_dirty", "target_in_operation"];
 
 impl Landings<'_> {
     /// The sealed worktree whose branch `target` is.
@@ -37,21 +36,13 @@ impl Landings<'_> {
         };
         let site = self.trees.site(&tree)?;
         let (tree, look) = self.trees.import_and_follow(&tree, &site)?;
-        let name = &tree.name;
+        let parent = tree.name;
         if let Some(operation) = look.operation {
-            return Err(LandError::refused(
-                "target_in_operation",
-                format!("a {operation} is in progress in {name}; nothing was changed"),
-            )
-            .hint(format!("finish it: weald run {name} -- git status")));
+            return Err(Refusal::ParentInOperation(parent, operation).into());
         }
         match tree.diverged {
             false => Ok(()),
-            true => Err(LandError::refused(
-                "target_diverged",
-                format!("{target} was moved outside of {name}; nothing was changed"),
-            )
-            .hint(format!("to merge both: weald sync {name}"))),
+            true => Err(Refusal::ParentDiverged(parent, target.to_owned()).into()),
         }
     }
 
@@ -104,10 +95,12 @@ impl Landings<'_> {
             return Ok(());
         };
         let (tree, commit) = (&landing.tree, landing.head.get(..12).unwrap_or_default());
-        let is_its = landing
-            .reason
-            .as_ref()
-            .is_some_and(|reason| ITS_OWN.contains(&reason.code.as_str()));
+        let code = landing.reason.as_ref().map(|reason| &reason.code);
+        // The agent there can do something about these.
+        let is_its = matches!(
+            code,
+            Some(ErrorCode::TargetDirty | ErrorCode::TargetInOperation)
+        );
         let text = match landing.status {
             LandingStatus::Landed => {
                 format!(
@@ -163,22 +156,11 @@ impl Landings<'_> {
 
 /// Changes in the worktree that its git does not overwrite; that names them one a line, behind a tab.
 fn overwritten(tree: &Tree, said: &str) -> LandError {
-    let name = &tree.name;
-    let paths: Vec<_> = said
+    let files: Vec<_> = said
         .lines()
         .filter_map(|line| line.strip_prefix('\t'))
         .map(str::to_owned)
         .collect();
-    let why = match (paths.is_empty(), said.lines().next()) {
-        (true, Some(first)) => format!(": {first}"),
-        _ => String::new(),
-    };
-    LandError::refused(
-        "target_dirty",
-        format!("the landing would overwrite changes in {name}; nothing was changed{why}"),
-    )
-    .hint(format!(
-        "commit there: weald run {name} -- git commit -am MESSAGE; then land again"
-    ))
-    .paths(paths)
+    let first = said.lines().next().filter(|_| files.is_empty());
+    Refusal::ParentDirty(tree.name.clone(), first.map(str::to_owned), files).into()
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use super::super::LandError;
 use super::touched::Touched;
 use crate::Landings;
+use crate::refusal::Refusal;
 use weald_control::marker::is_marked;
 use weald_trees::at;
 
@@ -27,19 +28,11 @@ impl Landings<'_> {
     ) -> Result<(), LandError> {
         let lanes = self.lanes(checkout)?;
         let found: Vec<_> = touched.iter().filter(|one| lanes.blocks(one)).collect();
-        let Some(first) = found.first() else {
+        if found.is_empty() {
             return Ok(());
-        };
+        }
         let text = |one: &&Touched| String::from_utf8_lossy(&one.path).into_owned();
-        Err(LandError::refused(
-            "path_in_worktree",
-            format!(
-                "{} is inside this repository's worktree folder or a .git; nothing was changed",
-                text(first)
-            ),
-        )
-        .hint("remove it from the commits in the worktree, then land again")
-        .paths(found.iter().map(text).collect()))
+        Err(Refusal::PathInWorktree(found.iter().map(text).collect()).into())
     }
 
     fn lanes(&self, checkout: &Path) -> Result<Lanes, LandError> {

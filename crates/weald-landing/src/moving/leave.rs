@@ -11,6 +11,7 @@ use weald_core::landing::{Landing, Strategy};
 use super::super::LandError;
 use super::super::beginning::Beginning;
 use crate::Landings;
+use crate::refusal::Refusal;
 use weald_trees::at;
 
 /// A conflict that waits in a checkout.
@@ -26,23 +27,12 @@ impl Landings<'_> {
     pub fn leave_conflict(&self, landing: &Landing) -> Result<LeftConflict, LandError> {
         let target = &landing.target;
         if let Some(tree) = self.sealed_on(target)? {
-            return Err(LandError::refused(
-                "target_sealed",
-                format!(
-                    "{target} is the branch of {}, so the conflict is not left there",
-                    tree.name
-                ),
-            )
-            .hint(format!("weald sync {}", landing.tree)));
+            return Err(
+                Refusal::TargetSealed(landing.tree.clone(), target.clone(), tree.name).into(),
+            );
         }
         let Some(checkout) = self.checkout_of(target)? else {
-            return Err(LandError::refused(
-                "target_not_checked_out",
-                format!(
-                    "{target} is not checked out anywhere, so the conflict can't be left there"
-                ),
-            )
-            .hint(format!("weald sync {}", landing.tree)));
+            return Err(Refusal::TargetNotCheckedOut(landing.tree.clone(), target.clone()).into());
         };
         let message = self.words_of(landing)?;
         let merge = ["merge", "--no-ff", "--no-commit", "-m", &message];
@@ -53,12 +43,12 @@ impl Landings<'_> {
         let answer = self.git_in_checkout(&checkout, &[args, &[landing.head.as_str()]].concat())?;
         // Exit code 1 is git's word for a conflict; also for files in its way, and then it says so and did nothing.
         if answer.code != 1 || answer.stderr.contains("Aborting") {
-            let place = checkout.path.display();
-            return Err(LandError::refused(
-                "conflict_not_left",
-                format!("git did not merge in {place}: {}", answer.stderr),
+            return Err(Refusal::ConflictNotLeft(
+                landing.tree.clone(),
+                checkout.path,
+                answer.stderr,
             )
-            .hint(format!("weald sync {}", landing.tree)));
+            .into());
         }
         if landing.strategy != Strategy::Merge {
             // `git commit` begins with it.

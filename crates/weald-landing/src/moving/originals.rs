@@ -22,6 +22,7 @@ use super::stage::Stage;
 use super::stash_limits::unstashable;
 use super::swap::{Left, Side};
 use crate::Landings;
+use crate::refusal::Loss;
 use weald_trees::at;
 
 /// What is known of the files that got a second name.
@@ -105,8 +106,8 @@ impl Landings<'_> {
             }
             let name = number.to_string();
             if let Err(error) = fs::hard_link(&place, folder.join(&name)) {
-                let why = format!("{} can't be kept as it is: {error}", file.display());
-                return Err(unstashable(checkout, &why, "status", vec![path.to_vec()]));
+                let loss = Loss::NotKept(file.to_owned(), error.to_string());
+                return Err(unstashable(checkout, loss, vec![path.to_vec()]));
             }
             if let Some(linked) = own.stamp(name.as_bytes()).map_err(at(&folder))? {
                 known.files.push(Original {

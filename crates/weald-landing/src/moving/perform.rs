@@ -14,6 +14,7 @@ use super::stage::Stage;
 use super::swap::{Swap, SwapError};
 use super::{Move, PreparedMove};
 use crate::Landings;
+use crate::refusal::Refusal;
 use weald_control::steps::{step, step_of};
 use weald_trees::at;
 
@@ -33,16 +34,7 @@ pub(super) fn text_of(paths: Vec<Vec<u8>>) -> Vec<String> {
 
 /// What the user changed is in the way.
 pub(super) fn dirty(wanted: &Move, checkout: &Checkout, paths: Vec<Vec<u8>>) -> LandError {
-    LandError::refused(
-        "target_dirty",
-        format!(
-            "the landing would overwrite changes in {} ({}); nothing was changed",
-            checkout.path.display(),
-            wanted.target
-        ),
-    )
-    .hint("commit, stash or move those files, then land again (or: weald config set landing.autostash true)")
-    .paths(text_of(paths))
+    Refusal::TargetDirty(checkout.path.clone(), wanted.target.clone(), text_of(paths)).into()
 }
 
 impl Landings<'_> {
@@ -106,8 +98,9 @@ impl Landings<'_> {
     ) -> Result<(), LandError> {
         self.claim_stage(checkout, stage)?;
         let moved = match self.move_checkout(wanted, checkout, stage, part) {
-            Err(LandError::Refused(reason))
-                if reason.code == "target_dirty" && self.trees.config.landing_autostash =>
+            Err(LandError::Refused(refusal))
+                if matches!(*refusal, Refusal::TargetDirty(..))
+                    && self.trees.config.landing_autostash =>
             {
                 self.move_over_stash(wanted, checkout, stage, part)
             }
@@ -239,11 +232,7 @@ impl Landings<'_> {
         self.note_swapped(site)?;
         site.swap.sync(site.plan).map_err(at(&site.checkout.path))?;
         if !lock.is_held() {
-            return Err(LandError::refused(
-                "target_busy",
-                "another process deleted index.lock while the target moved; nothing was changed",
-            )
-            .hint("land again when no other git is running there"));
+            return Err(Refusal::IndexLockDeleted.into());
         }
         let index = &site.stage.index;
         Ok(site

@@ -23,6 +23,7 @@ use super::stage::Stage;
 use super::swap::Swap;
 use super::touched::{self, Side};
 use crate::Landings;
+use crate::refusal::Refusal;
 use weald_control::files::{read_bytes, read_small};
 use weald_trees::at;
 
@@ -103,11 +104,9 @@ impl Landings<'_> {
         match answer.status.code() {
             Some(0) => Ok(true),
             Some(1) => Ok(false),
-            _ => Err(LandError::refused(
-                "target_unreadable",
-                format!("git {name} failed: {}", answer.stderr.trim()),
-            )
-            .hint("to see what is wrong with the repository: git fsck")),
+            _ => Err(
+                Refusal::HistoryUnreadable(name.to_owned(), answer.stderr.trim().to_owned()).into(),
+            ),
         }
     }
 

@@ -15,6 +15,7 @@ use super::Move;
 use super::checkout::Checkout;
 use super::fence::FENCE;
 use crate::Landings;
+use crate::refusal::Refusal;
 
 /// How often a ref that somebody holds is tried again.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -104,21 +105,13 @@ impl Landings<'_> {
                 return Err(error.into());
             };
             if stderr.contains("hook") {
-                return Err(LandError::refused("hook_refused", stderr.clone())
-                    .hint("check the repository's reference-transaction hook"));
+                return Err(Refusal::HookRefused(stderr.clone()).into());
             }
             if !error.says_locked() {
                 return Err(error.into());
             }
             if Instant::now() > deadline {
-                return Err(LandError::refused(
-                    "target_busy",
-                    format!(
-                        "another process holds {}; nothing was changed: {stderr}",
-                        wanted.target
-                    ),
-                )
-                .hint("land again when that git has ended; to find stale locks: weald doctor"));
+                return Err(Refusal::RefLocked(wanted.target.clone(), stderr.clone()).into());
             }
             thread::sleep(PAUSE);
         }

@@ -14,6 +14,7 @@ use super::checkout::Checkout;
 use super::stage::{PREFIX, Stage};
 use super::touched::Touched;
 use crate::Landings;
+use crate::refusal::Refusal;
 use weald_control::excludes;
 use weald_trees::at;
 
@@ -27,7 +28,9 @@ impl Landings<'_> {
             excludes::add(common, self.trees.place.private(), &[line]).map_err(at(common))?;
         }
         match DirBuilder::new().mode(0o700).create(&stage.path) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(in_the_way(stage)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                Err(Refusal::StageInTheWay(stage.path.display().to_string()).into())
+            }
             made => Ok(made.map_err(at(&stage.path))?),
         }
     }
@@ -54,12 +57,7 @@ fn refused<'p>(paths: impl Iterator<Item = &'p [u8]>) -> Result<(), LandError> {
         return Ok(());
     }
     let text = |path: &&[u8]| String::from_utf8_lossy(path).into_owned();
-    Err(LandError::refused(
-        "path_reserved",
-        format!(".{PREFIX}… is reserved for weald's own folders; nothing was changed"),
-    )
-    .hint("rename it in the worktree, then land again")
-    .paths(found.iter().map(text).collect()))
+    Err(Refusal::PathReserved(found.iter().map(text).collect()).into())
 }
 
 /// Whether a path of a repository is at a place where stages can be.
@@ -68,16 +66,6 @@ fn is_reserved(path: &[u8]) -> bool {
     let name = first.strip_prefix(b".").unwrap_or_default();
     name.get(..PREFIX.len())
         .is_some_and(|head| head.eq_ignore_ascii_case(PREFIX.as_bytes()))
-}
-
-fn in_the_way(stage: &Stage) -> LandError {
-    let place = stage.path.display();
-    LandError::refused(
-        "stage_in_the_way",
-        format!("{place} is in the way of the landing's files and was not made by weald; nothing was changed"),
-    )
-    .hint(format!("check it, move it out of the way, then land again: mv {place} ELSEWHERE"))
-    .paths(vec![place.to_string()])
 }
 
 #[cfg(test)]

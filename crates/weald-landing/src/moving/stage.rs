@@ -18,7 +18,7 @@ use super::originals::Originals;
 use super::plan::Plan;
 
 /// What the stage of any landing is called, before its number; in a checkout with a dot before it.
-pub(super) const PREFIX: &str = "weald-landing-";
+pub(crate) const PREFIX: &str = "weald-landing-";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Stage {

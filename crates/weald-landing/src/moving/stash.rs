@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 
 use weald_core::id::LandingId;
-use weald_core::kept_change::{KeptChange, quoted};
+use weald_core::kept_change::KeptChange;
 use weald_core::landing::LandingInput;
 use weald_core::store::Durability;
 use weald_git::{Git, MergeRequest, Merged, merge_trees};
@@ -20,6 +20,7 @@ use super::perform::RefPart;
 use super::stage::Stage;
 use super::touched;
 use crate::Landings;
+use crate::refusal::Refusal;
 use weald_control::stashes::{message, stash_entries};
 use weald_control::steps::step;
 use weald_trees::at;
@@ -39,7 +40,7 @@ impl Landings<'_> {
         let moved_to = moved.is_ok().then_some(wanted);
         match self.unstash(wanted, moved_to, checkout, stage, stashed) {
             None => moved,
-            Some(kept) => moved.map_err(|error| not_put_back(error, &kept)),
+            Some(kept) => moved.map_err(|error| not_put_back(error, kept)),
         }
     }
 
@@ -75,18 +76,10 @@ impl Landings<'_> {
         }
         // git may have stopped after it made the entry.
         let kept = self.unstash(wanted, None, checkout, stage, stashed);
-        let refused = LandError::refused(
-            "target_dirty",
-            format!(
-                "the local changes can't be stashed; nothing was changed: {}",
-                answer.stderr
-            ),
-        );
-        let hint = format!("git -C {} status, then land again", quoted(&checkout.path));
-        let refused = refused.hint(hint);
+        let refused = LandError::from(Refusal::NotStashed(checkout.path.clone(), answer.stderr));
         Err(match kept {
             None => refused,
-            Some(kept) => not_put_back(refused, &kept),
+            Some(kept) => not_put_back(refused, kept),
         })
     }
 
@@ -239,16 +232,10 @@ impl Landings<'_> {
     }
 }
 
-/// A refusal after which what was stashed is still in its entry: the target is as it was, the checkout is not.
-fn not_put_back(error: LandError, kept: &str) -> LandError {
-    let LandError::Refused(mut reason) = error else {
-        return error;
-    };
-    let was = "nothing was changed";
-    let is = format!("the target did not move, and your changes are kept in {kept}");
-    reason.message = match reason.message.contains(was) {
-        true => reason.message.replace(was, &is),
-        false => format!("{}; {is}", reason.message),
-    };
-    LandError::Refused(reason)
+/// What was stashed is still in its entry after this.
+fn not_put_back(error: LandError, kept: String) -> LandError {
+    match error {
+        LandError::Refused(refusal) => Refusal::NotPutBack(refusal, kept).into(),
+        other => other,
+    }
 }

@@ -6,9 +6,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
-
-use weald_core::kept_change::quoted;
+use std::path::PathBuf;
 
 use super::super::LandError;
 use super::checkout::Checkout;
@@ -16,6 +14,7 @@ use super::perform::text_of;
 use super::stage::Stage;
 use super::users_git::ANSWER_LIMIT;
 use crate::Landings;
+use crate::refusal::{Loss, Refusal};
 use weald_trees::at;
 
 impl Landings<'_> {
@@ -30,20 +29,14 @@ impl Landings<'_> {
         stage.begin().map_err(at(&stage.path))?;
         let hidden = self.hidden_changes(checkout, stage)?;
         if let Some((path, bit)) = hidden.first() {
-            let file = Path::new(OsStr::from_bytes(path));
-            let why = format!(
-                "{} is changed, but git is set to ignore that",
-                file.display()
-            );
-            let command = format!("update-index --no-{bit} -- {}", quoted(file));
+            let file = path_of(path);
             let paths = hidden.iter().map(|(path, _)| path.clone()).collect();
-            return Err(unstashable(checkout, &why, &command, paths));
+            return Err(unstashable(checkout, Loss::Hidden(file, bit), paths));
         }
         let killed = self.paths_in_checkout(checkout, &["ls-files", "--killed", "-z"])?;
         if let Some(path) = killed.first() {
             let path = String::from_utf8_lossy(path).into_owned();
-            let why = format!("{path} replaces a tracked file or folder");
-            return Err(unstashable(checkout, &why, "status", killed));
+            return Err(unstashable(checkout, Loss::Replaced(path), killed));
         }
         if !in_the_way.is_empty() {
             self.refuse_not_taken(checkout, in_the_way)?;
@@ -66,14 +59,8 @@ impl Landings<'_> {
         let left = in_the_way.iter();
         let left = left.filter(|path| !untracked.contains(*path) && !tracked.contains(*path));
         let left: Vec<_> = left.cloned().collect();
-        if let Some(first) = left.first() {
-            let first = String::from_utf8_lossy(first).into_owned();
-            return Err(LandError::refused(
-                "target_dirty",
-                format!("{first} is in the way and can't be stashed (git ignores it, or it is in a nested repository); nothing was changed"),
-            )
-            .hint("move those files out of the way, then land again")
-            .paths(text_of(left)));
+        if !left.is_empty() {
+            return Err(Refusal::StashMisses(text_of(left)).into());
         }
         let args = [
             "diff-index",
@@ -87,13 +74,8 @@ impl Landings<'_> {
         let out: Vec<_> = out.filter(|path| untracked.contains(path)).collect();
         match out.first() {
             Some(path) => {
-                let file = Path::new(OsStr::from_bytes(path));
-                let why = format!(
-                    "{} was removed from the index but still exists",
-                    file.display()
-                );
-                let command = format!("add -- {}", quoted(file));
-                Err(unstashable(checkout, &why, &command, out))
+                let loss = Loss::Removed(path_of(path));
+                Err(unstashable(checkout, loss, out))
             }
             None => Ok(()),
         }
@@ -102,11 +84,10 @@ impl Landings<'_> {
     /// Git keeps neither empty folders nor anything but files and links, and takes both away with untracked files.
     fn refuse_odd_files(&self, checkout: &Checkout) -> Result<(), LandError> {
         let args = ["ls-files", "-o", "--directory", "--exclude-standard", "-z"];
-        let top = |path: &Vec<u8>| PathBuf::from(OsStr::from_bytes(path));
         let mut open: Vec<_> = self
             .paths_in_checkout(checkout, &args)?
             .iter()
-            .map(top)
+            .map(|path| path_of(path))
             .collect();
         while let Some(path) = open.pop() {
             let place = checkout.path.join(&path);
@@ -123,9 +104,8 @@ impl Landings<'_> {
                 }
             }
             if below.is_empty() && !found.is_file() && !found.is_symlink() {
-                let why = format!("a stash does not keep {}", path.display());
                 let paths = vec![path.as_os_str().as_bytes().to_vec()];
-                return Err(unstashable(checkout, &why, "status", paths));
+                return Err(unstashable(checkout, Loss::Odd(path), paths));
             }
             open.extend(below);
         }
@@ -140,8 +120,8 @@ impl Landings<'_> {
     ) -> Result<Vec<Vec<u8>>, LandError> {
         let answer = self.git_in_checkout(checkout, args)?;
         if answer.code != 0 || answer.stdout.len() as u64 >= ANSWER_LIMIT {
-            let why = format!("git can't list its changes: {}", answer.stderr);
-            return Err(unstashable(checkout, &why, "status", Vec::new()));
+            let loss = Loss::Unlisted(answer.stderr);
+            return Err(unstashable(checkout, loss, Vec::new()));
         }
         let paths = answer.stdout.split(|byte| *byte == 0);
         let paths = paths.filter(|path| !path.is_empty());
@@ -149,19 +129,16 @@ impl Landings<'_> {
     }
 }
 
-/// The refusal, with the git command that helps.
-pub(super) fn unstashable(
-    checkout: &Checkout,
-    why: &str,
-    command: &str,
-    paths: Vec<Vec<u8>>,
-) -> LandError {
+pub(super) fn unstashable(checkout: &Checkout, loss: Loss, paths: Vec<Vec<u8>>) -> LandError {
     let paths: BTreeSet<_> = paths.into_iter().collect();
-    let place = quoted(&checkout.path);
-    LandError::refused(
-        "target_dirty",
-        format!("the checkout can't be stashed without loss: {why}; nothing was changed"),
+    Refusal::Unstashable(
+        checkout.path.clone(),
+        loss,
+        text_of(paths.into_iter().collect()),
     )
-    .hint(format!("git -C {place} {command}, then land again"))
-    .paths(text_of(paths.into_iter().collect()))
+    .into()
+}
+
+fn path_of(path: &[u8]) -> PathBuf {
+    PathBuf::from(OsStr::from_bytes(path))
 }

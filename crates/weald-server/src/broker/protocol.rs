@@ -11,6 +11,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use weald_app::Ask;
+use weald_core::error_code::ErrorCode;
 use weald_core::id::Token;
 use weald_core::name::SessionName;
 
@@ -31,7 +32,7 @@ pub struct Request {
 /// An error as every face tells it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Fault {
-    pub code: String,
+    pub code: ErrorCode,
     pub message: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
@@ -42,9 +43,9 @@ pub struct Fault {
 
 impl Fault {
     /// One with nothing but words.
-    pub fn new(code: &str, exit: u8, message: impl Into<String>) -> Self {
+    pub fn new(code: impl Into<ErrorCode>, exit: u8, message: impl Into<String>) -> Self {
         Self {
-            code: code.to_owned(),
+            code: code.into(),
             message: message.into(),
             hint: None,
             details: Box::new(json!({})),

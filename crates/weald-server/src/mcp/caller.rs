@@ -7,6 +7,7 @@ use rmcp::model::JsonObject;
 use serde_json::Value;
 use weald_app::operations::Caller;
 use weald_app::operations::tasks::ShowTask;
+use weald_core::error_code::ErrorCode;
 use weald_core::id::{TaskId, Token};
 
 use super::arguments::TaskRef;
@@ -94,9 +95,9 @@ impl Call<'_> {
 }
 
 fn no_tree(fault: Fault) -> Fault {
-    match fault.code.as_str() {
-        "no_tree" => Fault::new(
-            "no_tree",
+    match fault.code {
+        ErrorCode::NoTree => Fault::new(
+            ErrorCode::NoTree,
             fault.exit,
             "no worktree is given, and your session has none",
         )

@@ -8,6 +8,7 @@ mod calls;
 
 use rmcp::model::JsonObject;
 use serde_json::Value;
+use weald_core::error_code::ErrorCode;
 
 use super::tool::{Audience, Entry};
 use crate::broker::Fault;
@@ -23,7 +24,7 @@ const COMMANDS: &str = "--help -C adopt agent approve clean completions config c
 
 /// The same refusal in words for tools. Nobody is told to use the token of somebody else's claim.
 pub fn for_tools(mut fault: Fault, tools: &[Entry], called: Option<&Entry>) -> Fault {
-    if fault.code == "token_required" {
+    if fault.code == ErrorCode::TokenRequired {
         let holder = fault.details["holder"]
             .as_str()
             .unwrap_or("another session");
@@ -32,20 +33,21 @@ pub fn for_tools(mut fault: Fault, tools: &[Entry], called: Option<&Entry>) -> F
         );
         fault.hint = Some(hint);
     }
-    if fault.code == "plan_not_approved" && tools.iter().any(|tool| tool.audience == Audience::Lead)
+    if fault.code == ErrorCode::PlanNotApproved
+        && tools.iter().any(|tool| tool.audience == Audience::Lead)
     {
         let hint = "the agent that works on it sends the plan (message_send with type plan); it arrives in message_inbox, then judge it: reply with approve";
         fault.hint = Some(hint.to_owned());
     }
     // The command line's own mistakes are mistakes in arguments here.
-    if ["usage", "invalid_value"].contains(&fault.code.as_str())
+    if matches!(fault.code, ErrorCode::Usage | ErrorCode::InvalidValue)
         && fault.hint.as_deref() == Some("weald --help")
     {
         fault.message = without_flags(&fault.message);
         fault.hint = Some("see the tool's input schema".to_owned());
     }
     // What only the person may do stays a command.
-    if fault.code != "no_mandate" {
+    if fault.code != ErrorCode::NoMandate {
         fault.hint = fault.hint.map(|hint| in_tools(&hint, tools, called));
     }
     fault

@@ -306,6 +306,6 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().build();
         let fallen = unpanicked(async { panic!("on purpose") });
         let fault = runtime.unwrap().block_on(fallen).map(|(): ()| ());
-        assert_eq!(fault.unwrap_err().code, "bug");
+        assert_eq!(fault.unwrap_err().code.as_str(), "bug");
     }
 }

@@ -153,8 +153,8 @@ mod tests {
     #[test]
     fn what_no_process_takes_is_refused() {
         let code = |text: &str| Words::of(&["x"]).rest([text]).finish().unwrap_err().code;
-        assert_eq!(code(&"x".repeat(LONGEST + 1)), "argument_too_long");
-        assert_eq!(code("a\0b"), "bad_arguments");
+        assert_eq!(code(&"x".repeat(LONGEST + 1)).as_str(), "argument_too_long");
+        assert_eq!(code("a\0b").as_str(), "bad_arguments");
         assert!(
             Words::of(&["x"])
                 .rest(["x".repeat(LONGEST)])

@@ -1,5 +1,7 @@
 //! Whether something would come back as it was. Nothing is changed here; undoing asks the same before it begins.
 
+use std::path::Path;
+
 use weald_core::binding::{self, BindStart};
 use weald_core::event::Change;
 use weald_core::id::{Seq, TaskId, TreeId};
@@ -9,16 +11,15 @@ use weald_core::task::Task;
 use weald_core::tree::{Trash, Tree, TreeLock};
 use weald_core::undo::{Operation, TrashedTree, Way};
 
-use super::in_vault;
+use super::{UndoError, in_vault};
 use crate::Upkeep;
 use weald_control::tasks::require_task;
-use weald_landing::LandError;
 use weald_trees::{TreeError, identity_of};
 
 impl Upkeep<'_> {
     /// Refuses an operation that `undo` would refuse; answers what would not come back. Whether a landing can be merged
     /// back, and what the gate says to that, shows only when it is done.
-    pub fn require_undoable(&self, operation: &Operation) -> Result<Vec<String>, LandError> {
+    pub fn require_undoable(&self, operation: &Operation) -> Result<Vec<String>, UndoError> {
         match &operation.way {
             Way::Restore(parts) => return self.require_removals(operation, parts),
             Way::Revert { landing, .. } => {
@@ -40,13 +41,12 @@ impl Upkeep<'_> {
         &self,
         operation: &Operation,
         parts: &[TrashedTree],
-    ) -> Result<Vec<String>, LandError> {
+    ) -> Result<Vec<String>, UndoError> {
         let gone = parts.iter().filter(|part| part.gone);
         let gone = gone.map(|part| in_vault(std::slice::from_ref(part)));
         let gone: Vec<_> = gone.collect();
         if operation.is_gone() {
-            let hint = "weald vault list; to see what can be undone: weald undo --list";
-            return Err(LandError::refused("undo_gone", in_vault(parts)).hint(hint));
+            return Err(UndoError::Gone(parts.to_vec()));
         }
         for part in parts.iter().filter(|part| !part.gone) {
             self.require_exact(part, operation.event)?;
@@ -54,7 +54,7 @@ impl Upkeep<'_> {
         Ok(gone)
     }
 
-    fn require_exact(&self, part: &TrashedTree, event: Seq) -> Result<(), LandError> {
+    fn require_exact(&self, part: &TrashedTree, event: Seq) -> Result<(), UndoError> {
         let tree = self.trees.engine.look(|tx| tx.tree_by_id(part.id))?;
         let trash = tree.as_ref().and_then(|tree| tree.trash.as_ref());
         let (Some(tree), Some(trash)) = (&tree, trash) else {
@@ -62,66 +62,47 @@ impl Upkeep<'_> {
             return Err(TreeError::NotInTrash { id }.into());
         };
         self.require_place(tree, trash, event)?;
-        let inexact = |why: String| {
-            LandError::refused("undo_inexact", why).hint(format!(
-                "to restore what is left: weald trash restore {}",
-                part.id
-            ))
-        };
         let full = format!("refs/heads/{}", tree.branch);
         let held = self.trees.place.repository().resolve(&full)?;
         let held = held.map(|tip| tip.as_str().to_owned());
         if held.is_some() && held != trash.branch_tip {
-            return Err(inexact(format!(
-                "branch {} of worktree {} has moved since",
-                tree.branch, tree.name
-            )));
+            let branch = tree.branch.clone();
+            return Err(UndoError::BranchMoved(part.id, tree.name.clone(), branch));
         }
         let task = match &trash.task {
             Some(id) => self.trees.engine.look(|tx| tx.task(id))?,
             None => None,
         };
         match task.and_then(|task| Some((task.id, task.worktree?))) {
-            Some((id, other)) => Err(inexact(format!(
-                "task {id} of worktree {} now has worktree {other}",
-                tree.name
-            ))),
+            Some((task, other)) => Err(UndoError::TaskTaken(
+                part.id,
+                tree.name.clone(),
+                task,
+                other,
+            )),
             None => Ok(()),
         }
     }
 
     /// The name and the path must be free, and the directory in the trash.
-    fn require_place(&self, tree: &Tree, trash: &Trash, event: Seq) -> Result<(), LandError> {
-        let inexact = |why: String, first: String| {
-            LandError::refused("undo_inexact", why)
-                .hint(format!("{first}, then weald undo {event}"))
-        };
+    fn require_place(&self, tree: &Tree, trash: &Trash, event: Seq) -> Result<(), UndoError> {
         match self.trees.refuse_name_taken(tree) {
             Err(TreeError::Exists { name, path }) => {
-                let why = format!("there is now another worktree {name}: {}", path.display());
-                return Err(inexact(why, format!("weald rm {name}")));
+                return Err(UndoError::NameTaken(event, name, path));
             }
             other => other?,
         }
-        let is_it = |path| identity_of(path).ok() == tree.identity;
+        let is_it = |path: &Path| identity_of(path).ok() == tree.identity;
+        let name = tree.name.clone();
         if tree.path.symlink_metadata().is_ok() {
-            let path = tree.path.display();
-            // A restore that was killed has it there already.
-            return Err(match is_it(&tree.path) {
-                true => inexact(
-                    format!("worktree {} is only partly restored: {path}", tree.name),
-                    "weald doctor --fix".to_owned(),
-                ),
-                false => inexact(
-                    format!("the path of worktree {} is taken: {path}", tree.name),
-                    format!("move {path} out of the way"),
-                ),
+            let path = tree.path.clone();
+            return Err(match is_it(&path) {
+                true => UndoError::HalfRestored(event, name, path),
+                false => UndoError::PathTaken(event, name, path),
             });
         }
         if !is_it(&trash.path) {
-            let path = trash.path.display();
-            let why = format!("worktree {} is no longer in the trash: {path}", tree.name);
-            return Err(LandError::refused("undo_gone", why).hint("weald doctor"));
+            return Err(UndoError::NotInTrash(name, trash.path.clone()));
         }
         Ok(())
     }
@@ -133,11 +114,10 @@ pub(super) fn bound_again(
     task: &TaskId,
     tree: TreeId,
     name: &TreeName,
-) -> Result<(Task, Change), LandError> {
+) -> Result<(Task, Change), UndoError> {
     let current = require_task(tx, task).map_err(TreeError::from)?;
     let Some(free) = tx.tree_by_id(tree)?.filter(Tree::is_live) else {
-        let message = format!("worktree {name} is gone");
-        return Err(LandError::refused("undo_inexact", message).hint("weald trash list"));
+        return Err(UndoError::TreeGone(name.clone()));
     };
     let (bound, _, change) =
         binding::bind(&current, &free, BindStart::Keep, tx.now()).map_err(TreeError::from)?;
@@ -149,10 +129,9 @@ pub(super) fn require_lock(
     tx: &(impl Read + ?Sized),
     tree: TreeId,
     now: &Option<TreeLock>,
-) -> Result<Tree, LandError> {
+) -> Result<Tree, UndoError> {
     let current = tx.tree_by_id(tree)?.filter(Tree::is_live);
-    current.filter(|tree| tree.locked == *now).ok_or_else(|| {
-        let message = "the lock is now a different one, or its worktree is gone";
-        LandError::refused("undo_inexact", message).hint("weald list")
-    })
+    current
+        .filter(|tree| tree.locked == *now)
+        .ok_or(UndoError::OtherLock)
 }

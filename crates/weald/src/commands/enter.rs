@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use weald_app::{Exited, Failure, Ground, RemoveRequest, TreeError, Trees, Upkeep};
+use weald_core::error_code::ErrorCode;
 use weald_core::id::TaskId;
 use weald_core::tree::Tree;
 
@@ -136,7 +137,7 @@ impl Exit {
         // Outside of any repository the shell still knows where it came from.
         let main = context.environment.get("WEALD_MAIN").map(PathBuf::from);
         let ground = match (context.ground(), main) {
-            (Err(failure), Some(main)) if failure.code == "not_a_repository" => {
+            (Err(failure), Some(main)) if failure.code == ErrorCode::NotARepository => {
                 context.ground_at(&main)?
             }
             (ground, _) => ground?,

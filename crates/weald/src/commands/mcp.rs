@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use weald_app::Ask;
 use weald_app::{Failure, LoadedConfig, SessionError, exit};
 use weald_core::SignedDuration;
+use weald_core::error_code::ErrorCode;
 use weald_server::broker::Client;
 use weald_server::mcp::{Asked, Audience, Host, Weald, serve};
 use weald_store::DATABASE_FILE;
@@ -48,7 +49,7 @@ impl Mcp {
         let is_shut = || match context.place() {
             Ok(place) => place.is_shut(DATABASE_FILE),
             // A tree whose repository is out of sight.
-            Err(failure) => failure.code == "tree_lost",
+            Err(failure) => failure.code == ErrorCode::TreeLost,
         };
         let is_inside = broker.is_some() || context.is_confined() || is_shut();
         let audience = match self.role {

@@ -8,6 +8,7 @@ use weald_app::window::Windows as _;
 use weald_app::{Failure, RunSandbox, exit, named_files_unseen};
 use weald_core::SignedDuration;
 use weald_core::config::parse_size;
+use weald_core::error_code::ErrorCode;
 use weald_sandbox::Level;
 use weald_server::broker::Brokers;
 
@@ -130,9 +131,9 @@ fn as_run_failure(mut failure: Failure) -> Failure {
     failure.hint = failure
         .hint
         .map(|hint| hint.replace("--level landlock", "--sandbox landlock"));
-    failure.exit = match failure.code.as_ref() {
-        "sandbox_unavailable" => exit::NOT_EXECUTABLE,
-        "not_executable" => failure.exit,
+    failure.exit = match failure.code {
+        ErrorCode::SandboxUnavailable => exit::NOT_EXECUTABLE,
+        ErrorCode::NotExecutable => failure.exit,
         _ => exit::NOT_RUN,
     };
     failure

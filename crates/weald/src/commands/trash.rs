@@ -6,6 +6,7 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 use weald_app::{Failure, PurgeRequest, TrashEntry, TreeError, exit};
 use weald_core::SignedDuration;
+use weald_core::error_code::ErrorCode;
 use weald_core::id::TreeId;
 
 use super::status;
@@ -168,7 +169,7 @@ impl Purge {
 struct NotPurged {
     id: TreeId,
     name: String,
-    code: String,
+    code: ErrorCode,
     message: String,
     hint: Option<String>,
 }
@@ -179,7 +180,7 @@ impl From<(TrashEntry, TreeError)> for NotPurged {
         Self {
             id: entry.id,
             name: entry.name,
-            code: failure.code.into_owned(),
+            code: failure.code,
             message: failure.message,
             hint: failure.hint,
         }

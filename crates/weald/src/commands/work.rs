@@ -7,6 +7,7 @@ use weald_app::supervision::{
 };
 use weald_app::{AgentRequest, Agents, Failure, Ground, Landings, NewTree, exit};
 use weald_core::agent::{Agent, Goal, Outcome};
+use weald_core::error_code::ErrorCode;
 use weald_core::id::TaskId;
 use weald_core::name::SessionName;
 use weald_sandbox::interrupted;
@@ -153,15 +154,13 @@ impl Work {
         };
         let found = find_or_add(context, &ground, &self.task, self.new, can_start);
         let (task, is_new) = found.map_err(|failure| {
-            let is_unknown = failure.code == "task_not_found";
             let new = format!(
                 "weald task list; for a new task: weald work --new {:?}",
                 self.task
             );
-            if is_unknown {
-                failure.hint(new)
-            } else {
-                failure
+            match failure.code {
+                ErrorCode::TaskNotFound => failure.hint(new),
+                _ => failure,
             }
         })?;
         // Both say what holds anyway.

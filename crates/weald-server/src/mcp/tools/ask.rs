@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
+use weald_core::error_code::ErrorCode;
 
 use super::{Audience, Call, Effect, Fault, JsonObject, Lasts, TaskRef, Tool, Words, answers};
 use crate::broker::Reply;
@@ -56,7 +57,7 @@ impl Tool for Ask {
             .flag("priority", input.priority);
         match call.run(words.rest([input.to, input.text])).await {
             Ok(answer) => Ok(told(answer)),
-            Err(fault) if fault.code == "no_answer" => Ok(unanswered(&fault)),
+            Err(fault) if fault.code == ErrorCode::NoAnswer => Ok(unanswered(&fault)),
             Err(fault) => Err(fault),
         }
     }

@@ -62,20 +62,16 @@ impl Restart {
         agent: &Agent,
     ) -> Result<AgentRequest, Failure> {
         let id = agent.id;
-        let refused = |code: &'static str, message: String| {
-            let failure = Failure::new(code, exit::REFUSED, message);
-            Err(failure.hint(match code {
-                "task_finished" => format!("to open it again: weald agent restart {id} --force"),
-                "no_conversation" => format!("to begin one: weald agent restart {id} --fresh"),
-                "agent_running" => format!("to stop it first: weald agent restart {id} --force"),
-                _ => format!("weald agent pulse {id}"),
-            }))
+        let refused = |code: &'static str, message: String, hint: String| {
+            Err(Failure::new(code, exit::REFUSED, message).hint(hint))
         };
+        let pulse = format!("weald agent pulse {id}");
         let found = Agents::new(&ground.trees(context)?).diagnose(&agent.task)?;
         if let Some(newest) = found.newest.filter(|newest| newest.id != id) {
             return refused(
                 "agent_superseded",
                 format!("{} worked on task {} after {id}", newest.id, agent.task),
+                pulse,
             );
         }
         if agent.in_main {
@@ -85,20 +81,30 @@ impl Restart {
             return refused(
                 "agent_has_a_part",
                 format!("{id} belongs to a race or a phase, which restarts it itself"),
+                pulse,
             );
         }
         let status = found.task.status;
         if matches!(status, TaskStatus::Completed | TaskStatus::Cancelled) && !self.force {
-            return refused("task_finished", format!("task {} is {status}", agent.task));
+            return refused(
+                "task_finished",
+                format!("task {} is {status}", agent.task),
+                format!("to open it again: weald agent restart {id} --force"),
+            );
         }
         if self.resume && agent.conversation.is_none() {
             return refused(
                 "no_conversation",
                 format!("{id} has no conversation to continue"),
+                format!("to begin one: weald agent restart {id} --fresh"),
             );
         }
         if !agent.status.is_over() && !self.force {
-            return refused("agent_running", format!("{id} is {}", agent.status));
+            return refused(
+                "agent_running",
+                format!("{id} is {}", agent.status),
+                format!("to stop it first: weald agent restart {id} --force"),
+            );
         }
         let own_name = agent.session.as_str() == id.to_string();
         let request = AgentRequest {

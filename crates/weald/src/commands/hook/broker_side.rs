@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use weald_app::Ask;
 use weald_app::{Edit, Failure, TaskDetail, TreeView, bound_for};
 use weald_core::claude::{Bound, Finish, Situation};
+use weald_core::error_code::ErrorCode;
 use weald_core::message::Message;
 use weald_core::name::TreeName;
 
@@ -54,7 +55,7 @@ impl<'a> BrokerSide<'a> {
 
 /// Whether a request was refused because the run has no session: a hook asks for nothing else that is refused.
 fn is_nobodys(failure: &Failure) -> bool {
-    failure.code == "not_allowed_inside"
+    failure.code == ErrorCode::NotAllowedInside
 }
 
 impl Side for BrokerSide<'_> {
@@ -113,7 +114,7 @@ impl Side for BrokerSide<'_> {
                 why: "it is in the main checkout".to_owned(),
                 meant: Some(field(&reply, "path")?),
             },
-            Err(failure) if failure.code == "outside_tree" => Edit::Outside {
+            Err(failure) if failure.code == ErrorCode::OutsideTree => Edit::Outside {
                 why: failure.message,
                 meant: None,
             },

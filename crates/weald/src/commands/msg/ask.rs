@@ -3,6 +3,7 @@
 use clap::Args;
 use weald_app::Failure;
 use weald_core::SignedDuration;
+use weald_core::error_code::ErrorCode;
 use weald_core::message::{Message, MessageType};
 use weald_core::name::SessionName;
 
@@ -59,7 +60,9 @@ impl Ask {
             let asked: Vec<Message> = field(&reply, "messages")?;
             let id = asked[0].id;
             let unanswered = |answered: &Result<_, Failure>| {
-                answered.as_ref().is_err_and(|it| it.code == "no_answer")
+                answered
+                    .as_ref()
+                    .is_err_and(|it| it.code == ErrorCode::NoAnswer)
             };
             let ask = || inside.ask(weald_app::Ask::MsgAnswer { id });
             let notice = reply.answer.get("notices");
