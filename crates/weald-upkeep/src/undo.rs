@@ -177,12 +177,12 @@ impl Upkeep<'_> {
             None => {}
             Some((_, Ok(view))) => told.trees.push(view),
             Some((part, Err(TreeError::NotInTrash { .. }))) => told.notes.push(format!(
-                "{}: weald vault restore {}",
+                "{}: weald restore {} --purged",
                 in_vault(std::slice::from_ref(part)),
                 part.id
             )),
             Some((part, Err(error))) => told.notes.push(format!(
-                "worktree {} stays in the trash: {error} (weald trash restore {})",
+                "worktree {} stays in the trash: {error} (weald restore {})",
                 part.name, part.id
             )),
         }
@@ -298,7 +298,7 @@ impl Upkeep<'_> {
 fn nothing() -> LandError {
     let message = "there is nothing here that weald can undo";
     LandError::refused("nothing_to_undo", message)
-        .hint("to see what was done: weald events; to see what can be restored: weald trash list")
+        .hint("to see what was done: weald events; to see what can be restored: weald restore")
 }
 
 /// What a person may not have meant is taken back only by its name.
@@ -319,10 +319,10 @@ fn unasked(refused: &NotByItself) -> LandError {
             format!("to undo it: weald undo {}", last.event)
         }
         Some(next) => format!(
-            "to undo {next} instead: weald undo {}; weald vault list",
+            "to undo {next} instead: weald undo {}; weald restore --purged",
             next.event
         ),
-        None => "weald vault list".to_owned(),
+        None => "weald restore --purged".to_owned(),
     };
     LandError::refused(code, message).hint(hint)
 }

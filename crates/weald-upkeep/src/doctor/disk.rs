@@ -72,12 +72,12 @@ fn tell(ledger: &mut Ledger, code: Code, severity: Severity, path: &Path, room: 
                 "{} more files can be created on the file system of {at}",
                 room.inodes
             ),
-            "to see where files are: weald usage; to find worktrees to remove: weald clean"
+            "to see where files are: weald clean --usage; to find worktrees to remove: weald clean"
                 .to_owned(),
         ),
         _ => (
             format!("{} MiB are free at {at}", room.bytes >> 20),
-            "to see what takes space: weald usage; to find worktrees to remove: weald clean"
+            "to see what takes space: weald clean --usage; to find worktrees to remove: weald clean"
                 .to_owned(),
         ),
     };

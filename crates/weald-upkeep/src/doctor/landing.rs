@@ -95,7 +95,7 @@ impl Round<'_, '_> {
                 landing.id, landing.tree, landing.target, worker.pid, worker.host
             );
             let would = format!(
-                "if that process is gone: weald queue recover {}",
+                "if that process is gone: weald doctor --recover {}",
                 landing.id
             );
             self.told(Code::LandingUnfinished, Severity::Error, what, would);

@@ -119,7 +119,8 @@ impl Round<'_, '_> {
                 Code::TrashMissing,
                 Severity::Info,
                 what,
-                "its commits are in the vault; to remove its record: weald trash purge".to_owned(),
+                "its commits are in the vault; to remove its record: weald clean --trash"
+                    .to_owned(),
             );
         }
     }

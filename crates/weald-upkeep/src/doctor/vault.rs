@@ -63,7 +63,7 @@ pub(super) fn check_vault(
             size >> 20,
             main >> 20
         );
-        let would = "to share what can be shared: weald vault maintain".to_owned();
+        let would = "to share what can be shared: weald clean --vault --apply".to_owned();
         ledger.told(Code::VaultLarge, Severity::Info, what, would);
     }
     Ok(())

@@ -45,7 +45,7 @@ impl Upkeep<'_> {
         let gone = gone.map(|part| in_vault(std::slice::from_ref(part)));
         let gone: Vec<_> = gone.collect();
         if operation.is_gone() {
-            let hint = "weald vault list; to see what can be undone: weald undo --list";
+            let hint = "weald restore --purged; to see what can be undone: weald undo --list";
             return Err(LandError::refused("undo_gone", in_vault(parts)).hint(hint));
         }
         for part in parts.iter().filter(|part| !part.gone) {
@@ -64,7 +64,7 @@ impl Upkeep<'_> {
         self.require_place(tree, trash, event)?;
         let inexact = |why: String| {
             LandError::refused("undo_inexact", why).hint(format!(
-                "to restore what is left: weald trash restore {}",
+                "to restore what is left: weald restore {}",
                 part.id
             ))
         };
@@ -137,7 +137,7 @@ pub(super) fn bound_again(
     let current = require_task(tx, task).map_err(TreeError::from)?;
     let Some(free) = tx.tree_by_id(tree)?.filter(Tree::is_live) else {
         let message = format!("worktree {name} is gone");
-        return Err(LandError::refused("undo_inexact", message).hint("weald trash list"));
+        return Err(LandError::refused("undo_inexact", message).hint("weald restore"));
     };
     let (bound, _, change) =
         binding::bind(&current, &free, BindStart::Keep, tx.now()).map_err(TreeError::from)?;

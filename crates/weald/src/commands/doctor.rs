@@ -10,7 +10,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use weald_app::{Code, Failure, Finding, GroundCheck, Severity, Upkeep, exit};
+use weald_core::id::LandingId;
 
+use super::queue;
 use crate::context::Context;
 use crate::ui::Fields;
 
@@ -33,6 +35,11 @@ pub struct Doctor {
     /// Take over restored worktrees or this copy of a repository
     #[arg(long, conflicts_with_all = ["fix", "rebuild"])]
     adopt: bool,
+    /// Complete or roll back a landing whose process is gone
+    ///
+    /// Use it only if you know that the process has ended; weald could not find out.
+    #[arg(long, value_name = "LANDING", conflicts_with_all = ["fix", "rebuild", "adopt", "places"])]
+    recover: Option<LandingId>,
     /// New locations of moved worktrees
     #[arg(value_name = "PLACE")]
     places: Vec<PathBuf>,
@@ -40,6 +47,9 @@ pub struct Doctor {
 
 impl Doctor {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        if let Some(landing) = self.recover {
+            return queue::Recover { landing }.run(context);
+        }
         if self.rebuild {
             return rebuilding::run(context, self.fix);
         }
