@@ -35,14 +35,12 @@ impl Usage {
         let ground = context.ground()?;
         let trees = ground.trees(context)?;
         let progress = context.stage("measuring");
-        let mut report = Upkeep::new(&trees).usage(&self.names)?;
-        if let Some(wanted) = self.free {
-            let mode = match self.apply {
-                true => RoomMode::Apply,
-                false => RoomMode::DryRun,
-            };
-            Upkeep::new(&trees).make_room(&mut report, wanted, mode)?;
-        }
+        let mode = match self.apply {
+            true => RoomMode::Apply,
+            false => RoomMode::DryRun,
+        };
+        let room = self.free.map(|wanted| (wanted, mode));
+        let report = Upkeep::new(&trees).usage(&self.names, room)?;
         drop(progress);
         context.tell(&ground.engine);
         context.ui.answer(
