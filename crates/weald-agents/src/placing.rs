@@ -33,7 +33,7 @@ impl Agents<'_> {
         let mut created = self.trees.ensure(&new)?;
         if goes_on && created.outcome == Outcome::Created {
             self.trees.engine.notice(format!(
-                "{} continues on branch {} of the previous worktree, whose uncommitted files are in the trash: weald trash list",
+                "{} continues on branch {} of the previous worktree, whose uncommitted files are in the trash: weald restore",
                 created.tree.name, created.tree.branch
             ));
         }

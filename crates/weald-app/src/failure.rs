@@ -230,7 +230,7 @@ impl From<StoreError> for Failure {
                 .hint("weald must be able to write its folder in the repository; check who owns it"),
             StoreError::Backend(_) if is_full => {
                 Self::new("store_failed", exit::REFUSED, message)
-                    .hint("free some space: weald pool drain, weald trash purge --apply")
+                    .hint("free some space: weald pool drain, weald clean --trash --apply")
             }
             StoreError::Backend(_) => Self::new("store_failed", exit::REFUSED, message),
         }

@@ -227,6 +227,14 @@ pub struct AgentFilter {
     pub task: Option<TaskId>,
 }
 
+impl AgentFilter {
+    /// All that are not over.
+    pub const OPEN: Self = Self {
+        open: true,
+        task: None,
+    };
+}
+
 pub trait TaskReader {
     /// One task. In a write transaction it is locked against others until the end.
     fn task(&self, id: &TaskId) -> Result<Option<Task>>;

@@ -320,7 +320,7 @@ impl Trees<'_> {
             .do_inside(tree.name.as_str(), &site, Access::Write, job)
             .map_err(|error| TreeError::Unsupported {
                 what: format!(
-                    "snapshot {} was not fully restored ({error}); to go back: weald snapshot restore {} {}",
+                    "snapshot {} was not fully restored ({error}); to go back: weald restore {} --snapshot {}",
                     wanted.id, tree.name, before.id
                 ),
             })?;

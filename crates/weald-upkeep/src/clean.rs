@@ -4,11 +4,11 @@
 //! read, and commits are compared beside the vault. With it, each tree that could go is looked into and taken in one go,
 //! by the same way as `rm`, judged again under its own guards, into the trash. Nothing here overrules a guard.
 
-pub(super) mod around;
+mod looking;
 mod orphans;
-mod survey;
 mod taking;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use serde::Serialize;
@@ -19,7 +19,7 @@ use weald_core::tree::{Tree, TreeStatus};
 use weald_core::{SignedDuration, Timestamp};
 
 use crate::Upkeep;
-use around::Around;
+use crate::survey::Survey;
 pub use orphans::{Orphan, OrphanClass};
 use taking::Taking;
 use weald_trees::{BranchOutcome, Removed, TreeError};
@@ -157,17 +157,17 @@ impl Upkeep<'_> {
         if request.fetch {
             report.warnings = self.fetch_targets()?;
         }
-        let around = self.around()?;
+        let survey = self.survey()?;
         if request.tasks.is_empty() && request.tree.is_none() {
-            report.orphans = self.orphans(&around)?;
+            report.orphans = self.orphans(&survey)?;
         }
         let taking = Taking::new(self, &rules);
-        let judged = self.judge_all(&around, request, &rules, &taking)?;
-        self.tell_records(&around, &judged, &mut report);
+        let judged = self.judge_all(&survey, request, &rules, request.apply.then_some(&taking))?;
+        self.tell_records(&survey, &judged, &mut report);
         let stale_after = self.trees.config.clean_stale_after;
         for one in &judged {
             let used = one.facts.last_used;
-            if let (Some(last_used_at), true) = (used, is_stale(used, stale_after, around.now)) {
+            if let (Some(last_used_at), true) = (used, is_stale(used, stale_after, survey.now)) {
                 report.stale.push(Stale {
                     tree: one.tree.name.clone(),
                     last_used_at,
@@ -193,6 +193,15 @@ impl Upkeep<'_> {
         Ok(report)
     }
 
+    /// The worktrees that a clean would take, if it only asked for what is configured.
+    pub(crate) fn finished(&self, survey: &Survey) -> Result<BTreeSet<TreeName>, TreeError> {
+        let request = CleanRequest::default();
+        let rules = self.clean_rules(&request);
+        let judged = self.judge_all(survey, &request, &rules, None)?.into_iter();
+        let finished = judged.filter(|one| one.verdict.is_ok());
+        Ok(finished.map(|one| one.tree.name).collect())
+    }
+
     fn clean_rules(&self, request: &CleanRequest) -> CleanRules {
         let configured = || self.trees.config.clean_min_age;
         CleanRules {
@@ -205,10 +214,10 @@ impl Upkeep<'_> {
     /// into, the others as long as there is time.
     fn judge_all(
         &self,
-        around: &Around,
+        survey: &Survey,
         request: &CleanRequest,
         rules: &CleanRules,
-        taking: &Taking<'_>,
+        taking: Option<&Taking<'_>>,
     ) -> Result<Vec<Judged>, TreeError> {
         let is_asked = |tree: &&Tree| {
             let is_there = tree.is_live() || tree.status == TreeStatus::Creating;
@@ -218,16 +227,15 @@ impl Upkeep<'_> {
                 && request.tree.as_ref().is_none_or(|name| *name == tree.name)
         };
         let mut found = Vec::new();
-        for tree in around.records.iter().filter(is_asked) {
-            let (facts, notes) = self.facts_of(around, tree)?;
+        for tree in survey.records.iter().filter(is_asked) {
+            let (facts, notes) = self.facts_of(survey, tree)?;
             found.push((tree, facts, notes));
         }
         let facts: Vec<_> = found
             .iter()
             .map(|(tree, facts, _)| (*tree, facts))
             .collect();
-        let taking = request.apply.then_some(taking);
-        let surveyed = self.survey_all(around, &facts, rules, taking)?;
+        let surveyed = self.look_into_all(survey, &facts, rules, taking)?;
         // The clock of the looks themselves: what was touched during them is no future.
         let now = self.trees.now()?;
         let judged = found.into_iter().zip(surveyed);
@@ -259,10 +267,10 @@ impl Upkeep<'_> {
     }
 
     /// A record that leads to where no tree may be, and that nothing in the repository confirms, is worth an alarm.
-    fn tell_records(&self, around: &Around, judged: &[Judged], report: &mut CleanReport) {
+    fn tell_records(&self, survey: &Survey, judged: &[Judged], report: &mut CleanReport) {
         let odd = judged
             .iter()
-            .filter(|one| !one.facts.path_fits && !around.is_registered(&one.tree));
+            .filter(|one| !one.facts.path_fits && !survey.is_registered(&one.tree));
         for one in odd {
             report.has_odd_record = true;
             report.warnings.push(format!(

@@ -293,11 +293,7 @@ fn led_here(tree: &Tree, path: &Path, door: &Door) -> bool {
 
 /// Ends every agent, and gives its task back.
 fn end_agents(tx: &mut dyn Write, place: &str) -> Result<(), TreeError> {
-    let open = AgentFilter {
-        open: true,
-        task: None,
-    };
-    for agent in tx.agents(&open)? {
+    for agent in tx.agents(&AgentFilter::OPEN)? {
         let why = format!("this repository is a copy; the agent runs in {place}");
         let crash = AgentInput::Crash { why };
         let ended = agent_rules::decide(&agent, crash, tx.now());

@@ -8,17 +8,15 @@ mod codes;
 mod derived;
 mod disk;
 mod entries;
-mod finding;
-mod gates;
+pub(crate) mod finding;
 mod ground;
 mod holders;
 mod landing;
-mod leftovers;
+pub(crate) mod leftovers;
 mod live;
 mod locks;
 mod ports;
 mod refs;
-mod run_folders;
 mod unfinished;
 mod vault;
 mod whereabouts;
@@ -29,14 +27,31 @@ use std::path::PathBuf;
 
 use weald_core::tree::{Tree, TreeStatus};
 
-use crate::Upkeep;
-use finding::Ledger;
+use finding::{Ledger, Problem};
+use leftovers::{of_gates, of_runs};
+use weald_control::place::Place;
 use weald_trees::{TreeError, Trees};
 pub(crate) use whereabouts::Whereabouts;
 
 pub use codes::Code;
 pub use finding::{Finding, Severity};
-pub use ground::GroundCheck;
+
+/// What to look at, and what may be repaired.
+pub struct Checkup<'a> {
+    pub place: &'a Place,
+    /// Whether it is a copy: what its entries lead to is another repository's.
+    pub is_copy: bool,
+    /// The trees, if there are records.
+    pub trees: Option<&'a Trees<'a>>,
+    /// How much of a disk should be free.
+    pub min_free: u64,
+    /// Further directories in which moved trees may be.
+    pub places: &'a [PathBuf],
+    /// Whether to repair what needs no records.
+    pub fix: bool,
+    /// Whether to repair what goes by records.
+    pub fix_records: bool,
+}
 
 /// A round of checks in the making.
 struct Round<'r, 'a> {
@@ -47,14 +62,23 @@ struct Round<'r, 'a> {
     broken_entries: HashSet<String>,
 }
 
-impl Upkeep<'_> {
-    /// Looks for everything that does not fit; repairs what can be with `fix`. `places` are further directories in which
-    /// moved trees may be.
-    pub fn doctor(&self, fix: bool, places: &[PathBuf]) -> Vec<Finding> {
+impl Checkup<'_> {
+    /// Looks for everything that does not fit, and repairs what it may. The ground comes first, then what is on record,
+    /// then locks that a repair may have taken away.
+    pub fn run(&self) -> Vec<Finding> {
+        let mut findings = self.check_ground();
+        if let Some(trees) = self.trees {
+            findings.extend(self.check_records(trees));
+        }
+        findings.extend(self.check_locks());
+        findings
+    }
+
+    fn check_records(&self, trees: &Trees<'_>) -> Vec<Finding> {
         let mut round = Round {
-            trees: self.trees,
-            ledger: Ledger::new(fix),
-            whereabouts: Whereabouts::new(places),
+            trees,
+            ledger: Ledger::new(self.fix_records),
+            whereabouts: Whereabouts::new(self.places),
             broken_entries: HashSet::new(),
         };
         round.attempt("locks of unfinished operations", Round::clear_named_locks);
@@ -64,8 +88,11 @@ impl Upkeep<'_> {
         round.attempt("sessions and agents", Round::check_sessions);
         round.attempt("leftovers", Round::check_leftovers);
         round.attempt("the trash", Round::check_trash);
-        round.check_gates();
-        round.check_run_folders();
+        for of_kind in [of_gates, of_runs] {
+            for left in of_kind(trees) {
+                round.note(left);
+            }
+        }
         round.attempt("branches", Round::check_branches);
         round.attempt("file views", Round::check_views);
         round.attempt("the journal", Round::check_journal);
@@ -84,21 +111,9 @@ impl<'r, 'a> Round<'r, 'a> {
         self.ledger.note_failure(part, done);
     }
 
-    /// Notes a finding; repairs it if asked to.
-    fn found(
-        &mut self,
-        code: Code,
-        severity: Severity,
-        what: String,
-        would: &str,
-        repair: impl FnOnce() -> Result<(), TreeError>,
-    ) {
-        self.ledger.found(code, severity, what, would, repair);
-    }
-
-    /// Notes what only a person can mend.
-    fn told(&mut self, code: Code, severity: Severity, what: String, would: String) {
-        self.ledger.told(code, severity, what, would);
+    /// Notes a finding; repairs it if asked to. Answers whether it is repaired.
+    fn note<'p>(&mut self, problem: impl Into<Problem<'p>>) -> bool {
+        self.ledger.note(problem)
     }
 
     fn check_trees(&mut self) -> Result<(), TreeError> {
@@ -107,7 +122,7 @@ impl<'r, 'a> Round<'r, 'a> {
             let before = self.ledger.findings.len();
             self.check(tree);
             let new = &mut self.ledger.findings[before..];
-            new.iter_mut().for_each(|finding| finding.of(tree));
+            new.iter_mut().for_each(|finding| finding.set_tree(tree));
         }
         self.check_paths(&known);
         Ok(())

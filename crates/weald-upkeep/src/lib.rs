@@ -6,6 +6,7 @@ mod doctor;
 mod overview;
 mod rebuild;
 mod recover;
+mod survey;
 mod sweep;
 mod undo;
 mod usage;
@@ -14,7 +15,7 @@ pub use clean::{
     Candidate, CleanReport, CleanRequest, NotTaken, Orphan, OrphanClass, Skipped, Stale, Taken,
 };
 pub use copied::AdoptedCopy;
-pub use doctor::{Code, Finding, GroundCheck, Severity};
+pub use doctor::{Checkup, Code, Finding, Severity};
 pub use overview::{Freshness, Overview, TaskProgress, TreeOverview};
 pub use rebuild::{Compared, Present, Rebuilt, RecoveredTree, succeed};
 pub use sweep::{

@@ -116,14 +116,9 @@ impl Upkeep<'_> {
         let lives = |process: &ProcessIdentity| {
             me.as_ref() != Some(process) && self.trees.may_live(process)
         };
-        let open = AgentFilter {
-            open: true,
-            task: None,
-        };
-        let (agents, queue, trees) = self
-            .trees
-            .engine
-            .look(|tx| Ok::<_, StoreError>((tx.agents(&open)?, tx.queue()?, tx.trees()?)))?;
+        let (agents, queue, trees) = self.trees.engine.look(|tx| {
+            Ok::<_, StoreError>((tx.agents(&AgentFilter::OPEN)?, tx.queue()?, tx.trees()?))
+        })?;
         let mut found = Vec::new();
         for agent in &agents {
             let process = agent.supervisor.as_ref();

@@ -174,12 +174,12 @@ impl Upkeep<'_> {
             None => {}
             Some((_, Ok(view))) => told.trees.push(view),
             Some((part, Err(TreeError::NotInTrash { .. }))) => told.notes.push(format!(
-                "{}: weald vault restore {}",
+                "{}: weald restore {} --purged",
                 in_vault(std::slice::from_ref(part)),
                 part.id
             )),
             Some((part, Err(error))) => told.notes.push(format!(
-                "worktree {} stays in the trash: {error} (weald trash restore {})",
+                "worktree {} stays in the trash: {error} (weald restore {})",
                 part.name, part.id
             )),
         }

@@ -17,7 +17,7 @@ use weald_core::name::TreeName;
 use weald_core::tree::Tree;
 
 use crate::Upkeep;
-use crate::clean::CleanRequest;
+use crate::survey::Survey;
 use weald_trees::fresh::side_by_side;
 use weald_trees::inside::{Job, Usage, UsageWish, apart};
 use weald_trees::visit::Access;
@@ -73,8 +73,12 @@ pub struct UsageReport {
 }
 
 impl Upkeep<'_> {
-    /// Measures these trees, or all of them, and everything else.
-    pub fn usage(&self, names: &[String]) -> Result<UsageReport, TreeError> {
+    /// Measures these trees, or all of them, and everything else. With `room`, makes sure that so much is free.
+    pub fn usage(
+        &self,
+        names: &[String],
+        room: Option<(u64, RoomMode)>,
+    ) -> Result<UsageReport, TreeError> {
         let records = match names.is_empty() {
             true => self.trees.records()?,
             false => {
@@ -86,10 +90,11 @@ impl Upkeep<'_> {
         let mut seen = BTreeSet::new();
         records.retain(|tree| seen.insert(tree.id));
         let trees = side_by_side(&records, 1, |tree| self.usage_of(tree));
-        let would_free = self.freed_by_clean(&trees);
+        let survey = self.survey();
+        let would_free = self.freed_by_clean(survey.as_ref(), &trees);
         let home = self.trees.place.repository().common_dir().join("weald");
         let root = self.trees.tree_root()?;
-        Ok(UsageReport {
+        let mut report = UsageReport {
             total: together(&trees),
             trees,
             trash: self.trees.trash()?.iter().map(|entry| entry.bytes).sum(),
@@ -99,7 +104,11 @@ impl Upkeep<'_> {
             free: self.room_left()?,
             would_free,
             freeing: None,
-        })
+        };
+        if let Some(room) = room {
+            self.make_room(&survey?, &mut report, room)?;
+        }
+        Ok(report)
     }
 
     /// What is free where trees are.
@@ -158,21 +167,18 @@ impl Upkeep<'_> {
     }
 
     /// What those of these trees take that a clean would take; nothing if that can't be told.
-    fn freed_by_clean(&self, trees: &[TreeUsage]) -> u64 {
-        let report = match self.clean(&CleanRequest::default()) {
-            Ok(report) => report,
-            Err(error) => {
-                self.trees.engine.notice(format!(
-                    "it is unknown how much a clean would free: {error}"
-                ));
-                return 0;
-            }
+    fn freed_by_clean(&self, survey: Result<&Survey, &TreeError>, trees: &[TreeUsage]) -> u64 {
+        let unknown = |error: &TreeError| {
+            let notice = format!("it is unknown how much a clean would free: {error}");
+            self.trees.engine.notice(notice);
+            BTreeSet::new()
         };
-        let goes = |usage: &&TreeUsage| {
-            let mut candidates = report.candidates.iter();
-            candidates.any(|candidate| candidate.tree == usage.tree)
+        let finished = match survey.map(|survey| self.finished(survey)) {
+            Ok(Ok(finished)) => finished,
+            Ok(Err(error)) => unknown(&error),
+            Err(error) => unknown(error),
         };
-        let gone = trees.iter().filter(goes);
+        let gone = trees.iter().filter(|usage| finished.contains(&usage.tree));
         gone.map(|usage| usage.exclusive.unwrap_or(usage.bytes))
             .sum()
     }

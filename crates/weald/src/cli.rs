@@ -11,9 +11,9 @@ use weald_core::name::SessionName;
 use crate::commands::{
     adopt, agent, approve, board, clean, completions, config, conflicts, demo, diff, doctor,
     ensure, enter, events, habits, hook, init, inside, install, keep, land, list, man, mcp, msg,
-    new, operate, path, phase, pool, ports, queue, race, rescue, resume, revert, rm, run, sandbox,
-    session, setup, shell_init, snapshot, status, supervise_agent, sweep, sync, task, tell_tracker,
-    trash, trust, undo, usage, vault, verify, work, worker,
+    new, operate, path, phase, pool, ports, queue, race, rescue, restore, resume, revert, rm, run,
+    sandbox, session, setup, shell_init, snapshot, status, supervise_agent, sweep, sync, task,
+    tell_tracker, trash, trust, undo, usage, vault, verify, work, worker,
 };
 use crate::completion;
 use crate::context::Context;
@@ -114,15 +114,25 @@ enum Command {
     Lock(keep::Lock),
     Unlock(keep::Unlock),
     Rm(rm::Rm),
+    Restore(restore::Restore),
     Clean(clean::Clean),
     Doctor(doctor::Doctor),
+    #[command(hide = true, after_help = "Now: weald clean --leftovers")]
     Sweep(sweep::Sweep),
+    #[command(
+        hide = true,
+        after_help = "Now: weald clean --usage, weald clean --free SIZE"
+    )]
     Usage(usage::Usage),
     Setup(setup::Setup),
     Trust(trust::Trust),
     ShellInit(shell_init::ShellInit),
     /// List, restore or permanently delete removed worktrees
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        hide = true,
+        after_help = "Now: weald restore, weald clean --trash"
+    )]
     Trash(trash::Trash),
     /// Save and restore the state of a worktree
     #[command(subcommand)]
@@ -131,7 +141,11 @@ enum Command {
     #[command(subcommand)]
     Pool(pool::Pool),
     /// Show and maintain the shared object store
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        hide = true,
+        after_help = "Now: weald restore --purged, weald clean --vault"
+    )]
     Vault(vault::Vault),
     /// Add, claim and finish tasks
     #[command(subcommand)]
@@ -201,6 +215,7 @@ impl Cli {
             Some(Command::Lock(command)) => command.run(context),
             Some(Command::Unlock(command)) => command.run(context),
             Some(Command::Rm(command)) => command.run(context),
+            Some(Command::Restore(command)) => command.run(context),
             Some(Command::Clean(command)) => command.run(context),
             Some(Command::Doctor(command)) => command.run(context),
             Some(Command::Sweep(command)) => command.run(context),
@@ -269,6 +284,8 @@ impl Cli {
             }
             Some(Command::Queue(command)) => command.only_reads(),
             Some(Command::Operate(command)) => command.only_reads(),
+            Some(Command::Restore(command)) => command.only_reads(),
+            Some(Command::Clean(command)) => command.only_reads(),
             Some(
                 Command::List(_)
                 | Command::Status(_)

@@ -36,6 +36,7 @@ pub mod ports;
 pub mod queue;
 pub mod race;
 pub mod rescue;
+pub mod restore;
 pub mod resume;
 pub mod revert;
 pub mod rm;

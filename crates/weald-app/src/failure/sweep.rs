@@ -23,7 +23,7 @@ impl From<SweepError> for Failure {
                     .details(json!({"pid": holder.process.pid, "until": holder.expires_at}))
             }
             SweepError::Refused(MaintenanceRefusal::Lost) => {
-                Self::new("sweep_lost", exit::BUSY, message).hint("weald sweep")
+                Self::new("sweep_lost", exit::BUSY, message).hint("weald clean --leftovers --apply")
             }
             SweepError::NoIdentity => Self::new("no_process_table", exit::REFUSED, message),
         }

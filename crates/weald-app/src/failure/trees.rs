@@ -70,7 +70,7 @@ impl From<TreeError> for Failure {
                 ))
                 .details(json!({"tree": name, "lock": lock})),
             TreeError::InTrash { name, id } => not_found("tree_not_found", message)
-                .hint(format!("weald trash restore {id}"))
+                .hint(format!("weald restore {id}"))
                 .details(json!({"tree": name, "trash": id})),
             error @ (TreeError::Busy { .. }
             | TreeError::Stirred { .. }
@@ -177,7 +177,7 @@ fn trash(error: TreeError, message: String) -> Failure {
     match error {
         TreeError::NotTakenIn { name, id, .. } => refused("trash_not_taken_in")
             .hint(format!(
-                "to restore it: weald trash restore {id}; to give up its commits: weald trash purge --apply --discard"
+                "to restore it: weald restore {id}; to give up its commits: weald clean --trash --apply --discard"
             ))
             .details(json!({"tree": name, "trash": id})),
         TreeError::OutsideTrash { name, id, path, .. } => refused("trash_outside")
@@ -226,9 +226,7 @@ fn setup(name: &TreeName, report: &SetupReport, trash: Option<TreeId>, message: 
         ),
         (_, Some(id)) => (
             "setup_failed",
-            format!(
-                "it went to the trash (setup.on_failure); to restore it: weald trash restore {id}"
-            ),
+            format!("it went to the trash (setup.on_failure); to restore it: weald restore {id}"),
         ),
         (_, None) => (
             "setup_failed",
@@ -244,13 +242,13 @@ fn setup(name: &TreeName, report: &SetupReport, trash: Option<TreeId>, message: 
 fn unknown(error: TreeError, message: String) -> Failure {
     match error {
         TreeError::NotInTrash { id } => not_found("not_in_trash", message)
-            .hint("weald trash list; for purged worktrees: weald vault list")
+            .hint("weald restore; for purged worktrees: weald restore --purged")
             .details(json!({"id": id})),
         TreeError::NotInVault { id } => not_found("not_in_vault", message)
-            .hint("weald vault list")
+            .hint("weald restore --purged")
             .details(json!({"id": id})),
         TreeError::CommitNotInVault { name, commit } => not_found("not_in_vault", message)
-            .hint("weald vault list")
+            .hint("weald restore --purged")
             .details(json!({"tree": name, "commit": commit})),
         TreeError::NoSnapshot { name, id } => not_found("no_snapshot", message)
             .hint(format!("weald snapshot list {name}"))
@@ -366,8 +364,8 @@ impl From<AdoptError> for Failure {
 impl From<TreeRefusal> for Failure {
     fn from(refusal: TreeRefusal) -> Self {
         let hint = match (refusal.from, refusal.input.as_ref()) {
-            (TreeStatus::Trashed, _) => format!("weald trash restore {}", refusal.name),
-            (_, TreeInput::Restored { .. }) => "weald trash list".to_owned(),
+            (TreeStatus::Trashed, _) => format!("weald restore {}", refusal.name),
+            (_, TreeInput::Restored { .. }) => "weald restore".to_owned(),
             (TreeStatus::Creating, _) => {
                 "wait for it; after a crash: weald doctor --fix".to_owned()
             }

@@ -18,7 +18,7 @@ impl From<UndoError> for Failure {
             UndoError::OfQueue(_) => return Self::new("not_reverted", exit::REFUSED, message),
             UndoError::Nothing => (
                 "nothing_to_undo",
-                "to see what was done: weald events; to see what can be restored: weald trash list"
+                "to see what was done: weald events; to see what can be restored: weald restore"
                     .to_owned(),
             ),
             UndoError::Unnamed(refused) => match refused.why {
@@ -27,12 +27,12 @@ impl From<UndoError> for Failure {
             },
             UndoError::Gone(_) => (
                 "undo_gone",
-                "weald vault list; to see what can be undone: weald undo --list".to_owned(),
+                "weald restore --purged; to see what can be undone: weald undo --list".to_owned(),
             ),
             UndoError::NotInTrash(..) => ("undo_gone", "weald doctor".to_owned()),
             UndoError::BranchMoved(id, ..) | UndoError::TaskTaken(id, ..) => (
                 "undo_inexact",
-                format!("to restore what is left: weald trash restore {id}"),
+                format!("to restore what is left: weald restore {id}"),
             ),
             UndoError::NameTaken(event, name, _) => (
                 "undo_inexact",
@@ -47,7 +47,7 @@ impl From<UndoError> for Failure {
                 let hint = format!("move {path} out of the way, then weald undo {event}");
                 ("undo_inexact", hint)
             }
-            UndoError::TreeGone(_) => ("undo_inexact", "weald trash list".to_owned()),
+            UndoError::TreeGone(_) => ("undo_inexact", "weald restore".to_owned()),
             UndoError::OtherLock => ("undo_inexact", "weald list".to_owned()),
         };
         Self::new(code, exit::REFUSED, message).hint(hint)
@@ -69,9 +69,9 @@ fn by_name(refused: &NotByItself) -> String {
             format!("to undo it: weald undo {}", next.event)
         }
         Some(next) => format!(
-            "to undo {next} instead: weald undo {}; weald vault list",
+            "to undo {next} instead: weald undo {}; weald restore --purged",
             next.event
         ),
-        None => "weald vault list".to_owned(),
+        None => "weald restore --purged".to_owned(),
     }
 }

@@ -171,16 +171,26 @@ pub struct MoveTask {
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Move {
     /// Held from now on for this long; inside a sandbox as long as configured.
-    Renew { ttl: Option<SignedDuration> },
+    Renew {
+        ttl: Option<SignedDuration>,
+    },
     /// Given back.
     Release,
     /// Started without a claim, for the caller unless an owner is given: people need no lease.
-    Start { owner: Option<SessionName> },
+    Start {
+        owner: Option<SessionName>,
+    },
     /// For a run it is a report: its supervisor commits and lands the work, and completes the task.
-    Complete { report: Report },
-    Fail { report: Report },
+    Complete {
+        report: Report,
+    },
+    Fail {
+        report: Report,
+    },
     /// From then on its holder can no longer update it.
-    Cancel { reason: Option<String> },
+    Cancel {
+        reason: Option<String>,
+    },
     Reopen,
 }
 

@@ -48,7 +48,7 @@ impl Evidence {
                 format!("task {task} has no worktree to rescue"),
             )
             .hint(format!(
-                "weald resume {task}; weald trash list; weald vault list"
+                "weald resume {task}; weald restore; weald restore --purged"
             ))
         })
     }
@@ -203,8 +203,7 @@ pub fn to_trash(app: &App<'_>, ground: &Ground, tree: &str) -> Result<String, Fa
         ..RemoveRequest::default()
     };
     let removed = ground.trees(app)?.remove(Some(tree), &request)?;
-    let restore = removed.restore.unwrap_or_default();
-    let told = format!("{tree} is in the trash: {restore}");
+    let told = format!("{tree} is in the trash: weald restore {}", removed.tree.id);
     app.note(&told);
     Ok(told)
 }

@@ -13,10 +13,10 @@ use weald_core::id::Seq;
 use weald_core::store::Durability;
 use weald_core::tree::{Tree, TreeStatus};
 
-use super::around::Around;
 use super::{CleanReport, NotTaken, Taken};
 use crate::Upkeep;
 use crate::doctor::Whereabouts;
+use crate::survey::Survey;
 use weald_control::machine::standing_in;
 use weald_control::marker::TreeNote;
 use weald_trees::building::identity_of;
@@ -62,19 +62,19 @@ pub struct Orphan {
 
 impl Upkeep<'_> {
     /// Everything that is there alone.
-    pub(super) fn orphans(&self, around: &Around) -> Result<Vec<Orphan>, TreeError> {
+    pub(super) fn orphans(&self, survey: &Survey) -> Result<Vec<Orphan>, TreeError> {
         let mut found = Vec::new();
-        let live = around.records.iter().filter(|tree| tree.is_live());
+        let live = survey.records.iter().filter(|tree| tree.is_live());
         let mut whereabouts = Whereabouts::new(&[]);
         for tree in live.filter(|tree| tree.path.symlink_metadata().is_err()) {
             let moved = whereabouts.of(self.trees, tree);
             found.push(missing_directory(tree, moved));
         }
         for root in self.trees.tree_roots()? {
-            self.unknown_directories(around, &root, &mut found)?;
+            self.unknown_directories(survey, &root, &mut found)?;
         }
-        let known: BTreeSet<_> = around.records.iter().map(|tree| tree.id).collect();
-        for entry in &around.registrations {
+        let known: BTreeSet<_> = survey.records.iter().map(|tree| tree.id).collect();
+        for entry in &survey.registrations {
             let is_known = TreeNote::of(entry).is_some_and(|note| known.contains(&note.tree));
             let Some(path) = entry.path().filter(|_| !is_known) else {
                 continue;
@@ -100,16 +100,16 @@ impl Upkeep<'_> {
 
     fn unknown_directories(
         &self,
-        around: &Around,
+        survey: &Survey,
         root: &Path,
         found: &mut Vec<Orphan>,
     ) -> Result<(), TreeError> {
-        let recorded: BTreeSet<_> = around
+        let recorded: BTreeSet<_> = survey
             .records
             .iter()
             .filter(|tree| tree.is_live() || tree.status == TreeStatus::Creating)
             .map(|tree| tree.path.as_path())
-            .chain(around.registrations.iter().filter_map(|entry| entry.path()))
+            .chain(survey.registrations.iter().filter_map(|entry| entry.path()))
             .collect();
         let entries = fs::read_dir(root).into_iter().flatten().flatten();
         let mut paths: Vec<_> = entries.take(ENTRIES).map(|entry| entry.path()).collect();
@@ -119,19 +119,19 @@ impl Upkeep<'_> {
             if !is_directory || recorded.contains(path.as_path()) || !self.trees.fits_path(&path)? {
                 continue;
             }
-            found.push(self.unknown_directory(around, path));
+            found.push(self.unknown_directory(survey, path));
         }
         Ok(())
     }
 
-    fn unknown_directory(&self, around: &Around, path: PathBuf) -> Orphan {
+    fn unknown_directory(&self, survey: &Survey, path: PathBuf) -> Orphan {
         let identity = identity_of(&path).ok();
-        let of_record = around
+        let of_record = survey
             .records
             .iter()
             .find(|tree| tree.identity.is_some() && tree.identity == identity);
         let holds_caller = self.trees.host.directory.starts_with(&path);
-        let standing = around.standing_in(&path);
+        let standing = survey.standing_in(&path);
         let is_empty = fs::read_dir(&path).is_ok_and(|mut entries| entries.next().is_none());
         let (what, would, acts) = match of_record {
             Some(tree) => (

@@ -15,9 +15,9 @@ use weald_core::store::Durability;
 use weald_core::tree::Tree;
 
 use super::Taken;
-use super::around::Around;
-use super::survey::Seen;
+use super::looking::Seen;
 use crate::Upkeep;
+use crate::survey::Survey;
 use weald_control::steps::step;
 use weald_trees::remove::{AsJudged, Verdict};
 use weald_trees::{RemoveRequest, TreeError, Trees};
@@ -36,7 +36,7 @@ pub(super) struct Taking<'t> {
 /// What was around the trees a moment ago.
 struct Recent<'t> {
     read_at: Instant,
-    around: Around,
+    survey: Survey,
     looking: Trees<'t>,
 }
 
@@ -75,7 +75,7 @@ impl<'t> Taking<'t> {
         }
         let recent = Arc::new(Recent {
             read_at: Instant::now(),
-            around: self.upkeep.around()?,
+            survey: self.upkeep.survey()?,
             looking: self.upkeep.trees.with_refs_of_now()?,
         });
         *kept = Some(Arc::clone(&recent));
@@ -129,14 +129,14 @@ impl<'t> Taking<'t> {
     ) -> Result<Taken, TreeError> {
         let recent = self.recent()?;
         let current = recent
-            .around
+            .survey
             .records
             .iter()
             .find(|known| known.id == tree.id);
         let current = current.ok_or_else(|| TreeError::NotFound {
             name: tree.name.to_string(),
         })?;
-        let (mut facts, _) = self.upkeep.facts_of(&recent.around, current)?;
+        let (mut facts, _) = self.upkeep.facts_of(&recent.survey, current)?;
         if current.last_used_at == verdict.tree.last_used_at {
             // That its commits were taken in just now is no use of it.
             facts.last_used = Some(tree.last_used_at);

@@ -27,14 +27,17 @@ impl Round<'_, '_> {
             false => None,
         };
         for problem in problems.iter().flatten() {
-            let would = "check what is in the way".to_owned();
-            self.told(Code::ViewBlocked, Severity::Warn, problem.clone(), would);
+            self.note(Finding::new(
+                Code::ViewBlocked,
+                problem,
+                "check what is in the way",
+            ));
         }
         let rest = found.len().saturating_sub(NAMED);
         for difference in found.into_iter().take(NAMED) {
             let (code, what, would) = told(difference.wrong);
             let what = format!("{} {what}", difference.path);
-            let finding = Finding::new(code, Severity::Warn, what, would.to_owned());
+            let finding = Finding::new(code, what, would);
             self.ledger.findings.push(Finding {
                 fixable: true,
                 fixed: problems.as_ref().is_some_and(Vec::is_empty),
@@ -43,8 +46,8 @@ impl Round<'_, '_> {
         }
         if rest > 0 {
             let what = format!("{rest} more view files are out of date");
-            let would = "write them again".to_owned();
-            self.told(Code::ViewEdited, Severity::Info, what, would);
+            let finding = Finding::new(Code::ViewEdited, what, "write them again");
+            self.note(finding.rated(Severity::Info));
         }
         Ok(())
     }
@@ -56,33 +59,23 @@ impl Round<'_, '_> {
             return Ok(());
         };
         let path = journal.path();
-        let (code, severity, what, would) = match journal.state(engine.store())? {
+        let (code, what, would) = match journal.state(engine.store())? {
             JournalState::Current => return Ok(()),
-            JournalState::Behind => (
-                Code::JournalBehind,
-                Severity::Warn,
-                "lacks the last events".to_owned(),
-                "write them",
-            ),
+            JournalState::Behind => (Code::JournalBehind, "lacks the last events", "write them"),
             JournalState::Torn => (
                 Code::JournalTorn,
-                Severity::Warn,
-                "ends in the middle of a line".to_owned(),
+                "ends in the middle of a line",
                 "close the line and write its event again",
             ),
             JournalState::Foreign => (
                 Code::JournalForeign,
-                Severity::Warn,
-                "belongs to other records".to_owned(),
+                "belongs to other records",
                 "keep it under another name and start a new one",
             ),
             JournalState::Broken(why) => {
                 let what = format!("{} can't be used: {why}", path.display());
-                let would = "move it out of the way; the next change writes a new one".to_owned();
-                let code = Code::JournalBroken;
-                self.ledger
-                    .told(code, Severity::Error, what, would)
-                    .at(path);
+                let would = "move it out of the way; the next change writes a new one";
+                self.note(Finding::new(Code::JournalBroken, what, would).at(path));
                 return Ok(());
             }
         };
@@ -93,9 +86,7 @@ impl Round<'_, '_> {
             journal.catch_up(engine.store(), Durability::Process)?;
             Ok(())
         };
-        self.ledger
-            .found(code, severity, what, would, mend)
-            .at(path);
+        self.note(Finding::new(code, what, would).at(path).repair(mend));
         Ok(())
     }
 
@@ -105,11 +96,10 @@ impl Round<'_, '_> {
         if !file.exists() {
             return;
         }
-        let what = "file views were switched off; their files are not kept up to date".to_owned();
+        let what = "file views were switched off; their files are not kept up to date";
         let would = "stop tracking them (the files stay; delete them if nothing reads them)";
-        self.found(Code::ViewsOld, Severity::Info, what, would, || {
-            fs::remove_file(&file).map_err(at(&file))
-        });
+        let finding = Finding::new(Code::ViewsOld, what, would);
+        self.note(finding.repair(|| fs::remove_file(&file).map_err(at(&file))));
     }
 }
 

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{StatVfsMountFlags, statvfs};
 
-use super::finding::Ledger;
-use super::{Code, Severity};
+use super::Code;
+use super::finding::{Finding, Ledger};
 
 /// With fewer free files than this the next checkout may fail.
 const FEW_INODES: u64 = 10_000;
@@ -40,48 +40,46 @@ pub(super) fn check_room(ledger: &mut Ledger, paths: &[PathBuf], minimum: u64) {
             all_inodes: found.f_files,
             is_read_only: found.f_flag.contains(StatVfsMountFlags::RDONLY),
         };
-        for (code, severity) in judged(room, minimum) {
-            tell(ledger, code, severity, path, room);
+        for code in judged(room, minimum) {
+            tell(ledger, code, path, room);
         }
     }
 }
 
-fn judged(room: Room, minimum: u64) -> Vec<(Code, Severity)> {
+fn judged(room: Room, minimum: u64) -> Vec<Code> {
     let mut found = Vec::new();
     if room.is_read_only {
-        found.push((Code::ReadOnly, Severity::Error));
+        found.push(Code::ReadOnly);
     }
     if room.bytes < minimum {
-        found.push((Code::DiskLow, Severity::Warn));
+        found.push(Code::DiskLow);
     }
     if room.all_inodes > 0 && room.inodes < FEW_INODES {
-        found.push((Code::InodesLow, Severity::Warn));
+        found.push(Code::InodesLow);
     }
     found
 }
 
-fn tell(ledger: &mut Ledger, code: Code, severity: Severity, path: &Path, room: Room) {
+fn tell(ledger: &mut Ledger, code: Code, path: &Path, room: Room) {
     let at = path.display();
     let (what, would) = match code {
         Code::ReadOnly => (
             format!("the file system of {at} is read-only"),
-            "see the kernel log for the reason, then remount it read-write".to_owned(),
+            "see the kernel log for the reason, then remount it read-write",
         ),
         Code::InodesLow => (
             format!(
                 "{} more files can be created on the file system of {at}",
                 room.inodes
             ),
-            "to see where files are: weald usage; to find worktrees to remove: weald clean"
-                .to_owned(),
+            "to see where files are: weald clean --usage; to find worktrees to remove: weald clean",
         ),
         _ => (
             format!("{} MiB are free at {at}", room.bytes >> 20),
-            "to see what takes space: weald usage; to find worktrees to remove: weald clean"
-                .to_owned(),
+            "to see what takes space: weald clean --usage; to find worktrees to remove: weald clean",
         ),
     };
-    ledger.told(code, severity, what, would).at(path);
+    ledger.note(Finding::new(code, what, would).at(path));
 }
 
 #[cfg(test)]
@@ -115,8 +113,7 @@ mod tests {
             (read_only, &[Code::ReadOnly, Code::DiskLow]),
         ];
         for (room, expected) in cases {
-            let codes: Vec<_> = judged(room, 1 << 30).into_iter().map(|one| one.0).collect();
-            assert_eq!(codes, expected, "{room:?}");
+            assert_eq!(judged(room, 1 << 30), expected, "{room:?}");
         }
     }
 }

@@ -11,11 +11,15 @@ use weald_core::tree::{Tree, TreeKind, TreeStatus};
 use weald_core::tree_rules::TreeInput;
 use weald_git::{EntryFault, Registration, Registrations, last_logged, set_aside};
 
-use super::finding::Ledger;
+use super::finding::{Finding, Ledger};
+use super::leftovers::leftover;
 use super::{Code, Round, Severity};
 use weald_control::marker::TreeNote;
 use weald_trees::building::identity_of;
 use weald_trees::{TreeError, Trees, at};
+
+/// What is done about an entry that has nothing of the user's.
+const REWRITE: &str = "write it again; the old content goes to weald's private folder";
 
 impl Round<'_, '_> {
     /// Ours that are broken are mended, ours without a tree go, broken ones of others are told.
@@ -71,11 +75,8 @@ impl Round<'_, '_> {
             "worktrees/{} belongs to a worktree that is gone",
             entry.name
         );
-        let gone = || registrations.remove(&entry.name).map_err(at(&directory));
-        let code = Code::RegistrationStale;
-        self.ledger
-            .found(code, Severity::Info, what, "remove it", gone)
-            .at(&directory);
+        let finding = Finding::new(Code::RegistrationStale, what, "remove it").at(&directory);
+        self.note(finding.repair(|| registrations.remove(&entry.name).map_err(at(&directory))));
     }
 
     fn check_broken(&mut self, entry: &Registration, tree: &Tree, faults: &[EntryFault]) {
@@ -87,19 +88,15 @@ impl Round<'_, '_> {
             tree.name,
             listed(faults)
         );
-        let code = Code::RegistrationBroken;
-        let finding = match kept_by_user(trees, &directory, tree, faults) {
-            Some(would) => self.ledger.told(code, Severity::Error, what, would),
-            None => {
-                let would = "write it again; the old content goes to weald's private folder";
-                self.ledger.found(code, Severity::Error, what, would, || {
-                    mend(trees, &directory, entry, tree, faults)
-                })
-            }
+        let kept = kept_by_user(trees, &directory, tree, faults);
+        let would = kept.as_deref().unwrap_or(REWRITE);
+        let finding = Finding::new(Code::RegistrationBroken, what, would);
+        let finding = finding.at(&directory).of(tree);
+        let fixed = match kept {
+            Some(_) => self.note(finding),
+            None => self.note(finding.repair(|| mend(trees, &directory, entry, tree, faults))),
         };
-        finding.of(tree);
-        finding.at(&directory);
-        if !finding.fixed {
+        if !fixed {
             self.broken_entries.insert(entry.name.clone());
         }
     }
@@ -119,8 +116,7 @@ impl Round<'_, '_> {
                 continue;
             }
             let what = format!("{} was never moved into place", path.display());
-            let gone = || fs::remove_file(&path).map_err(at(&path));
-            self.found(Code::Leftover, Severity::Info, what, "delete it", gone);
+            self.note(leftover(what).repair(|| fs::remove_file(&path).map_err(at(&path))));
         }
     }
 }
@@ -165,8 +161,7 @@ pub(super) fn tell_unowned(
         (true, true) if !is_lost => {
             let what = format!("worktrees/{shown} is marked as weald's, but has no record");
             let would = "to record it: weald adopt (an adoption may have been interrupted)";
-            let code = Code::RegistrationUnknown;
-            ledger.told(code, Severity::Info, what, would.to_owned())
+            Finding::new(Code::RegistrationUnknown, what, would).rated(Severity::Info)
         }
         (_, true) if is_lost => {
             let broken = match faults.is_empty() {
@@ -175,8 +170,8 @@ pub(super) fn tell_unowned(
             };
             let what =
                 format!("worktrees/{shown} is of a weald worktree that has no record{broken}");
-            let would = "to rebuild the records: weald doctor --rebuild --fix".to_owned();
-            ledger.told(Code::RegistrationUnknown, Severity::Warn, what, would)
+            let would = "to rebuild the records: weald doctor --rebuild --fix";
+            Finding::new(Code::RegistrationUnknown, what, would)
         }
         _ => {
             let what = format!("worktrees/{shown} is not weald's: {}", listed(faults));
@@ -186,10 +181,10 @@ pub(super) fn tell_unowned(
                 true => Severity::Error,
                 false => Severity::Warn,
             };
-            ledger.told(Code::ForeignBroken, severity, what, would)
+            Finding::new(Code::ForeignBroken, what, would).rated(severity)
         }
     };
-    finding.at(&directory);
+    ledger.note(finding.at(&directory));
 }
 
 fn listed(faults: &[EntryFault]) -> String {

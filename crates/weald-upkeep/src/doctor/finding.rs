@@ -1,4 +1,4 @@
-//! Findings, and the list that they are noted in: with the repair, if one was asked for.
+//! Findings, and the list that they are noted in: each knows its repair, which is done at once if one was asked for.
 
 use std::path::Path;
 
@@ -41,15 +41,24 @@ pub struct Finding {
     pub path: Option<String>,
 }
 
+/// What repairs a finding.
+pub(crate) type Repair<'r> = Box<dyn FnOnce() -> Result<(), TreeError> + 'r>;
+
+/// A finding with its repair, if it has one.
+pub(crate) struct Problem<'r> {
+    finding: Finding,
+    pub(crate) repair: Option<Repair<'r>>,
+}
+
 impl Finding {
-    /// One that nobody repaired.
-    pub fn new(code: Code, severity: Severity, what: String, would: String) -> Self {
+    /// One that only a person can mend.
+    pub fn new(code: Code, what: impl Into<String>, would: impl Into<String>) -> Self {
         Self {
             code,
-            severity,
-            what,
+            severity: code.severity(),
+            what: what.into(),
             means: code.means(),
-            would,
+            would: would.into(),
             fixable: false,
             fixed: false,
             tree: None,
@@ -57,16 +66,50 @@ impl Finding {
         }
     }
 
+    /// For what is better or worse than its code usually is.
+    pub fn rated(self, severity: Severity) -> Self {
+        Self { severity, ..self }
+    }
+
+    /// Says where it is.
+    pub fn at(self, path: &Path) -> Self {
+        let path = Some(path.display().to_string());
+        Self { path, ..self }
+    }
+
     /// Says which tree it is about.
-    pub(super) fn of(&mut self, tree: &Tree) {
+    pub(super) fn of(mut self, tree: &Tree) -> Self {
+        self.set_tree(tree);
+        self
+    }
+
+    pub(super) fn set_tree(&mut self, tree: &Tree) {
         self.tree = Some(tree.name.clone());
         self.path
             .get_or_insert_with(|| tree.path.display().to_string());
     }
 
-    /// Says where it is.
-    pub(super) fn at(&mut self, path: &Path) {
-        self.path = Some(path.display().to_string());
+    /// The same, with what repairs it.
+    pub(crate) fn repair<'r>(
+        self,
+        repair: impl FnOnce() -> Result<(), TreeError> + 'r,
+    ) -> Problem<'r> {
+        Problem {
+            finding: Self {
+                fixable: true,
+                ..self
+            },
+            repair: Some(Box::new(repair)),
+        }
+    }
+}
+
+impl From<Finding> for Problem<'_> {
+    fn from(finding: Finding) -> Self {
+        Self {
+            finding,
+            repair: None,
+        }
     }
 }
 
@@ -84,49 +127,30 @@ impl Ledger {
         }
     }
 
-    /// Notes a finding; repairs it if asked to.
-    pub(super) fn found(
-        &mut self,
-        code: Code,
-        severity: Severity,
-        what: String,
-        would: &str,
-        repair: impl FnOnce() -> Result<(), TreeError>,
-    ) -> &mut Finding {
-        let repaired = match self.fix {
-            true => Some(repair()),
-            false => None,
-        };
-        let what = match &repaired {
-            Some(Err(error)) => format!("{what}; the repair failed: {error}"),
-            _ => what,
-        };
-        let finding = self.told(code, severity, what, would.to_owned());
-        finding.fixable = true;
-        finding.fixed = matches!(repaired, Some(Ok(())));
-        finding
-    }
-
-    /// Notes what only a person can mend.
-    pub(super) fn told(
-        &mut self,
-        code: Code,
-        severity: Severity,
-        what: String,
-        would: String,
-    ) -> &mut Finding {
-        self.findings
-            .push(Finding::new(code, severity, what, would));
-        let last = self.findings.len() - 1;
-        &mut self.findings[last]
+    /// Notes a finding; repairs it if asked to. Answers whether it is repaired.
+    pub(super) fn note<'r>(&mut self, problem: impl Into<Problem<'r>>) -> bool {
+        let Problem {
+            mut finding,
+            repair,
+        } = problem.into();
+        match repair.filter(|_| self.fix).map(|repair| repair()) {
+            Some(Ok(())) => finding.fixed = true,
+            Some(Err(error)) => {
+                finding.what = format!("{}; the repair failed: {error}", finding.what);
+            }
+            None => {}
+        }
+        let fixed = finding.fixed;
+        self.findings.push(finding);
+        fixed
     }
 
     /// Does one part; if that can't be done, says so and goes on with the others.
     pub(super) fn note_failure(&mut self, part: &str, done: Result<(), impl std::fmt::Display>) {
         if let Err(error) = done {
             let what = format!("{part} could not be checked: {error}");
-            let would = "fix that, then run weald doctor again".to_owned();
-            self.told(Code::CheckFailed, Severity::Error, what, would);
+            let would = "fix that, then run weald doctor again";
+            self.note(Finding::new(Code::CheckFailed, what, would));
         }
     }
 }

@@ -16,26 +16,14 @@ use super::holders::check_lock_holders;
 use super::locks::check_locks;
 use super::refs::check_refs;
 use super::vault::check_vault;
-use super::{Code, Severity};
+use super::{Checkup, Code};
 use weald_control::marker::TreeNote;
 use weald_control::place::Place;
-use weald_trees::{Trees, at};
+use weald_trees::at;
 
-/// What `doctor` looks at first, whatever is broken.
-pub struct GroundCheck<'a> {
-    pub place: &'a Place,
-    /// Whether it is a copy: what its entries lead to is another repository's.
-    pub is_copy: bool,
-    /// The trees, if there are records.
-    pub trees: Option<&'a Trees<'a>>,
-    /// How much of a disk should be free.
-    pub min_free: u64,
-    pub fix: bool,
-}
-
-impl GroundCheck<'_> {
+impl Checkup<'_> {
     /// Looks at everything that needs no records.
-    pub fn run(self) -> Vec<Finding> {
+    pub(super) fn check_ground(&self) -> Vec<Finding> {
         let mut ledger = Ledger::new(self.fix);
         let known = self.trees.and_then(|trees| trees.records().ok());
         check_git(&mut ledger, self.place);
@@ -47,14 +35,11 @@ impl GroundCheck<'_> {
         );
         check_room(&mut ledger, &paths, self.min_free);
         self.check_private(&mut ledger);
-        let survey = match self.place.repository().has_reftable() {
-            true => RefSurvey::default(),
-            false => survey_refs(self.place.repository().common_dir()),
-        };
+        let refs = self.refs();
         let ours: HashSet<String> = live
             .map(|tree| format!("refs/heads/{}", tree.branch))
             .collect();
-        check_refs(&mut ledger, self.place, &survey, &ours);
+        check_refs(&mut ledger, self.place, &refs, &ours);
         if known.is_none() && !self.is_copy {
             self.tell_entries(&mut ledger);
         }
@@ -66,14 +51,17 @@ impl GroundCheck<'_> {
     }
 
     /// Locks of git that nobody needs: looked at last, because a repair may have taken some away.
-    pub fn run_last(self) -> Vec<Finding> {
+    pub(super) fn check_locks(&self) -> Vec<Finding> {
         let mut ledger = Ledger::new(self.fix);
-        let survey = match self.place.repository().has_reftable() {
+        check_locks(&mut ledger, self.place, &self.refs());
+        ledger.findings
+    }
+
+    fn refs(&self) -> RefSurvey {
+        match self.place.repository().has_reftable() {
             true => RefSurvey::default(),
             false => survey_refs(self.place.repository().common_dir()),
-        };
-        check_locks(&mut ledger, self.place, &survey);
-        ledger.findings
+        }
     }
 
     fn check_private(&self, ledger: &mut Ledger) {
@@ -86,10 +74,8 @@ impl GroundCheck<'_> {
         }
         if found.uid() != rustix::process::geteuid().as_raw() {
             let what = format!("{} belongs to another user", private.display());
-            let would = "chown -R it to the user of this repository".to_owned();
-            ledger
-                .told(Code::PrivateForeign, Severity::Error, what, would)
-                .at(private);
+            let would = "chown -R it to the user of this repository";
+            ledger.note(Finding::new(Code::PrivateForeign, what, would).at(private));
         } else if found.mode() & 0o077 != 0 {
             let what = format!(
                 "{} is open to others (mode {:o})",
@@ -100,15 +86,8 @@ impl GroundCheck<'_> {
                 let closed = fs::set_permissions(private, Permissions::from_mode(0o700));
                 closed.map_err(at(private))
             };
-            ledger
-                .found(
-                    Code::PrivateOpen,
-                    Severity::Warn,
-                    what,
-                    "make it private",
-                    close,
-                )
-                .at(private);
+            let finding = Finding::new(Code::PrivateOpen, what, "make it private");
+            ledger.note(finding.at(private).repair(close));
         }
     }
 
@@ -139,8 +118,8 @@ fn check_git(ledger: &mut Ledger, place: &Place) {
         GitError::TooOld { .. } => Code::GitOld,
         _ => Code::GitMissing,
     };
-    let would = "install git, or put the right one first in PATH".to_owned();
-    ledger.told(code, Severity::Error, error.to_string(), would);
+    let would = "install git, or put the right one first in PATH";
+    ledger.note(Finding::new(code, error.to_string(), would));
 }
 
 fn registrations_of(place: &Place) -> Registrations {

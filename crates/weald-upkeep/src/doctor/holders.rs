@@ -7,9 +7,9 @@ use std::os::unix::fs::MetadataExt;
 use weald_core::session::{ProcessIdentity, ProcessState};
 use weald_core::store::AgentFilter;
 
-use super::finding::Ledger;
+use super::finding::{Finding, Ledger};
 use super::locks::told_age;
-use super::{Code, Round, Severity};
+use super::{Code, Round};
 use weald_control::machine::stopped_for;
 use weald_control::place::Place;
 use weald_trees::TreeError;
@@ -32,11 +32,7 @@ impl Round<'_, '_> {
         if let Some(holder) = &queue.holder {
             self.check_process(&holder.process, "the landing queue");
         }
-        let open = AgentFilter {
-            open: true,
-            task: None,
-        };
-        for agent in trees.engine.look(|tx| tx.agents(&open))? {
+        for agent in trees.engine.look(|tx| tx.agents(&AgentFilter::OPEN))? {
             if let Some(supervisor) = &agent.supervisor {
                 self.check_process(supervisor, &format!("the watch over agent {}", agent.id));
             }
@@ -88,7 +84,7 @@ fn tell_stopped(ledger: &mut Ledger, pid: u32, held: &str) {
         told_age(age)
     );
     let would = format!("to continue it: kill -CONT {pid}");
-    ledger.told(Code::HolderStopped, Severity::Warn, what, would);
+    ledger.note(Finding::new(Code::HolderStopped, what, would));
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::io;
 use weald_core::landing::{Landing, LandingStatus};
 use weald_core::session::ProcessState;
 
-use super::{Code, Round, Severity};
+use super::{Code, Finding, Round};
 use weald_control::stashes::stash_entries;
 use weald_landing::Landings;
 use weald_landing::{LandError, Lease, LeftoverKind};
@@ -38,11 +38,9 @@ impl Round<'_, '_> {
                 landing.target, landing.id, landing.tree
             );
             let would = "complete its task and clean up its worktree as configured";
-            self.found(Code::LandingUnsettled, Severity::Warn, what, would, || {
-                alone(trees, |lease| {
-                    Landings::new(trees).recover_landings(lease).map(drop)
-                })
-            });
+            let finding = Finding::new(Code::LandingUnsettled, what, would);
+            let settle = |lease: &Lease| Landings::new(trees).recover_landings(lease).map(drop);
+            self.note(finding.repair(|| alone(trees, settle)));
         }
         let left = Landings::new(trees)
             .landing_leftovers()
@@ -55,7 +53,7 @@ impl Round<'_, '_> {
                     left.landing
                 );
                 let would = format!("check it; if nothing in it is yours: rm -r {place}");
-                self.told(Code::LandingLeftover, Severity::Warn, what, would);
+                self.note(Finding::new(Code::LandingLeftover, what, would));
                 continue;
             }
             let what = format!(
@@ -64,9 +62,9 @@ impl Round<'_, '_> {
                 left.landing
             );
             let would = "put back its content, then delete it";
-            self.found(Code::LandingLeftover, Severity::Warn, what, would, || {
-                alone(trees, |_| Landings::new(trees).clear_leftover(&left))
-            });
+            let finding = Finding::new(Code::LandingLeftover, what, would);
+            let clear = || alone(trees, |_| Landings::new(trees).clear_leftover(&left));
+            self.note(finding.repair(clear));
         }
         self.check_stashes()
     }
@@ -80,7 +78,7 @@ impl Round<'_, '_> {
                 "changes that were in the way of landing {landing} are in the stash ({name})"
             );
             let would = format!("git stash pop --index {name}, in the checkout they came from");
-            self.told(Code::LandingStash, Severity::Info, what, would);
+            self.note(Finding::new(Code::LandingStash, what, would));
         }
         Ok(())
     }
@@ -95,10 +93,10 @@ impl Round<'_, '_> {
                 landing.id, landing.tree, landing.target, worker.pid, worker.host
             );
             let would = format!(
-                "if that process is gone: weald queue recover {}",
+                "if that process is gone: weald doctor --recover {}",
                 landing.id
             );
-            self.told(Code::LandingUnfinished, Severity::Error, what, would);
+            self.note(Finding::new(Code::LandingUnfinished, what, would));
             return;
         }
         if state == Some(ProcessState::Running) {
@@ -109,17 +107,9 @@ impl Round<'_, '_> {
             landing.id, landing.tree, landing.target
         );
         let would = "finish it if it got far enough, else undo it";
-        self.found(
-            Code::LandingUnfinished,
-            Severity::Error,
-            what,
-            would,
-            || {
-                alone(trees, |lease| {
-                    Landings::new(trees).recover_landing(lease, landing.id)
-                })
-            },
-        );
+        let finding = Finding::new(Code::LandingUnfinished, what, would);
+        let recover = |lease: &Lease| Landings::new(trees).recover_landing(lease, landing.id);
+        self.note(finding.repair(|| alone(trees, recover)));
     }
 }
 

@@ -8,12 +8,54 @@ use std::path::{Path, PathBuf};
 use weald_core::landing::{Landing, LandingStatus};
 use weald_core::tree::{Tree, TreeStatus};
 
-use super::{Code, Round, Severity};
+use super::finding::Problem;
+use super::{Code, Finding, Round};
 use weald_control::files;
 use weald_control::marker::MARKER;
 use weald_trees::building::identity_of;
 use weald_trees::delete;
-use weald_trees::{TreeError, at};
+use weald_trees::{TreeError, Trees, at};
+
+/// Something to delete.
+pub(super) fn leftover(what: String) -> Finding {
+    Finding::new(Code::Leftover, what, "delete it")
+}
+
+/// Trees of gates whose process is gone. The next gate deletes them, too.
+pub(crate) fn of_gates<'t>(trees: &'t Trees<'_>) -> Vec<Problem<'t>> {
+    let gone = |path: PathBuf| {
+        let path_shown = path.display();
+        let what = format!("{path_shown} is left over from a gate that was killed");
+        leftover(what).repair(move || trees.clear_gate_tree(&path))
+    };
+    trees.abandoned_gate_trees().into_iter().map(gone).collect()
+}
+
+/// Folders of runs whose process is gone. The next run deletes them, too.
+pub(crate) fn of_runs<'t>(trees: &'t Trees<'_>) -> Vec<Problem<'t>> {
+    let gone = |path: PathBuf| {
+        let path_shown = path.display();
+        let what = format!("{path_shown} is left over from a run that was killed");
+        leftover(what).repair(move || trees.clear_run_folder(&path))
+    };
+    let folders = trees.abandoned_run_folders().into_iter();
+    folders.map(gone).collect()
+}
+
+/// Ports that are held for trees that are gone.
+pub(crate) fn of_ports<'t>(trees: &'t Trees<'_>) -> Vec<Problem<'t>> {
+    let leases = trees.free_leases().into_iter();
+    let free = leases.map(|(cell, lease)| {
+        let what = format!(
+            "ports from {cell}0 on are reserved for worktree {} of {}, which is gone",
+            lease.tree,
+            lease.repository.display()
+        );
+        let finding = Finding::new(Code::PortsStale, what, "free the ports");
+        finding.repair(move || trees.clear_lease(cell))
+    });
+    free.collect()
+}
 
 impl Round<'_, '_> {
     /// Things in the making that nobody makes any more.
@@ -35,27 +77,21 @@ impl Round<'_, '_> {
                 "{} is left over from an unfinished operation",
                 path.display()
             );
-            self.found(Code::Leftover, Severity::Info, what, "delete it", || {
-                discard(&path).map_err(at(&path))
-            });
+            self.note(leftover(what).repair(|| discard(&path).map_err(at(&path))));
         }
         for lock in trees.vault().stale_locks() {
             let what = format!(
                 "{} is left over from a git process that was killed",
                 lock.display()
             );
-            self.found(Code::Leftover, Severity::Info, what, "delete it", || {
-                fs::remove_file(&lock).map_err(at(&lock))
-            });
+            self.note(leftover(what).repair(|| fs::remove_file(&lock).map_err(at(&lock))));
         }
         for path in trees.vault().stale_packs().into_iter().chain(self.spares()) {
             let what = format!(
                 "{} is left over from an unfinished operation",
                 path.display()
             );
-            self.found(Code::Leftover, Severity::Info, what, "delete it", || {
-                discard(&path).map_err(at(&path))
-            });
+            self.note(leftover(what).repair(|| discard(&path).map_err(at(&path))));
         }
         Ok(())
     }
@@ -94,9 +130,7 @@ impl Round<'_, '_> {
                     "{} keeps a pack for an import that has ended",
                     keep.display()
                 );
-                self.found(Code::Leftover, Severity::Info, what, "delete it", || {
-                    fs::remove_file(&keep).map_err(at(&keep))
-                });
+                self.note(leftover(what).repair(|| fs::remove_file(&keep).map_err(at(&keep))));
             }
         }
         Ok(())
@@ -132,10 +166,8 @@ impl Round<'_, '_> {
                     continue;
                 }
                 let what = format!("{} is in the trash, but has no record", path.display());
-                let would = "check it; delete it if you don't need anything in it".to_owned();
-                self.ledger
-                    .told(Code::TrashUnknown, Severity::Info, what, would)
-                    .at(&path);
+                let would = "check it; delete it if you don't need anything in it";
+                self.note(Finding::new(Code::TrashUnknown, what, would).at(&path));
             }
         }
         Ok(())

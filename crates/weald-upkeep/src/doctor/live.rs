@@ -8,7 +8,7 @@ use weald_core::tree::{Tree, TreeKind};
 use weald_core::tree_rules::TreeInput;
 use weald_git::{Door, Reference};
 
-use super::{Code, Round, Severity};
+use super::{Code, Finding, Round, Severity};
 use weald_control::marker::TreeNote;
 use weald_trees::TreeError;
 use weald_trees::building::locked_text;
@@ -26,20 +26,13 @@ impl Round<'_, '_> {
                 "the end of a run of {} in {} was not recorded",
                 run.program, tree.name
             );
-            self.found(
-                Code::RunUnfinished,
-                Severity::Info,
-                what,
-                "record its end",
-                || {
-                    let input = TreeInput::RunEnds {
-                        process: run.process.clone(),
-                        timed_out: false,
-                        code: None,
-                    };
-                    trees.decide(tree, Durability::Process, input).map(drop)
-                },
-            );
+            let input = TreeInput::RunEnds {
+                process: run.process.clone(),
+                timed_out: false,
+                code: None,
+            };
+            let end = || trees.decide(tree, Durability::Process, input).map(drop);
+            self.note(Finding::new(Code::RunUnfinished, what, "record its end").repair(end));
         }
         match trees.site(tree) {
             Ok(site) => self.check_present(tree, &site),
@@ -50,18 +43,13 @@ impl Round<'_, '_> {
                         "worktree {} belongs to another repository: {why}",
                         tree.name
                     );
-                    let would = "check what is there; weald does not touch it".to_owned();
-                    self.told(Code::TreeReplaced, Severity::Error, what, would);
+                    let would = "check what is there; weald does not touch it";
+                    self.note(Finding::new(Code::TreeReplaced, what, would));
                     return;
                 }
                 let what = format!("the .git file of worktree {} points elsewhere", tree.name);
-                self.found(
-                    Code::PointerWrong,
-                    Severity::Warn,
-                    what,
-                    "write it again",
-                    || trees.write_linked_pointer(tree),
-                );
+                let finding = Finding::new(Code::PointerWrong, what, "write it again");
+                self.note(finding.repair(|| trees.write_linked_pointer(tree)));
                 if self.ledger.fix
                     && let Ok(site) = trees.site(tree)
                 {
@@ -74,12 +62,7 @@ impl Round<'_, '_> {
                     "weald does not touch it; if you restored or copied it there: weald doctor --adopt {}",
                     tree.path.display()
                 );
-                self.told(
-                    Code::TreeReplaced,
-                    Severity::Error,
-                    error.to_string(),
-                    would,
-                );
+                self.note(Finding::new(Code::TreeReplaced, error.to_string(), would));
             }
         }
     }
@@ -91,23 +74,16 @@ impl Round<'_, '_> {
         match self.whereabouts.of(trees, tree) {
             Some(path) => {
                 let what = format!("{what}, but at {}", path.display());
-                self.found(
-                    Code::TreeMoved,
-                    Severity::Warn,
-                    what,
-                    "record the new place",
-                    || trees.accept_move(tree, &path),
-                );
+                let finding = Finding::new(Code::TreeMoved, what, "record the new place");
+                self.note(finding.repair(|| trees.accept_move(tree, &path)));
             }
-            None => self.told(
-                Code::TreeMissing,
-                Severity::Warn,
-                what,
-                format!(
+            None => {
+                let would = format!(
                     "to recreate it: weald ensure {0}; to remove its record: weald rm {0}",
                     tree.name
-                ),
-            ),
+                );
+                self.note(Finding::new(Code::TreeMissing, what, would));
+            }
         }
     }
 
@@ -147,7 +123,7 @@ impl Round<'_, '_> {
                 "chown -R it back: git and weald work with your own files in {}",
                 tree.path.display()
             );
-            self.told(Code::TreeOwner, Severity::Warn, what, would);
+            self.note(Finding::new(Code::TreeOwner, what, would));
         }
     }
 
@@ -156,7 +132,7 @@ impl Round<'_, '_> {
             "its files are still there; to move them to the trash: weald rm --discard {}",
             tree.name
         );
-        self.told(Code::TreeDamaged, Severity::Warn, what, would);
+        self.note(Finding::new(Code::TreeDamaged, what, would));
     }
 
     /// Locks of a git that was killed in the tree, while nothing of weald's runs there.
@@ -175,7 +151,7 @@ impl Round<'_, '_> {
                 "if no git is running in the worktree: rm {}",
                 path.display()
             );
-            self.told(Code::TreeLock, Severity::Warn, what, would);
+            self.note(Finding::new(Code::TreeLock, what, would));
         }
     }
 
@@ -192,29 +168,22 @@ impl Round<'_, '_> {
             // Told with the entries, and still broken: there is nothing to compare.
         } else if !points_back && let Some(identity) = tree.identity {
             let what = format!("worktree {} is not registered in the repository", tree.name);
-            self.found(
-                Code::RegistrationLost,
-                Severity::Warn,
-                what,
-                "register it",
-                || {
-                    let registration = trees.reinstate_registration(tree, identity)?;
-                    let input = TreeInput::Repaired {
-                        identity,
-                        path: tree.path.clone(),
-                        registration,
-                    };
-                    trees.decide(tree, Durability::Process, input).map(drop)
-                },
-            );
+            let finding = Finding::new(Code::RegistrationLost, what, "register it");
+            self.note(finding.repair(|| {
+                let registration = trees.reinstate_registration(tree, identity)?;
+                let input = TreeInput::Repaired {
+                    identity,
+                    path: tree.path.clone(),
+                    registration,
+                };
+                trees.decide(tree, Durability::Process, input).map(drop)
+            }));
         } else if let Some(shown) = known.as_ref().and_then(|known| known.locked.as_ref())
             && trees.was_lock(tree, shown)
         {
             let what = format!("git still shows the lock that {} had", tree.name);
-            let would = "remove the lock from git's list";
-            self.found(Code::ForeignLock, Severity::Warn, what, would, || {
-                trees.show_no_lock(&tree.name)
-            });
+            let finding = Finding::new(Code::ForeignLock, what, "remove the lock from git's list");
+            self.note(finding.repair(|| trees.show_no_lock(&tree.name)));
         } else if known.is_some_and(|known| known.locked != locked_text(tree))
             && tree.kind == TreeKind::Sealed
         {
@@ -223,7 +192,7 @@ impl Round<'_, '_> {
                 "if it is not wanted: git worktree unlock {}",
                 tree.path.display()
             );
-            self.told(Code::ForeignLock, Severity::Info, what, would);
+            self.note(Finding::new(Code::ForeignLock, what, would).rated(Severity::Info));
         }
         if tree.kind == TreeKind::Sealed {
             self.check_borrowing(tree, site);
@@ -233,13 +202,8 @@ impl Round<'_, '_> {
                 "commands inside worktree {} would not find the repository",
                 tree.name
             );
-            self.found(
-                Code::MarkerLost,
-                Severity::Warn,
-                what,
-                "write the marker",
-                || trees.write_markers(tree),
-            );
+            let finding = Finding::new(Code::MarkerLost, what, "write the marker");
+            self.note(finding.repair(|| trees.write_markers(tree)));
         }
     }
 
@@ -253,13 +217,9 @@ impl Round<'_, '_> {
                     "worktree {} borrows objects from a place that is gone",
                     tree.name
                 );
-                self.found(
-                    Code::AlternatesBroken,
-                    Severity::Warn,
-                    what,
-                    "point it at the vault; the old content is kept",
-                    || trees.borrow_here(tree, site, old.as_deref()),
-                );
+                let would = "point it at the vault; the old content is kept";
+                let finding = Finding::new(Code::AlternatesBroken, what, would);
+                self.note(finding.repair(|| trees.borrow_here(tree, site, old.as_deref())));
             }
             Borrowing::Odd(why) => {
                 let what = format!(
@@ -270,7 +230,7 @@ impl Round<'_, '_> {
                     "to see whether anything is missing: git -C {} fsck",
                     tree.path.display()
                 );
-                self.told(Code::AlternatesBroken, Severity::Warn, what, would);
+                self.note(Finding::new(Code::AlternatesBroken, what, would));
             }
         }
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use weald_core::tree::{Tree, TreeStatus};
 use weald_git::{LockFile, RefName, RefSurvey, lock_at, locks_in};
 
-use super::finding::Ledger;
+use super::finding::{Finding, Ledger};
 use super::{Code, Round, Severity};
 use weald_control::files;
 use weald_control::place::Place;
@@ -62,12 +62,9 @@ impl Round<'_, '_> {
             lock.display(),
             tree.name
         );
-        let gone = || fs::remove_file(lock).map_err(at(lock));
-        let finding = self
-            .ledger
-            .found(Code::LockStale, Severity::Warn, what, "delete it", gone);
-        finding.of(tree);
-        finding.at(lock);
+        let finding = Finding::new(Code::LockStale, what, "delete it");
+        let finding = finding.at(lock).of(tree);
+        self.note(finding.repair(|| fs::remove_file(lock).map_err(at(lock))));
     }
 }
 
@@ -88,9 +85,8 @@ pub(super) fn check_locks(ledger: &mut Ledger, place: &Place, survey: &RefSurvey
         let age = told_age(lock.age);
         if lock.path == fence {
             let what = format!("{path} is {age} old");
-            let would = "the next landing removes it".to_owned();
-            let finding = ledger.told(Code::LockStale, Severity::Info, what, would);
-            finding.at(&lock.path);
+            let finding = Finding::new(Code::LockStale, what, "the next landing removes it");
+            ledger.note(finding.rated(Severity::Info).at(&lock.path));
             continue;
         }
         let holders = openers(&lock.path);
@@ -104,9 +100,7 @@ pub(super) fn check_locks(ledger: &mut Ledger, place: &Place, survey: &RefSurvey
                 format!("check process {pid}; the lock goes when it ends"),
             ),
         };
-        ledger
-            .told(Code::LockStale, Severity::Warn, what, would)
-            .at(&lock.path);
+        ledger.note(Finding::new(Code::LockStale, what, would).at(&lock.path));
     }
 }
 

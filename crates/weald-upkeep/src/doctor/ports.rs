@@ -2,26 +2,15 @@
 
 use weald_core::tree::Tree;
 
-use super::{Code, Round, Severity, TreeError};
+use super::leftovers::of_ports;
+use super::{Code, Finding, Round, TreeError};
 
 impl Round<'_, '_> {
     /// After everything else: a tree may have been finished, taken back or moved by a repair.
     pub(super) fn check_ports(&mut self) -> Result<(), TreeError> {
         let trees = self.trees;
-        for (cell, lease) in trees.free_leases() {
-            let what = format!(
-                "ports from {}0 on are reserved for worktree {} of {}, which is gone",
-                cell,
-                lease.tree,
-                lease.repository.display()
-            );
-            self.found(
-                Code::PortsStale,
-                Severity::Info,
-                what,
-                "free the ports",
-                || trees.clear_lease(cell),
-            );
+        for free in of_ports(trees) {
+            self.note(free);
         }
         for tree in trees.records()? {
             if tree.is_live() && !tree.removing && trees.site(&tree).is_ok() {
@@ -42,12 +31,7 @@ impl Round<'_, '_> {
             block.to_text(),
             tree.name
         );
-        self.found(
-            Code::PortsLost,
-            Severity::Warn,
-            what,
-            "reserve them again, or others",
-            || trees.hold_ports(tree.clone(), None).map(drop),
-        );
+        let finding = Finding::new(Code::PortsLost, what, "reserve them again, or others");
+        self.note(finding.repair(|| trees.hold_ports(tree.clone(), None).map(drop)));
     }
 }

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 
 use weald_git::{BrokenRef, RefSurvey, head_fault, last_logged, packed_refs_fault};
 
-use super::finding::Ledger;
-use super::{Code, Severity};
+use super::Code;
+use super::finding::{Finding, Ledger};
 use weald_control::place::Place;
 
 /// Refs that name nothing, but for branches in `ours`.
@@ -27,9 +27,7 @@ pub(super) fn check_refs(
         let would = format!(
             "write “ref: refs/heads/BRANCH” into it, with the branch that the checkout was on{said}"
         );
-        ledger
-            .told(Code::HeadBroken, Severity::Error, what, would)
-            .at(&path);
+        ledger.note(Finding::new(Code::HeadBroken, what, would).at(&path));
     }
     if place.repository().has_reftable() {
         check_reftable(ledger, place);
@@ -43,14 +41,7 @@ pub(super) fn check_refs(
         };
         let what = format!("{}{where_in}: {what}", path.display());
         let would = "make a copy, then delete that line; the reflogs have the old values";
-        ledger
-            .told(
-                Code::PackedRefsBroken,
-                Severity::Error,
-                what,
-                would.to_owned(),
-            )
-            .at(&path);
+        ledger.note(Finding::new(Code::PackedRefsBroken, what, would).at(&path));
     }
     for broken in survey.broken.iter().filter(|one| !ours.contains(&one.name)) {
         tell_broken(ledger, broken);
@@ -74,9 +65,7 @@ fn tell_broken(ledger: &mut Ledger, broken: &BrokenRef) {
             format!("it has no log; find its commits with git fsck --lost-found, then rm {path}")
         }
     };
-    ledger
-        .told(Code::RefBroken, Severity::Error, what, would)
-        .at(&broken.path);
+    ledger.note(Finding::new(Code::RefBroken, what, would).at(&broken.path));
 }
 
 fn check_reftable(ledger: &mut Ledger, place: &Place) {
@@ -94,9 +83,7 @@ fn check_reftable(ledger: &mut Ledger, place: &Place) {
     };
     if let Some(path) = lost {
         let what = format!("{} can't be read", path.display());
-        let would = "restore it from a copy of the repository; for details: git fsck".to_owned();
-        ledger
-            .told(Code::ReftableBroken, Severity::Error, what, would)
-            .at(&path);
+        let would = "restore it from a copy of the repository; for details: git fsck";
+        ledger.note(Finding::new(Code::ReftableBroken, what, would).at(&path));
     }
 }

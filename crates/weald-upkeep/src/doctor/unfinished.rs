@@ -6,11 +6,12 @@ use weald_core::store::Durability;
 use weald_core::tree::Tree;
 use weald_core::tree_rules::TreeInput;
 
-use super::{Code, Round, Severity};
-use weald_trees::at;
+use super::leftovers::leftover;
+use super::{Code, Finding, Round};
 use weald_trees::building::building;
 use weald_trees::delete;
 use weald_trees::purging::{going, is_the_tree};
+use weald_trees::{TreeError, Trees, at};
 
 impl Round<'_, '_> {
     /// A creation that was interrupted: finished if everything is there, else taken back.
@@ -26,9 +27,8 @@ impl Round<'_, '_> {
                 "undo it",
             ),
         };
-        self.found(Code::CreateUnfinished, Severity::Warn, what, would, || {
-            trees.end_creation(tree).map(drop)
-        });
+        let finding = Finding::new(Code::CreateUnfinished, what, would);
+        self.note(finding.repair(|| trees.end_creation(tree).map(drop)));
     }
 
     /// A removal that was interrupted: finished if the directory is in the trash, else called off.
@@ -37,30 +37,19 @@ impl Round<'_, '_> {
         let what = format!("the removal of worktree {} was interrupted", tree.name);
         match trees.in_trash(tree) {
             Some(path) if tree.path.symlink_metadata().is_err() => {
-                self.found(
-                    Code::RemoveUnfinished,
-                    Severity::Warn,
-                    what,
-                    "finish it",
-                    || trees.finish_removal(tree, path),
-                );
+                let finding = Finding::new(Code::RemoveUnfinished, what, "finish it");
+                self.note(finding.repair(|| trees.finish_removal(tree, path)));
             }
-            _ => self.found(
-                Code::RemoveUnfinished,
-                Severity::Warn,
-                what,
-                "cancel it",
-                || {
+            _ => {
+                let finding = Finding::new(Code::RemoveUnfinished, what, "cancel it");
+                self.note(finding.repair(|| {
                     if let Some(identity) = tree.identity {
                         trees.reinstate_registration(tree, identity)?;
                     }
                     trees.reinstate_missing_branch(tree)?;
-                    let input = TreeInput::RemoveFailed {
-                        error: "interrupted".to_owned(),
-                    };
-                    trees.decide(tree, Durability::Process, input).map(drop)
-                },
-            ),
+                    call_off(trees, tree)
+                }));
+            }
         }
     }
 
@@ -70,8 +59,8 @@ impl Round<'_, '_> {
             return;
         };
         if let Err(error) = trees.require_in_trash(tree, &trash.path) {
-            let would = "check it; weald does not touch anything there".to_owned();
-            self.told(Code::TrashOutside, Severity::Warn, error.to_string(), would);
+            let would = "check it; weald does not touch anything there";
+            self.note(Finding::new(Code::TrashOutside, error.to_string(), would));
             return;
         }
         let going = going(tree, &trash.path);
@@ -84,18 +73,8 @@ impl Round<'_, '_> {
         if is_tree(&trash.path) {
             if tree.removing {
                 let what = format!("the purge of worktree {} was interrupted", tree.name);
-                self.found(
-                    Code::PurgeUnfinished,
-                    Severity::Warn,
-                    what,
-                    "keep it in the trash",
-                    || {
-                        let input = TreeInput::RemoveFailed {
-                            error: "interrupted".to_owned(),
-                        };
-                        trees.decide(tree, Durability::Process, input).map(drop)
-                    },
-                );
+                let finding = Finding::new(Code::PurgeUnfinished, what, "keep it in the trash");
+                self.note(finding.repair(|| call_off(trees, tree)));
             }
             return;
         }
@@ -104,23 +83,14 @@ impl Round<'_, '_> {
                 "worktree {} is back from the trash, but not recorded",
                 tree.name
             );
-            self.found(
-                Code::RestoreUnfinished,
-                Severity::Warn,
-                what,
-                "restore it",
-                || trees.reinstate(tree, &trash).map(drop),
-            );
+            let finding = Finding::new(Code::RestoreUnfinished, what, "restore it");
+            self.note(finding.repair(|| trees.reinstate(tree, &trash).map(drop)));
         } else if tree.removing {
             self.unfinished_purge(tree, None);
         } else {
             let what = format!("{} is no longer in the trash", trash.path.display());
-            self.told(
-                Code::TrashMissing,
-                Severity::Info,
-                what,
-                "its commits are in the vault; to remove its record: weald trash purge".to_owned(),
-            );
+            let would = "its commits are in the vault; to remove its record: weald clean --trash";
+            self.note(Finding::new(Code::TrashMissing, what, would));
         }
     }
 
@@ -128,20 +98,15 @@ impl Round<'_, '_> {
     fn unfinished_purge(&mut self, tree: &Tree, left: Option<&Path>) {
         let trees = self.trees;
         let what = format!("the purge of worktree {} was interrupted", tree.name);
-        self.found(
-            Code::PurgeUnfinished,
-            Severity::Warn,
-            what,
-            "finish it",
-            || {
-                if let Some(left) = left {
-                    delete(left).map_err(at(left))?;
-                }
-                trees.unregister(tree)?;
-                let input = TreeInput::Removed;
-                trees.decide(tree, Durability::Process, input).map(drop)
-            },
-        );
+        let finding = Finding::new(Code::PurgeUnfinished, what, "finish it");
+        self.note(finding.repair(|| {
+            if let Some(left) = left {
+                delete(left).map_err(at(left))?;
+            }
+            trees.unregister(tree)?;
+            let input = TreeInput::Removed;
+            trees.decide(tree, Durability::Process, input).map(drop)
+        }));
     }
 
     /// What a failed creation may have left when it could not clear it.
@@ -154,16 +119,21 @@ impl Round<'_, '_> {
         // Its name proves nothing. A tree that was made was not left half-made, and what weald makes borrows from the vault.
         if tree.identity.is_none() && trees.is_left_from_here(&place) {
             let what = format!("{} is left over from creating a worktree", place.display());
-            self.found(Code::Leftover, Severity::Info, what, "delete it", || {
-                trees.clear_creation(tree)
-            });
+            self.note(leftover(what).repair(|| trees.clear_creation(tree)));
             return;
         }
         let what = format!(
             "{} may be left over from creating a worktree",
             place.display()
         );
-        let would = "check it; delete it if you don't need anything in it".to_owned();
-        self.told(Code::Leftover, Severity::Info, what, would);
+        let would = "check it; delete it if you don't need anything in it";
+        self.note(Finding::new(Code::Leftover, what, would));
     }
+}
+
+fn call_off(trees: &Trees<'_>, tree: &Tree) -> Result<(), TreeError> {
+    let input = TreeInput::RemoveFailed {
+        error: "interrupted".to_owned(),
+    };
+    trees.decide(tree, Durability::Process, input).map(drop)
 }

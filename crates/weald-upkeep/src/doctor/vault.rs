@@ -5,8 +5,8 @@ use std::path::Path;
 
 use weald_git::{MainRef, Vault, VaultError, list_refs, set_aside};
 
-use super::finding::Ledger;
-use super::{Code, Severity};
+use super::Code;
+use super::finding::{Finding, Ledger};
 use weald_control::place::Place;
 use weald_trees::{TreeError, at};
 
@@ -33,7 +33,7 @@ pub(super) fn check_vault(
                 vault.path().display()
             );
             let would = "rebuild it from the repository; the rest is in the worktrees";
-            ledger.found(Code::VaultMissing, Severity::Error, what, would, feed);
+            ledger.note(Finding::new(Code::VaultMissing, what, would).repair(feed));
         }
         return Ok(());
     }
@@ -45,10 +45,8 @@ pub(super) fn check_vault(
             0 => Ok(vault.mend_shape(&aside)?),
             _ => Ok(()),
         };
-        let code = Code::VaultBroken;
-        ledger
-            .found(code, Severity::Error, what, "write it again", mend)
-            .at(&fault.path);
+        let finding = Finding::new(Code::VaultBroken, what, "write it again");
+        ledger.note(finding.at(&fault.path).repair(mend));
     }
     if !faults.is_empty() && !vault.shape_faults().is_empty() {
         return Ok(());
@@ -63,8 +61,8 @@ pub(super) fn check_vault(
             size >> 20,
             main >> 20
         );
-        let would = "to share what can be shared: weald vault maintain".to_owned();
-        ledger.told(Code::VaultLarge, Severity::Info, what, would);
+        let would = "to share what can be shared: weald clean --vault --apply";
+        ledger.note(Finding::new(Code::VaultLarge, what, would));
     }
     Ok(())
 }
@@ -80,9 +78,8 @@ fn check_packs(ledger: &mut Ledger, vault: &Vault, common: &Path, aside: &Path) 
             }
             _ => Ok(()),
         };
-        ledger
-            .found(Code::VaultPack, Severity::Error, what, would, mend)
-            .at(&fault.path);
+        let finding = Finding::new(Code::VaultPack, what, would);
+        ledger.note(finding.at(&fault.path).repair(mend));
     }
 }
 
@@ -96,9 +93,8 @@ fn check_vault_refs(ledger: &mut Ledger, vault: &Vault, aside: &Path) {
                 .map(drop)
                 .map_err(at(&broken.path))
         };
-        ledger
-            .found(Code::VaultRefBroken, Severity::Warn, what, would, mend)
-            .at(&broken.path);
+        let finding = Finding::new(Code::VaultRefBroken, what, would);
+        ledger.note(finding.at(&broken.path).repair(mend));
     }
 }
 
@@ -123,16 +119,11 @@ fn check_pins(
             pin.name, pin.commit
         );
         let would = "fetch it from the repository; if it is missing there, too, delete the name";
-        ledger.found(
-            Code::PinDangling,
-            Severity::Error,
-            what,
-            would,
-            || match is_back {
-                true => Ok(()),
-                false => drop_pin(vault, &pin),
-            },
-        );
+        let finding = Finding::new(Code::PinDangling, what, would);
+        ledger.note(finding.repair(|| match is_back {
+            true => Ok(()),
+            false => drop_pin(vault, &pin),
+        }));
     }
     Ok(())
 }

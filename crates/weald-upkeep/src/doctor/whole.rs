@@ -11,7 +11,7 @@ use weald_core::tree::{Tree, TreeStatus};
 use weald_core::tree_rules::TreeInput;
 use weald_git::set_aside;
 
-use super::{Code, Round, Severity};
+use super::{Code, Finding, Round};
 use weald_trees::{TreeError, at};
 
 impl Round<'_, '_> {
@@ -34,13 +34,8 @@ impl Round<'_, '_> {
                 continue;
             }
             let what = format!("task {} names a worktree that is not bound to it", task.id);
-            self.found(
-                Code::BindingDangling,
-                Severity::Warn,
-                what,
-                "unbind it",
-                || trees.unbind(&task.id).map(drop),
-            );
+            let finding = Finding::new(Code::BindingDangling, what, "unbind it");
+            self.note(finding.repair(|| trees.unbind(&task.id).map(drop)));
         }
         for tree in live().filter(|tree| tree.task.is_some()) {
             if !of_tasks.contains(&(Some(&tree.name), tree.task.as_ref())) {
@@ -48,17 +43,9 @@ impl Round<'_, '_> {
                     "worktree {} names a task that has another worktree",
                     tree.name
                 );
-                self.found(
-                    Code::BindingDangling,
-                    Severity::Warn,
-                    what,
-                    "unbind it",
-                    || {
-                        trees
-                            .decide(tree, Durability::Process, TreeInput::Unbind)
-                            .map(drop)
-                    },
-                );
+                let unbind = || trees.decide(tree, Durability::Process, TreeInput::Unbind);
+                let finding = Finding::new(Code::BindingDangling, what, "unbind it");
+                self.note(finding.repair(|| unbind().map(drop)));
             }
         }
         Ok(())
@@ -95,9 +82,8 @@ impl Round<'_, '_> {
                 }
                 trees.reinstate_missing_branch(tree)
             };
-            self.ledger
-                .found(Code::BranchLost, Severity::Warn, what, would, repair)
-                .of(tree);
+            let finding = Finding::new(Code::BranchLost, what, would).of(tree);
+            self.note(finding.repair(repair));
         }
         Ok(())
     }
@@ -118,9 +104,7 @@ impl Round<'_, '_> {
                 tree.id
             );
             let would = "copy weald's private folder, then: weald doctor --rebuild --fix";
-            self.ledger
-                .told(Code::PathTwice, Severity::Error, what, would.to_owned())
-                .of(tree);
+            self.note(Finding::new(Code::PathTwice, what, would).of(tree));
         }
     }
 
@@ -142,25 +126,22 @@ impl Round<'_, '_> {
                 session.name
             );
             let would = format!("when it has ended: weald session end {}", session.name);
-            self.told(Code::SessionDangling, Severity::Info, what, would);
+            self.note(Finding::new(Code::SessionDangling, what, would));
         }
-        let open = AgentFilter {
-            open: true,
-            task: None,
-        };
-        let agents = trees.engine.look(|tx| tx.agents(&open))?;
+        let agents = trees.engine.look(|tx| tx.agents(&AgentFilter::OPEN))?;
         for agent in agents.iter().filter(|one| trees.engine.is_orphaned(one)) {
             let what = format!(
                 "agent {} of task {} is recorded as {}, but its supervisor is gone",
                 agent.id, agent.task, agent.status
             );
             let would = "record the crash and release its task";
-            self.found(Code::AgentOrphaned, Severity::Warn, what, would, || {
+            let finding = Finding::new(Code::AgentOrphaned, what, would);
+            self.note(finding.repair(|| {
                 let reaped = trees.engine.reap_agents();
                 reaped
                     .map(drop)
                     .map_err(|error| at(trees.place.private())(io::Error::other(error.to_string())))
-            });
+            }));
         }
         Ok(())
     }

@@ -15,6 +15,8 @@ use weald_git::Door;
 
 use super::{SweepError, SweepLease, SweepReport, Sweeper};
 use crate::Upkeep;
+use crate::doctor::finding::{Problem, Repair};
+use crate::doctor::leftovers::{of_gates, of_ports, of_runs};
 use weald_agents::drivers::secrets_of;
 use weald_control::confinement::home_layer_of_tree;
 use weald_control::place::{own_folders, own_name};
@@ -28,18 +30,16 @@ const FRESH: Duration = Duration::from_secs(60);
 /// What a repository that is gone left in the user's state folder goes if no run used it for so long.
 const FORGOTTEN: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 
-/// A thing to clear away, and how.
-type Chore<'c> = Box<dyn Fn() -> Result<(), TreeError> + 'c>;
-
 impl Upkeep<'_> {
     pub(super) fn sweep_leftovers(
         &self,
         lease: Option<&SweepLease>,
         report: &mut SweepReport,
     ) -> Result<(), SweepError> {
-        let ports = self.stale_ports();
+        let ports = repairs(of_ports(self.trees));
         report.ports = self.clear(lease, ports, &mut report.failed)?;
-        let runs = self.stale_runs();
+        let mut runs = repairs(of_runs(self.trees));
+        runs.extend(repairs(of_gates(self.trees)));
         report.runs = self.clear(lease, runs, &mut report.failed)?;
         let homes = self.stale_homes()?;
         report.homes = self.clear(lease, homes, &mut report.failed)?;
@@ -54,11 +54,11 @@ impl Upkeep<'_> {
         Ok(())
     }
 
-    /// Does the chores, if this is no dry run, and counts them. The lease is renewed before each: who lost it stops.
+    /// Clears it all away, if this is no dry run, and counts it. The lease is renewed before each: who lost it stops.
     fn clear(
         &self,
         lease: Option<&SweepLease>,
-        chores: Vec<Chore<'_>>,
+        chores: Vec<Repair<'_>>,
         failed: &mut Vec<String>,
     ) -> Result<usize, SweepError> {
         let Some(lease) = lease else {
@@ -76,32 +76,16 @@ impl Upkeep<'_> {
         Ok(done)
     }
 
-    fn stale_ports(&self) -> Vec<Chore<'_>> {
-        let free = self.trees.free_leases().into_iter();
-        free.map(|(cell, _)| -> Chore<'_> { Box::new(move || self.trees.clear_lease(cell)) })
-            .collect()
-    }
-
-    fn stale_runs(&self) -> Vec<Chore<'_>> {
-        let folders = self.trees.abandoned_run_folders().into_iter();
-        let folders = folders
-            .map(|path| -> Chore<'_> { Box::new(move || self.trees.clear_run_folder(&path)) });
-        let gates = self.trees.abandoned_gate_trees().into_iter();
-        let gates =
-            gates.map(|path| -> Chore<'_> { Box::new(move || self.trees.clear_gate_tree(&path)) });
-        folders.chain(gates).collect()
-    }
-
-    fn stale_spares(&self) -> Result<Vec<Chore<'_>>, TreeError> {
+    fn stale_spares(&self) -> Result<Vec<Repair<'_>>, TreeError> {
         let spares = self.trees.stale_pool_entries()?.into_iter();
         let evict =
-            |path: PathBuf| -> Chore<'_> { Box::new(move || self.trees.evict_stale(&path)) };
+            |path: PathBuf| -> Repair<'_> { Box::new(move || self.trees.evict_stale(&path)) };
         Ok(spares.map(evict).collect())
     }
 
     /// Private folders of agents whose tree is removed for good.
-    fn stale_homes(&self) -> Result<Vec<Chore<'_>>, SweepError> {
-        let mut chores: Vec<Chore<'_>> = Vec::new();
+    fn stale_homes(&self) -> Result<Vec<Repair<'_>>, SweepError> {
+        let mut chores: Vec<Repair<'_>> = Vec::new();
         for (path, id) in self.homes() {
             let tree = self.trees.engine.look(|tx| tx.tree_by_id(id))?;
             if tree.is_some_and(|tree| tree.status == TreeStatus::Removed) {
@@ -135,13 +119,9 @@ impl Upkeep<'_> {
     }
 
     /// Logins in folders whose agent is over. A clean end takes them away itself; a killed supervisor could not.
-    fn stale_logins(&self) -> Result<Vec<Chore<'_>>, SweepError> {
-        let running = AgentFilter {
-            open: true,
-            task: None,
-        };
-        let open = self.trees.engine.look(|tx| tx.agents(&running))?;
-        let mut chores: Vec<Chore<'_>> = Vec::new();
+    fn stale_logins(&self) -> Result<Vec<Repair<'_>>, SweepError> {
+        let open = self.trees.engine.look(|tx| tx.agents(&AgentFilter::OPEN))?;
+        let mut chores: Vec<Repair<'_>> = Vec::new();
         let is_used = |id: TreeId| {
             let mut users = open.iter().map(|agent| agent.tree_id.unwrap_or(TreeId(0)));
             users.any(|used| used == id)
@@ -171,7 +151,7 @@ impl Upkeep<'_> {
     }
 
     /// What runs wrote to their homes in trees that are removed for good.
-    fn stale_caches(&self) -> Result<Vec<Chore<'_>>, SweepError> {
+    fn stale_caches(&self) -> Result<Vec<Repair<'_>>, SweepError> {
         let Some(home) = &self.trees.host.home else {
             return Ok(Vec::new());
         };
@@ -186,9 +166,14 @@ impl Upkeep<'_> {
             .collect();
         layers.sort();
         layers.dedup();
-        let chore = |path: PathBuf| -> Chore<'_> { Box::new(move || delete_folder(&path)) };
+        let chore = |path: PathBuf| -> Repair<'_> { Box::new(move || delete_folder(&path)) };
         Ok(layers.into_iter().map(chore).collect())
     }
+}
+
+/// What clears away what a doctor finds, too.
+fn repairs(left: Vec<Problem<'_>>) -> Vec<Repair<'_>> {
+    left.into_iter().filter_map(|one| one.repair).collect()
 }
 
 /// Folders of agents in a folder, with the number of their tree.

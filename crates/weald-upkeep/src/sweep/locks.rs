@@ -155,11 +155,7 @@ impl Sweeper<'_> {
             let who = format!("process {}, which works on it,", process.pid);
             seen(who, self.life_of(process));
         }
-        let open = AgentFilter {
-            open: true,
-            task: None,
-        };
-        for agent in tx.agents(&open)? {
+        for agent in tx.agents(&AgentFilter::OPEN)? {
             if agent.tree_id == Some(tree.id) {
                 let supervisor = agent.supervisor.as_ref();
                 let liveness = supervisor.map_or(Liveness::Unknown, |one| self.life_of(one));

@@ -14,7 +14,7 @@ use weald_core::tree::{Tree, TreeStatus};
 
 use super::{TreeUsage, UsageReport, existing};
 use crate::Upkeep;
-use crate::clean::around::Around;
+use crate::survey::Survey;
 use weald_control::steps::step;
 use weald_trees::TreeError;
 use weald_trees::inside::Job;
@@ -60,18 +60,17 @@ pub struct Freeing {
 
 impl Upkeep<'_> {
     /// Chooses what has to go so that `wanted` bytes are free where trees are; deletes it if it is to.
-    pub fn make_room(
+    pub(super) fn make_room(
         &self,
+        survey: &Survey,
         report: &mut UsageReport,
-        wanted: u64,
-        mode: RoomMode,
+        (wanted, mode): (u64, RoomMode),
     ) -> Result<(), TreeError> {
         let mut freeing = Freeing {
             wanted,
             applied: mode == RoomMode::Apply,
             ..Freeing::default()
         };
-        let around = self.around()?;
         let mut records = BTreeMap::new();
         let mut evictable = Vec::new();
         for usage in report
@@ -79,11 +78,11 @@ impl Upkeep<'_> {
             .iter()
             .filter(|usage| !usage.regenerable.is_empty())
         {
-            let found = around.records.iter().find(|tree| tree.name == usage.tree);
+            let found = survey.records.iter().find(|tree| tree.name == usage.tree);
             let Some(tree) = found.filter(|tree| tree.is_live()) else {
                 continue;
             };
-            match self.require_idle_for(&around, tree, usage.last_used_at)? {
+            match self.require_idle_for(survey, tree, usage.last_used_at)? {
                 Err(why) => freeing.kept.push(not_evicted(tree, &why)),
                 Ok(()) => {
                     evictable.push(offered(usage, tree));
@@ -124,13 +123,13 @@ impl Upkeep<'_> {
     /// Whether what builds made in a tree may go.
     fn require_idle_for(
         &self,
-        around: &Around,
+        survey: &Survey,
         tree: &Tree,
         last_used: Option<Timestamp>,
     ) -> Result<Result<(), NotIdle>, TreeError> {
         let root = existing(&self.trees.tree_root()?);
         let device = |path: &Path| path.metadata().map(|found| found.dev()).ok();
-        let mut uses = self.uses(around, tree).all();
+        let mut uses = self.uses(survey, tree).all();
         if tree.status == TreeStatus::Kept {
             uses.push("it is kept".to_owned());
         }
@@ -151,10 +150,10 @@ impl Upkeep<'_> {
         tree: &Tree,
         chosen: &Evictable,
     ) -> Result<Result<(), NotIdle>, TreeError> {
-        let around = self.around()?;
-        let current = around.records.iter().find(|now| now.id == tree.id);
+        let survey = self.survey()?;
+        let current = survey.records.iter().find(|now| now.id == tree.id);
         match current.filter(|now| now.is_live()) {
-            Some(now) => self.require_idle_for(&around, now, Some(chosen.last_used_at)),
+            Some(now) => self.require_idle_for(&survey, now, Some(chosen.last_used_at)),
             None => Ok(Err(NotIdle::Gone)),
         }
     }

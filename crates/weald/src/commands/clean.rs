@@ -1,5 +1,6 @@
 //! `weald clean`
 
+mod other;
 mod told;
 mod words;
 
@@ -10,20 +11,21 @@ use weald_core::id::TaskId;
 use weald_core::kill_switch::CLEAN;
 use weald_core::name::TreeName;
 
+use self::other::Other;
 use crate::cli::age;
 use crate::commands::enter::quoted;
 use crate::completion;
 use crate::context::Context;
 use crate::ui::{Fields, clean};
 
-/// List worktrees to clean up, or trash them with --apply
+/// Find what can be cleaned up, and do it with --apply
 ///
 /// Selects worktrees whose work landed or whose task is completed or cancelled, if they were unused for a day and no guard
-/// protects them. Without --apply nothing is changed; nothing is ever deleted, and no flag overrides a guard.
+/// protects them. Without --apply nothing is changed; only --trash and --free delete anything, and no flag overrides a guard.
 /// docs/cleanup.md explains each reason for keeping a worktree.
 #[derive(Args, Default)]
 pub struct Clean {
-    /// Move the listed worktrees to the trash
+    /// Make the listed changes; worktrees go to the trash
     #[arg(long)]
     pub apply: bool,
     /// Minimum time unused; 0 for any (default: clean.min_age)
@@ -41,10 +43,15 @@ pub struct Clean {
     /// Only this tree: for those who come from other systems.
     #[arg(skip)]
     pub tree: Option<TreeName>,
+    #[command(flatten)]
+    pub other: Other,
 }
 
 impl Clean {
-    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+    pub fn run(mut self, context: &Context<'_>) -> Result<u8, Failure> {
+        if let Some(done) = std::mem::take(&mut self.other).run(self.apply, context) {
+            return done;
+        }
         let ground = context.ground()?;
         if let Some(variable) =
             context.switched_off("clean", CLEAN, &ground.config().clean_kill_switches)
@@ -70,6 +77,11 @@ impl Clean {
             true => exit::DONE,
             false => exit::REFUSED,
         })
+    }
+
+    /// Whether it changes nothing, not even what is known of worktrees.
+    pub fn only_reads(&self) -> bool {
+        !self.apply && self.other.only_reads()
     }
 
     /// The same call with --apply.

@@ -215,7 +215,7 @@ impl Stage {
         say(out, "Uncommitted work is never thrown away:")?;
         self.show_refusal(out, &["rm", "client"])?;
         self.show(out, &["rm", "client", "--discard"])?;
-        self.show(out, &["trash", "restore", "client"])?;
+        self.show(out, &["restore", "client"])?;
         say(
             out,
             "A spare made in advance becomes a worktree in milliseconds, whatever the size of the repository:",

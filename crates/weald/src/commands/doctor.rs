@@ -9,8 +9,10 @@ mod told;
 use std::path::PathBuf;
 
 use clap::Args;
-use weald_app::{Code, Failure, Finding, GroundCheck, Severity, Upkeep, exit};
+use weald_app::{Checkup, Code, Failure, Finding, Severity, exit};
+use weald_core::id::LandingId;
 
+use super::queue;
 use crate::context::Context;
 use crate::ui::Fields;
 
@@ -33,6 +35,11 @@ pub struct Doctor {
     /// Take over restored worktrees or this copy of a repository
     #[arg(long, conflicts_with_all = ["fix", "rebuild"])]
     adopt: bool,
+    /// Complete or roll back a landing whose process is gone
+    ///
+    /// Use it only if you know that the process has ended; weald could not find out.
+    #[arg(long, value_name = "LANDING", conflicts_with_all = ["fix", "rebuild", "adopt", "places"])]
+    recover: Option<LandingId>,
     /// New locations of moved worktrees
     #[arg(value_name = "PLACE")]
     places: Vec<PathBuf>,
@@ -40,6 +47,9 @@ pub struct Doctor {
 
 impl Doctor {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        if let Some(landing) = self.recover {
+            return queue::Recover { landing }.run(context);
+        }
         if self.rebuild {
             return rebuilding::run(context, self.fix);
         }
@@ -66,7 +76,7 @@ impl Doctor {
         })
     }
 
-    /// The ground first, then what is on record, then what a repair may have taken away.
+    /// What could not be opened, then everything else.
     fn examined(
         &self,
         context: &Context<'_>,
@@ -83,25 +93,22 @@ impl Doctor {
             Some(Err(failure)) => {
                 let what = format!("records could not be checked: {}", failure.message);
                 let would = failure.hint.unwrap_or_default();
-                let code = Code::CheckFailed;
-                findings.push(Finding::new(code, Severity::Error, what, would));
+                findings.push(Finding::new(Code::CheckFailed, what, would));
                 None
             }
             trees => trees.and_then(Result::ok),
         };
-        let check = || GroundCheck {
+        let fix = self.fix && patient.is_safe;
+        let checkup = Checkup {
             place: &patient.place,
             is_copy,
             trees: trees.as_ref(),
             min_free: patient.min_free,
-            fix: self.fix && patient.is_safe,
+            places,
+            fix,
+            fix_records: fix && patient.is_understood,
         };
-        findings.extend(check().run());
-        if let Some(trees) = &trees {
-            let fix = self.fix && patient.is_safe && patient.is_understood;
-            findings.extend(Upkeep::new(trees).doctor(fix, places));
-        }
-        findings.extend(check().run_last());
+        findings.extend(checkup.run());
         if let Some(ground) = &ground {
             context.tell(&ground.engine);
         }

@@ -250,7 +250,7 @@ fn narrate(context: &Context<'_>, exited: &Exited) {
     let tree = &exited.tree;
     match exited.outcome {
         "removed" => context.note(&format!(
-            "{} is in the trash: weald trash restore {}",
+            "{} is in the trash: weald restore {}",
             tree.name, tree.id
         )),
         "kept" => context.note(&format!("{} is kept", tree.name)),

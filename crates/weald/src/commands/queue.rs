@@ -37,6 +37,7 @@ enum QueueCommand {
     Resume(Resume),
     Drop(Drop),
     Retry(Retry),
+    #[command(hide = true, after_help = "Now: weald doctor --recover LANDING")]
     Recover(Recover),
     Log(Log),
 }
@@ -88,10 +89,10 @@ struct Retry {
 ///
 /// Use it only if you know that the process has ended; weald could not find out.
 #[derive(Args)]
-struct Recover {
+pub struct Recover {
     /// The landing
     #[arg(value_name = "LANDING")]
-    landing: LandingId,
+    pub landing: LandingId,
 }
 
 /// Print the test output of a landing
@@ -231,7 +232,7 @@ impl Retry {
 }
 
 impl Recover {
-    fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let landing = self.landing;
         let answer = context.perform(RecoverLanding { landing })?;
         let landing = &answer.landing.landing;

@@ -198,7 +198,7 @@ fn print(out: &mut Out, evidence: &Evidence) -> io::Result<()> {
     let Some(view) = &evidence.tree else {
         return writeln!(
             out,
-            "it has no worktree; see weald trash list, weald vault list"
+            "it has no worktree; see weald restore, weald restore --purged"
         );
     };
     let (name, branch) = (&view.tree.name, &view.tree.branch);
@@ -225,7 +225,7 @@ fn print(out: &mut Out, evidence: &Evidence) -> io::Result<()> {
     match &evidence.snapshot {
         Some(snapshot) => writeln!(
             out,
-            "saved as snapshot {id}: weald snapshot restore {name} {id}",
+            "saved as snapshot {id}: weald restore {name} --snapshot {id}",
             id = snapshot.id
         ),
         None => Ok(()),

@@ -13,7 +13,7 @@ use crate::ui::{ACCENT, Fields, Out, paint};
 /// Move a worktree to the trash
 ///
 /// Refused if the worktree has uncommitted changes or unlanded commits, or if that is unknown. Nothing is deleted:
-/// `weald trash restore` brings it back.
+/// `weald restore` brings it back.
 #[derive(Args)]
 pub struct Rm {
     /// The worktree
@@ -108,8 +108,8 @@ fn told(out: &mut Out, removed: &Removed) -> io::Result<()> {
     if let Some(task) = &removed.task {
         writeln!(out, "  task {} is {}", task.id, task.status)?;
     }
-    match &removed.restore {
-        Some(restore) => writeln!(out, "  restore it: {restore}"),
-        None => Ok(()),
+    match removed.restore.is_some() {
+        true => writeln!(out, "  restore it: weald restore {}", tree.id),
+        false => Ok(()),
     }
 }

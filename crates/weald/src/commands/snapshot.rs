@@ -52,10 +52,10 @@ pub struct List {
 pub struct Restore {
     /// The worktree
     #[arg(value_name = "NAME", add = completion::trees())]
-    name: String,
+    pub name: String,
     /// Snapshot to restore (default: the newest)
     #[arg(value_name = "ID")]
-    id: Option<u64>,
+    pub id: Option<u64>,
 }
 
 /// Show changes since a snapshot or between two
@@ -176,7 +176,7 @@ impl List {
 }
 
 impl Restore {
-    fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         let trees = ground.trees(context)?;
         let restored = trees.restore_snapshot(Some(&self.name), self.id)?;
@@ -205,7 +205,7 @@ impl Restore {
                 )?;
                 writeln!(
                     out,
-                    "  to undo: weald snapshot restore {} {}",
+                    "  to undo: weald restore {} --snapshot {}",
                     tree.name, restored.before.id
                 )
             },

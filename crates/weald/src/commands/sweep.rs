@@ -19,7 +19,10 @@ use crate::ui::{DIM, Fields, Out, clean, paint};
 pub struct Sweep {
     /// Show the changes without making them
     #[arg(long)]
-    dry_run: bool,
+    pub dry_run: bool,
+    /// The call that does it, if it is not this command's.
+    #[arg(skip)]
+    pub again: Option<&'static str>,
 }
 
 impl Sweep {
@@ -47,7 +50,7 @@ impl Sweep {
         context.tell(&ground.engine);
         context.ui.answer(
             || Fields::new().with("sweep", &report),
-            |out| told(out, &report),
+            |out| told(out, &report, self.again.unwrap_or("weald sweep")),
         )?;
         Ok(match report.failed.is_empty() {
             true => exit::DONE,
@@ -56,7 +59,7 @@ impl Sweep {
     }
 }
 
-fn told(out: &mut Out, report: &SweepReport) -> io::Result<()> {
+fn told(out: &mut Out, report: &SweepReport, again: &str) -> io::Result<()> {
     let done = |what: &'static str, would: &'static str| match report.applied {
         true => what,
         false => would,
@@ -110,6 +113,6 @@ fn told(out: &mut Out, report: &SweepReport) -> io::Result<()> {
     match (locks + others + cleared, report.applied) {
         (0, _) => writeln!(out, "nothing to sweep"),
         (_, true) => Ok(()),
-        (_, false) => writeln!(out, "nothing was changed; to do it: weald sweep"),
+        (_, false) => writeln!(out, "nothing was changed; to do it: {again}"),
     }
 }

@@ -32,7 +32,7 @@ pub struct List {}
 pub struct Restore {
     /// Number or name of the worktree
     #[arg(value_name = "ID")]
-    id: String,
+    pub id: String,
 }
 
 /// Permanently delete old worktrees from the trash
@@ -43,13 +43,13 @@ pub struct Restore {
 pub struct Purge {
     /// Only worktrees removed longer ago than this; 0 for all
     #[arg(long, value_name = "7d", value_parser = age, default_value = "7d")]
-    older_than: SignedDuration,
+    pub older_than: SignedDuration,
     /// Delete the listed worktrees
     #[arg(long)]
-    apply: bool,
+    pub apply: bool,
     /// Also purge worktrees that could not be inspected
     #[arg(long)]
-    discard: bool,
+    pub discard: bool,
 }
 
 impl Trash {
@@ -63,7 +63,7 @@ impl Trash {
     }
 }
 
-fn list(context: &Context<'_>) -> Result<u8, Failure> {
+pub fn list(context: &Context<'_>) -> Result<u8, Failure> {
     let ground = context.ground()?;
     let entries = ground.trees(context)?.trash()?;
     context.ui.answer(
@@ -95,7 +95,7 @@ fn print(out: &mut Out, entries: &[TrashEntry], context: &Context<'_>) -> io::Re
 }
 
 impl Restore {
-    fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         let progress = context.stage("restoring the worktree");
         let view = ground.trees(context)?.restore(&self.id)?;
@@ -106,9 +106,9 @@ impl Restore {
 }
 
 impl Purge {
-    fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         if self.apply {
-            context.refuse_agent("weald trash purge --apply")?;
+            context.refuse_agent("purging the trash")?;
         }
         let ground = context.ground()?;
         let progress = context.stage("deleting");
@@ -151,7 +151,7 @@ impl Purge {
                 match purged.applied {
                     true => writeln!(
                         out,
-                        "deleted; commits that the target lacks: weald vault list"
+                        "deleted; commits that the target lacks: weald restore --purged"
                     ),
                     false => writeln!(out, "nothing was deleted; to delete, add --apply"),
                 }

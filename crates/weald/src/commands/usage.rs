@@ -21,13 +21,13 @@ use crate::ui::{ACCENT, DIM, Fields, Out, Table, clean, paint, size};
 pub struct Usage {
     /// The worktrees (default: all)
     #[arg(value_name = "NAME", add = completion::trees())]
-    names: Vec<String>,
+    pub names: Vec<String>,
     /// Space that should be free, for example 20G
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
-    free: Option<u64>,
+    pub free: Option<u64>,
     /// Delete the directories that --free selected
     #[arg(long, requires = "free")]
-    apply: bool,
+    pub apply: bool,
 }
 
 impl Usage {
@@ -35,14 +35,12 @@ impl Usage {
         let ground = context.ground()?;
         let trees = ground.trees(context)?;
         let progress = context.stage("measuring");
-        let mut report = Upkeep::new(&trees).usage(&self.names)?;
-        if let Some(wanted) = self.free {
-            let mode = match self.apply {
-                true => RoomMode::Apply,
-                false => RoomMode::DryRun,
-            };
-            Upkeep::new(&trees).make_room(&mut report, wanted, mode)?;
-        }
+        let mode = match self.apply {
+            true => RoomMode::Apply,
+            false => RoomMode::DryRun,
+        };
+        let room = self.free.map(|wanted| (wanted, mode));
+        let report = Upkeep::new(&trees).usage(&self.names, room)?;
         drop(progress);
         context.tell(&ground.engine);
         context.ui.answer(
@@ -133,7 +131,7 @@ fn told_freeing(out: &mut Out, freeing: &Freeing) -> io::Result<()> {
         };
         writeln!(
             out,
-            "{} {missing}; further ways: weald clean --apply, weald trash purge --apply, weald pool drain",
+            "{} {missing}; further ways: weald clean --apply, weald clean --trash --apply, weald pool drain",
             size(freeing.short)
         )?;
     }

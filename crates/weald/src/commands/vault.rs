@@ -40,13 +40,13 @@ pub struct List {}
 pub struct Restore {
     /// Number or name of the worktree
     #[arg(value_name = "ID")]
-    id: String,
-    /// Commit to use instead of its last one (see `weald vault list`)
+    pub id: String,
+    /// Commit to use instead of its last one (see `weald restore --purged`)
     #[arg(value_name = "COMMIT")]
-    commit: Option<String>,
+    pub commit: Option<String>,
     /// Use the files of this snapshot, including untracked files
     #[arg(long, value_name = "N", conflicts_with = "commit")]
-    snapshot: Option<u64>,
+    pub snapshot: Option<u64>,
 }
 
 /// Share main's packs again and drop redundant packs
@@ -57,13 +57,13 @@ pub struct Restore {
 pub struct Maintain {
     /// Time to keep a redundant pack
     #[arg(long, value_name = "10m", value_parser = duration, default_value = "10m")]
-    grace: SignedDuration,
+    pub grace: SignedDuration,
     /// Skip the grace period; only if nothing else uses the repository
     #[arg(long)]
-    now: bool,
+    pub now: bool,
     /// Set when weald runs this in the background: only if due
     #[arg(long, hide = true, conflicts_with_all = ["now", "grace"])]
-    background: bool,
+    pub background: bool,
 }
 
 impl Vault {
@@ -78,7 +78,7 @@ impl Vault {
     }
 }
 
-fn status(context: &Context<'_>) -> Result<u8, Failure> {
+pub fn status(context: &Context<'_>) -> Result<u8, Failure> {
     let ground = context.ground()?;
     let vault = ground.trees(context)?.vault();
     let status = vault.status();
@@ -112,7 +112,7 @@ fn status(context: &Context<'_>) -> Result<u8, Failure> {
     )
 }
 
-fn list(context: &Context<'_>) -> Result<u8, Failure> {
+pub fn list(context: &Context<'_>) -> Result<u8, Failure> {
     let ground = context.ground()?;
     let found = ground.trees(context)?.kept_work()?;
     context.ui.answer(
@@ -121,7 +121,7 @@ fn list(context: &Context<'_>) -> Result<u8, Failure> {
             if found.is_empty() {
                 return writeln!(
                     out,
-                    "nothing is kept of deleted worktrees; for removed ones: weald trash list"
+                    "nothing is kept of deleted worktrees; for removed ones: weald restore"
                 );
             }
             found
@@ -145,23 +145,26 @@ fn told(out: &mut Out, kept: &KeptWork, now: Timestamp) -> io::Result<()> {
         let names = clean(&known.names.join(", "));
         let which = match place {
             0 => String::new(),
-            _ => format!(" {commit}"),
+            _ => format!(" --commit {commit}"),
         };
-        writeln!(out, "  {commit} {names}: weald vault restore {id}{which}")?;
+        writeln!(
+            out,
+            "  {commit} {names}: weald restore {id} --purged{which}"
+        )?;
     }
     for view in &kept.snapshots {
         let (number, why) = (view.id, clean(&view.reason));
         let age = ago(view.taken_at, now);
         writeln!(
             out,
-            "  snapshot {number}, {age} ago ({why}): weald vault restore {id} --snapshot {number}"
+            "  snapshot {number}, {age} ago ({why}): weald restore {id} --purged --snapshot {number}"
         )?;
     }
     Ok(())
 }
 
 impl Restore {
-    fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let wanted = match (self.snapshot, self.commit) {
             (Some(number), _) => Wanted::Snapshot(number),
             (None, Some(commit)) => Wanted::Commit(commit),
@@ -183,7 +186,7 @@ impl Restore {
 }
 
 impl Maintain {
-    fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         if self.background {
             context.step_back();
         }

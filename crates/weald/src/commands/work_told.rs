@@ -123,7 +123,7 @@ fn landed(out: &mut Out, landing: &Landing) -> io::Result<()> {
         landing.target, landing.id
     )?;
     if let Some(cleanup) = landing.cleanup.as_ref().filter(|it| it.ignored > 0) {
-        let restore = cleanup.restore.as_deref().unwrap_or("weald trash list");
+        let restore = cleanup.restore.as_deref().unwrap_or("weald restore");
         writeln!(
             out,
             "  ignored files in it: {}, in the trash ({restore})",

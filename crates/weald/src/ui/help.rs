@@ -27,8 +27,7 @@ pub(super) const GROUPS: &[(&str, &[&str])] = &[
     (
         "Clean up and recover",
         &[
-            "keep", "rm", "undo", "clean", "trash", "snapshot", "lock", "unlock", "sweep", "usage",
-            "doctor", "vault",
+            "rm", "restore", "undo", "clean", "doctor", "snapshot", "keep", "lock", "unlock",
         ],
     ),
     ("Talk to other sessions", &["msg", "session"]),
@@ -38,6 +37,53 @@ pub(super) const GROUPS: &[(&str, &[&str])] = &[
     (
         "Configure",
         &["config", "trust", "shell-init", "completions", "man"],
+    ),
+];
+
+/// Commands from before there was one for each job, and what does the same now. They work as ever, for scripts, and no
+/// list shows them but the reference.
+pub(super) const OLDER: &[(&str, &[(&str, &str)])] = &[
+    (
+        "trash",
+        &[
+            ("trash list", "restore"),
+            ("trash restore ID", "restore ID"),
+            ("trash purge", "clean --trash"),
+        ],
+    ),
+    (
+        "vault",
+        &[
+            ("vault status", "clean --vault"),
+            ("vault list", "restore --purged"),
+            (
+                "vault restore ID COMMIT",
+                "restore ID --purged --commit COMMIT",
+            ),
+            (
+                "vault restore ID --snapshot 1",
+                "restore ID --purged --snapshot 1",
+            ),
+            ("vault maintain", "clean --vault --apply"),
+        ],
+    ),
+    (
+        "sweep",
+        &[
+            ("sweep", "clean --leftovers --apply"),
+            ("sweep --dry-run", "clean --leftovers"),
+        ],
+    ),
+    (
+        "usage",
+        &[
+            ("usage NAME", "clean --usage NAME"),
+            ("usage --free 1G --apply", "clean --free 1G --apply"),
+        ],
+    ),
+    (
+        "queue recover",
+        &[("queue recover 1", "doctor --recover 1")],
     ),
 ];
 
@@ -76,7 +122,7 @@ pub fn with_groups(command: Command) -> Command {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
+    use clap::{CommandFactory, Parser};
 
     #[test]
     fn every_visible_command_is_in_exactly_one_group() {
@@ -98,6 +144,46 @@ mod tests {
                 "{name} is no command"
             );
         }
+    }
+
+    #[test]
+    fn every_older_command_is_hidden_and_leads_to_one_that_is_shown() {
+        let mut command = crate::cli::Cli::command();
+        command.build();
+        let mut hidden = Vec::new();
+        for (name, pairs) in OLDER {
+            let mut words = name.split(' ');
+            let found = words.try_fold(&command, |above, word| above.find_subcommand(word));
+            let found = found.unwrap_or_else(|| panic!("{name} is no command"));
+            assert!(found.is_hide_set(), "{name}");
+            hidden.push(*name);
+            for (old, new) in *pairs {
+                assert!(old.starts_with(name), "{old}");
+                for line in [old, new] {
+                    let words = ["weald"].into_iter().chain(line.split(' '));
+                    let parsed = crate::cli::Cli::try_parse_from(words);
+                    assert!(parsed.is_ok(), "{line}: {:?}", parsed.err());
+                }
+                let first = new.split(' ').next().unwrap();
+                let mut groups = GROUPS.iter().flat_map(|(_, names)| *names);
+                assert!(groups.any(|name| *name == first), "{new}");
+            }
+            // Everything that it can do is in the list.
+            for inner in found
+                .get_subcommands()
+                .filter(|one| one.get_name() != "help")
+            {
+                let line = format!("{name} {}", inner.get_name());
+                assert!(
+                    pairs.iter().any(|(old, _)| old.starts_with(&line)),
+                    "{line}"
+                );
+            }
+        }
+        assert_eq!(
+            hidden,
+            ["trash", "vault", "sweep", "usage", "queue recover"]
+        );
     }
 
     #[test]

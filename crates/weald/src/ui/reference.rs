@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use clap::{Arg, Command};
 
-use super::help::GROUPS;
+use super::help::{GROUPS, OLDER};
 
 /// The whole page. Commands are in the groups of `weald --help`.
 pub fn page(mut command: Command) -> String {
@@ -24,7 +24,26 @@ pub fn page(mut command: Command) -> String {
             section(&mut page, found, "weald", 3);
         }
     }
+    older(&mut page, &command);
     page
+}
+
+/// Commands that no list shows any more.
+fn older(page: &mut String, command: &Command) {
+    page.push_str("\n## Older words\n\nThese still work, with the same options and answers as before.\n\n| older | now |\n|---|---|\n");
+    for (old, new) in OLDER.iter().flat_map(|(_, pairs)| *pairs) {
+        let _ = writeln!(page, "| `weald {old}` | `weald {new}` |");
+    }
+    for (name, _) in OLDER {
+        let mut words = name.split(' ');
+        let found = words.try_fold(command, |above, word| above.find_subcommand(word));
+        if let Some(found) = found {
+            let above = name
+                .rsplit_once(' ')
+                .map(|(above, _)| format!("weald {above}"));
+            section(page, found, above.as_deref().unwrap_or("weald"), 3);
+        }
+    }
 }
 
 fn section(page: &mut String, command: &Command, above: &str, depth: usize) {

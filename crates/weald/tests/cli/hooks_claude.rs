@@ -472,7 +472,7 @@ fn a_tree_that_is_left_goes_only_if_nothing_is_lost() {
         answer.stderr
     };
     let clean = grow(&env, "clean", "sealed");
-    assert!(leave(&clean).contains("weald trash restore"));
+    assert!(leave(&clean).contains("weald restore"));
     assert!(!clean.exists());
     // Again, and again.
     assert!(leave(&clean).contains("already gone"));

@@ -105,7 +105,8 @@ fn a_claimed_tree_in_the_trash_is_told_and_holds_nobody_up() {
     env.ok(&["session", "register", SESSION]);
     env.ok(&["task", "claim", "1", "--session", SESSION]);
     let removed = env.ok(&["rm", "fix", "--force"]);
-    let restore = removed["restore"].as_str().unwrap().to_owned();
+    assert_eq!(removed["restore"], "weald trash restore 1", "{removed}");
+    let restore = "weald restore 1".to_owned();
     let main = env.repo();
     let start = json!({"session_id": "7", "cwd": main, "source": "startup"});
     let context = told(&hook(&env, "session-start", &start));

@@ -217,7 +217,7 @@ fn m20_a_landing_of_an_unknown_process_blocks_its_target_alone() {
         assert_eq!(told.len(), 1, "{told:#?}");
         assert_eq!(told[0]["fixed"], false);
         let would = told[0]["would"].as_str().unwrap();
-        assert!(would.contains("weald queue recover 1"), "{would}");
+        assert!(would.contains("weald doctor --recover 1"), "{would}");
     }
     let (_, done) = land(&env, &["other"]);
     assert_eq!(done[0]["reason"]["code"], "landing_unfinished", "{done:#?}");

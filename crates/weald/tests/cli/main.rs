@@ -107,6 +107,7 @@ mod rebuild;
 mod rebuild_from_git;
 mod repository_places;
 mod rescue;
+mod restore;
 mod run_ends;
 mod sandbox;
 mod sandbox_facilities;

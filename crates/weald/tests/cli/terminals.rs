@@ -214,6 +214,7 @@ fn land_with_evil(watch: &mut Watch<'_>, evil: &str) {
         "rm fix-it",
         "rm fix-it --discard",
         "trash list",
+        "restore",
         "undo",
     ] {
         watch.see(&line.split(' ').collect::<Vec<_>>());

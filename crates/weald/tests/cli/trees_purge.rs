@@ -73,7 +73,7 @@ fn d13_a_purge_keeps_what_it_cant_look_into() {
     let before = manifest(&place);
     let refused = env.refused(&PURGE, 1, "trash_not_taken_in");
     let hint = refused["error"]["hint"].as_str().unwrap();
-    assert!(hint.contains("weald trash restore 1"), "{hint}");
+    assert!(hint.contains("weald restore 1"), "{hint}");
     assert_eq!(manifest(&place), before);
     env.ok(&[&PURGE[..], &["--discard"]].concat());
     assert!(!place.exists());
@@ -98,7 +98,7 @@ fn d13_a_purge_that_keeps_one_tells_what_went() {
     assert_eq!(kept["id"], 1, "{told:#}");
     assert_eq!(kept["code"], "trash_not_taken_in", "{told:#}");
     let hint = kept["hint"].as_str().unwrap();
-    assert!(hint.contains("weald trash restore 1"), "{hint}");
+    assert!(hint.contains("weald restore 1"), "{hint}");
     let said = "a (1) was kept";
     assert!(answer.stderr.contains(said), "{answer:#?}");
     assert!(place.exists());

@@ -177,7 +177,7 @@ fn k14_a_failure_keeps_the_tree_or_takes_it_back() {
         refused["error"]["hint"]
             .as_str()
             .unwrap()
-            .contains(&format!("weald trash restore {id}"))
+            .contains(&format!("weald restore {id}"))
     );
     assert_eq!(env.git(&["branch", "--list", "wt/b"]), "");
     env.ok(&["trash", "restore", &id]);

@@ -146,7 +146,7 @@ fn undo_refuses_what_would_not_come_back_as_it_was() {
     commit(&env, &elsewhere, "more.txt", "more\n");
     let refused = env.refused(&["undo"], 1, "undo_inexact");
     let hint = refused["error"]["hint"].as_str().unwrap();
-    assert!(hint.contains("weald trash restore"), "{hint}");
+    assert!(hint.contains("weald restore"), "{hint}");
     git_in(&env, &elsewhere, &["reset", "-q", "--hard", "HEAD~1"]);
     env.git(&["worktree", "remove", "--force", elsewhere.to_str().unwrap()]);
     // A tree of the same name.

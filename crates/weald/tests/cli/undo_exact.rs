@@ -91,7 +91,7 @@ fn undo_stops_at_what_was_deleted_for_good() {
     // By its name it goes, and of its tree, which was purged, too, that is said with a command that works.
     let undone = env.ok(&["undo", &landing]);
     let note = undone["notes"][0].as_str().unwrap();
-    assert!(note.ends_with("weald vault restore 1"), "{note}");
+    assert!(note.ends_with("weald restore 1 --purged"), "{note}");
     env.ok(&["vault", "restore", "1"]);
     assert_eq!(env.git(&["show", "wt/landed:new.txt"]), "work\n");
 }

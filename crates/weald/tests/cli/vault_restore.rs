@@ -24,8 +24,8 @@ fn d13_what_a_purge_deleted_comes_out_of_the_vault() {
         assert_eq!(kept[0]["commits"][0]["commit"], tip, "{kind}: {kept:#}");
         let told = env.weald(&["vault", "list"]).stdout;
         for command in [
-            "weald vault restore 1\n",
-            "weald vault restore 1 --snapshot 1\n",
+            "weald restore 1 --purged\n",
+            "weald restore 1 --purged --snapshot 1\n",
         ] {
             assert!(told.contains(command), "{kind}: {told}");
         }

@@ -9,6 +9,8 @@ struct Rule {
     /// The words of the command.
     words: &'static [&'static str],
     tool: &'static str,
+    /// The tool if nothing follows the words, where that is another one.
+    alone: Option<&'static str>,
     /// What stands behind them, in order.
     takes: &'static [&'static str],
     /// Flags, the argument that each is, and what it says of it: nothing where the command line says.
@@ -25,6 +27,7 @@ const fn rule(
     Rule {
         words,
         tool,
+        alone: None,
         takes,
         flags: &[],
         fixed: &[],
@@ -32,6 +35,13 @@ const fn rule(
 }
 
 impl Rule {
+    const fn alone(self, tool: &'static str) -> Self {
+        Self {
+            alone: Some(tool),
+            ..self
+        }
+    }
+
     const fn flags(self, flags: &'static [(&'static str, &'static str, &'static str)]) -> Self {
         Self { flags, ..self }
     }
@@ -81,6 +91,7 @@ const RULES: &[Rule] = &[
         .flags(&[("--discard", "force", ""), ("--force", "referenced", "")]),
     rule(&["trash", "list"], "trash_list", &[]),
     rule(&["trash", "restore"], "worktree_restore", &["name"]),
+    rule(&["restore"], "worktree_restore", &["name"]).alone("trash_list"),
     rule(&["clean"], "clean_preview", &[]),
     rule(&["events"], "worktree_events", &[]).flags(&[("--tree", "name", "")]),
     rule(&["land"], "land", &["name"]).flags(&[
@@ -135,10 +146,12 @@ pub(super) fn of(text: &str, tools: &[Entry]) -> Option<(String, usize)> {
     let rule = RULES
         .iter()
         .find(|rule| words.clone().skip_all(rule.words))?;
-    let tool = tools.iter().find(|tool| tool.described.name == rule.tool)?;
     for _ in rule.words {
         words.next();
     }
+    let alone = rule.alone.filter(|_| words.clone().next().is_none());
+    let wanted = alone.unwrap_or(rule.tool);
+    let tool = tools.iter().find(|tool| tool.described.name == wanted)?;
     let mut call = Arguments {
         tool,
         given: Map::new(),

@@ -71,6 +71,14 @@ const TOLD: &[(&str, &str)] = &[
         "weald keep a --undo",
         r#"worktree_keep {"name":"a","undo":true}"#,
     ),
+    (
+        "weald restore; for purged worktrees: weald restore --purged",
+        "trash_list; for purged worktrees: in a terminal: weald restore --purged",
+    ),
+    (
+        "to restore it: weald restore 3; to give up its commits: weald clean --trash --apply --discard",
+        r#"to restore it: worktree_restore {"name":"3"}; to give up its commits: in a terminal: weald clean --trash --apply --discard"#,
+    ),
     ("weald msg inbox --all", r#"message_inbox {"all":true}"#),
     ("weald task ready", r#"task_list {"status":["ready"]}"#),
     (

@@ -40,7 +40,7 @@ impl Diff {
                         agent.id
                     ),
                 )
-                .hint("to see worktrees that can be restored: weald trash list"));
+                .hint("to see worktrees that can be restored: weald restore"));
             }
         };
         drop(progress);

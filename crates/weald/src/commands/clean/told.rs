@@ -194,7 +194,7 @@ fn ending(out: &mut Out, report: &CleanReport, again: &str) -> io::Result<()> {
         writeln!(out, "Moved {trees} to the trash{place}")?;
         writeln!(
             out,
-            "To restore all: weald undo; to restore one: weald trash restore ID"
+            "To restore all: weald undo; to restore one: weald restore ID"
         )?;
     }
     Ok(())

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use weald_app::{
     App, Code, ConfigFileError, Failure, Finding, Ground, LoadedConfig, Place, PlaceError,
-    Severity, Standing, SystemClock, load_config,
+    Standing, SystemClock, load_config,
 };
 use weald_core::store::StoreError;
 use weald_git::DiscoverError;
@@ -41,8 +41,8 @@ impl Patient {
         let loaded = match load_config(&place, &context.sources()) {
             Ok(loaded) => {
                 findings.extend(loaded.unreadable.as_ref().map(|why| {
-                    let would = "fix it, then land the fix".to_owned();
-                    Finding::new(Code::ConfigSharedBroken, Severity::Warn, why.clone(), would)
+                    let would = "fix it, then land the fix";
+                    Finding::new(Code::ConfigSharedBroken, why, would)
                 }));
                 Some(loaded)
             }
@@ -73,12 +73,7 @@ impl Patient {
                     _ => Code::DatabaseBroken,
                 };
                 let what = error.to_string();
-                findings.push(Finding::new(
-                    code,
-                    Severity::Error,
-                    what,
-                    REBUILD.to_owned(),
-                ));
+                findings.push(Finding::new(code, what, REBUILD));
                 None
             }
             opened => opened.and_then(Result::ok),
@@ -101,9 +96,8 @@ fn copy(context: &Context<'_>, place: &Place) -> Option<Finding> {
     let Some(Standing::Copy(copy)) = standing else {
         return None;
     };
-    let would = "to make it a repository of its own: weald doctor --adopt".to_owned();
-    let code = Code::RepositoryCopy;
-    Some(Finding::new(code, Severity::Error, copy.to_string(), would))
+    let would = "to make it a repository of its own: weald doctor --adopt";
+    Some(Finding::new(Code::RepositoryCopy, copy.to_string(), would))
 }
 
 /// The repository, even if git would not take it for one.
@@ -126,9 +120,8 @@ fn place(context: &Context<'_>) -> Result<(Place, Vec<Finding>), Failure> {
     };
     match (broken, &error) {
         (Some(place), PlaceError::LinkedState { .. }) => {
-            let would = "check where it points; replace it with a real folder".to_owned();
-            let code = Code::StateLinked;
-            let finding = Finding::new(code, Severity::Error, error.to_string(), would);
+            let would = "check where it points; replace it with a real folder";
+            let finding = Finding::new(Code::StateLinked, error.to_string(), would);
             Ok((place, vec![finding]))
         }
         (Some(place), _) => Ok((place, Vec::new())),
@@ -142,17 +135,15 @@ fn config_finding(error: &ConfigFileError) -> Finding {
         _ => Code::ConfigBroken,
     };
     let what = format!("the configuration can't be read: {error}");
-    let would = "fix that; until then worktrees are checked but not repaired".to_owned();
-    Finding::new(code, Severity::Error, what, would)
+    let would = "fix that; until then worktrees are checked but not repaired";
+    Finding::new(code, what, would)
 }
 
 /// The records. A database that is not there is only made where weald was never used.
 fn open(place: &Place, findings: &mut Vec<Finding>) -> Option<SqliteStore> {
     let file = place.private().join(DATABASE_FILE);
     let mut note = |code, what: String, would: &str| {
-        let mut finding = Finding::new(code, Severity::Error, what, would.to_owned());
-        finding.path = Some(file.display().to_string());
-        findings.push(finding);
+        findings.push(Finding::new(code, what, would).at(&file));
     };
     if let Err(error) = place.require_registry(DATABASE_FILE) {
         note(Code::DatabaseMissing, error.to_string(), REBUILD);
@@ -193,6 +184,5 @@ fn damage(store: &SqliteStore) -> Option<Finding> {
     };
     let what = format!("the database is damaged: {}", problem.replace('\n', " "));
     let would = format!("keep a copy of it; {REBUILD}");
-    let code = Code::DatabaseBroken;
-    Some(Finding::new(code, Severity::Error, what, would))
+    Some(Finding::new(Code::DatabaseBroken, what, would))
 }

@@ -33,5 +33,5 @@ pub(super) fn sandbox(context: &Context<'_>) -> Result<Finding, Failure> {
             "weald sandbox explain".to_owned(),
         ),
     };
-    Ok(Finding::new(Code::SandboxLevel, severity, what, would))
+    Ok(Finding::new(Code::SandboxLevel, what, would).rated(severity))
 }

@@ -141,9 +141,10 @@ fn remove_at(context: &Context<'_>, place: &Place, path: &Path) -> Result<bool, 
     let name = &tree.name;
     match trees.remove(Some(name.as_str()), &request) {
         Ok(removed) => {
+            let id = removed.tree.id;
             let back = removed
                 .restore
-                .map(|restore| format!("; to restore it: {restore}"));
+                .map(|_| format!("; to restore it: weald restore {id}"));
             context.note(&format!(
                 "{name} is in the trash{}",
                 back.unwrap_or_default()

@@ -71,9 +71,8 @@ fn print(out: &mut Out, task: &Task, entries: &[EntryView]) -> io::Result<()> {
 /// Says how to get the others back.
 pub fn tell_removed(context: &Context<'_>, removed: &[Removed]) {
     for one in removed {
-        let restore = one.restore.clone().unwrap_or_default();
-        let name = &one.tree.name;
-        context.note(&format!("{name} is in the trash: {restore}"));
+        let (name, id) = (&one.tree.name, one.tree.id);
+        context.note(&format!("{name} is in the trash: weald restore {id}"));
     }
 }
 
@@ -91,8 +90,8 @@ pub fn dropped(context: &Context<'_>, dropped: &DroppedRace) -> Result<u8, Failu
         },
         |out| {
             for one in removed {
-                let restore = one.restore.clone().unwrap_or_default();
-                writeln!(out, "{} is in the trash: {restore}", one.tree.name)?;
+                let (name, id) = (&one.tree.name, one.tree.id);
+                writeln!(out, "{name} is in the trash: weald restore {id}")?;
             }
             match picked {
                 Some(tree) => writeln!(out, "the race of task {id} has ended; {tree} was picked"),

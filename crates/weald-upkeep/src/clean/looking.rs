@@ -9,9 +9,9 @@ use weald_core::clean::{self, CleanFacts, CleanRules, Inside, Work};
 use weald_core::tree::{Tree, TreeKind};
 
 use super::Taken;
-use super::around::Around;
 use super::taking::Taking;
 use crate::Upkeep;
+use crate::survey::Survey;
 use weald_trees::TreeError;
 use weald_trees::fresh::{side_by_side, waiting_side_by_side};
 use weald_trees::inside::{Job, Look, Reply};
@@ -81,9 +81,9 @@ impl Seen {
 impl Upkeep<'_> {
     /// Looks into trees: into all that could go, and into the others as long as there is time. `None`: not looked into.
     /// One that could go is taken right after the look, if anything is to be taken.
-    pub(super) fn survey_all(
+    pub(super) fn look_into_all(
         &self,
-        around: &Around,
+        survey: &Survey,
         trees: &[(&Tree, &CleanFacts)],
         rules: &CleanRules,
         taking: Option<&Taking<'_>>,
@@ -99,13 +99,13 @@ impl Upkeep<'_> {
                     is_dirty: false,
                     is_conflicted: false,
                 },
-                work: match self.is_at_base(around, tree) {
+                work: match self.is_at_base(survey, tree) {
                     true => Work::None,
                     false => Work::OnTarget,
                 },
                 ..(*facts).clone()
             };
-            clean::judge(&best, rules, around.now).is_ok()
+            clean::judge(&best, rules, survey.now).is_ok()
         };
         let could_go: Vec<_> = trees.iter().map(could_go).collect();
         let mut order: Vec<usize> = (0..trees.len()).collect();
@@ -123,7 +123,7 @@ impl Upkeep<'_> {
             if let Some(taking) = taking.filter(|_| could_go[*place]) {
                 return Some(taking.take(tree));
             }
-            let found = upkeep.survey(tree, &site, &mains, &ignored);
+            let found = upkeep.look_into(tree, &site, &mains, &ignored);
             Some(Seen {
                 found: found.map_err(|error| error.to_string()),
                 standing: None,
@@ -208,7 +208,7 @@ impl Upkeep<'_> {
     }
 
     /// Looks into one tree.
-    fn survey(
+    fn look_into(
         &self,
         tree: &Tree,
         site: &Site,

@@ -1,4 +1,8 @@
-//! What can be told of trees without looking into them: records, claims, sessions, agents, landings, registrations.
+//! The survey that upkeep begins with: records, claims, sessions, agents, landings, entries of git, and who stands where.
+//!
+//! It tells all that can be told of worktrees without looking into them. `clean` and `usage` read it once and take what they
+//! find from it. `doctor` and `sweep` can't: what a repair or a cycle changed has to be read again, and a folder has to be
+//! listed before the records are read, or what is just being made would pass for left over.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStrExt;
@@ -24,8 +28,8 @@ use weald_trees::keep::SEALED;
 use weald_trees::view::peek_head;
 use weald_trees::{TreeError, run};
 
-/// Everything around the trees, read once.
-pub(crate) struct Around {
+/// Everything around the worktrees, read once.
+pub(crate) struct Survey {
     pub now: Timestamp,
     pub records: Vec<Tree>,
     /// Every entry of git.
@@ -58,9 +62,9 @@ impl Uses {
     }
 }
 
-impl Around {
+impl Survey {
     /// Whether git's entry points at a tree's path and is known to be of that tree.
-    pub(super) fn is_registered(&self, tree: &Tree) -> bool {
+    pub(crate) fn is_registered(&self, tree: &Tree) -> bool {
         self.registration(tree).is_some_and(|known| {
             known.path() == Some(&tree.path)
                 && TreeNote::of(known).is_some_and(|note| note.tree == tree.id)
@@ -133,7 +137,7 @@ impl Around {
     }
 
     /// A process that stands in a directory or below.
-    pub(super) fn standing_in(&self, directory: &Path) -> Option<String> {
+    pub(crate) fn standing_in(&self, directory: &Path) -> Option<String> {
         let pid = self.places.within(directory)?;
         Some(format!("process {pid} is in it"))
     }
@@ -161,7 +165,7 @@ fn is_nested(one: &Path, other: &Path) -> bool {
 
 impl Upkeep<'_> {
     /// Reads everything around the trees. What can't be read is an error: nothing is taken then.
-    pub(crate) fn around(&self) -> Result<Around, TreeError> {
+    pub(crate) fn survey(&self) -> Result<Survey, TreeError> {
         let sessions = self.trees.known_sessions()?;
         let main_branch = match self.trees.place.repository().reference("HEAD")? {
             Some(Reference::Symbolic(name)) => Some(name),
@@ -178,12 +182,8 @@ impl Upkeep<'_> {
             for id in records.iter().filter_map(|tree| tree.task.as_ref()) {
                 tasks.extend(tx.task(id)?.map(|task| (id.clone(), task)));
             }
-            let open = AgentFilter {
-                open: true,
-                ..AgentFilter::default()
-            };
-            let agents = tx.agents(&open)?;
-            Ok(Around {
+            let agents = tx.agents(&AgentFilter::OPEN)?;
+            Ok(Survey {
                 now: tx.now(),
                 records,
                 registrations,
@@ -198,12 +198,12 @@ impl Upkeep<'_> {
     }
 
     /// What can be told of a tree from outside; the rest is unknown.
-    pub(super) fn facts_of(
+    pub(crate) fn facts_of(
         &self,
-        around: &Around,
+        survey: &Survey,
         tree: &Tree,
     ) -> Result<(CleanFacts, Vec<String>), TreeError> {
-        let task = tree.task.as_ref().and_then(|id| around.tasks.get(id));
+        let task = tree.task.as_ref().and_then(|id| survey.tasks.get(id));
         let mut notes = Vec::new();
         let at_path = match self.trees.opened(tree) {
             // Without it the directory can't be known again.
@@ -215,8 +215,8 @@ impl Upkeep<'_> {
                 AtPath::Other
             }
         };
-        let sharers = around.sharers(tree);
-        let mut uses = self.uses(around, tree);
+        let sharers = survey.sharers(tree);
+        let mut uses = self.uses(survey, tree);
         let holds_caller = self.trees.host.directory.starts_with(&tree.path);
         if !holds_caller {
             uses.activity.extend(uses.standing);
@@ -250,7 +250,7 @@ impl Upkeep<'_> {
     }
 
     /// Whether a tree's HEAD is where it was made, as far as that shows from outside: then it has nothing to land.
-    pub(super) fn is_at_base(&self, around: &Around, tree: &Tree) -> bool {
+    pub(crate) fn is_at_base(&self, survey: &Survey, tree: &Tree) -> bool {
         let repository = self.trees.place.repository();
         let head = match tree.kind {
             TreeKind::Sealed => self
@@ -258,7 +258,7 @@ impl Upkeep<'_> {
                 .opened(tree)
                 .ok()
                 .and_then(|(_, door)| peek_head(&door)),
-            TreeKind::Linked => match around.registration(tree).and_then(|own| own.head.clone()) {
+            TreeKind::Linked => match survey.registration(tree).and_then(|own| own.head.clone()) {
                 Some(Reference::Direct(head)) => Some(head.as_str().to_owned()),
                 Some(Reference::Symbolic(name)) => repository
                     .resolve(&name)
@@ -272,21 +272,21 @@ impl Upkeep<'_> {
     }
 
     /// Who uses a tree, or may: all that speaks against taking it, or anything from it.
-    pub(crate) fn uses(&self, around: &Around, tree: &Tree) -> Uses {
-        let task = tree.task.as_ref().and_then(|id| around.tasks.get(id));
+    pub(crate) fn uses(&self, survey: &Survey, tree: &Tree) -> Uses {
+        let task = tree.task.as_ref().and_then(|id| survey.tasks.get(id));
         Uses {
-            activity: self.activity(around, tree, task),
-            references: around.references(tree, task),
-            lock: around.lock(tree),
-            standing: around.standing_in(&tree.path),
+            activity: self.activity(survey, tree, task),
+            references: survey.references(tree, task),
+            lock: survey.lock(tree),
+            standing: survey.standing_in(&tree.path),
         }
     }
 
     /// What goes on in a tree, or may.
-    fn activity(&self, around: &Around, tree: &Tree, task: Option<&Task>) -> Vec<String> {
+    fn activity(&self, survey: &Survey, tree: &Tree, task: Option<&Task>) -> Vec<String> {
         let running = self.trees.running(tree).into_iter();
         let mut found: Vec<_> = running.map(|what| format!("runs: {what}")).collect();
-        if around.agents.contains(&tree.id) {
+        if survey.agents.contains(&tree.id) {
             found.push("an agent is at work".to_owned());
         }
         let worker = tree.worker.as_ref().filter(|one| self.trees.may_live(one));
@@ -297,7 +297,7 @@ impl Upkeep<'_> {
             );
         }
         let lease = task.and_then(|task| task.lease.as_ref());
-        if let Some(lease) = lease.filter(|lease| !lease.is_expired(around.now)) {
+        if let Some(lease) = lease.filter(|lease| !lease.is_expired(survey.now)) {
             found.push(format!("{} has claimed its task", lease.session));
         }
         found

@@ -1,0 +1,94 @@
+//! What `weald clean` frees other than finished worktrees. Each has an older command of its own.
+
+use clap::Args;
+use weald_app::Failure;
+use weald_core::SignedDuration;
+use weald_core::config::parse_size;
+
+use crate::cli::age;
+use crate::commands::{sweep, trash, usage, vault};
+use crate::completion;
+use crate::context::Context;
+
+/// The heading of these options.
+const HEADING: &str = "Instead of worktrees";
+
+/// What the options of worktrees do not go with.
+const WORKTREES: [&str; 4] = ["min_age", "tasks", "orphans", "fetch"];
+
+#[derive(Args, Default)]
+#[command(next_help_heading = HEADING)]
+pub struct Other {
+    /// Permanently delete old worktrees from the trash
+    #[arg(long, conflicts_with_all = WORKTREES, conflicts_with_all = ["usage", "free", "leftovers", "vault"])]
+    trash: bool,
+    /// Only worktrees removed longer ago than this; 0 for all
+    #[arg(long, value_name = "7d", value_parser = age, default_value = "7d", requires = "trash")]
+    older_than: SignedDuration,
+    /// Also delete worktrees that could not be inspected
+    #[arg(long, requires = "trash")]
+    discard: bool,
+    /// Show the disk usage of worktrees (default: all)
+    #[arg(long, value_name = "NAME", num_args = 0.., add = completion::trees(), conflicts_with_all = WORKTREES)]
+    usage: Option<Vec<String>>,
+    /// Delete build directories until SIZE is free
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, conflicts_with_all = WORKTREES)]
+    free: Option<u64>,
+    /// Release stale locks and leases and remove leftovers
+    #[arg(long, conflicts_with_all = WORKTREES, conflicts_with_all = ["usage", "free", "vault"])]
+    leftovers: bool,
+    /// Share main's packs again and drop redundant packs
+    #[arg(long, conflicts_with_all = WORKTREES, conflicts_with_all = ["usage", "free"])]
+    vault: bool,
+    /// Time to keep a redundant pack; 0 only if nothing else uses the repository
+    #[arg(long, value_name = "10m", value_parser = age, default_value = "10m", requires = "vault")]
+    grace: SignedDuration,
+}
+
+impl Other {
+    /// Does it, if one of these was asked for.
+    pub fn run(self, apply: bool, context: &Context<'_>) -> Option<Result<u8, Failure>> {
+        let done = match self {
+            Self {
+                trash: true,
+                older_than,
+                discard,
+                ..
+            } => trash::Purge {
+                older_than,
+                apply,
+                discard,
+            }
+            .run(context),
+            Self {
+                leftovers: true, ..
+            } => sweep::Sweep {
+                dry_run: !apply,
+                again: Some("weald clean --leftovers --apply"),
+            }
+            .run(context),
+            Self {
+                vault: true, grace, ..
+            } if apply => vault::Maintain {
+                grace,
+                now: false,
+                background: false,
+            }
+            .run(context),
+            Self { vault: true, .. } => vault::status(context),
+            Self { usage, free, .. } if usage.is_some() || free.is_some() => usage::Usage {
+                names: usage.unwrap_or_default(),
+                free,
+                apply,
+            }
+            .run(context),
+            _ => return None,
+        };
+        Some(done)
+    }
+
+    /// Whether nothing is changed.
+    pub fn only_reads(&self) -> bool {
+        self.vault
+    }
+}
