@@ -11,7 +11,7 @@ use weald_git::Person;
 
 use super::LandError;
 use crate::Landings;
-use weald_trees::inside::{CommitWish, Job, JobOutcome, Reply};
+use weald_trees::inside::{CommitChanges, CommitReply};
 
 /// How much of what a hook said is passed on.
 const SAID: usize = 2000;
@@ -47,33 +47,46 @@ impl Landings<'_> {
         let name = tree.name.as_str();
         self.trees.require_idle(tree)?;
         let limit = self.trees.config.commit_timeout.unsigned_abs();
-        let job = Job::Commit(CommitWish {
+        let job = CommitChanges {
             untracked: request.scope == CommitScope::All,
             message: request.message.to_owned(),
             identity: (request.identity.name.clone(), request.identity.mail.clone()),
             protected: self.trees.config.policy_protected.to_vec(),
             limit,
-        });
+        };
         let announcement = format!(
             "committing the changes in {name}; its hooks may take {}",
             self.commit_limit()
         );
-        let reply = self
-            .trees
-            .do_as_a_run(tree, job, limit.saturating_add(GRACE), announcement)?;
+        let reply =
+            self.trees
+                .visit_as_a_run(tree, job, limit.saturating_add(GRACE), announcement)?;
         let limit = self.commit_limit();
-        match reply.outcome {
-            Some(JobOutcome::Committed) => {
-                let hung = reply.text.as_deref().map(program);
-                if let Some(hung) = hung {
+        match reply {
+            CommitReply::Committed { left_out, hung } => {
+                if let Some(hung) = hung.as_deref().map(program) {
                     self.trees.engine.notice(format!(
                         "{hung} in {name} did not end within {limit} and was stopped; the commit was made"
                     ));
                 }
-                Ok(reply.paths)
+                Ok(left_out)
             }
-            Some(JobOutcome::Nothing) => Ok(reply.paths),
-            _ => Err(not_committed(name, &limit, &reply)),
+            CommitReply::Nothing { left_out } => Ok(left_out),
+            CommitReply::HookFailed { hook, said } => {
+                let what = format!("{} in {name} failed; nothing was committed", program(&hook));
+                Err(not_committed(name, what, &hook, &said))
+            }
+            CommitReply::TimedOut { hook } => {
+                let what = format!(
+                    "{} in {name} did not end within {limit} and was stopped; nothing was committed",
+                    program(&hook)
+                );
+                Err(not_committed(name, what, &hook, ""))
+            }
+            CommitReply::Refused(why) => {
+                let what = format!("the changes in {name} could not be committed");
+                Err(not_committed(name, what, "", &why))
+            }
         }
     }
 
@@ -121,24 +134,7 @@ impl Landings<'_> {
 }
 
 /// Why nothing was committed, by what came out of the tree.
-fn not_committed(name: &str, limit: &str, reply: &Reply) -> LandError {
-    let text = reply.text.as_deref().unwrap_or_default();
-    let (hook, said) = match reply.outcome {
-        Some(JobOutcome::TimedOut) => (text, ""),
-        Some(JobOutcome::HookFailed) => text.split_once('\n').unwrap_or((text, "")),
-        _ => ("", text),
-    };
-    let what = match reply.outcome {
-        Some(JobOutcome::TimedOut) => format!(
-            "{} in {name} did not end within {limit} and was stopped; nothing was committed",
-            program(hook)
-        ),
-        Some(JobOutcome::HookFailed) => {
-            let hook = program(hook);
-            format!("{hook} in {name} failed; nothing was committed")
-        }
-        _ => format!("the changes in {name} could not be committed"),
-    };
+fn not_committed(name: &str, what: String, hook: &str, said: &str) -> LandError {
     let said: String = said.trim().chars().take(SAID).collect();
     let message = match (said.is_empty(), said.contains('\n')) {
         (true, _) => what,

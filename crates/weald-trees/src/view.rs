@@ -12,8 +12,8 @@ use weald_core::tree::{Tree, TreeKind, TreeStatus};
 use weald_git::{Commit, Door, Reference};
 
 use super::fresh::side_by_side;
-use super::inside::{Job, Look};
-use super::visit::{Access, Site};
+use super::inside::{Look, UpdateRefs};
+use super::visit::Site;
 use super::{TreeError, Trees};
 use weald_control::files;
 
@@ -282,9 +282,8 @@ impl Trees<'_> {
         if changes.is_empty() {
             return Ok(());
         }
-        let job = Job::UpdateRefs(changes);
         // A tree whose own refs are in the way keeps them; the look itself succeeded.
-        let _ = self.do_inside(tree.name.as_str(), site, Access::Write, job);
+        let _ = self.visit(tree.name.as_str(), site, UpdateRefs(changes));
         Ok(())
     }
 }
