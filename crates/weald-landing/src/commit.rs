@@ -11,7 +11,8 @@ use weald_git::Person;
 
 use super::LandError;
 use crate::Landings;
-use weald_trees::inside::{CommitChanges, CommitReply};
+use weald_trees::Sent;
+use weald_trees::inside::{CommitChanges, CommitEnd};
 
 /// How much of what a hook said is passed on.
 const SAID: usize = 2000;
@@ -36,14 +37,23 @@ pub(crate) struct CommitRequest<'c> {
     pub identity: &'c Person,
 }
 
+/// What came of a commit.
+#[derive(Default)]
+pub(crate) struct Committed {
+    /// Protected files that HEAD does not have, outermost folders first.
+    pub left_out: Vec<String>,
+    /// What is there, if that was sent along.
+    pub sent: Option<Sent>,
+}
+
 impl Landings<'_> {
-    /// Commits the changes of a tree, but no protected file that HEAD does not have; answers those, outermost folders first.
+    /// Commits the changes of a tree, but no protected file that HEAD does not have.
     /// A failing hook leaves its index as it was.
     pub(crate) fn commit_changes(
         &self,
         tree: &Tree,
         request: &CommitRequest<'_>,
-    ) -> Result<Vec<String>, LandError> {
+    ) -> Result<Committed, LandError> {
         let name = tree.name.as_str();
         self.trees.require_idle(tree)?;
         let limit = self.trees.config.commit_timeout.unsigned_abs();
@@ -53,37 +63,37 @@ impl Landings<'_> {
             identity: (request.identity.name.clone(), request.identity.mail.clone()),
             protected: self.trees.config.policy_protected.to_vec(),
             limit,
+            then: None,
         };
         let announcement = format!(
             "committing the changes in {name}; its hooks may take {}",
             self.commit_limit()
         );
-        let reply =
-            self.trees
-                .visit_as_a_run(tree, job, limit.saturating_add(GRACE), announcement)?;
+        let limit = limit.saturating_add(GRACE);
+        let (end, sent) = self.trees.commit(tree, job, limit, announcement)?;
         let limit = self.commit_limit();
-        match reply {
-            CommitReply::Committed { left_out, hung } => {
+        match end {
+            CommitEnd::Committed { left_out, hung } => {
                 if let Some(hung) = hung.as_deref().map(program) {
                     self.trees.engine.notice(format!(
                         "{hung} in {name} did not end within {limit} and was stopped; the commit was made"
                     ));
                 }
-                Ok(left_out)
+                Ok(Committed { left_out, sent })
             }
-            CommitReply::Nothing { left_out } => Ok(left_out),
-            CommitReply::HookFailed { hook, said } => {
+            CommitEnd::Nothing { left_out } => Ok(Committed { left_out, sent }),
+            CommitEnd::HookFailed { hook, said } => {
                 let what = format!("{} in {name} failed; nothing was committed", program(&hook));
                 Err(not_committed(name, what, &hook, &said))
             }
-            CommitReply::TimedOut { hook } => {
+            CommitEnd::TimedOut { hook } => {
                 let what = format!(
                     "{} in {name} did not end within {limit} and was stopped; nothing was committed",
                     program(&hook)
                 );
                 Err(not_committed(name, what, &hook, ""))
             }
-            CommitReply::Refused(why) => {
+            CommitEnd::Refused(why) => {
                 let what = format!("the changes in {name} could not be committed");
                 Err(not_committed(name, what, "", &why))
             }
@@ -102,14 +112,15 @@ impl Landings<'_> {
         tree: &Tree,
         scope: CommitScope,
         message: &str,
-    ) -> Result<Vec<String>, LandError> {
+    ) -> Result<Committed, LandError> {
         let identity = self.committer()?;
         let request = CommitRequest {
             scope,
             message,
             identity: &identity,
         };
-        let left_out = self.commit_changes(tree, &request)?;
+        let committed = self.commit_changes(tree, &request)?;
+        let left_out = &committed.left_out;
         if !left_out.is_empty() {
             self.trees.engine.notice(format!(
                 "not committed, because it is protected and new: {}; it stays in {} (to land it: {})",
@@ -118,18 +129,18 @@ impl Landings<'_> {
                 by_hand(&tree.name)
             ));
         }
-        Ok(left_out)
+        Ok(committed)
     }
 
-    /// Commits what a tree holds; a failing hook leaves it as it was.
+    /// Commits what a tree holds; a failing hook leaves it as it was. A look at it takes in what was sent.
     pub fn commit_work(
         &self,
         name: &str,
         scope: CommitScope,
         message: &str,
-    ) -> Result<(), LandError> {
-        self.commit_first(&self.trees.named(Some(name))?, scope, message)
-            .map(drop)
+    ) -> Result<Option<Sent>, LandError> {
+        let tree = self.trees.named(Some(name))?;
+        Ok(self.commit_first(&tree, scope, message)?.sent)
     }
 }
 

@@ -6,7 +6,7 @@ use weald_git::Commit;
 use super::Diff;
 use super::glance::{logs_alone, packed_refs};
 use super::inside::{
-    self, CommitReply, EvictReply, FingerprintReply, ForwardReply, InspectReply, Job,
+    self, CommitEnd, CommitReply, EvictReply, FingerprintReply, ForwardReply, InspectReply, Job,
     LargeFilesReply, ListReply, Look, ModuleReply, RestoreReply, Size, SnapshotReply, SyncEnd,
     SyncReply, Tips, UsageReply, every_job, judging,
 };
@@ -179,8 +179,12 @@ impl Sound for SyncReply {
 
 impl Sound for CommitReply {
     fn is_sound(&self) {
-        if let Self::Committed { left_out, .. } | Self::Nothing { left_out } = self {
+        use CommitEnd::{Committed, Nothing};
+        if let Committed { left_out, .. } | Nothing { left_out } = &self.end {
             are_paths(left_out);
+        }
+        if let Some(found) = &self.found {
+            found.is_sound();
         }
     }
 }

@@ -9,6 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufRead, Read};
 use std::path::Path;
+use std::time::Duration;
 
 use weald_core::store::Durability;
 use weald_core::tree::{Tree, TreeKind, TreeStatus};
@@ -19,10 +20,11 @@ use weald_git::{
 };
 
 use super::inside::{
-    Inspect, InspectReply, Job, Look, PackWish, SnapshotReply, SnapshotWish, TakeSnapshot, Tips,
+    CommitChanges, CommitEnd, CommitReply, Inspect, InspectReply, Job, Look, LookWish, PackWish,
+    SnapshotReply, SnapshotWish, TakeSnapshot, Tips,
 };
 use super::untrusted::{is_ref_name, is_simple_name};
-use super::visit::Site;
+use super::visit::{Site, Visit};
 use super::{TreeError, Trees};
 use weald_control::steps::step;
 
@@ -35,33 +37,96 @@ const IMPORT_ATTEMPTS: usize = 5;
 /// The header of a pack that holds nothing: signature, version and a count of zero.
 const PACK_HEADER: usize = 12;
 
+/// What a tree sent with a commit of weald's, to be imported.
+#[derive(Debug)]
+pub struct Sent {
+    found: InspectReply,
+    /// What the vault had before.
+    haves: Vec<String>,
+}
+
 impl Trees<'_> {
     /// Looks into a tree and takes everything out of it that the vault lacks; main's branch is left alone.
     pub(crate) fn import(&self, tree: &Tree, site: &Site) -> Result<InspectReply, TreeError> {
+        self.import_sent(tree, site, None)
+    }
+
+    /// The same of what a commit of weald's sent already.
+    fn import_sent(
+        &self,
+        tree: &Tree,
+        site: &Site,
+        sent: Option<Sent>,
+    ) -> Result<InspectReply, TreeError> {
         if tree.kind == TreeKind::Linked {
             let pack = self.pack_wish(tree, None);
-            return self.receive(tree, site, Inspect { pack });
+            return match sent {
+                Some(sent) => Ok(sent.found),
+                None => self.receive(tree, site, Inspect { pack }),
+            };
         }
         let known = self.known_refs(tree)?;
         let mains = self.main_refs()?;
-        let haves = self.haves(tree, &known, &mains)?;
-        // Only what the vault has need not be sent.
-        let is_here = |reply: &InspectReply| {
-            let head = reply.look.head.as_ref();
-            head.is_some_and(|head| haves.contains(head))
-        };
-        let reply = match self.glance(tree, site, &mains).filter(is_here) {
-            Some(reply) => reply,
+        let (reply, haves) = match sent {
+            Some(sent) => (sent.found, sent.haves),
             None => {
+                let haves = self.haves(tree, &known, &mains)?;
+                // Only what the vault has need not be sent.
+                let is_here = |reply: &InspectReply| {
+                    let head = reply.look.head.as_ref();
+                    head.is_some_and(|head| haves.contains(head))
+                };
+                if let Some(reply) = self.glance(tree, site, &mains).filter(is_here) {
+                    self.keep_found(tree, (known, &mains, &haves), &reply.look, &reply.tips)?;
+                    return Ok(reply);
+                }
                 let pack = self.pack_wish(tree, Some(haves.clone()));
-                let reply = self.receive(tree, site, Inspect { pack })?;
-                let held = reply.tips.commits(&reply.look);
-                self.take_large_files_of(tree, site, held, &mains)?;
-                reply
+                (self.receive(tree, site, Inspect { pack })?, haves)
             }
         };
+        let held = reply.tips.commits(&reply.look);
+        self.take_large_files_of(tree, site, held, &mains)?;
         self.keep_found(tree, (known, &mains, &haves), &reply.look, &reply.tips)?;
         Ok(reply)
+    }
+
+    /// Commits what is in a tree, and receives what came of that, to be imported. What goes wrong after a commit that was made
+    /// is left to the next look, which says so.
+    pub fn commit(
+        &self,
+        tree: &Tree,
+        job: CommitChanges,
+        limit: Duration,
+        announcement: String,
+    ) -> Result<(CommitEnd, Option<Sent>), TreeError> {
+        let look_limit = self.config.tree_look_limit.unsigned_abs();
+        let haves = match tree.kind {
+            TreeKind::Sealed => {
+                let known = self.known_refs(tree);
+                let haves = known.and_then(|known| self.haves(tree, &known, &self.main_refs()?));
+                haves.map(Some)
+            }
+            TreeKind::Linked => Ok(None),
+        };
+        let then = haves.as_ref().ok().map(|haves| LookWish {
+            pack: self.pack_wish(tree, haves.clone()),
+            limit: look_limit,
+        });
+        let job = CommitChanges { then, ..job };
+        let limit = limit.saturating_add(look_limit);
+        let visit = self.begin_visit_as_a_run(tree, job, limit, announcement)?;
+        let (Ok(CommitReply { end, found }), Ok(haves)) = (visit.answer.clone(), haves) else {
+            return Ok((visit.finish(tree.name.as_str())?.end, None));
+        };
+        let Some(found) = found else {
+            return Ok((visit.finish(tree.name.as_str())?.end, None));
+        };
+        let sent = Sent {
+            found,
+            haves: haves.unwrap_or_default(),
+        };
+        let received = self.received(self.vault().path(), tree, visit);
+        Ok((end, received.is_ok().then_some(sent)))
     }
 
     /// The same, and a snapshot comes along.
@@ -161,7 +226,16 @@ impl Trees<'_> {
         site: &Site,
         job: J,
     ) -> Result<J::Reply, TreeError> {
-        let mut visit = self.begin_visit(tree.name.as_str(), site, job)?;
+        let visit = self.begin_visit(tree.name.as_str(), site, job)?;
+        self.received(repository, tree, visit)
+    }
+
+    fn received<J: Job>(
+        &self,
+        repository: &Path,
+        tree: &Tree,
+        mut visit: Visit<J>,
+    ) -> Result<J::Reply, TreeError> {
         let mut refused = None;
         if visit.answer.is_ok()
             && let Some(mut pack) = visit.pack()
@@ -192,17 +266,37 @@ impl Trees<'_> {
 
     /// Imports, and lets main's branch follow. Answers the newest record.
     pub fn import_and_follow(&self, tree: &Tree, site: &Site) -> Result<(Tree, Look), TreeError> {
-        let (tree, reply) = self.imported(tree, site)?;
+        self.follow_sent(tree, site, None)
+    }
+
+    /// The same of what a commit of weald's sent already.
+    pub fn follow_sent(
+        &self,
+        tree: &Tree,
+        site: &Site,
+        sent: Option<Sent>,
+    ) -> Result<(Tree, Look), TreeError> {
+        let reply = self.import_sent(tree, site, sent)?;
+        let (tree, reply) = self.lead_branch(tree, reply)?;
         Ok((tree, reply.look))
     }
 
-    /// The same, with all that the look said.
+    /// The same as an import that main's branch follows, with all that the look said.
     pub(crate) fn imported(
         &self,
         tree: &Tree,
         site: &Site,
     ) -> Result<(Tree, InspectReply), TreeError> {
         let reply = self.import(tree, site)?;
+        self.lead_branch(tree, reply)
+    }
+
+    /// Lets main's branch follow what was imported.
+    fn lead_branch(
+        &self,
+        tree: &Tree,
+        reply: InspectReply,
+    ) -> Result<(Tree, InspectReply), TreeError> {
         let look = &reply.look;
         self.renew_seen(tree, look);
         step("import.kept");

@@ -43,7 +43,7 @@ mod usage;
 mod work;
 
 pub use changes::ChangedFile;
-pub use commit::CommitReply;
+pub use commit::{CommitEnd, CommitReply, LookWish};
 pub use diff::{DiffStyle, between};
 pub use fingerprint::{FingerprintReply, Unless};
 pub use fresh_git::{FreshGit, FreshModule};

@@ -132,8 +132,8 @@ fn message(text: String) -> String {
 mod tests {
     use super::super::Diff;
     use super::super::inside::{
-        ChangedFile, CommitReply, Inspect, InspectReply, Look, Reset, Size, Survey, Tips, Usage,
-        UsageReply,
+        ChangedFile, CommitEnd, CommitReply, Inspect, InspectReply, Look, Reset, Size, Survey,
+        Tips, Usage, UsageReply,
     };
     use super::*;
 
@@ -247,9 +247,10 @@ mod tests {
         let ranges = usage.checked().unwrap().usage.ranges;
         assert_eq!(ranges.iter().map(|(_, length)| length).sum::<u64>(), 2);
         let left_out = vec!["a\0b".to_owned(), "a".to_owned()];
-        let reply = CommitReply::Nothing { left_out }.checked();
+        let end = CommitEnd::Nothing { left_out };
+        let reply = CommitReply { end, found: None }.checked();
         let left_out = vec!["a".to_owned()];
-        assert_eq!(reply, Some(CommitReply::Nothing { left_out }));
+        assert_eq!(reply.unwrap().end, CommitEnd::Nothing { left_out });
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! A visit has no network, a time limit, and writes the tree only when its job must. Its level is the strongest that this
 //! machine gives, decided by a probe before the tree is touched: nothing that a tree holds or does leads to a weaker one.
-//! Only a job that runs hooks (`visit_as_a_run`) has what a run has: network, environment, caches, and level full.
+//! Only a job that runs hooks (`begin_visit_as_a_run`) has what a run has: network, environment, caches, and level full.
 
 use std::ffi::OsString;
 use std::io::{self, BufReader, Read, Write};
@@ -26,7 +26,7 @@ use weald_control::machine::INSIDE_ARGUMENT;
 use weald_control::marker;
 
 /// How much memory a process may write in a visit that reads: enough for a few million files.
-const READING: u64 = 2 << 30;
+pub(crate) const READING: u64 = 2 << 30;
 
 /// How much of what went wrong is kept.
 pub(super) const ERROR_LIMIT: u64 = 4096;
@@ -162,15 +162,15 @@ impl Trees<'_> {
         self.visit_in(room, name, site, at, job)
     }
 
-    /// Does a job that runs hooks, for as long as `limit`: they have what every command in the tree has (`weald run`), at
+    /// Starts a job that runs hooks, for as long as `limit`: they have what every command in the tree has (`weald run`), at
     /// level full or not at all. Once it takes longer than a moment, `announcement` and its output are shown.
-    pub fn visit_as_a_run<J: Job>(
+    pub(crate) fn begin_visit_as_a_run<J: Job>(
         &self,
         tree: &Tree,
         job: J,
         limit: Duration,
         announcement: String,
-    ) -> Result<J::Reply, TreeError> {
+    ) -> Result<Visit<J>, TreeError> {
         let (name, site) = (tree.name.as_str(), self.site(tree)?);
         let at = self.workplace(&site, J::ACCESS)?;
         let room = Room {
@@ -182,7 +182,7 @@ impl Trees<'_> {
             limit,
             announcement: Some(announcement),
         };
-        self.visit_in(room, name, &site, at, job)?.finish(name)
+        self.visit_in(room, name, &site, at, job)
     }
 
     fn workplace(&self, site: &Site, access: Access) -> Result<Workplace, TreeError> {

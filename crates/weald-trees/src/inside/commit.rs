@@ -7,15 +7,18 @@ use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::thread;
 use std::time::Duration;
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 use weald_core::approval::Protection;
 use weald_git::{Git, GitError, keep_index_time};
 
-use super::{InsideError, Job, Workplace};
+use super::{InsideError, Inspect, InspectReply, Job, PackWish, Workplace};
 use crate::untrusted::{MANY, Reply, keep_paths};
-use crate::visit::Access;
+use crate::visit::{Access, READING};
 
 /// Where git writes down which hook it starts: in the private /tmp.
 const TRACE: &str = "/tmp/weald-commit-trace";
@@ -32,11 +35,29 @@ pub struct CommitChanges {
     pub identity: (String, String),
     /// How long git and its hooks may take.
     pub limit: Duration,
+    /// What is looked at and sent once a commit was made.
+    pub then: Option<LookWish>,
+}
+
+/// A look after a commit.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct LookWish {
+    pub pack: PackWish,
+    /// How long it may take.
+    pub limit: Duration,
+}
+
+/// How a commit ended, and what is there after it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct CommitReply {
+    pub end: CommitEnd,
+    /// `None` also where a look failed or took too long: another one says why.
+    pub found: Option<InspectReply>,
 }
 
 /// How a commit ended. Files that are protected and new were left out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum CommitReply {
+pub enum CommitEnd {
     /// It was made. A hook after it may have hung, or git itself, which has no name.
     Committed {
         left_out: Vec<String>,
@@ -59,8 +80,12 @@ pub enum CommitReply {
 
 impl Reply for CommitReply {
     fn checked(mut self) -> Option<Self> {
-        if let Self::Committed { left_out, .. } | Self::Nothing { left_out } = &mut self {
+        use CommitEnd::{Committed, Nothing};
+        if let Committed { left_out, .. } | Nothing { left_out } = &mut self.end {
             keep_paths(left_out, MANY);
+        }
+        if let Some(found) = self.found {
+            self.found = Some(found.checked()?);
         }
         Some(self)
     }
@@ -111,7 +136,48 @@ impl Job for CommitChanges {
     const ACCESS: Access = Access::Write;
 
     fn work(&self, at: &Workplace) -> Result<CommitReply, InsideError> {
-        let refused = |why: String| Ok(CommitReply::Refused(why));
+        let end = self.commit(at)?;
+        let then = self.then.as_ref();
+        let then = then.filter(|_| matches!(end, CommitEnd::Committed { .. }));
+        let found = then.and_then(|then| then.look(at));
+        Ok(CommitReply { end, found })
+    }
+
+    fn send(&self, at: &Workplace, reply: &CommitReply) -> Result<(), InsideError> {
+        match (&self.then, &reply.found) {
+            (Some(then), Some(found)) => {
+                let found = (&found.look, &found.tips);
+                then.pack.send(at, found, None, &[])
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl LookWish {
+    /// What is there, unless that can't be said in time, or in the memory that any look has. One that hangs ends with this
+    /// process.
+    fn look(&self, at: &Workplace) -> Option<InspectReply> {
+        let most = Some(
+            getrlimit(Resource::Data)
+                .maximum
+                .map_or(READING, |most| most.min(READING)),
+        );
+        let limits = Rlimit {
+            current: most,
+            maximum: most,
+        };
+        setrlimit(Resource::Data, limits).ok()?;
+        let (told, telling) = mpsc::channel();
+        let (at, pack) = (at.clone(), self.pack.clone());
+        thread::spawn(move || drop(told.send(Inspect { pack }.work(&at))));
+        telling.recv_timeout(self.limit).ok()?.ok()
+    }
+}
+
+impl CommitChanges {
+    fn commit(&self, at: &Workplace) -> Result<CommitEnd, InsideError> {
+        let refused = |why: String| Ok(CommitEnd::Refused(why));
         if let Some(operation) = at.operation() {
             return refused(format!("a {operation} is in progress"));
         }
@@ -119,7 +185,7 @@ impl Job for CommitChanges {
             return refused("another git process is using its index (index.lock)".to_owned());
         };
         match at.commit_from(index, self) {
-            Err(InsideError::Git(GitError::TimedOut { .. })) => Ok(CommitReply::TimedOut {
+            Err(InsideError::Git(GitError::TimedOut { .. })) => Ok(CommitEnd::TimedOut {
                 hook: String::new(),
             }),
             done => done,
@@ -132,25 +198,25 @@ impl Workplace {
         &self,
         index: CopiedIndex,
         wish: &CommitChanges,
-    ) -> Result<CommitReply, InsideError> {
+    ) -> Result<CommitEnd, InsideError> {
         let unmerged = self
             .as_its_own("ls-files", &index, wish)
             .args(["-u"])
             .run()?;
         if !unmerged.is_empty() {
             let why = "files are in conflict".to_owned();
-            return Ok(CommitReply::Refused(why));
+            return Ok(CommitEnd::Refused(why));
         }
         let left_out = match self.add(&index, wish)? {
             Ok(left_out) => left_out,
-            Err(why) => return Ok(CommitReply::Refused(why)),
+            Err(why) => return Ok(CommitEnd::Refused(why)),
         };
         let staged = self
             .as_its_own("diff", &index, wish)
             .args(["--cached", "--quiet", "--no-ext-diff"])
             .output()?;
         if staged.status.success() {
-            return Ok(CommitReply::Nothing { left_out });
+            return Ok(CommitEnd::Nothing { left_out });
         }
         let before = self.head()?;
         let committed = self
@@ -164,15 +230,15 @@ impl Workplace {
             Ok(committed) if !committed.status.success() => {
                 let said = committed.stderr;
                 return Ok(match stopped_in() {
-                    Some(hook) => CommitReply::HookFailed { hook, said },
-                    None => CommitReply::Refused(said),
+                    Some(hook) => CommitEnd::HookFailed { hook, said },
+                    None => CommitEnd::Refused(said),
                 });
             }
             Ok(_) => None,
             Err(GitError::TimedOut { .. }) => {
                 let hook = stopped_in().unwrap_or_default();
                 if self.head()? == before {
-                    return Ok(CommitReply::TimedOut { hook });
+                    return Ok(CommitEnd::TimedOut { hook });
                 }
                 // The commit was made, and a hook after it hung.
                 Some(hook)
@@ -180,7 +246,7 @@ impl Workplace {
             Err(error) => return Err(error.into()),
         };
         index.take_place()?;
-        Ok(CommitReply::Committed { left_out, hung })
+        Ok(CommitEnd::Committed { left_out, hung })
     }
 
     fn head(&self) -> Result<Vec<u8>, InsideError> {

@@ -88,7 +88,7 @@ pub struct Inspect {
 }
 
 /// Which commits are sent.
-#[derive(Default, Serialize, Deserialize)]
+#[derive(Clone, Default, Serialize, Deserialize)]
 pub struct PackWish {
     /// All but what these lead to; `None` for none at all.
     pub haves: Option<Vec<String>>,
