@@ -19,8 +19,7 @@ use super::AgentError;
 use super::Agents;
 use super::error::at;
 use weald_trees::RunRequest;
-use weald_trees::inside::{DiffStyle, Job};
-use weald_trees::visit::Access;
+use weald_trees::inside::{DiffStyle, DiffWork};
 
 const FILE: &str = "verdict.json";
 
@@ -112,13 +111,13 @@ impl Agents<'_> {
     pub fn changed_files(&self, name: &str) -> Result<Vec<String>, AgentError> {
         let tree: Tree = self.trees.named(Some(name))?;
         let site = self.trees.site(&tree)?;
-        let job = Job::Diff {
+        let job = DiffWork {
             base: tree.base.commit.clone(),
             against: None,
             style: DiffStyle::Files,
             limit: TEXT,
         };
-        let reply = self.trees.do_inside(name, &site, Access::Read, job)?;
+        let reply = self.trees.visit(name, &site, job)?;
         let mut files: Vec<String> = reply.files.into_iter().map(|file| file.path).collect();
         files.sort();
         files.dedup();

@@ -12,7 +12,8 @@ use weald_git::Person;
 use super::LandError;
 use crate::Landings;
 use crate::refusal::Refusal;
-use weald_trees::inside::{CommitWish, Job, JobOutcome, Reply};
+use weald_trees::Sent;
+use weald_trees::inside::{CommitChanges, CommitEnd};
 
 /// How much of what a hook said is passed on.
 const SAID: usize = 2000;
@@ -37,44 +38,60 @@ pub(crate) struct CommitRequest<'c> {
     pub identity: &'c Person,
 }
 
+/// What came of a commit.
+#[derive(Default)]
+pub(crate) struct Committed {
+    /// Protected files that HEAD does not have, outermost folders first.
+    pub left_out: Vec<String>,
+    /// What is there, if that was sent along.
+    pub sent: Option<Sent>,
+}
+
 impl Landings<'_> {
-    /// Commits the changes of a tree, but no protected file that HEAD does not have; answers those, outermost folders first.
+    /// Commits the changes of a tree, but no protected file that HEAD does not have.
     /// A failing hook leaves its index as it was.
     pub(crate) fn commit_changes(
         &self,
         tree: &Tree,
         request: &CommitRequest<'_>,
-    ) -> Result<Vec<String>, LandError> {
+    ) -> Result<Committed, LandError> {
         let name = tree.name.as_str();
         self.trees.require_idle(tree)?;
         let limit = self.trees.config.commit_timeout.unsigned_abs();
-        let job = Job::Commit(CommitWish {
+        let job = CommitChanges {
             untracked: request.scope == CommitScope::All,
             message: request.message.to_owned(),
             identity: (request.identity.name.clone(), request.identity.mail.clone()),
             protected: self.trees.config.policy_protected.to_vec(),
             limit,
-        });
+            then: None,
+        };
         let announcement = format!(
             "committing the changes in {name}; its hooks may take {}",
             self.commit_limit()
         );
-        let reply = self
-            .trees
-            .do_as_a_run(tree, job, limit.saturating_add(GRACE), announcement)?;
+        let limit = limit.saturating_add(GRACE);
+        let (end, sent) = self.trees.commit(tree, job, limit, announcement)?;
         let limit = self.commit_limit();
-        match reply.outcome {
-            Some(JobOutcome::Committed) => {
-                let hung = reply.text.as_deref().map(program);
-                if let Some(hung) = hung {
+        match end {
+            CommitEnd::Committed { left_out, hung } => {
+                if let Some(hung) = hung.as_deref().map(program) {
                     self.trees.engine.notice(format!(
                         "{hung} in {name} did not end within {limit} and was stopped; the commit was made"
                     ));
                 }
-                Ok(reply.paths)
+                Ok(Committed { left_out, sent })
             }
-            Some(JobOutcome::Nothing) => Ok(reply.paths),
-            _ => Err(not_committed(&tree.name, limit, reply).into()),
+            CommitEnd::Nothing { left_out } => Ok(Committed { left_out, sent }),
+            CommitEnd::HookFailed { hook, said } => {
+                Err(Refusal::HookFailed(tree.name.clone(), hook, short(&said)).into())
+            }
+            CommitEnd::TimedOut { hook } => {
+                Err(Refusal::HookTooSlow(tree.name.clone(), hook, limit).into())
+            }
+            CommitEnd::Refused(why) => {
+                Err(Refusal::NotCommitted(tree.name.clone(), short(&why)).into())
+            }
         }
     }
 
@@ -90,14 +107,15 @@ impl Landings<'_> {
         tree: &Tree,
         scope: CommitScope,
         message: &str,
-    ) -> Result<Vec<String>, LandError> {
+    ) -> Result<Committed, LandError> {
         let identity = self.committer()?;
         let request = CommitRequest {
             scope,
             message,
             identity: &identity,
         };
-        let left_out = self.commit_changes(tree, &request)?;
+        let committed = self.commit_changes(tree, &request)?;
+        let left_out = &committed.left_out;
         if !left_out.is_empty() {
             self.trees.engine.notice(format!(
                 "not committed, because it is protected and new: {}; it stays in {} (to land it: {})",
@@ -106,34 +124,24 @@ impl Landings<'_> {
                 by_hand(&tree.name)
             ));
         }
-        Ok(left_out)
+        Ok(committed)
     }
 
-    /// Commits what a tree holds; a failing hook leaves it as it was.
+    /// Commits what a tree holds; a failing hook leaves it as it was. A look at it takes in what was sent.
     pub fn commit_work(
         &self,
         name: &str,
         scope: CommitScope,
         message: &str,
-    ) -> Result<(), LandError> {
-        self.commit_first(&self.trees.named(Some(name))?, scope, message)
-            .map(drop)
+    ) -> Result<Option<Sent>, LandError> {
+        let tree = self.trees.named(Some(name))?;
+        Ok(self.commit_first(&tree, scope, message)?.sent)
     }
 }
 
-/// Why nothing was committed, by what came out of the tree.
-fn not_committed(tree: &TreeName, limit: String, reply: Reply) -> Refusal {
-    let tree = tree.clone();
-    let text = reply.text.unwrap_or_default();
-    let short = |said: &str| said.trim().chars().take(SAID).collect();
-    match reply.outcome {
-        Some(JobOutcome::TimedOut) => Refusal::HookTooSlow(tree, text, limit),
-        Some(JobOutcome::HookFailed) => {
-            let (hook, said) = text.split_once('\n').unwrap_or((&text, ""));
-            Refusal::HookFailed(tree, hook.to_owned(), short(said))
-        }
-        _ => Refusal::NotCommitted(tree, short(&text)),
-    }
+/// As much of what came out of a tree as is passed on.
+fn short(said: &str) -> String {
+    said.trim().chars().take(SAID).collect()
 }
 
 /// What a text that came out of a tree says of the program that took too long.

@@ -4,7 +4,7 @@ use weald_core::id::LandingId;
 
 use super::LandError;
 use crate::Landings;
-use weald_trees::inside::{DiffStyle, between};
+use weald_trees::inside::{DiffStyle, InsideError, between};
 use weald_trees::{DIFF_LIMIT, Diff, TreeError};
 
 impl Landings<'_> {
@@ -20,20 +20,11 @@ impl Landings<'_> {
                 truncated: false,
             });
         };
-        let reply = between(
-            self.trees.vault().git("diff"),
-            [from, to],
-            style,
-            DIFF_LIMIT,
-        );
-        let reply = reply.map_err(|error| TreeError::Unreadable {
+        let git = self.trees.vault().git("diff");
+        let unreadable = |error: InsideError| TreeError::Unreadable {
             name: format!("landing {id}"),
             why: error.to_string(),
-        })?;
-        Ok(Diff {
-            files: reply.files,
-            text: reply.text,
-            truncated: reply.truncated,
-        })
+        };
+        Ok(between(git, [from, to], style, DIFF_LIMIT).map_err(unreadable)?)
     }
 }

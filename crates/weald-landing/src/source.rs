@@ -12,7 +12,7 @@ use super::LandError;
 use super::approval::Submodules;
 use super::beginning::Ahead;
 use super::candidate::Made;
-use super::commit::CommitScope;
+use super::commit::{CommitScope, Committed};
 use super::error::target_gone;
 use super::moving::MoveRequest;
 use crate::Landings;
@@ -146,9 +146,9 @@ impl Landings<'_> {
         };
         let committed = held.and_then(|()| match &request.commit {
             Some((scope, message)) => self.commit_first(tree, *scope, message),
-            None => Ok(Vec::new()),
+            None => Ok(Committed::default()),
         });
-        let ready = committed.and_then(|left_out| self.ready_head(tree, &left_out));
+        let ready = committed.and_then(|committed| self.ready_head(tree, committed));
         let (tree, ready) = match ready {
             Ok((tree, head)) => (tree, Ok(head)),
             Err(LandError::Refused(refusal)) => (tree.clone(), Err(refusal)),
@@ -264,10 +264,10 @@ impl Landings<'_> {
     pub(crate) fn ready_head(
         &self,
         tree: &Tree,
-        left_out: &[String],
+        committed: Committed,
     ) -> Result<(Tree, String), LandError> {
         let site = self.trees.site(tree)?;
-        let (tree, look) = self.trees.import_and_follow(tree, &site)?;
+        let (tree, look) = self.trees.follow_sent(tree, &site, committed.sent)?;
         self.trees.remember_changed(&tree, &look);
         if let Some(operation) = look.operation {
             return Err(Refusal::TreeInOperation(tree.name, operation).into());
@@ -290,7 +290,7 @@ impl Landings<'_> {
                 .require(&self.trees.main_refs()?, &[&head])?;
         }
         if look.untracked > 0 {
-            self.mind_untracked(&tree, &head, look.untracked, left_out)?;
+            self.mind_untracked(&tree, &head, look.untracked, &committed.left_out)?;
         }
         Ok((tree, head))
     }
@@ -356,7 +356,7 @@ impl Landings<'_> {
         ahead: &[Ahead],
         request: &LandRequest,
     ) -> Result<LandingInput, LandError> {
-        let (tree, head) = self.ready_head(&tree, &[])?;
+        let (tree, head) = self.ready_head(&tree, Committed::default())?;
         if let Some(refusal) = self.unready(&tree, request)?.filter(|_| !request.force) {
             return Err(refusal.into());
         }

@@ -2,8 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::inside::{ChangedFile, DiffStyle, Job};
-use super::visit::Access;
+use super::inside::{ChangedFile, DiffStyle, DiffWork};
 use super::{TreeError, Trees};
 
 /// How much text a diff may have.
@@ -43,17 +42,12 @@ impl Trees<'_> {
             Against::Base => None,
             Against::Target => self.target_tip(&tree)?,
         };
-        let job = Job::Diff {
+        let job = DiffWork {
             base: tree.base.commit.clone(),
             against: target,
             style,
             limit: TEXT_LIMIT,
         };
-        let reply = self.do_inside(tree.name.as_str(), &site, Access::Read, job)?;
-        Ok(Diff {
-            files: reply.files,
-            text: reply.text,
-            truncated: reply.truncated,
-        })
+        self.visit(tree.name.as_str(), &site, job)
     }
 }

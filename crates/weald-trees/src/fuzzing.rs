@@ -1,75 +1,204 @@
 //! What must hold for any bytes that come out of a sandbox or lie in a worktree. The targets in `fuzz/` call these functions,
 //! and a test replays their corpus.
 
-use std::io::Read;
-
 use weald_git::Commit;
 
+use super::Diff;
 use super::glance::{logs_alone, packed_refs};
-use super::inside::{Look, Reply, judging};
-use super::untrusted;
-use super::visit::first_line;
+use super::inside::{
+    self, CommitEnd, CommitReply, EvictReply, FingerprintReply, ForwardReply, InspectReply, Job,
+    LargeFilesReply, ListReply, Look, ModuleReply, RestoreReply, Size, SnapshotReply, SyncEnd,
+    SyncReply, Tips, UsageReply, every_job, judging,
+};
+use super::untrusted::{Answer, Reply, first_line};
 
 /// The answer of a visit: a line, and perhaps a pack.
 pub fn visit_reply(data: &[u8]) {
-    let mut rest = data;
-    let Some(reply) = first_line(&mut rest) else {
-        return;
-    };
-    let mut pack = Vec::new();
-    rest.read_to_end(&mut pack).unwrap();
-    let end = data.iter().position(|byte| *byte == b'\n');
-    assert_eq!(pack, end.map_or(&[][..], |end| &data[end + 1..]));
-    is_checked(&reply);
-    let said = serde_json::to_value(&reply).unwrap();
-    let again = untrusted::checked(reply).expect("what was checked is accepted");
-    assert_eq!(serde_json::to_value(again).unwrap(), said);
+    macro_rules! read_as_each {
+        ($($file:ident::$kind:ident,)*) => {
+            $(read_as::<inside::$kind>(data);)*
+        };
+    }
+    every_job!(read_as_each);
 }
 
-fn is_checked(reply: &Reply) {
-    let is_id = |id: &String| Commit::parse(id).is_some();
-    let is_name = |name: &String| {
-        let is_odd = |c: char| c.is_control() || c == ' ';
-        let leads_away = |part: &str| part.is_empty() || part.starts_with('.');
-        !name.contains(is_odd) && !name.split('/').any(leads_away)
+/// The same as the answer to one kind of job.
+fn read_as<J: Job<Reply: Sound>>(data: &[u8]) {
+    let (line, pack) = match data.iter().position(|byte| *byte == b'\n') {
+        Some(end) => (&data[..end], &data[end + 1..]),
+        None => (data, &[][..]),
     };
-    let is_message = |text: &String| {
-        let is_odd = |c: char| c.is_control() && c != '\n' && c != '\t';
-        !text.contains(is_odd) && text.chars().count() <= 4096
-    };
-    assert!(reply.snapshot.iter().all(is_id));
-    assert!(reply.error.iter().all(is_message));
-    if let Some(look) = &reply.look {
-        let Look { head, branch, .. } = look;
-        assert!(head.iter().all(is_id) && branch.iter().all(is_name));
-        let _ = look.is_changed();
+    // Also what is not exact: what is checked must not depend on that.
+    if let Ok(answer) = serde_json::from_slice::<Answer<J::Reply>>(line)
+        && let Some(answer) = answer.checked::<J>()
+    {
+        is_checked::<J>(answer);
     }
-    if let Some(tips) = &reply.tips {
-        assert!(
-            tips.refs
-                .iter()
-                .all(|(name, id)| is_name(name) && is_id(id))
-        );
-        let lists = [&tips.stash, &tips.reflog, &tips.worktrees];
-        assert!(lists.into_iter().flatten().chain(&tips.staged).all(is_id));
+    let mut rest = data;
+    if let Some(answer) = first_line::<J>(&mut rest) {
+        assert_eq!(rest, pack);
+        is_checked::<J>(answer);
     }
-    let paths = [&reply.paths, &reply.aside, &reply.ignored];
-    assert!(paths.into_iter().flatten().all(|path| !path.contains('\0')));
-    // What the host adds up does not overflow.
-    let sum = |numbers: &mut dyn Iterator<Item = u64>| {
-        numbers.fold(0_u64, |sum, number| sum.checked_add(number).expect("a sum"))
-    };
-    sum(&mut reply.files.iter().filter_map(|file| file.added));
-    sum(&mut reply.files.iter().filter_map(|file| file.deleted));
-    assert!(reply.size.is_none_or(|size| size.bytes <= 1 << 50));
-    if let Some(usage) = &reply.usage {
-        sum(&mut usage.ranges.iter().map(|(_, length)| *length));
+}
+
+fn is_checked<J: Job<Reply: Sound>>(answer: Result<J::Reply, String>) {
+    match answer {
+        Ok(reply) => {
+            reply.is_sound();
+            let said = serde_json::to_value(&reply).unwrap();
+            let again = reply.checked().expect("what was checked is accepted");
+            assert_eq!(serde_json::to_value(again).unwrap(), said);
+        }
+        Err(why) => {
+            let is_odd = |c: char| c.is_control() && c != '\n' && c != '\t';
+            assert!(!why.contains(is_odd) && why.chars().count() <= 4096);
+        }
+    }
+}
+
+/// A reply of which can be said what holds once it was checked.
+trait Sound: Reply {
+    fn is_sound(&self);
+}
+
+fn is_id(id: &String) -> bool {
+    Commit::parse(id).is_some()
+}
+
+fn is_name(name: &String) -> bool {
+    let is_odd = |c: char| c.is_control() || c == ' ';
+    let leads_away = |part: &str| part.is_empty() || part.starts_with('.');
+    !name.contains(is_odd) && !name.split('/').any(leads_away)
+}
+
+fn are_paths(paths: &[String]) {
+    assert!(paths.len() <= 20_000 && !paths.iter().any(|path| path.contains('\0')));
+}
+
+/// What the host adds up does not overflow.
+fn has_sum(mut numbers: impl Iterator<Item = u64>) {
+    let sum = numbers.try_fold(0_u64, u64::checked_add);
+    assert!(sum.is_some());
+}
+
+impl Sound for () {
+    fn is_sound(&self) {}
+}
+
+impl Sound for Look {
+    fn is_sound(&self) {
+        assert!(self.head.iter().all(is_id) && self.branch.iter().all(is_name));
+        let _ = self.is_changed();
+    }
+}
+
+impl Sound for Tips {
+    fn is_sound(&self) {
+        let mut refs = self.refs.iter();
+        assert!(refs.all(|(name, id)| is_name(name) && is_id(id)));
+        let lists = [&self.stash, &self.reflog, &self.worktrees];
+        assert!(lists.into_iter().flatten().chain(&self.staged).all(is_id));
+    }
+}
+
+impl Sound for InspectReply {
+    fn is_sound(&self) {
+        self.look.is_sound();
+        self.tips.is_sound();
+        are_paths(&self.paths);
+    }
+}
+
+impl Sound for SnapshotReply {
+    fn is_sound(&self) {
+        self.look.is_sound();
+        self.tips.is_sound();
+        assert!(self.snapshot.iter().all(is_id));
+        are_paths(&self.left_out);
+        are_paths(&self.ignored);
+    }
+}
+
+impl Sound for Diff {
+    fn is_sound(&self) {
+        has_sum(self.files.iter().filter_map(|file| file.added));
+        has_sum(self.files.iter().filter_map(|file| file.deleted));
+    }
+}
+
+impl Sound for Size {
+    fn is_sound(&self) {
+        assert!(self.bytes <= 1 << 50);
+    }
+}
+
+impl Sound for UsageReply {
+    fn is_sound(&self) {
+        let usage = &self.usage;
+        has_sum(usage.ranges.iter().map(|(_, length)| *length));
         assert!(usage.bytes <= 1 << 50 && usage.shared.is_none_or(|shared| shared <= 1 << 50));
         let mut ranges = usage.ranges.windows(2);
         assert!(ranges.all(|pair| pair[0].0.saturating_add(pair[0].1) < pair[1].0));
         let mut folders = usage.regenerable.iter();
         assert!(folders.all(|folder| folder.frees <= folder.bytes && folder.bytes <= 1 << 50));
     }
+}
+
+impl Sound for ListReply {
+    fn is_sound(&self) {
+        are_paths(&self.names);
+    }
+}
+
+impl Sound for ModuleReply {
+    fn is_sound(&self) {
+        assert!(self.held.len() <= 20_000 && self.held.iter().all(is_id));
+    }
+}
+
+impl Sound for EvictReply {
+    fn is_sound(&self) {
+        are_paths(&self.gone);
+    }
+}
+
+impl Sound for RestoreReply {
+    fn is_sound(&self) {
+        are_paths(&self.aside);
+    }
+}
+
+impl Sound for SyncReply {
+    fn is_sound(&self) {
+        are_paths(&self.aside);
+        if let SyncEnd::Conflict(paths) = &self.end {
+            are_paths(paths);
+        }
+    }
+}
+
+impl Sound for CommitReply {
+    fn is_sound(&self) {
+        use CommitEnd::{Committed, Nothing};
+        if let Committed { left_out, .. } | Nothing { left_out } = &self.end {
+            are_paths(left_out);
+        }
+        if let Some(found) = &self.found {
+            found.is_sound();
+        }
+    }
+}
+
+impl Sound for FingerprintReply {
+    fn is_sound(&self) {}
+}
+
+impl Sound for ForwardReply {
+    fn is_sound(&self) {}
+}
+
+impl Sound for LargeFilesReply {
+    fn is_sound(&self) {}
 }
 
 /// A file of an inner repository that a glance reads: packed refs, the log of HEAD, the configuration.
@@ -102,6 +231,24 @@ mod tests {
         for file in fs::read_dir(folder.join(target)).unwrap() {
             check(&fs::read(file.unwrap().path()).unwrap());
         }
+    }
+
+    #[test]
+    fn the_corpus_has_an_exact_answer_of_every_kind() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/visit_reply");
+        let files = fs::read_dir(folder).unwrap();
+        let all: Vec<_> = files
+            .map(|file| fs::read(file.unwrap().path()).unwrap())
+            .collect();
+        fn is_done<J: Job>(data: &[u8]) -> bool {
+            matches!(first_line::<J>(&mut &*data), Some(Ok(_)))
+        }
+        macro_rules! look_for_each {
+            ($($file:ident::$kind:ident,)*) => {
+                $(assert!(all.iter().any(|data| is_done::<inside::$kind>(data)), stringify!($kind));)*
+            };
+        }
+        every_job!(look_for_each);
     }
 
     #[test]

@@ -23,10 +23,10 @@ use weald_git::Door;
 
 use super::delete;
 use super::inner::{packed_line, packed_text};
-use super::inside::{FreshGit, FreshModule, Job};
+use super::inside::{CompareFresh, FreshGit, FreshModule, Inspect, Reset, ResetFresh};
 use super::planning::Plan;
 use super::remove::rename;
-use super::visit::{Access, Site};
+use super::visit::Site;
 use super::{TreeError, Trees, at};
 use weald_control::{files, marker};
 
@@ -215,17 +215,11 @@ impl<'a> Trees<'a> {
         commit: &str,
         fresh: Option<&FreshGit>,
     ) -> Result<GateChanges, TreeError> {
-        let job = match fresh {
-            Some(fresh) => Job::CompareFresh(fresh.clone()),
-            None => Job::Look {
-                haves: None,
-                snapshot: None,
-                partial: None,
-                lent: None,
-            },
+        let site = gate_site(path);
+        let look = match fresh {
+            Some(fresh) => self.visit(GATE, &site, CompareFresh(fresh.clone()))?,
+            None => self.visit(GATE, &site, Inspect::default())?.look,
         };
-        let reply = self.do_inside(GATE, &gate_site(path), Access::Read, job)?;
-        let look = reply.look.ok_or_else(|| unfit("git did not say"))?;
         if look.head.as_deref() != Some(commit) || look.operation.is_some() {
             return Err(unfit("HEAD is not where it was put"));
         }
@@ -243,14 +237,11 @@ impl<'a> Trees<'a> {
         commit: &str,
         fresh: Option<&FreshGit>,
     ) -> Result<(), TreeError> {
-        let job = match fresh {
-            Some(fresh) => Job::ResetFresh(fresh.clone()),
-            None => Job::Reset {
-                commit: commit.to_owned(),
-            },
-        };
-        self.do_inside(GATE, &gate_site(path), Access::Write, job)
-            .map(drop)
+        let (site, commit) = (gate_site(path), commit.to_owned());
+        match fresh {
+            Some(fresh) => self.visit(GATE, &site, ResetFresh(fresh.clone())),
+            None => self.visit(GATE, &site, Reset { commit }),
+        }
     }
 
     /// Where gates have their trees.

@@ -10,9 +10,10 @@ use std::sync::PoisonError;
 use weald_core::tree::{Tree, TreeKind, TreeStatus};
 use weald_git::{CheckoutIndex, Commit, Door, MainRef, Reference, trees_of};
 
-use super::inside::{CONFIG_LIMIT, CONFIGS, Look, Reply, Tips, judging, judging_lines};
+use super::Trees;
+use super::inside::{CONFIG_LIMIT, CONFIGS, InspectReply, Look, Tips, judging, judging_lines};
+use super::untrusted::Reply;
 use super::visit::Site;
-use super::{Trees, untrusted};
 
 /// The largest index that the host takes into its memory.
 const INDEX_LIMIT: u64 = 256 << 20;
@@ -55,7 +56,7 @@ const TOUCHED: [&str; 5] = [
 impl Trees<'_> {
     /// What a visit would answer, if a tree is at the commit that its record says, and neither it nor its repository holds
     /// anything else; `None` if that can't be told.
-    pub fn glance(&self, tree: &Tree, site: &Site, mains: &[MainRef]) -> Option<Reply> {
+    pub fn glance(&self, tree: &Tree, site: &Site, mains: &[MainRef]) -> Option<InspectReply> {
         if tree.kind != TreeKind::Sealed || tree.status == TreeStatus::Trashed {
             return None;
         }
@@ -91,22 +92,23 @@ impl Trees<'_> {
             Some(short) => short.to_owned(),
             None => name,
         };
-        let reply = Reply {
-            look: Some(Look {
+        let reply = InspectReply {
+            look: Look {
                 head: Some(head.clone()),
                 branch: branch.map(short),
                 ..Look::default()
-            }),
-            tips: Some(Tips {
+            },
+            tips: Tips {
                 refs: refs.into_iter().collect(),
                 reflog: vec![head],
                 ..Tips::default()
-            }),
+            },
+            paths: Vec::new(),
+            truncated: false,
             touched_at,
-            ..Reply::default()
         };
         // Names in it are the tree's own.
-        is_untouched.then(|| untrusted::checked(reply)).flatten()
+        is_untouched.then(|| reply.checked()).flatten()
     }
 
     /// Whether a tree's own settings let git take no more for the same than main's do: else what its index has may be what

@@ -9,6 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufRead, Read};
 use std::path::Path;
+use std::time::Duration;
 
 use weald_core::store::Durability;
 use weald_core::tree::{Tree, TreeKind, TreeStatus};
@@ -18,9 +19,12 @@ use weald_git::{
     update_refs,
 };
 
-use super::inside::{Job, Look, Reply, SnapshotWish, Tips};
+use super::inside::{
+    CommitChanges, CommitEnd, CommitReply, Inspect, InspectReply, Job, Look, LookWish, PackWish,
+    SnapshotReply, SnapshotWish, TakeSnapshot, Tips,
+};
 use super::untrusted::{is_ref_name, is_simple_name};
-use super::visit::{Access, Site, Visit};
+use super::visit::{Site, Visit};
 use super::{TreeError, Trees};
 use weald_control::steps::step;
 
@@ -33,73 +37,152 @@ const IMPORT_ATTEMPTS: usize = 5;
 /// The header of a pack that holds nothing: signature, version and a count of zero.
 const PACK_HEADER: usize = 12;
 
+/// What a tree sent with a commit of weald's, to be imported.
+#[derive(Debug)]
+pub struct Sent {
+    found: InspectReply,
+    /// What the vault had before.
+    haves: Vec<String>,
+}
+
 impl Trees<'_> {
     /// Looks into a tree and takes everything out of it that the vault lacks; main's branch is left alone.
-    pub(crate) fn import(&self, tree: &Tree, site: &Site) -> Result<Look, TreeError> {
-        let reply = self.import_with(tree, site, None)?;
-        reply.look.ok_or_else(|| self.no_answer(tree))
+    pub(crate) fn import(&self, tree: &Tree, site: &Site) -> Result<InspectReply, TreeError> {
+        self.import_sent(tree, site, None)
     }
 
-    /// The same, and a snapshot comes along if one is wished for.
-    pub(super) fn import_with(
+    /// The same of what a commit of weald's sent already.
+    fn import_sent(
         &self,
         tree: &Tree,
         site: &Site,
-        snapshot: Option<SnapshotWish>,
-    ) -> Result<Reply, TreeError> {
-        let vault = self.vault();
+        sent: Option<Sent>,
+    ) -> Result<InspectReply, TreeError> {
         if tree.kind == TreeKind::Linked {
-            let job = Job::Look {
-                haves: None,
-                snapshot,
-                partial: vault.main_is_partial().then(|| vault.path().to_owned()),
-                lent: None,
+            let pack = self.pack_wish(tree, None);
+            return match sent {
+                Some(sent) => Ok(sent.found),
+                None => self.receive(tree, site, Inspect { pack }),
             };
-            return self.receive(
-                tree,
-                self.visit(tree.name.as_str(), site, Access::Read, job)?,
-            );
+        }
+        let known = self.known_refs(tree)?;
+        let mains = self.main_refs()?;
+        let (reply, haves) = match sent {
+            Some(sent) => (sent.found, sent.haves),
+            None => {
+                let haves = self.haves(tree, &known, &mains)?;
+                // Only what the vault has need not be sent.
+                let is_here = |reply: &InspectReply| {
+                    let head = reply.look.head.as_ref();
+                    head.is_some_and(|head| haves.contains(head))
+                };
+                if let Some(reply) = self.glance(tree, site, &mains).filter(is_here) {
+                    self.keep_found(tree, (known, &mains, &haves), &reply.look, &reply.tips)?;
+                    return Ok(reply);
+                }
+                let pack = self.pack_wish(tree, Some(haves.clone()));
+                (self.receive(tree, site, Inspect { pack })?, haves)
+            }
+        };
+        let held = reply.tips.commits(&reply.look);
+        self.take_large_files_of(tree, site, held, &mains)?;
+        self.keep_found(tree, (known, &mains, &haves), &reply.look, &reply.tips)?;
+        Ok(reply)
+    }
+
+    /// Commits what is in a tree, and receives what came of that, to be imported. What goes wrong after a commit that was made
+    /// is left to the next look, which says so.
+    pub fn commit(
+        &self,
+        tree: &Tree,
+        job: CommitChanges,
+        limit: Duration,
+        announcement: String,
+    ) -> Result<(CommitEnd, Option<Sent>), TreeError> {
+        let look_limit = self.config.tree_look_limit.unsigned_abs();
+        let haves = match tree.kind {
+            TreeKind::Sealed => {
+                let known = self.known_refs(tree);
+                let haves = known.and_then(|known| self.haves(tree, &known, &self.main_refs()?));
+                haves.map(Some)
+            }
+            TreeKind::Linked => Ok(None),
+        };
+        let then = haves.as_ref().ok().map(|haves| LookWish {
+            pack: self.pack_wish(tree, haves.clone()),
+            limit: look_limit,
+        });
+        let job = CommitChanges { then, ..job };
+        let limit = limit.saturating_add(look_limit);
+        let visit = self.begin_visit_as_a_run(tree, job, limit, announcement)?;
+        let (Ok(CommitReply { end, found }), Ok(haves)) = (visit.answer.clone(), haves) else {
+            return Ok((visit.finish(tree.name.as_str())?.end, None));
+        };
+        let Some(found) = found else {
+            return Ok((visit.finish(tree.name.as_str())?.end, None));
+        };
+        let sent = Sent {
+            found,
+            haves: haves.unwrap_or_default(),
+        };
+        let received = self.received(self.vault().path(), tree, visit);
+        Ok((end, received.is_ok().then_some(sent)))
+    }
+
+    /// The same, and a snapshot comes along.
+    pub(super) fn import_snapshot(
+        &self,
+        tree: &Tree,
+        site: &Site,
+        wish: SnapshotWish,
+    ) -> Result<SnapshotReply, TreeError> {
+        if tree.kind == TreeKind::Linked {
+            let pack = self.pack_wish(tree, None);
+            return self.receive(tree, site, TakeSnapshot { pack, wish });
         }
         let known = self.known_refs(tree)?;
         let mains = self.main_refs()?;
         let haves = self.haves(tree, &known, &mains)?;
-        let glanced = match snapshot {
-            None => self.glance(tree, site, &mains),
-            Some(_) => None,
-        };
-        // Only what the vault has need not be sent.
-        let head = |reply: &Reply| reply.look.as_ref()?.head.clone();
-        let reply = match glanced {
-            Some(reply) if head(&reply).is_some_and(|head| haves.contains(&head)) => reply,
-            _ => {
-                let job = Job::Look {
-                    haves: Some(haves.clone()),
-                    snapshot,
-                    partial: vault.main_is_partial().then(|| vault.path().to_owned()),
-                    // One level off, a relative way to the vault leads nowhere.
-                    lent: (tree.status == TreeStatus::Trashed).then(|| vault.objects()),
-                };
-                let visit = self.visit(tree.name.as_str(), site, Access::Read, job)?;
-                let reply = self.receive(tree, visit)?;
-                self.take_large_files_of(tree, site, &reply, &mains)?;
-                reply
-            }
-        };
-        let (Some(look), Some(mut tips)) = (reply.look.clone(), reply.tips.clone()) else {
-            return Err(self.no_answer(tree));
-        };
+        let pack = self.pack_wish(tree, Some(haves.clone()));
+        let reply = self.receive(tree, site, TakeSnapshot { pack, wish })?;
+        let held = reply.tips.commits(&reply.look).chain(&reply.snapshot);
+        self.take_large_files_of(tree, site, held, &mains)?;
+        self.keep_found(tree, (known, &mains, &haves), &reply.look, &reply.tips)?;
+        Ok(reply)
+    }
+
+    /// What of a tree is sent; with `haves` all that they do not lead to.
+    pub fn pack_wish(&self, tree: &Tree, haves: Option<Vec<String>>) -> PackWish {
+        let vault = self.vault();
+        // One level off, a relative way to the vault leads nowhere.
+        let is_off = tree.kind == TreeKind::Sealed && tree.status == TreeStatus::Trashed;
+        PackWish {
+            haves,
+            partial: vault.main_is_partial().then(|| vault.path().to_owned()),
+            lent: is_off.then(|| vault.objects()),
+        }
+    }
+
+    /// Lets the vault hold what a tree holds, now that it is in there.
+    fn keep_found(
+        &self,
+        tree: &Tree,
+        (mut known, mains, haves): (BTreeMap<String, String>, &[MainRef], &[String]),
+        look: &Look,
+        tips: &Tips,
+    ) -> Result<(), TreeError> {
         step("import.received");
         // What came from main and is still the same is nobody's work.
         let from_main: BTreeSet<(&str, &str)> = mains
             .iter()
             .map(|known| (known.name.as_str(), known.commit.as_str()))
             .collect();
+        let mut tips = tips.clone();
         tips.refs
             .retain(|(name, id)| !from_main.contains(&(name.as_str(), id.as_str())));
-        let mut known = known;
         for _ in 0..IMPORT_ATTEMPTS {
-            if self.keep_tips(tree, &known, &haves, (&look, &tips))? {
-                return Ok(reply);
+            if self.keep_tips(tree, &known, haves, (look, &tips))? {
+                return Ok(());
             }
             known = self.known_refs(tree)?;
         }
@@ -130,20 +213,31 @@ impl Trees<'_> {
         }
     }
 
-    /// Takes what comes with an answer into the vault, and waits for the end.
-    fn receive(&self, tree: &Tree, visit: Visit) -> Result<Reply, TreeError> {
-        self.receive_into(self.vault().path(), tree, visit)
+    /// Takes what a job sends into the vault, and waits for its end.
+    fn receive<J: Job>(&self, tree: &Tree, site: &Site, job: J) -> Result<J::Reply, TreeError> {
+        self.receive_into(self.vault().path(), tree, site, job)
     }
 
     /// The same for another repository.
-    pub fn receive_into(
+    pub fn receive_into<J: Job>(
         &self,
         repository: &Path,
         tree: &Tree,
-        mut visit: Visit,
-    ) -> Result<Reply, TreeError> {
+        site: &Site,
+        job: J,
+    ) -> Result<J::Reply, TreeError> {
+        let visit = self.begin_visit(tree.name.as_str(), site, job)?;
+        self.received(repository, tree, visit)
+    }
+
+    fn received<J: Job>(
+        &self,
+        repository: &Path,
+        tree: &Tree,
+        mut visit: Visit<J>,
+    ) -> Result<J::Reply, TreeError> {
         let mut refused = None;
-        if visit.reply.error.is_none()
+        if visit.answer.is_ok()
             && let Some(mut pack) = visit.pack()
         {
             let limit = self.config.tree_import_limit.unwrap_or(u64::MAX);
@@ -172,37 +266,57 @@ impl Trees<'_> {
 
     /// Imports, and lets main's branch follow. Answers the newest record.
     pub fn import_and_follow(&self, tree: &Tree, site: &Site) -> Result<(Tree, Look), TreeError> {
-        let (tree, _, look) = self.imported(tree, site)?;
-        Ok((tree, look))
+        self.follow_sent(tree, site, None)
     }
 
-    /// The same, with all that the look said.
+    /// The same of what a commit of weald's sent already.
+    pub fn follow_sent(
+        &self,
+        tree: &Tree,
+        site: &Site,
+        sent: Option<Sent>,
+    ) -> Result<(Tree, Look), TreeError> {
+        let reply = self.import_sent(tree, site, sent)?;
+        let (tree, reply) = self.lead_branch(tree, reply)?;
+        Ok((tree, reply.look))
+    }
+
+    /// The same as an import that main's branch follows, with all that the look said.
     pub(crate) fn imported(
         &self,
         tree: &Tree,
         site: &Site,
-    ) -> Result<(Tree, Reply, Look), TreeError> {
-        let reply = self.import_with(tree, site, None)?;
-        let look = reply.look.clone().ok_or_else(|| self.no_answer(tree))?;
-        self.renew_seen(tree, &look);
+    ) -> Result<(Tree, InspectReply), TreeError> {
+        let reply = self.import(tree, site)?;
+        self.lead_branch(tree, reply)
+    }
+
+    /// Lets main's branch follow what was imported.
+    fn lead_branch(
+        &self,
+        tree: &Tree,
+        reply: InspectReply,
+    ) -> Result<(Tree, InspectReply), TreeError> {
+        let look = &reply.look;
+        self.renew_seen(tree, look);
         step("import.kept");
         let Some(head) = look.head.clone() else {
-            return Ok((tree.clone(), reply, look));
+            return Ok((tree.clone(), reply));
         };
         // In the middle of a rebase or a bisect HEAD is not where the work is.
         if look.operation.is_some() && look.branch.is_none() {
-            return Ok((tree.clone(), reply, look));
+            return Ok((tree.clone(), reply));
         }
         let diverged = match tree.kind {
             TreeKind::Sealed => !self.follow(tree, &head)?,
             TreeKind::Linked => false,
         };
         if tree.head.as_deref() == Some(&head) && tree.diverged == diverged {
-            return Ok((tree.clone(), reply, look));
+            return Ok((tree.clone(), reply));
         }
         step("import.followed");
         let input = TreeInput::Imported { head, diverged };
-        Ok((self.decide(tree, Durability::Process, input)?, reply, look))
+        Ok((self.decide(tree, Durability::Process, input)?, reply))
     }
 
     pub fn no_answer(&self, tree: &Tree) -> TreeError {

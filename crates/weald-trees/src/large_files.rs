@@ -16,9 +16,9 @@ use weald_git::{
     Door, Git, LargeFile, LargeFileError, LargeFileStore, MainRef, Vault, list_pointers,
 };
 
-use super::inside::{Job, LACKING, LargeFilesWish, Reply};
+use super::inside::{LACKING, SendLargeFiles};
 use super::pool::{Population, Taken};
-use super::visit::{Access, Site};
+use super::visit::Site;
 use super::{TreeError, Trees, at};
 use weald_control::files;
 
@@ -88,22 +88,14 @@ impl Trees<'_> {
         Ok(is_copy || !door.is_absent(&format!(".git/{LACKING}")))
     }
 
-    /// Takes over the large files of everything that an answer named.
-    pub(super) fn take_large_files_of(
+    /// Takes over the large files of everything that a tree holds.
+    pub(super) fn take_large_files_of<'r>(
         &self,
         tree: &Tree,
         site: &Site,
-        reply: &Reply,
+        held: impl Iterator<Item = &'r String>,
         mains: &[MainRef],
     ) -> Result<(), TreeError> {
-        let head = reply.look.as_ref().and_then(|look| look.head.clone());
-        let mut wanted: Vec<String> = head.into_iter().chain(reply.snapshot.clone()).collect();
-        if let Some(tips) = &reply.tips {
-            wanted.extend(tips.refs.iter().map(|(_, id)| id.clone()));
-            let before = tips.stash.iter().chain(&tips.reflog);
-            wanted.extend(before.chain(&tips.worktrees).cloned());
-            wanted.extend(tips.staged.clone());
-        }
         let target = self.target.iter().map(|(_, tip)| tip);
         let known = mains.iter().map(|known| &known.commit).chain(target);
         let known = known.chain([&tree.base.commit]).map(|id| format!("^{id}"));
@@ -112,7 +104,7 @@ impl Trees<'_> {
             vault: &self.vault(),
             main: self.place.repository().common_dir(),
         };
-        self.take_large_files(tree, site, &source, wanted.into_iter().chain(known))
+        self.take_large_files(tree, site, &source, held.cloned().chain(known))
     }
 
     /// Takes over the large files that commits in a vault point to, if main lacks them and the tree has them.
@@ -159,21 +151,19 @@ impl Trees<'_> {
                 .fold(0, |sum: u64, file| sum.saturating_add(file.size()))
         };
         let all = total(&wanted.iter().collect::<Vec<_>>()).min(limit);
-        let job = Job::SendLargeFiles(LargeFilesWish {
+        let job = SendLargeFiles {
             repository: source.repository.into(),
             files: wanted
                 .iter()
                 .map(|file| (file.id().to_owned(), file.size()))
                 .collect(),
             limit,
-        });
+        };
         let time = self.config.tree_look_limit.unsigned_abs() + Duration::from_secs(all / PACE);
         let name = tree.name.as_str();
-        let mut visit = self.visit_for(name, site, Access::Read, job, time)?;
-        let here = wanted
-            .iter()
-            .zip(&visit.reply.large)
-            .filter(|(_, here)| **here);
+        let mut visit = self.begin_visit_for(name, site, job, time)?;
+        let here = visit.answer.iter().flat_map(|reply| &reply.here);
+        let here = wanted.iter().zip(here).filter(|(_, here)| **here);
         let here: Vec<_> = here.map(|(file, _)| file).collect();
         let size = total(&here);
         if size > limit {

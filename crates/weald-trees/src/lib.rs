@@ -99,6 +99,7 @@ pub use enter::Exited;
 pub use error::TreeError;
 pub use gate_tree::{GATES, GateTree};
 pub use guard::{Edit, bound_for};
+pub use import::Sent;
 pub use inside::{ChangedFile, DiffStyle, Look, run_if_inside};
 pub use kept_work::{BroughtBack, KeptCommit, KeptWork, Wanted};
 pub use own_program::OwnProgram;

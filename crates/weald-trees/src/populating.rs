@@ -8,11 +8,11 @@ use weald_core::tree::{Tree, TreeKind};
 
 use super::gate_tree::GATES;
 use super::inner::Inner;
-use super::inside::Job;
+use super::inside::Populate;
 use super::planning::Plan;
 use super::pool::{Pool, Population, Taken};
 use super::setup::Setup;
-use super::visit::{Access, Site};
+use super::visit::Site;
 use super::{TreeError, Trees, at, delete};
 use weald_control::steps::step;
 
@@ -192,11 +192,11 @@ impl Trees<'_> {
         };
         // A linked tree's index is written beside its files, and moved to main's registration afterwards.
         let beside = building.join(".weald-index");
-        let job = Job::Populate {
+        let job = Populate {
             commit: commit.to_owned(),
             index: index.map(|_| beside.clone()),
         };
-        self.do_inside(tree.name.as_str(), &site, Access::Write, job)?;
+        self.visit(tree.name.as_str(), &site, job)?;
         match index {
             Some(index) => self.move_index(&beside, index),
             None => Ok(()),

@@ -12,10 +12,10 @@ use weald_core::tree_rules::TreeInput;
 
 use super::building::{building, identity_of};
 use super::inner::Inner;
-use super::inside::Job;
+use super::inside::Populate;
 use super::privacy::close_to_others;
 use super::remove::rename;
-use super::visit::{Access, Site, pointer_text};
+use super::visit::{Site, pointer_text};
 use super::{Created, Outcome, TreeError, Trees, at};
 use weald_control::files;
 use weald_control::steps::step;
@@ -143,11 +143,10 @@ impl Trees<'_> {
             git_dir,
             kind: tree.kind,
         };
-        let job = Job::Populate {
+        let job = Populate {
             commit: commit.to_owned(),
             index: None,
         };
-        self.do_inside(tree.name.as_str(), &site, Access::Write, job)?;
-        Ok(())
+        self.visit(tree.name.as_str(), &site, job)
     }
 }

@@ -25,7 +25,7 @@ use weald_core::tree::{Trash, Tree, TreeKind};
 use weald_core::tree_rules::TreeInput;
 
 use super::has_task_lock;
-use super::inside::Reply;
+use super::inside::InspectReply;
 use super::{TreeError, Trees, at, decided, require_task_record};
 use weald_control::steps::step;
 
@@ -86,7 +86,7 @@ pub struct Removed {
 pub struct Verdict {
     pub tree: Tree,
     /// All that the look into it said.
-    pub reply: Option<Reply>,
+    pub reply: Option<InspectReply>,
     is_gone: bool,
     ignored: u64,
     is_dirty: bool,

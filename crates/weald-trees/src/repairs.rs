@@ -10,10 +10,10 @@ use weald_core::tree_rules::TreeInput;
 use weald_git::{Door, DoorError, Expected, RefChange, transfer};
 
 use super::building::{building, identity_of};
-use super::inside::Job;
+use super::inside::WriteAlternates;
 use super::remove::RemoveRequest;
 use super::view::peek_head;
-use super::visit::{Access, Site, pointer_text};
+use super::visit::{Site, pointer_text};
 use super::{TreeError, Trees, at, delete};
 use weald_control::marker::{self, TreeNote};
 use weald_control::steps::step;
@@ -180,8 +180,7 @@ impl Trees<'_> {
                     kind: moved.kind,
                 };
                 let text = String::from_utf8_lossy(&self.alternates(path)).into_owned();
-                let job = Job::WriteAlternates { text };
-                self.do_inside(moved.name.as_str(), &site, Access::Write, job)?;
+                self.visit(moved.name.as_str(), &site, WriteAlternates { text })?;
             }
             TreeKind::Linked => self.write_linked_pointer(&moved)?,
         }
@@ -258,9 +257,7 @@ impl Trees<'_> {
             self.keep_aside("alternates", old)?;
         }
         let text = String::from_utf8_lossy(&self.alternates(&tree.path)).into_owned();
-        let job = Job::WriteAlternates { text };
-        self.do_inside(tree.name.as_str(), site, Access::Write, job)
-            .map(drop)
+        self.visit(tree.name.as_str(), site, WriteAlternates { text })
     }
 
     /// Whether a folder is a repository that borrows from this vault, or would at `home`, where it was.

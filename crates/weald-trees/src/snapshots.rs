@@ -14,10 +14,11 @@ use weald_git::{Expected, GitError, RefChange, list_refs, transfer, update_refs}
 use super::differences::{Diff, TEXT_LIMIT};
 use super::import::is_outrun;
 use super::inside::{
-    COMMITTER, DiffStyle, Job, PutBack, Reply, SnapshotForm, SnapshotLimits, SnapshotWish, Unless,
+    COMMITTER, DiffSnapshots, DiffStyle, RestoreSnapshot, SnapshotForm, SnapshotLimits,
+    SnapshotReply, SnapshotWish, Unless,
 };
 use super::untrusted::is_path;
-use super::visit::{Access, Site};
+use super::visit::Site;
 use super::{TreeError, Trees};
 use weald_control::steps::step;
 
@@ -140,16 +141,16 @@ impl Trees<'_> {
         site: &Site,
         reason: &str,
         unless: Option<Unless>,
-    ) -> Result<(Option<SnapshotView>, Reply), TreeError> {
+    ) -> Result<(Option<SnapshotView>, SnapshotReply), TreeError> {
         let mut wish = self.wish(tree, reason, unless)?;
         if tree.kind == TreeKind::Linked {
             // Its commits are main's, and the vault takes all of main.
-            let look = self.import(tree, site)?;
+            let look = self.import(tree, site)?.look;
             let wanted: Vec<_> = look.head.iter().map(String::as_str).collect();
             self.vault().require(&self.main_refs()?, &wanted)?;
             wish.haves.extend(look.head);
         }
-        let reply = self.import_with(tree, site, Some(wish.clone()))?;
+        let reply = self.import_snapshot(tree, site, wish.clone())?;
         step("snapshot.imported");
         let view = match &reply.snapshot {
             Some(commit) => Some(self.keep_snapshot(tree, commit, &wish)?),
@@ -310,14 +311,14 @@ impl Trees<'_> {
         }
         let before = self.snapshot_before(&tree, &site, "restore")?;
         step("snapshot.putting_back");
-        let job = Job::RestoreSnapshot(PutBack {
+        let job = RestoreSnapshot {
             commit: wanted.commit.clone(),
             before: before.commit.clone(),
             unkept: before.left_out.clone(),
             vault: self.vault().objects(),
-        });
+        };
         let reply = self
-            .do_inside(tree.name.as_str(), &site, Access::Write, job)
+            .visit(tree.name.as_str(), &site, job)
             .map_err(|error| TreeError::Unsupported {
                 what: format!(
                     "snapshot {} was not fully restored ({error}); to go back: weald restore {} --snapshot {}",
@@ -348,19 +349,14 @@ impl Trees<'_> {
             Some(to) => Some(self.require_snapshot(&tree, Some(to))?.commit),
             None => None,
         };
-        let job = Job::SnapshotDiff {
+        let job = DiffSnapshots {
             from: from.commit,
             to,
             now: self.wish(&tree, "diff", None)?,
             style,
             limit: TEXT_LIMIT,
         };
-        let reply = self.do_inside(tree.name.as_str(), &site, Access::Read, job)?;
-        Ok(Diff {
-            files: reply.files,
-            text: reply.text,
-            truncated: reply.truncated,
-        })
+        self.visit(tree.name.as_str(), &site, job)
     }
 }
 

@@ -14,9 +14,9 @@ use weald_git::{
 };
 
 use super::inner::{packed_line, packed_text, quoted};
-use super::inside::Job;
+use super::inside::{ListModules, PopulateSubmodules, SendModule};
 use super::large_files::Source;
-use super::visit::{Access, Site};
+use super::visit::Site;
 use super::{TreeError, Trees, at};
 
 /// The largest `.gitmodules` and the largest index that are read.
@@ -59,9 +59,7 @@ impl Trees<'_> {
             git_dir: tree.join(".git"),
             kind: TreeKind::Sealed,
         };
-        let job = Job::PopulateSubmodules(jobs);
-        self.do_inside("a submodule", &site, Access::Write, job)?;
-        Ok(())
+        self.visit("a submodule", &site, PopulateSubmodules(jobs))
     }
 
     /// Submodules of a new tree that were filled.
@@ -201,9 +199,9 @@ impl Trees<'_> {
             return Ok(0);
         }
         let name = tree.name.as_str();
-        let listed = self.do_inside(name, site, Access::Read, Job::ListModules)?;
+        let listed = self.visit(name, site, ListModules)?;
         let mut commits = 0;
-        for module in listed.paths {
+        for module in listed.names {
             commits += self.import_submodule(tree, site, &module)?;
         }
         Ok(commits)
@@ -232,14 +230,11 @@ impl Trees<'_> {
             .into_iter()
             .chain(pinned.map(|own| own.commit.clone()))
             .collect();
-        let job = Job::Module {
+        let job = SendModule {
             name: name.to_owned(),
             haves: haves.clone(),
         };
-        let visit = self.visit(tree.name.as_str(), site, Access::Read, job)?;
-        let reply = self.receive_into(vault.path(), tree, visit)?;
-        let held = reply.tips.map(|tips| tips.refs).unwrap_or_default();
-        let held_ids = held.iter().map(|(_, id)| id.clone());
+        let held = self.receive_into(vault.path(), tree, site, job)?.held;
         self.take_large_files(
             tree,
             site,
@@ -248,19 +243,21 @@ impl Trees<'_> {
                 vault: &vault,
                 main: &theirs,
             },
-            held_ids.chain(known.iter().map(|id| format!("^{id}"))),
+            held.iter()
+                .cloned()
+                .chain(known.iter().map(|id| format!("^{id}"))),
         )?;
-        let news: Vec<_> = held.iter().filter(|(_, id)| !haves.contains(id)).collect();
+        let news: Vec<_> = held.iter().filter(|id| !haves.contains(id)).collect();
         let changes: Vec<_> = news
             .iter()
-            .map(|(_, id)| RefChange {
+            .map(|id| RefChange {
                 name: format!("refs/tree/{}/{id}", tree.id),
-                new: Some(id.clone()),
+                new: Some((*id).clone()),
                 expected: Expected::Any,
             })
             .collect();
         update_refs(vault.path(), &changes, "weald: imported")?;
-        let mut walk: Vec<_> = held.into_iter().map(|(_, id)| id).collect();
+        let mut walk = held;
         walk.extend(known.iter().map(|id| format!("^{id}")));
         let counted = vault
             .git("rev-list")

@@ -6,8 +6,8 @@ use weald_core::tree::{Base, Tree, TreeKind};
 use weald_core::tree_rules::TreeInput;
 use weald_git::Git;
 
-use super::inside::{Job, JobOutcome};
-use super::visit::{Access, Site};
+use super::inside::{BringIn, SyncEnd};
+use super::visit::Site;
 use super::{TreeError, Trees};
 use weald_control::steps::step;
 
@@ -121,31 +121,27 @@ impl Trees<'_> {
         if tree.kind == TreeKind::Sealed {
             self.require_files(commit)?;
         }
-        let job = Job::Sync {
+        let job = BringIn {
             commit: commit.to_owned(),
             onto: None,
             rebase,
             message: format!("Merge {called} into {}", tree.branch),
         };
-        let reply = self.do_inside(tree.name.as_str(), site, Access::Write, job)?;
-        let outcome = match reply.outcome {
-            Some(JobOutcome::UpToDate) => SyncOutcome::UpToDate,
-            Some(JobOutcome::Merged) => SyncOutcome::Merged,
-            Some(JobOutcome::Conflict) => SyncOutcome::Conflict,
-            Some(JobOutcome::Refused) => {
+        let reply = self.visit(tree.name.as_str(), site, job)?;
+        let (outcome, conflicts) = match reply.end {
+            SyncEnd::UpToDate => (SyncOutcome::UpToDate, Vec::new()),
+            SyncEnd::Merged => (SyncOutcome::Merged, Vec::new()),
+            SyncEnd::Conflict(paths) => (SyncOutcome::Conflict, paths),
+            SyncEnd::Refused(why) => {
                 return Err(TreeError::Unsupported {
-                    what: format!(
-                        "can't bring {called} into {}: {}",
-                        tree.name,
-                        reply.text.unwrap_or_default()
-                    ),
+                    what: format!("can't bring {called} into {}: {why}", tree.name),
                 });
             }
-            _ => return Err(self.no_answer(tree)),
+            SyncEnd::Moved => return Err(self.no_answer(tree)),
         };
         Ok(Brought {
             outcome,
-            conflicts: reply.paths,
+            conflicts,
             set_aside: reply.aside,
         })
     }

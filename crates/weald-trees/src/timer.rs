@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use weald_core::tree::Tree;
 
-use super::inside::{Job, Unless};
-use super::visit::{Access, Site};
+use super::inside::{Fingerprint, Unless};
+use super::visit::Site;
 use super::{TreeError, Trees};
 
 /// Files that changed this long ago can't change again without their times showing it; some file systems count in
@@ -95,8 +95,7 @@ impl Trees<'_> {
         site: &Site,
         unless: &Unless,
     ) -> Result<Option<u64>, TreeError> {
-        let job = Job::Fingerprint(unless.clone());
-        let reply = self.do_inside(tree.name.as_str(), site, Access::Read, job)?;
-        Ok(reply.fingerprint)
+        let job = Fingerprint(unless.clone());
+        Ok(self.visit(tree.name.as_str(), site, job)?.0)
     }
 }

@@ -1,105 +1,83 @@
-//! What comes out of a tree is an agent's word: every id, name, number and text in it is checked here, once, before anything
-//! on the host uses it.
+//! What comes out of a tree is an agent's word: every id, name, number and text in it is checked once, before anything on
+//! the host uses it. What must hold for any answer is here; what must hold for that of a job is next to the job.
 
+use std::io::{BufRead, Read};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use weald_git::Commit;
 
-use super::inside::{ChangedFile, Look, Reply, Tips, apart};
+use super::inside::Job;
+
+/// The longest first line of an answer.
+const LINE_LIMIT: u64 = 32 << 20;
 
 /// How many refs, and as many changed paths, an answer may name.
-const MANY: usize = 20_000;
+pub(super) const MANY: usize = 20_000;
 
 /// How many stash entries and earlier HEADs are taken in.
-const SOME: usize = 1_000;
+pub(super) const SOME: usize = 1_000;
 
 /// The longest message of a program inside.
 const MESSAGE: usize = 4096;
 
 /// No tree has more changes than this; sums of them don't overflow.
-const COUNT: u64 = u32::MAX as u64;
+pub(super) const COUNT: u64 = u32::MAX as u64;
 
 /// No tree is larger than this; sums of sizes don't overflow.
-const BYTES: u64 = 1 << 50;
+pub(super) const BYTES: u64 = 1 << 50;
 
-/// The same answer with nothing in it that could be taken for something else; `None` if it makes no sense.
-pub(super) fn checked(reply: Reply) -> Option<Reply> {
-    let mut reply = reply;
-    reply.error = reply.error.map(message);
-    if reply.snapshot.as_deref().is_some_and(|id| !is_id(id)) {
-        return None;
+/// What a kind of job answers.
+pub trait Reply: Serialize + DeserializeOwned {
+    /// The same with nothing in it that could be taken for something else; `None` if it makes no sense.
+    fn checked(self) -> Option<Self>;
+}
+
+impl Reply for () {
+    fn checked(self) -> Option<Self> {
+        Some(self)
     }
-    reply.look = match reply.look {
-        Some(look) => Some(checked_look(look)?),
-        None => None,
-    };
-    reply.tips = reply.tips.map(checked_tips);
-    reply.paths.retain(|path| is_path(path));
-    reply.paths.truncate(MANY);
-    reply.aside.retain(|path| is_path(path));
-    reply.aside.truncate(MANY);
-    reply.ignored.retain(|path| is_path(path));
-    reply.ignored.truncate(SOME);
-    if let Some(size) = &mut reply.size {
-        size.bytes = size.bytes.min(BYTES);
-    }
-    if let Some(usage) = &mut reply.usage {
-        usage.bytes = usage.bytes.min(BYTES);
-        usage.shared = usage.shared.map(|shared| shared.min(BYTES));
-        usage.ranges = apart(std::mem::take(&mut usage.ranges));
-        usage.regenerable.retain(|folder| is_path(&folder.path));
-        usage.regenerable.truncate(SOME);
-        for folder in &mut usage.regenerable {
-            folder.bytes = folder.bytes.min(BYTES);
-            folder.frees = folder.frees.min(folder.bytes);
+}
+
+/// The first line of an answer.
+#[derive(Serialize, Deserialize)]
+pub(super) enum Answer<R> {
+    Done { job: String, reply: R },
+    Failed(String),
+}
+
+impl<'r, R> Answer<&'r R> {
+    pub(super) fn of<J: Job<Reply = R>>(reply: &'r R) -> Self {
+        Self::Done {
+            job: J::NAME.to_owned(),
+            reply,
         }
     }
-    reply.files.retain(is_file);
-    reply.files.truncate(MANY);
-    for file in &mut reply.files {
-        file.added = file.added.map(|lines| lines.min(COUNT));
-        file.deleted = file.deleted.map(|lines| lines.min(COUNT));
-    }
-    Some(reply)
 }
 
-fn checked_look(look: Look) -> Option<Look> {
-    let head_is_odd = look.head.as_deref().is_some_and(|id| !is_id(id));
-    let branch_is_odd = look
-        .branch
-        .as_deref()
-        .is_some_and(|name| !is_ref_name(name));
-    if head_is_odd || branch_is_odd {
-        return None;
+impl<R: Reply> Answer<R> {
+    /// The reply to a job, checked, or why the job was not done.
+    pub(super) fn checked<J: Job<Reply = R>>(self) -> Option<Result<R, String>> {
+        match self {
+            Self::Done { job, reply } if job == J::NAME => Some(Ok(reply.checked()?)),
+            Self::Done { .. } => None,
+            Self::Failed(why) => Some(Err(message(why))),
+        }
     }
-    let known = ["rebase", "merge", "cherry-pick", "revert", "bisect"];
-    Some(Look {
-        staged: look.staged.min(COUNT),
-        unstaged: look.unstaged.min(COUNT),
-        untracked: look.untracked.min(COUNT),
-        hidden: look.hidden.min(COUNT),
-        conflicted: look.conflicted.min(COUNT),
-        ignored: look.ignored.min(COUNT),
-        stashed: look.stashed.min(COUNT),
-        operation: look.operation.map(|name| {
-            let known = known.iter().find(|known| **known == name);
-            known.map_or("something unknown", |known| known).to_owned()
-        }),
-        ..look
-    })
 }
 
-fn checked_tips(mut tips: Tips) -> Tips {
-    tips.refs
-        .retain(|(name, id)| is_ref_name(name) && is_id(id));
-    tips.refs.truncate(MANY);
-    for list in [&mut tips.stash, &mut tips.reflog, &mut tips.worktrees] {
-        list.retain(|id| is_id(id));
-        list.truncate(SOME);
-    }
-    tips.staged = tips.staged.filter(|id| is_id(id));
-    tips
+/// The checked answer in the first line; what follows stays to be read. A line counts only if this binary would write it,
+/// byte for byte: nothing is missing from it, and nothing is added.
+pub(super) fn first_line<J: Job>(rest: &mut impl BufRead) -> Option<Result<J::Reply, String>> {
+    let mut line = Vec::new();
+    rest.take(LINE_LIMIT).read_until(b'\n', &mut line).ok()?;
+    let line = line.strip_suffix(b"\n")?;
+    let answer: Answer<J::Reply> = serde_json::from_slice(line).ok()?;
+    let is_exact = serde_json::to_vec(&answer).ok()? == line;
+    is_exact.then(|| answer.checked::<J>()).flatten()
 }
 
-fn is_id(text: &str) -> bool {
+pub(super) fn is_id(text: &str) -> bool {
     Commit::parse(text).is_some()
 }
 
@@ -132,8 +110,10 @@ pub(super) fn is_path(path: &str) -> bool {
     path.len() < 8192 && !path.contains('\0')
 }
 
-fn is_file(file: &ChangedFile) -> bool {
-    is_path(&file.path) && file.status.len() < 32 && file.state.len() < 32
+/// Drops what is no path, and what is too many.
+pub(super) fn keep_paths(paths: &mut Vec<String>, many: usize) {
+    paths.retain(|path| is_path(path));
+    paths.truncate(many);
 }
 
 /// The start of a text, without anything that a terminal would obey.
@@ -150,26 +130,29 @@ fn message(text: String) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::inside::{Size, Usage};
+    use super::super::Diff;
+    use super::super::inside::{
+        ChangedFile, CommitEnd, CommitReply, Inspect, InspectReply, Look, Reset, Size, Survey,
+        Tips, Usage, UsageReply,
+    };
     use super::*;
+
+    fn look(head: &str) -> Look {
+        Look {
+            head: Some(head.to_owned()),
+            staged: u64::MAX,
+            ..Look::default()
+        }
+    }
 
     #[test]
     fn x6_an_answer_that_could_be_taken_for_something_else_is_none() {
         let id = "1".repeat(40);
-        let look = |head: &str| Reply {
-            look: Some(Look {
-                head: Some(head.to_owned()),
-                staged: u64::MAX,
-                ..Look::default()
-            }),
-            ..Reply::default()
-        };
         let odd = format!("{id}\0{id}\0update refs/heads/main");
         for head in ["", "--output=/etc/passwd", "zzz", odd.as_str()] {
-            assert!(checked(look(head)).is_none(), "{head:?}");
+            assert!(look(head).checked().is_none(), "{head:?}");
         }
-        let good = checked(look(&id)).unwrap();
-        assert_eq!(good.look.unwrap().staged, COUNT);
+        assert_eq!(look(&id).checked().unwrap().staged, COUNT);
         let tips = Tips {
             refs: vec![
                 ("refs/heads/a\0b".into(), id.clone()),
@@ -180,15 +163,55 @@ mod tests {
             worktrees: vec!["--not".into()],
             staged: Some("HEAD".into()),
         };
-        let tips = checked_tips(tips);
+        let tips = tips.checked().unwrap();
         assert!(tips.refs.is_empty() && tips.staged.is_none() && tips.worktrees.is_empty());
         assert_eq!((tips.stash.len(), tips.reflog), (SOME, vec![id]));
-        let told = checked(Reply {
-            error: Some(format!("\u{1b}]52;c;eA==\u{7}{}", "x".repeat(100_000))),
-            ..Reply::default()
-        });
-        let told = told.unwrap().error.unwrap();
+        let why = format!("\u{1b}]52;c;eA==\u{7}{}", "x".repeat(100_000));
+        let told = Answer::Failed(why).checked::<Reset>().unwrap().unwrap_err();
         assert!(!told.contains('\u{1b}') && told.chars().count() == MESSAGE);
+    }
+
+    #[test]
+    fn x6_an_answer_counts_only_if_it_is_exact_and_of_the_right_kind() {
+        let line = |answer: &serde_json::Value| format!("{answer}\n").into_bytes();
+        let accepts = |line: &[u8]| first_line::<Inspect>(&mut &*line).is_some();
+        let reply = InspectReply {
+            look: look(&"1".repeat(40)),
+            tips: Tips::default(),
+            paths: vec!["a".into()],
+            truncated: false,
+            touched_at: None,
+        };
+        let text = serde_json::to_string(&Answer::of::<Inspect>(&reply)).unwrap();
+        let good = format!("{text}\n").into_bytes();
+        assert!(accepts(&good) && !accepts(text.as_bytes()));
+        assert!(first_line::<Survey>(&mut &*good).is_none());
+        // Every field is there, once and under its own name; nothing else is.
+        for (from, to) in [
+            ("\"touched_at\":null", ""),
+            (",\"touched_at\":null", ""),
+            ("\"touched_at\"", "\"touched\""),
+            (
+                "\"truncated\":false",
+                "\"truncated\":false,\"truncated\":false",
+            ),
+            ("\"truncated\":false", "\"truncated\":false,\"text\":null"),
+            ("\"truncated\":false", "\"truncated\": false"),
+            ("\"paths\":[\"a\"]", "\"paths\":[\"\\u0061\"]"),
+        ] {
+            let other = text.replacen(from, to, 1);
+            assert!(
+                other != text && !accepts(format!("{other}\n").as_bytes()),
+                "{other}"
+            );
+        }
+        let empty = serde_json::json!({"Done": {"job": "ClearEvicted", "reply": null}});
+        assert!(first_line::<Reset>(&mut &*line(&empty)).is_none());
+        let failed = line(&serde_json::json!({"Failed": "no"}));
+        assert_eq!(
+            first_line::<Reset>(&mut &*failed),
+            Some(Err("no".to_owned()))
+        );
     }
 
     #[test]
@@ -200,25 +223,34 @@ mod tests {
             added: Some(u64::MAX),
             deleted: Some(u64::MAX),
         };
-        let reply = checked(Reply {
+        let diff = Diff {
             files: vec![file.clone(), file],
-            size: Some(Size {
-                bytes: u64::MAX,
-                is_whole: true,
-            }),
-            usage: Some(Usage {
+            text: None,
+            truncated: false,
+        };
+        let files = diff.checked().unwrap().files;
+        let added = files.iter().filter_map(|file| file.added);
+        let deleted = files.iter().filter_map(|file| file.deleted);
+        assert_eq!(added.chain(deleted).sum::<u64>(), 4 * COUNT);
+        let size = Size {
+            bytes: u64::MAX,
+            is_whole: true,
+        };
+        assert_eq!(size.checked().unwrap().bytes, BYTES);
+        let usage = UsageReply {
+            usage: Usage {
                 ranges: vec![(0, 1), (u64::MAX - 1, u64::MAX)],
                 ..Usage::default()
-            }),
-            ..Reply::default()
-        });
-        let reply = reply.unwrap();
-        let added = reply.files.iter().filter_map(|file| file.added);
-        let deleted = reply.files.iter().filter_map(|file| file.deleted);
-        assert_eq!(added.chain(deleted).sum::<u64>(), 4 * COUNT);
-        assert_eq!(reply.size.unwrap().bytes, BYTES);
-        let ranges = reply.usage.unwrap().ranges;
+            },
+            touched_at: None,
+        };
+        let ranges = usage.checked().unwrap().usage.ranges;
         assert_eq!(ranges.iter().map(|(_, length)| length).sum::<u64>(), 2);
+        let left_out = vec!["a\0b".to_owned(), "a".to_owned()];
+        let end = CommitEnd::Nothing { left_out };
+        let reply = CommitReply { end, found: None }.checked();
+        let left_out = vec!["a".to_owned()];
+        assert_eq!(reply.unwrap().end, CommitEnd::Nothing { left_out });
     }
 
     #[test]

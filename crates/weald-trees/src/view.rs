@@ -12,8 +12,9 @@ use weald_core::tree::{Tree, TreeKind, TreeStatus};
 use weald_git::{Commit, Door, Reference};
 
 use super::fresh::side_by_side;
-use super::inside::{Job, Look};
-use super::visit::{Access, Site};
+use super::import::Sent;
+use super::inside::{Look, UpdateRefs};
+use super::visit::Site;
 use super::{TreeError, Trees};
 use weald_control::files;
 
@@ -117,12 +118,25 @@ impl Trees<'_> {
     /// Looks at one tree: imports, lets main's branch follow, refreshes the target inside. What took its place is refused:
     /// nothing that could be shown is about the tree that was asked for.
     pub fn look(&self, name: Option<&str>) -> Result<TreeView, TreeError> {
+        self.look_after(name, None)
+    }
+
+    /// The same after a commit of weald's, by what that sent.
+    pub fn look_after(
+        &self,
+        name: Option<&str>,
+        sent: Option<Sent>,
+    ) -> Result<TreeView, TreeError> {
         let tree = self.named(name)?;
         self.refuse_replaced(&tree)?;
-        self.look_at(tree)
+        self.look_at_sent(tree, sent)
     }
 
     pub(crate) fn look_at(&self, tree: Tree) -> Result<TreeView, TreeError> {
+        self.look_at_sent(tree, None)
+    }
+
+    fn look_at_sent(&self, tree: Tree, sent: Option<Sent>) -> Result<TreeView, TreeError> {
         let site = match self.site(&tree) {
             Ok(site) => site,
             Err(error) => return self.unreadable(tree, error),
@@ -135,7 +149,7 @@ impl Trees<'_> {
             };
             return self.unreadable(tree, error);
         }
-        match self.import_and_follow(&tree, &site) {
+        match self.follow_sent(&tree, &site, sent) {
             Ok((tree, look)) => {
                 self.refresh_target(&tree, &site, &look)?;
                 self.remember(tree, look)
@@ -282,9 +296,8 @@ impl Trees<'_> {
         if changes.is_empty() {
             return Ok(());
         }
-        let job = Job::UpdateRefs(changes);
         // A tree whose own refs are in the way keeps them; the look itself succeeded.
-        let _ = self.do_inside(tree.name.as_str(), site, Access::Write, job);
+        let _ = self.visit(tree.name.as_str(), site, UpdateRefs(changes));
         Ok(())
     }
 }

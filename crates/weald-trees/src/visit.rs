@@ -2,10 +2,10 @@
 //!
 //! A visit has no network, a time limit, and writes the tree only when its job must. Its level is the strongest that this
 //! machine gives, decided by a probe before the tree is touched: nothing that a tree holds or does leads to a weaker one.
-//! Only a job that runs hooks (`do_as_a_run`) has what a run has: network, environment, caches, and level full.
+//! Only a job that runs hooks (`begin_visit_as_a_run`) has what a run has: network, environment, caches, and level full.
 
 use std::ffi::OsString;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdout, Stdio};
 use std::thread::{self, JoinHandle};
@@ -18,18 +18,15 @@ use weald_sandbox::{
 };
 
 use super::half_made::wait_or_interrupt;
-use super::inside::{Job, LargeFiles, Reply, Request};
+use super::inside::{Job, LargeFiles, Request, Workplace};
 use super::overhearing::overheard;
-use super::untrusted;
+use super::untrusted::first_line;
 use super::{TreeError, Trees};
 use weald_control::machine::INSIDE_ARGUMENT;
 use weald_control::marker;
 
 /// How much memory a process may write in a visit that reads: enough for a few million files.
-const READING: u64 = 2 << 30;
-
-/// The longest first line of an answer.
-const REPLY_LIMIT: u64 = 32 << 20;
+pub(crate) const READING: u64 = 2 << 30;
 
 /// How much of what went wrong is kept.
 pub(super) const ERROR_LIMIT: u64 = 4096;
@@ -61,21 +58,22 @@ struct Room {
 }
 
 /// An answer, and what comes after its first line.
-pub struct Visit {
-    pub reply: Reply,
+pub struct Visit<J: Job> {
+    /// The reply, or why there is none.
+    pub(crate) answer: Result<J::Reply, String>,
     rest: Option<BufReader<ChildStdout>>,
     watcher: JoinHandle<io::Result<Ended>>,
     errors: Option<JoinHandle<String>>,
 }
 
-impl Visit {
+impl<J: Job> Visit<J> {
     /// The pack behind the first line, to be read by somebody else.
     pub(crate) fn pack(&mut self) -> Option<BufReader<ChildStdout>> {
         self.rest.take()
     }
 
     /// Waits for the end; anything but a good one is an error.
-    pub(crate) fn finish(mut self, name: &str) -> Result<Reply, TreeError> {
+    pub(crate) fn finish(mut self, name: &str) -> Result<J::Reply, TreeError> {
         if let Some(mut rest) = self.rest.take() {
             // Nobody wants it, but its writer has to be able to end.
             let _ = io::copy(&mut rest, &mut io::sink());
@@ -89,11 +87,11 @@ impl Visit {
             .join()
             .map_err(|_| unreadable("the visit was lost".to_owned()))?
             .map_err(|error| unreadable(error.to_string()))?;
-        match (ended, &self.reply.error) {
+        match (ended, self.answer) {
             (Ended::TimedOut, _) => Err(unreadable("inspecting it took too long".to_owned())),
-            (_, Some(error)) => Err(unreadable(error.clone())),
-            (Ended::Code(0), None) => Ok(self.reply),
-            (Ended::Code(_) | Ended::Signal(_), None) => {
+            (_, Err(error)) => Err(unreadable(error)),
+            (Ended::Code(0), Ok(reply)) => Ok(reply),
+            (Ended::Code(_) | Ended::Signal(_), Ok(_)) => {
                 let said = self.errors.and_then(|errors| errors.join().ok());
                 Err(unreadable(said.unwrap_or_default()))
             }
@@ -121,38 +119,31 @@ impl Trees<'_> {
     }
 
     /// Does a job and waits for its end.
-    pub fn do_inside(
-        &self,
-        name: &str,
-        site: &Site,
-        access: Access,
-        job: Job,
-    ) -> Result<Reply, TreeError> {
-        self.visit(name, site, access, job)?.finish(name)
+    pub fn visit<J: Job>(&self, name: &str, site: &Site, job: J) -> Result<J::Reply, TreeError> {
+        self.begin_visit(name, site, job)?.finish(name)
     }
 
     /// Starts a job and reads the first line of its answer.
-    pub fn visit(
+    pub(crate) fn begin_visit<J: Job>(
         &self,
         name: &str,
         site: &Site,
-        access: Access,
-        job: Job,
-    ) -> Result<Visit, TreeError> {
+        job: J,
+    ) -> Result<Visit<J>, TreeError> {
         let limit = self.config.tree_look_limit.unsigned_abs();
-        self.visit_for(name, site, access, job, limit)
+        self.begin_visit_for(name, site, job, limit)
     }
 
     /// The same with another time limit.
-    pub(crate) fn visit_for(
+    pub(crate) fn begin_visit_for<J: Job>(
         &self,
         name: &str,
         site: &Site,
-        access: Access,
-        job: Job,
+        job: J,
         limit: Duration,
-    ) -> Result<Visit, TreeError> {
-        let request = self.request(site, access, job)?;
+    ) -> Result<Visit<J>, TreeError> {
+        let access = J::ACCESS;
+        let at = self.workplace(site, access)?;
         // A look that hung once is not waited for again; what writes has its time.
         let limit = match access {
             Access::Read => self.patience_with(site, limit),
@@ -168,20 +159,20 @@ impl Trees<'_> {
             limit,
             announcement: None,
         };
-        self.visit_in(room, name, site, request)
+        self.visit_in(room, name, site, at, job)
     }
 
-    /// Does a job that runs hooks, for as long as `limit`: they have what every command in the tree has (`weald run`), at
+    /// Starts a job that runs hooks, for as long as `limit`: they have what every command in the tree has (`weald run`), at
     /// level full or not at all. Once it takes longer than a moment, `announcement` and its output are shown.
-    pub fn do_as_a_run(
+    pub(crate) fn begin_visit_as_a_run<J: Job>(
         &self,
         tree: &Tree,
-        job: Job,
+        job: J,
         limit: Duration,
         announcement: String,
-    ) -> Result<Reply, TreeError> {
+    ) -> Result<Visit<J>, TreeError> {
         let (name, site) = (tree.name.as_str(), self.site(tree)?);
-        let request = self.request(&site, Access::Write, job)?;
+        let at = self.workplace(&site, J::ACCESS)?;
         let room = Room {
             policy: Policy {
                 level: Level::Full,
@@ -191,28 +182,23 @@ impl Trees<'_> {
             limit,
             announcement: Some(announcement),
         };
-        self.visit_in(room, name, &site, request)?.finish(name)
+        self.visit_in(room, name, &site, at, job)
     }
 
-    fn request(&self, site: &Site, access: Access, job: Job) -> Result<Request, TreeError> {
+    fn workplace(&self, site: &Site, access: Access) -> Result<Workplace, TreeError> {
         let main = self.place.repository().common_dir();
         let smudges = self.config.tree_lfs == LargeFilesPolicy::Smudge;
-        Ok(Request {
-            git_dir: site.git_dir.clone(),
-            work_tree: site.path.clone(),
-            main: main.to_owned(),
-            home: self.host.home.clone(),
-            large: LargeFiles {
-                smudges,
-                // Only who writes files needs what they hold.
-                main: match smudges && access == Access::Write {
-                    true => Some(self.large_files_of(main)?.root().to_owned()),
-                    false => None,
-                },
-                scratch: None,
+        let large = LargeFiles {
+            smudges,
+            // Only who writes files needs what they hold.
+            main: match smudges && access == Access::Write {
+                true => Some(self.large_files_of(main)?.root().to_owned()),
+                false => None,
             },
-            job,
-        })
+            scratch: None,
+        };
+        let home = self.host.home.clone();
+        Ok(Workplace::new(site, main, home, large))
     }
 
     /// Whether git-lfs was ever at work in a tree: then it gets room on disk in visits, too.
@@ -223,19 +209,20 @@ impl Trees<'_> {
             .any(|git_dir| git_dir.join("lfs").is_dir())
     }
 
-    fn visit_in(
+    fn visit_in<J: Job>(
         &self,
         room: Room,
         name: &str,
         site: &Site,
-        mut request: Request,
-    ) -> Result<Visit, TreeError> {
+        mut at: Workplace,
+        job: J,
+    ) -> Result<Visit<J>, TreeError> {
         let (mut policy, limit) = (room.policy, room.limit);
         let unreadable = |why: String| TreeError::Unreadable {
             name: name.to_owned(),
             why,
         };
-        let tmp = self.private_room(site, &mut policy, &mut request)?;
+        let tmp = self.private_room(site, &mut policy, &mut at)?;
         let invocation = Invocation {
             helper: self.host.helper.clone(),
             command: vec!["/proc/self/exe".into(), INSIDE_ARGUMENT.into()],
@@ -249,7 +236,9 @@ impl Trees<'_> {
             other => unreadable(other.to_string()),
         })?;
         let (stdin, stdout, stderr) = running.streams();
-        let text = serde_json::to_vec(&request).map_err(|error| unreadable(error.to_string()))?;
+        let job = job.into();
+        let text = serde_json::to_vec(&Request { at, job });
+        let text = text.map_err(|error| unreadable(error.to_string()))?;
         if let Some(mut stdin) = stdin {
             // One that ends early says why in its answer.
             thread::spawn(move || stdin.write_all(&text));
@@ -261,10 +250,9 @@ impl Trees<'_> {
                 None => capped_text(stderr),
             })
         });
-        // What is looked at or taken in goes to its end; files that nobody wants any more need not be written.
-        let is_populating = matches!(request.job, Job::Populate { .. });
+        let ends_on_interrupt = J::ENDS_ON_INTERRUPT;
         let watcher = thread::spawn(move || {
-            let ended = match is_populating {
+            let ended = match ends_on_interrupt {
                 true => wait_or_interrupt(running, limit),
                 false => running.wait(Some(limit)),
             };
@@ -272,9 +260,9 @@ impl Trees<'_> {
             ended
         });
         let mut rest = BufReader::new(stdout.expect("piped"));
-        match first_line(&mut rest) {
-            Some(reply) => Ok(Visit {
-                reply,
+        match first_line::<J>(&mut rest) {
+            Some(answer) => Ok(Visit {
+                answer,
                 rest: Some(rest),
                 watcher,
                 errors,
@@ -299,7 +287,7 @@ impl Trees<'_> {
         &self,
         site: &Site,
         policy: &mut Policy,
-        request: &mut Request,
+        at: &mut Workplace,
     ) -> Result<Option<tempfile::TempDir>, TreeError> {
         let reads = policy.read_only;
         let tmp = match policy.level {
@@ -308,7 +296,7 @@ impl Trees<'_> {
             _ => Some(self.workshop_directory()?),
         };
         let path = tmp.as_ref().map(|tmp| tmp.path().to_owned());
-        request.large.scratch = reads.then(|| match &path {
+        at.large.scratch = reads.then(|| match &path {
             Some(path) => path.join("lfs"),
             None => PathBuf::from("/tmp/lfs"),
         });
@@ -473,13 +461,6 @@ pub fn leads_to(path: &Path, pointer: &[u8], git_dir: &Path) -> bool {
     };
     let said = path.join(std::ffi::OsStr::from_bytes(said));
     matches!((said.canonicalize(), git_dir.canonicalize()), (Ok(said), Ok(real)) if said == real)
-}
-
-/// The checked answer in the first line; what follows stays to be read.
-pub(super) fn first_line(rest: &mut impl BufRead) -> Option<Reply> {
-    let mut line = Vec::new();
-    rest.take(REPLY_LIMIT).read_until(b'\n', &mut line).ok()?;
-    untrusted::checked(serde_json::from_slice(&line).ok()?)
 }
 
 fn capped_text(from: impl Read) -> String {

@@ -14,9 +14,8 @@ use crate::Upkeep;
 use weald_agents::{AgentError, AgentQuery, AgentView};
 use weald_trees::TreeError;
 use weald_trees::fresh::side_by_side;
-use weald_trees::inside::{Job, Size};
+use weald_trees::inside::{MeasureSize, Size};
 use weald_trees::view::TreeView;
-use weald_trees::visit::Access;
 
 /// How long one tree is measured, in milliseconds.
 const MEASURE: u64 = 1_000;
@@ -127,14 +126,8 @@ impl Upkeep<'_> {
 
     fn size(&self, tree: &Tree) -> Result<Size, TreeError> {
         let site = self.trees.site(tree)?;
-        let job = Job::Size { millis: MEASURE };
-        let reply = self
-            .trees
-            .do_inside(tree.name.as_str(), &site, Access::Read, job)?;
-        reply.size.ok_or_else(|| TreeError::Unreadable {
-            name: tree.name.to_string(),
-            why: "its size is unknown".to_owned(),
-        })
+        let job = MeasureSize { millis: MEASURE };
+        self.trees.visit(tree.name.as_str(), &site, job)
     }
 
     fn progress(&self) -> Result<TaskProgress, AgentError> {

@@ -19,8 +19,7 @@ use weald_core::tree::Tree;
 use crate::Upkeep;
 use crate::survey::Survey;
 use weald_trees::fresh::side_by_side;
-use weald_trees::inside::{Job, Usage, UsageWish, apart};
-use weald_trees::visit::Access;
+use weald_trees::inside::{MeasureUsage, Usage, UsageWish, apart};
 use weald_trees::{TreeError, at};
 
 pub use freeing::{Evicted, Freeing, NotEvicted, RoomMode};
@@ -131,17 +130,11 @@ impl Upkeep<'_> {
     /// One tree that can't be measured does not hide the others.
     fn usage_of(&self, tree: &Tree) -> TreeUsage {
         let measured = self.trees.site(tree).and_then(|site| {
-            let job = Job::Usage(self.usage_wish());
-            let reply = self
-                .trees
-                .do_inside(tree.name.as_str(), &site, Access::Read, job)?;
+            let job = MeasureUsage(self.usage_wish());
+            let reply = self.trees.visit(tree.name.as_str(), &site, job)?;
             let touched = reply.touched_at.map(Timestamp::from_second).transpose();
             let last_used = touched.ok().map(|at| at.max(Some(tree.last_used_at)));
-            let usage = reply.usage.ok_or_else(|| TreeError::Unreadable {
-                name: tree.name.to_string(),
-                why: "its size is unknown".to_owned(),
-            })?;
-            Ok((usage, last_used.flatten()))
+            Ok((reply.usage, last_used.flatten()))
         });
         let problem = measured.as_ref().err().map(ToString::to_string);
         let (usage, last_used_at): (Usage, _) = measured.unwrap_or_default();

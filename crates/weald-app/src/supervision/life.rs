@@ -296,9 +296,9 @@ fn commit(app: &App<'_>, ground: &Ground, agent: &Agent) -> Result<(), Failure> 
     if let Some(scope) = scope(ground) {
         let message = message(ground, agent)?;
         let trees = ground.trees(app)?;
-        Landings::new(&trees).commit_work(tree.as_str(), scope, &message)?;
+        let sent = Landings::new(&trees).commit_work(tree.as_str(), scope, &message)?;
         // What was committed is taken in.
-        trees.look(Some(tree.as_str()))?;
+        trees.look_after(Some(tree.as_str()), sent)?;
     }
     Ok(())
 }

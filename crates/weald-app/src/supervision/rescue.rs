@@ -96,8 +96,8 @@ pub fn commit_left(app: &App<'_>, ground: &Ground, evidence: &Evidence) -> Resul
     let name = evidence.worktree()?;
     let message = format!("Rescued work of task {}", evidence.task);
     let trees = ground.trees(app)?;
-    Landings::new(&trees).commit_work(name, CommitScope::All, &message)?;
-    let after = trees.look(Some(name))?.tree;
+    let sent = Landings::new(&trees).commit_work(name, CommitScope::All, &message)?;
+    let after = trees.look_after(Some(name), sent)?.tree;
     let before = evidence
         .tree
         .as_ref()

@@ -14,8 +14,7 @@ use super::super::LandError;
 use super::Move;
 use crate::Landings;
 use crate::refusal::Refusal;
-use weald_trees::inside::{Job, JobOutcome};
-use weald_trees::visit::Access;
+use weald_trees::inside::{BringIn, SyncEnd};
 
 impl Landings<'_> {
     /// The sealed worktree whose branch `target` is.
@@ -51,19 +50,18 @@ impl Landings<'_> {
         let (name, site) = (&tree.name, self.trees.site(tree)?);
         self.trees.require_files(&wanted.new)?;
         self.trees.snapshot_before(tree, &site, "landing")?;
-        let job = Job::Sync {
+        let job = BringIn {
             commit: wanted.new.clone(),
             onto: Some(wanted.old.clone()),
             rebase: false,
             message: String::new(),
         };
-        let reply = self
-            .trees
-            .do_inside(name.as_str(), &site, Access::Write, job)?;
-        match reply.outcome {
-            Some(JobOutcome::Merged | JobOutcome::UpToDate) => {}
-            Some(JobOutcome::Moved) => return Err(LandError::Outrun(wanted.target.clone())),
-            _ => return Err(overwritten(tree, &reply.text.unwrap_or_default())),
+        let reply = self.trees.visit(name.as_str(), &site, job)?;
+        match reply.end {
+            SyncEnd::Merged | SyncEnd::UpToDate => {}
+            SyncEnd::Moved => return Err(LandError::Outrun(wanted.target.clone())),
+            SyncEnd::Refused(why) => return Err(overwritten(tree, &why)),
+            SyncEnd::Conflict(_) => return Err(overwritten(tree, "")),
         }
         for path in reply.aside {
             self.trees.engine.notice(format!(

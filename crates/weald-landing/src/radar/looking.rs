@@ -12,8 +12,8 @@ use super::memory::State;
 use crate::LandError;
 use crate::Landings;
 use weald_trees::TreeError;
-use weald_trees::inside::{Job, SnapshotForm};
-use weald_trees::visit::{Access, Site};
+use weald_trees::inside::{SnapshotForm, TakeSnapshot};
+use weald_trees::visit::Site;
 
 /// What such a commit says; nobody sees it.
 const MESSAGE: &str = "work that is not committed\n";
@@ -59,23 +59,13 @@ impl Landings<'_> {
             )?),
             TreeKind::Linked => None,
         };
-        let vault = self.trees.vault();
-        let job = Job::Look {
-            haves,
-            snapshot: Some(wish),
-            partial: vault.main_is_partial().then(|| vault.path().to_owned()),
-            lent: None,
-        };
-        let visit = self
-            .trees
-            .visit(tree.name.as_str(), site, Access::Read, job)?;
-        let reply = self.trees.receive_into(repository, tree, visit)?;
-        let unreadable = |why: &str| TreeError::Unreadable {
+        let pack = self.trees.pack_wish(tree, haves);
+        let job = TakeSnapshot { pack, wish };
+        let reply = self.trees.receive_into(repository, tree, site, job)?;
+        let head = reply.look.head.ok_or_else(|| TreeError::Unreadable {
             name: tree.name.to_string(),
-            why: why.to_owned(),
-        };
-        let look = reply.look.ok_or_else(|| unreadable("it gave no answer"))?;
-        let head = look.head.ok_or_else(|| unreadable("it has no commit"))?;
+            why: "it has no commit".to_owned(),
+        })?;
         let commit = match (&reply.snapshot, known) {
             (None, _) => head.clone(),
             (Some(work), Some(known))
@@ -89,7 +79,7 @@ impl Landings<'_> {
             head,
             work: reply.snapshot,
             commit,
-            left_out: reply.paths,
+            left_out: reply.left_out,
             fingerprint: reply.fingerprint,
             ignored: reply.ignored,
         })

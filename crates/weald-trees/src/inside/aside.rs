@@ -10,7 +10,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::{InsideError, Request};
+use super::{InsideError, Workplace};
 
 /// Paths, relative to the tree.
 pub(super) type Paths = BTreeSet<Vec<u8>>;
@@ -145,7 +145,7 @@ impl<'r> Aside<'r> {
     }
 }
 
-impl Request {
+impl Workplace {
     /// The paths of the index; apart from them those whose changes git was told not to see.
     pub(super) fn indexed(&self) -> Result<(Paths, Paths), InsideError> {
         let listed = self.git("ls-files").args(["-v", "-z"]).run()?;

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use weald_git::blob_id;
 
 use super::fresh_git::is_folder;
-use super::{InsideError, Request, read_capped};
+use super::{InsideError, Workplace, read_capped};
 
 const NAME: &[u8] = b".gitattributes";
 
@@ -28,7 +28,7 @@ pub(super) struct Foreign {
     pub reached: u64,
 }
 
-impl Request {
+impl Workplace {
     /// Finds them by the index of the repository.
     pub(super) fn foreign_attributes(&self) -> Result<Foreign, InsideError> {
         let listed = self.git("ls-files").args(["-s", "-z"]).run()?;

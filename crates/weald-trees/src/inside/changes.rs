@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use weald_git::{Commit, GitError};
 
-use super::{InsideError, Look, Request};
+use super::{InsideError, Look, Workplace};
 
 /// One changed file, as `weald diff` tells it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,7 +61,7 @@ pub(super) struct Changes {
     lines: Vec<u8>,
 }
 
-impl Request {
+impl Workplace {
     /// Asks git what changed.
     pub(super) fn changes(&self) -> Result<Changes, InsideError> {
         let answer = self.status(&self.git_dir.join("index"))?.output()?;

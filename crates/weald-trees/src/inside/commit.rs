@@ -7,19 +7,25 @@ use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::thread;
 use std::time::Duration;
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 use weald_core::approval::Protection;
 use weald_git::{Git, GitError, keep_index_time};
 
-use super::{InsideError, JobOutcome, Reply, Request, say};
+use super::{InsideError, Inspect, InspectReply, Job, PackWish, Workplace};
+use crate::untrusted::{MANY, Reply, keep_paths};
+use crate::visit::{Access, READING};
 
 /// Where git writes down which hook it starts: in the private /tmp.
 const TRACE: &str = "/tmp/weald-commit-trace";
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct CommitWish {
+/// Commits what is there, with the tree's own hooks.
+#[derive(Serialize, Deserialize)]
+pub struct CommitChanges {
     /// Whether files that git does not know come along; ignored ones never do.
     pub untracked: bool,
     /// Patterns of what is left alone unless HEAD has it.
@@ -29,6 +35,60 @@ pub struct CommitWish {
     pub identity: (String, String),
     /// How long git and its hooks may take.
     pub limit: Duration,
+    /// What is looked at and sent once a commit was made.
+    pub then: Option<LookWish>,
+}
+
+/// A look after a commit.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct LookWish {
+    pub pack: PackWish,
+    /// How long it may take.
+    pub limit: Duration,
+}
+
+/// How a commit ended, and what is there after it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct CommitReply {
+    pub end: CommitEnd,
+    /// `None` also where a look failed or took too long: another one says why.
+    pub found: Option<InspectReply>,
+}
+
+/// How a commit ended. Files that are protected and new were left out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CommitEnd {
+    /// It was made. A hook after it may have hung, or git itself, which has no name.
+    Committed {
+        left_out: Vec<String>,
+        hung: Option<String>,
+    },
+    /// There was nothing to commit.
+    Nothing {
+        left_out: Vec<String>,
+    },
+    HookFailed {
+        hook: String,
+        said: String,
+    },
+    /// Nothing was committed in time.
+    TimedOut {
+        hook: String,
+    },
+    Refused(String),
+}
+
+impl Reply for CommitReply {
+    fn checked(mut self) -> Option<Self> {
+        use CommitEnd::{Committed, Nothing};
+        if let Committed { left_out, .. } | Nothing { left_out } = &mut self.end {
+            keep_paths(left_out, MANY);
+        }
+        if let Some(found) = self.found {
+            self.found = Some(found.checked()?);
+        }
+        Some(self)
+    }
 }
 
 /// A copy of the index that keeps other gits away; gone when it is dropped, unless it took the index's place.
@@ -71,43 +131,92 @@ impl Drop for CopiedIndex {
     }
 }
 
-impl Request {
-    pub(super) fn commit(&self, wish: &CommitWish) -> Result<(), InsideError> {
-        let reply = match self.operation() {
-            Some(operation) => refused(format!("a {operation} is in progress")),
-            None => match CopiedIndex::new(&self.git_dir)? {
-                Some(index) => match self.commit_from(index, wish) {
-                    Err(InsideError::Git(GitError::TimedOut { .. })) => ended(JobOutcome::TimedOut),
-                    done => done?,
-                },
-                None => refused("another git process is using its index (index.lock)".to_owned()),
-            },
-        };
-        Ok(say(&reply)?)
+impl Job for CommitChanges {
+    type Reply = CommitReply;
+    const ACCESS: Access = Access::Write;
+
+    fn work(&self, at: &Workplace) -> Result<CommitReply, InsideError> {
+        let end = self.commit(at)?;
+        let then = self.then.as_ref();
+        let then = then.filter(|_| matches!(end, CommitEnd::Committed { .. }));
+        let found = then.and_then(|then| then.look(at));
+        Ok(CommitReply { end, found })
     }
 
-    fn commit_from(&self, index: CopiedIndex, wish: &CommitWish) -> Result<Reply, InsideError> {
+    fn send(&self, at: &Workplace, reply: &CommitReply) -> Result<(), InsideError> {
+        match (&self.then, &reply.found) {
+            (Some(then), Some(found)) => {
+                let found = (&found.look, &found.tips);
+                then.pack.send(at, found, None, &[])
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl LookWish {
+    /// What is there, unless that can't be said in time, or in the memory that any look has. One that hangs ends with this
+    /// process.
+    fn look(&self, at: &Workplace) -> Option<InspectReply> {
+        let most = Some(
+            getrlimit(Resource::Data)
+                .maximum
+                .map_or(READING, |most| most.min(READING)),
+        );
+        let limits = Rlimit {
+            current: most,
+            maximum: most,
+        };
+        setrlimit(Resource::Data, limits).ok()?;
+        let (told, telling) = mpsc::channel();
+        let (at, pack) = (at.clone(), self.pack.clone());
+        thread::spawn(move || drop(told.send(Inspect { pack }.work(&at))));
+        telling.recv_timeout(self.limit).ok()?.ok()
+    }
+}
+
+impl CommitChanges {
+    fn commit(&self, at: &Workplace) -> Result<CommitEnd, InsideError> {
+        let refused = |why: String| Ok(CommitEnd::Refused(why));
+        if let Some(operation) = at.operation() {
+            return refused(format!("a {operation} is in progress"));
+        }
+        let Some(index) = CopiedIndex::new(&at.git_dir)? else {
+            return refused("another git process is using its index (index.lock)".to_owned());
+        };
+        match at.commit_from(index, self) {
+            Err(InsideError::Git(GitError::TimedOut { .. })) => Ok(CommitEnd::TimedOut {
+                hook: String::new(),
+            }),
+            done => done,
+        }
+    }
+}
+
+impl Workplace {
+    fn commit_from(
+        &self,
+        index: CopiedIndex,
+        wish: &CommitChanges,
+    ) -> Result<CommitEnd, InsideError> {
         let unmerged = self
             .as_its_own("ls-files", &index, wish)
             .args(["-u"])
             .run()?;
         if !unmerged.is_empty() {
-            return Ok(refused("files are in conflict".to_owned()));
+            let why = "files are in conflict".to_owned();
+            return Ok(CommitEnd::Refused(why));
         }
         let left_out = match self.add(&index, wish)? {
             Ok(left_out) => left_out,
-            Err(why) => return Ok(refused(why)),
-        };
-        let ended = |outcome| Reply {
-            paths: left_out.clone(),
-            ..ended(outcome)
+            Err(why) => return Ok(CommitEnd::Refused(why)),
         };
         let staged = self
             .as_its_own("diff", &index, wish)
             .args(["--cached", "--quiet", "--no-ext-diff"])
             .output()?;
         if staged.status.success() {
-            return Ok(ended(JobOutcome::Nothing));
+            return Ok(CommitEnd::Nothing { left_out });
         }
         let before = self.head()?;
         let committed = self
@@ -119,22 +228,17 @@ impl Request {
             .output();
         let hung = match committed {
             Ok(committed) if !committed.status.success() => {
+                let said = committed.stderr;
                 return Ok(match stopped_in() {
-                    Some(hook) => Reply {
-                        text: Some(format!("{hook}\n{}", committed.stderr)),
-                        ..ended(JobOutcome::HookFailed)
-                    },
-                    None => refused(committed.stderr),
+                    Some(hook) => CommitEnd::HookFailed { hook, said },
+                    None => CommitEnd::Refused(said),
                 });
             }
             Ok(_) => None,
             Err(GitError::TimedOut { .. }) => {
                 let hook = stopped_in().unwrap_or_default();
                 if self.head()? == before {
-                    return Ok(Reply {
-                        text: Some(hook),
-                        ..ended(JobOutcome::TimedOut)
-                    });
+                    return Ok(CommitEnd::TimedOut { hook });
                 }
                 // The commit was made, and a hook after it hung.
                 Some(hook)
@@ -142,10 +246,7 @@ impl Request {
             Err(error) => return Err(error.into()),
         };
         index.take_place()?;
-        Ok(Reply {
-            text: hung,
-            ..ended(JobOutcome::Committed)
-        })
+        Ok(CommitEnd::Committed { left_out, hung })
     }
 
     fn head(&self) -> Result<Vec<u8>, InsideError> {
@@ -157,7 +258,7 @@ impl Request {
     fn add(
         &self,
         index: &CopiedIndex,
-        wish: &CommitWish,
+        wish: &CommitChanges,
     ) -> Result<Result<Vec<String>, String>, InsideError> {
         let git = |name: &str| self.as_its_own(name, index, wish);
         let known = git("add").args(["-u"]).output()?;
@@ -199,7 +300,7 @@ impl Request {
     }
 
     /// git as somebody in the tree would start it, so that hooks see what they are used to; it looks no further up.
-    fn as_its_own(&self, name: &str, index: &CopiedIndex, wish: &CommitWish) -> Git {
+    fn as_its_own(&self, name: &str, index: &CopiedIndex, wish: &CommitChanges) -> Git {
         let above = self.work_tree.parent().unwrap_or(&self.work_tree);
         Git::outside(&self.work_tree, name)
             .with_own_environment()
@@ -214,7 +315,7 @@ impl Request {
             .limit(wish.limit)
     }
 
-    fn identified(&self, git: Git, wish: &CommitWish) -> Result<Git, InsideError> {
+    fn identified(&self, git: Git, wish: &CommitChanges) -> Result<Git, InsideError> {
         let known = self.git("var").args(["GIT_COMMITTER_IDENT"]).output()?;
         if known.status.success() {
             return Ok(git);
@@ -228,7 +329,7 @@ impl Request {
 }
 
 /// What is protected of a list: outermost, and every path of it, ended by NUL. Names need be no UTF-8.
-fn protected(wish: &CommitWish, listed: &[u8]) -> (BTreeSet<Vec<u8>>, Vec<u8>) {
+fn protected(wish: &CommitChanges, listed: &[u8]) -> (BTreeSet<Vec<u8>>, Vec<u8>) {
     let protection = Protection::new(wish.protected.iter().map(String::as_str));
     let (mut outermost, mut paths) = (BTreeSet::new(), Vec::new());
     let listed = listed.split(|byte| *byte == 0);
@@ -279,20 +380,6 @@ fn in_words(paths: &BTreeSet<Vec<u8>>) -> Vec<String> {
     paths
         .map(|path| String::from_utf8_lossy(path).into_owned())
         .collect()
-}
-
-fn ended(outcome: JobOutcome) -> Reply {
-    Reply {
-        outcome: Some(outcome),
-        ..Reply::default()
-    }
-}
-
-fn refused(why: String) -> Reply {
-    Reply {
-        text: Some(why),
-        ..ended(JobOutcome::Refused)
-    }
 }
 
 #[cfg(test)]

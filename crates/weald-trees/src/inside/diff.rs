@@ -7,7 +7,10 @@ use serde::{Deserialize, Serialize};
 use weald_git::Git;
 
 use super::changes::ChangedFile;
-use super::{InsideError, Reply, Request, SnapshotWish, TIME_LIMIT, read_capped, say};
+use super::{InsideError, Job, SnapshotWish, TIME_LIMIT, Workplace, read_capped};
+use crate::differences::Diff;
+use crate::untrusted::{COUNT, MANY, Reply, is_path};
+use crate::visit::Access;
 
 /// How a diff is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,33 +29,49 @@ const COUNTED: u64 = 8 << 20;
 /// How many files a list holds at most.
 const FILES: usize = 20_000;
 
-impl Request {
-    pub(super) fn diff(
-        &self,
-        base: &str,
-        against: Option<&str>,
-        style: DiffStyle,
-        limit: usize,
-    ) -> Result<(), InsideError> {
-        let from = match against {
+/// Says what changed since `base`, or since HEAD left `against`.
+#[derive(Serialize, Deserialize)]
+pub struct DiffWork {
+    pub base: String,
+    pub against: Option<String>,
+    pub style: DiffStyle,
+    pub limit: usize,
+}
+
+/// Says what changed between two snapshots; without the second one, between the first and now.
+#[derive(Serialize, Deserialize)]
+pub struct DiffSnapshots {
+    pub from: String,
+    pub to: Option<String>,
+    pub now: SnapshotWish,
+    pub style: DiffStyle,
+    pub limit: usize,
+}
+
+impl Job for DiffWork {
+    type Reply = Diff;
+    const ACCESS: Access = Access::Read;
+
+    fn work(&self, at: &Workplace) -> Result<Diff, InsideError> {
+        let (style, limit) = (self.style, self.limit);
+        let from = match &self.against {
             Some(target) => {
-                let found = self.git("merge-base").args([target, "HEAD"]).run()?;
+                let found = at.git("merge-base").args([target.as_str(), "HEAD"]).run()?;
                 String::from_utf8_lossy(&found).trim_end().to_owned()
             }
-            None => base.to_owned(),
+            None => self.base.clone(),
         };
         let layers: [(&str, Vec<&str>); 3] = [
             ("committed", vec![&from, "HEAD"]),
             ("staged", vec!["--cached", "HEAD"]),
             ("unstaged", vec![]),
         ];
-        let untracked = self.changes()?.untracked;
-        let mut reply = Reply::default();
-        let mut text = String::new();
+        let untracked = at.changes()?.untracked;
+        let (mut files, mut text) = (Vec::new(), String::new());
         for (state, range) in &layers {
             match style {
-                DiffStyle::Files => reply.files.extend(listed(self.git("diff"), state, range)?),
-                _ => text.push_str(&told(self.git("diff"), style, range)?),
+                DiffStyle::Files => files.extend(listed(at.git("diff"), state, range)?),
+                _ => text.push_str(&told(at.git("diff"), style, range)?),
             }
             // What is already more than may be told needs no more.
             if text.len() > limit {
@@ -61,29 +80,27 @@ impl Request {
         }
         for path in &untracked {
             match style {
-                DiffStyle::Files => reply.files.push(self.untracked(path)),
+                DiffStyle::Files => files.push(at.untracked(path)),
                 DiffStyle::Names => text.push_str(&format!("{}\n", String::from_utf8_lossy(path))),
-                _ if text.len() <= limit => text.push_str(&self.told_untracked(style, path)?),
+                _ if text.len() <= limit => text.push_str(&at.told_untracked(style, path)?),
                 _ => break,
             }
         }
-        Ok(say(&bounded(reply, text, style, limit))?)
+        Ok(bounded(files, text, style, limit))
     }
+}
 
-    /// What changed between two snapshots; without the second one, between the first and now.
-    pub(super) fn snapshot_diff(
-        &self,
-        from: &str,
-        to: Option<&str>,
-        now: &SnapshotWish,
-        style: DiffStyle,
-        limit: usize,
-    ) -> Result<(), InsideError> {
-        let repository = self.own_repository(now)?;
-        let to = match to {
-            Some(to) => to.to_owned(),
+impl Job for DiffSnapshots {
+    type Reply = Diff;
+    const ACCESS: Access = Access::Read;
+
+    fn work(&self, at: &Workplace) -> Result<Diff, InsideError> {
+        let now = &self.now;
+        let repository = at.own_repository(now)?;
+        let to = match &self.to {
+            Some(to) => to.clone(),
             None => {
-                let made = self.make_snapshot(&self.changes()?, now)?;
+                let made = at.make_snapshot(&at.changes()?, now)?;
                 made.map(|made| made.commit).unwrap_or_default()
             }
         };
@@ -92,7 +109,7 @@ impl Request {
             false => "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
         };
         let mut range = Vec::new();
-        for commit in [from, &to] {
+        for commit in [&self.from, &to] {
             let files = Git::new(&repository, "rev-parse")
                 .args(["-q", "--verify", &format!("{commit}:files")])
                 .output()?;
@@ -104,14 +121,26 @@ impl Request {
         }
         let range: Vec<_> = range.iter().map(String::as_str).collect();
         let git = Git::new(&repository, "diff").limit(TIME_LIMIT);
-        let (mut reply, mut text) = (Reply::default(), String::new());
-        match style {
-            DiffStyle::Files => reply.files = listed(git, "snapshot", &range)?,
-            _ => text = told(git, style, &range)?,
-        }
-        Ok(say(&bounded(reply, text, style, limit))?)
+        differing(git, "snapshot", &range, self.style, self.limit)
     }
+}
 
+impl Reply for Diff {
+    fn checked(mut self) -> Option<Self> {
+        let is_file = |file: &ChangedFile| {
+            is_path(&file.path) && file.status.len() < 32 && file.state.len() < 32
+        };
+        self.files.retain(is_file);
+        self.files.truncate(MANY);
+        for file in &mut self.files {
+            file.added = file.added.map(|lines| lines.min(COUNT));
+            file.deleted = file.deleted.map(|lines| lines.min(COUNT));
+        }
+        Some(self)
+    }
+}
+
+impl Workplace {
     fn told_untracked(&self, style: DiffStyle, path: &[u8]) -> Result<String, InsideError> {
         let form = match style {
             DiffStyle::Stat => "--stat=80",
@@ -200,32 +229,42 @@ pub fn between(
     range: [&str; 2],
     style: DiffStyle,
     limit: usize,
-) -> Result<Reply, InsideError> {
-    let (mut reply, mut text) = (Reply::default(), String::new());
+) -> Result<Diff, InsideError> {
+    differing(git, "committed", &range, style, limit)
+}
+
+fn differing(
+    git: Git,
+    state: &str,
+    range: &[&str],
+    style: DiffStyle,
+    limit: usize,
+) -> Result<Diff, InsideError> {
+    let (mut files, mut text) = (Vec::new(), String::new());
     match style {
-        DiffStyle::Files => reply.files = listed(git, "committed", &range)?,
-        _ => text = told(git, style, &range)?,
+        DiffStyle::Files => files = listed(git, state, range)?,
+        _ => text = told(git, style, range)?,
     }
-    Ok(bounded(reply, text, style, limit))
+    Ok(bounded(files, text, style, limit))
 }
 
 /// The answer, no longer than may be told.
-fn bounded(mut reply: Reply, mut text: String, style: DiffStyle, limit: usize) -> Reply {
+fn bounded(mut files: Vec<ChangedFile>, mut text: String, style: DiffStyle, limit: usize) -> Diff {
     if style == DiffStyle::Names {
         let mut seen = std::collections::BTreeSet::new();
         let once = text.lines().filter(|line| seen.insert(*line));
         text = once.map(|line| format!("{line}\n")).collect();
     }
-    if reply.files.len() > FILES {
-        reply.files.truncate(FILES);
-        reply.truncated = true;
-    }
+    let truncated = files.len() > FILES || text.len() > limit;
+    files.truncate(FILES);
     if text.len() > limit {
         text.truncate(text.floor_char_boundary(limit));
-        reply.truncated = true;
     }
-    reply.text = (style != DiffStyle::Files).then_some(text);
-    reply
+    Diff {
+        files,
+        text: (style != DiffStyle::Files).then_some(text),
+        truncated,
+    }
 }
 
 fn told(git: Git, style: DiffStyle, range: &[&str]) -> Result<String, InsideError> {

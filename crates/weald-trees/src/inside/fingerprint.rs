@@ -11,7 +11,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use super::{InsideError, Reply, Request, Unless, say};
+use serde::{Deserialize, Serialize};
+
+use super::{InsideError, Job, Workplace};
+use crate::untrusted::Reply;
+use crate::visit::Access;
 
 /// Trees with more files are always looked at as a whole.
 const MANY: usize = 100_000;
@@ -32,6 +36,40 @@ const REPOSITORY: [&str; 12] = [
     "rebase-merge",
 ];
 
+/// What a tree was when it was last kept.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Unless {
+    pub like: Option<String>,
+    /// What was ignored then.
+    pub ignored: Vec<String>,
+    /// What changed at this time or later, in nanoseconds, may change again without it showing.
+    pub settled_before: i64,
+}
+
+/// Says whether anything changed, as cheaply as can be.
+#[derive(Serialize, Deserialize)]
+pub struct Fingerprint(pub Unless);
+
+/// What the times and sizes of all files come to; `None` if that is not certain.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct FingerprintReply(pub Option<u64>);
+
+impl Job for Fingerprint {
+    type Reply = FingerprintReply;
+    const ACCESS: Access = Access::Read;
+
+    fn work(&self, at: &Workplace) -> Result<FingerprintReply, InsideError> {
+        let fingerprint = at.walk(&self.0).fingerprint(&[], &self.0);
+        Ok(FingerprintReply(fingerprint))
+    }
+}
+
+impl Reply for FingerprintReply {
+    fn checked(self) -> Option<Self> {
+        Some(self)
+    }
+}
+
 /// Every file of a tree with what its times and size say.
 pub(super) struct Walk(Option<Vec<(Vec<u8>, Stamp)>>);
 
@@ -40,15 +78,7 @@ struct Stamp {
     changed: i64,
 }
 
-impl Request {
-    pub(super) fn tell_fingerprint(&self, unless: &Unless) -> Result<(), InsideError> {
-        let fingerprint = self.walk(unless).fingerprint(&[], unless);
-        Ok(say(&Reply {
-            fingerprint,
-            ..Reply::default()
-        })?)
-    }
-
+impl Workplace {
     /// Walks the tree, but not into what was ignored the last time.
     pub(super) fn walk(&self, unless: &Unless) -> Walk {
         let skipped: HashSet<&[u8]> = unless.ignored.iter().map(String::as_bytes).collect();
@@ -157,22 +187,22 @@ fn stamp(path: &[u8], found: &Metadata) -> Stamp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inside::Job;
 
     fn fingerprint(root: &Path, unless: &Unless, ignored: &[&str]) -> Option<u64> {
-        let request = Request {
+        let at = Workplace {
             git_dir: root.join(".git"),
             work_tree: root.to_owned(),
             main: root.join(".git"),
             home: None,
             large: Default::default(),
-            job: Job::Fingerprint(unless.clone()),
+            lent: None,
+            is_own: false,
         };
         let ignored: Vec<_> = ignored
             .iter()
             .map(|path| path.as_bytes().to_vec())
             .collect();
-        request.walk(unless).fingerprint(&ignored, unless)
+        at.walk(unless).fingerprint(&ignored, unless)
     }
 
     #[test]

@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use weald_git::Git;
 
-use super::{InsideError, Look, Reply, Request, quoted, read_capped, say};
+use super::{InsideError, Job, Look, Workplace, quoted, read_capped};
+use crate::visit::Access;
 
 /// How deep submodules of submodules are compared.
 const DEPTH: usize = 8;
@@ -53,37 +54,49 @@ enum Place {
     /// Something that can't be compared with any commit.
     Foreign,
     /// Files, and how they are compared.
-    Filled(Box<Request>, FreshGit),
+    Filled(Box<Workplace>, FreshGit),
 }
 
 /// A repository of weald's own, as long as its folder is there.
 struct Own {
-    request: Request,
+    at: Workplace,
     fresh: FreshGit,
     depth: usize,
     _folder: tempfile::TempDir,
 }
 
-impl Request {
-    /// Says how the files differ from a commit, those of submodules included.
-    pub(super) fn compare_fresh(&self, fresh: &FreshGit) -> Result<(), InsideError> {
-        let look = Own::make(self, fresh, 0)?.compare()?;
-        Ok(say(&Reply {
-            look: Some(look),
-            ..Reply::default()
-        })?)
-    }
+/// Says how the files differ from a commit, those of submodules included.
+#[derive(Serialize, Deserialize)]
+pub struct CompareFresh(pub FreshGit);
 
-    /// Makes the files those of a commit again, those of submodules included, but for what git ignores.
-    pub(super) fn reset_fresh(&self, fresh: &FreshGit) -> Result<(), InsideError> {
-        Own::make(self, fresh, 0)?.reset()?;
-        fs::write(self.git_dir.join("HEAD"), format!("{}\n", fresh.commit))?;
-        Ok(say(&Reply::default())?)
+/// Makes the files those of a commit again, those of submodules included, but for what git ignores.
+#[derive(Serialize, Deserialize)]
+pub struct ResetFresh(pub FreshGit);
+
+impl Job for CompareFresh {
+    type Reply = Look;
+    const ACCESS: Access = Access::Read;
+
+    fn work(&self, at: &Workplace) -> Result<Look, InsideError> {
+        Own::make(at, &self.0, 0)?.compare()
+    }
+}
+
+impl Job for ResetFresh {
+    type Reply = ();
+    const ACCESS: Access = Access::Write;
+
+    fn work(&self, at: &Workplace) -> Result<(), InsideError> {
+        Own::make(at, &self.0, 0)?.reset()?;
+        Ok(fs::write(
+            at.git_dir.join("HEAD"),
+            format!("{}\n", self.0.commit),
+        )?)
     }
 }
 
 impl Own {
-    fn make(of: &Request, fresh: &FreshGit, depth: usize) -> Result<Self, InsideError> {
+    fn make(of: &Workplace, fresh: &FreshGit, depth: usize) -> Result<Self, InsideError> {
         let folder = tempfile::tempdir()?;
         let git_dir = folder.path().join("git");
         for name in ["objects/info", "refs", "info"] {
@@ -93,12 +106,13 @@ impl Own {
             fs::write(git_dir.join(name), text)?;
         }
         fs::write(git_dir.join("HEAD"), format!("{}\n", fresh.commit))?;
-        let request = Request {
+        let at = Workplace {
             git_dir,
+            is_own: true,
             ..of.clone()
         };
         let own = Self {
-            request,
+            at,
             fresh: fresh.clone(),
             depth,
             _folder: folder,
@@ -107,14 +121,14 @@ impl Own {
             true => own.take_trees()?,
             false => own.borrow_objects()?,
         }
-        own.request.git("read-tree").args([&fresh.commit]).run()?;
+        own.at.git("read-tree").args([&fresh.commit]).run()?;
         own.leave_out()?;
         Ok(own)
     }
 
     fn borrow_objects(&self) -> io::Result<()> {
         let alternates = format!("{}\n", self.fresh.objects.display());
-        fs::write(self.request.objects().join("info/alternates"), alternates)
+        fs::write(self.at.objects().join("info/alternates"), alternates)
     }
 
     /// Takes commit and trees from a store that anybody may have written. `index-pack` names each by what it holds; the
@@ -123,7 +137,7 @@ impl Own {
         let mut store = Vec::new();
         quoted(&mut store, self.fresh.objects.as_os_str().as_bytes());
         let from = |name: &str| -> Git {
-            let git = self.request.git(name);
+            let git = self.at.git(name);
             git.env(
                 "GIT_ALTERNATE_OBJECT_DIRECTORIES",
                 OsStr::from_bytes(&store),
@@ -134,26 +148,26 @@ impl Own {
             .args(["--filter=blob:none", &self.fresh.commit])
             .run()?;
         let packed = from("pack-objects").args(["--stdout", "-q"]).input(listed);
-        packed.pipe_into(self.request.git("index-pack").args(["--stdin"]))?;
+        packed.pipe_into(self.at.git("index-pack").args(["--stdin"]))?;
         Ok(())
     }
 
     fn compare(&self) -> Result<Look, InsideError> {
-        let changes = self.request.changes()?;
+        let changes = self.at.changes()?;
         let mut look = Look {
             head: changes.head.clone(),
             ..changes.look.clone()
         };
-        let foreign = self.request.foreign_attributes()?;
+        let foreign = self.at.foreign_attributes()?;
         look.untracked += foreign.files.len() as u64;
         look.unstaged += foreign.reached;
         for (path, commit) in self.gitlinks()? {
             match self.place(&path, &commit)? {
                 Place::Empty => {}
                 Place::Foreign => look.unstaged += 1,
-                Place::Filled(request, fresh) => {
+                Place::Filled(at, fresh) => {
                     // A store without the commit is as good as none.
-                    let own = Self::make(&request, &fresh, self.depth + 1);
+                    let own = Self::make(&at, &fresh, self.depth + 1);
                     let Ok(inner) = own.and_then(|own| own.compare()) else {
                         look.unstaged += 1;
                         continue;
@@ -174,18 +188,18 @@ impl Own {
             // What comes out is compared again.
             self.borrow_objects()?;
         }
-        self.request.bring_large_files(commit)?;
-        self.request.drop_foreign_attributes()?;
+        self.at.bring_large_files(commit)?;
+        self.at.drop_foreign_attributes()?;
         // Files that are as they should be are not written again.
-        let refresh = self.request.git("update-index").args(["-q", "--refresh"]);
+        let refresh = self.at.git("update-index").args(["-q", "--refresh"]);
         let _ = refresh.run();
-        self.request.reset_files(commit)?;
+        self.at.reset_files(commit)?;
         for (path, commit) in self.gitlinks()? {
-            let full = self.request.work_tree.join(OsStr::from_bytes(&path));
+            let full = self.at.work_tree.join(OsStr::from_bytes(&path));
             match self.place(&path, &commit)? {
                 Place::Empty => {}
-                Place::Filled(request, fresh) => {
-                    let own = Self::make(&request, &fresh, self.depth + 1);
+                Place::Filled(at, fresh) => {
+                    let own = Self::make(&at, &fresh, self.depth + 1);
                     if own.and_then(|own| own.reset()).is_err() && self.known(&path).is_none() {
                         empty(&full)?;
                     }
@@ -198,7 +212,7 @@ impl Own {
 
     /// Paths and commits of submodules, by the commit.
     fn gitlinks(&self) -> Result<Vec<(Vec<u8>, String)>, InsideError> {
-        let listed = self.request.git("ls-files").args(["-s", "-z"]).run()?;
+        let listed = self.at.git("ls-files").args(["-s", "-z"]).run()?;
         let lines = listed.split(|byte| *byte == 0);
         let links = lines.filter_map(|line| {
             let rest = line.strip_prefix(b"160000 ")?;
@@ -216,7 +230,7 @@ impl Own {
     }
 
     fn place(&self, path: &[u8], commit: &str) -> Result<Place, InsideError> {
-        let root = &self.request.work_tree;
+        let root = &self.at.work_tree;
         let full = root.join(OsStr::from_bytes(path));
         let known = self.known(path).filter(|known| known.git.commit == commit);
         if !is_folder(root, &full) {
@@ -227,7 +241,7 @@ impl Own {
             });
         }
         if let Some(known) = known {
-            let module = self.request.of_module(Path::new(&known.name), &full);
+            let module = self.at.of_module(Path::new(&known.name), &full);
             return Ok(Place::Filled(Box::new(module), known.git.clone()));
         }
         if fs::read_dir(&full)?.next().is_none() {
@@ -247,9 +261,9 @@ impl Own {
                 "[core]\nrepositoryformatversion = 1\n[extensions]\nobjectformat = sha256\n";
             fresh.files.push(("config".to_owned(), format.to_owned()));
         }
-        let module = Request {
+        let module = Workplace {
             work_tree: full,
-            ..self.request.clone()
+            ..self.at.clone()
         };
         Ok(Place::Filled(Box::new(module), fresh))
     }
@@ -257,9 +271,9 @@ impl Own {
     /// Marks what a sparse checkout leaves out in the new index. A file that is there all the same is not marked.
     fn leave_out(&self) -> Result<(), InsideError> {
         let args = ["--type=bool", "--get", "core.sparseCheckout"];
-        let said = self.request.git("config").args(args).output()?;
+        let said = self.at.git("config").args(args).output()?;
         if said.stdout.trim_ascii() == b"true" {
-            let git = self.request.checkout_git("sparse-checkout");
+            let git = self.at.checkout_git("sparse-checkout");
             git.args(["reapply"]).run()?;
         }
         Ok(())

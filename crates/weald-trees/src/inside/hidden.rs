@@ -12,9 +12,9 @@ use weald_git::{CheckoutIndex, copy_index};
 
 use super::aside::Paths;
 use super::changes::unstaged_path;
-use super::{InsideError, Request, scratch};
+use super::{InsideError, Workplace, scratch};
 
-impl Request {
+impl Workplace {
     /// Paths of files that a mark hides, that are there, and that differ from the index.
     pub(super) fn hidden(&self, is_sha256: bool) -> Result<Vec<Vec<u8>>, InsideError> {
         let index = self.git_dir.join("index");

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -10,7 +10,9 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use weald_git::{Door, Git, LargeFile, LargeFileStore, POINTER_LIMIT, list_pointers};
 
-use super::{InsideError, Reply, Request, read_capped, say};
+use super::{InsideError, Job, Workplace, read_capped};
+use crate::untrusted::Reply;
+use crate::visit::Access;
 
 /// A file in a repository that says that main lacked large files of its checkout.
 pub(crate) const LACKING: &str = "lfs/weald-lacking";
@@ -23,7 +25,7 @@ const NOWHERE: &str = "none";
 
 /// How git-lfs works in a visit.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(crate) struct LargeFiles {
+pub struct LargeFiles {
     /// Whether files get their content, as far as main has it; otherwise they stay pointers.
     pub smudges: bool,
     /// Main's folder of large files, where their content is wanted.
@@ -47,9 +49,9 @@ impl LargeFiles {
     }
 }
 
-/// Files that the host asks for.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct LargeFilesWish {
+/// Says which of these files are here, then sends those, one after the other.
+#[derive(Serialize, Deserialize)]
+pub struct SendLargeFiles {
     /// The repository, relative to the tree's own: that, or one of a submodule.
     pub repository: PathBuf,
     /// Their ids and sizes.
@@ -58,7 +60,71 @@ pub struct LargeFilesWish {
     pub limit: u64,
 }
 
-impl Request {
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct LargeFilesReply {
+    /// Which of the files that were asked for are here.
+    pub here: Vec<bool>,
+}
+
+impl Job for SendLargeFiles {
+    type Reply = LargeFilesReply;
+    const ACCESS: Access = Access::Read;
+
+    fn work(&self, at: &Workplace) -> Result<LargeFilesReply, InsideError> {
+        let door = self.door(at)?;
+        let here = self.files.iter().map(|one| found(&door, one).is_some());
+        Ok(LargeFilesReply {
+            here: here.collect(),
+        })
+    }
+
+    fn send(&self, at: &Workplace, reply: &LargeFilesReply) -> Result<(), InsideError> {
+        let door = self.door(at)?;
+        let sent = self
+            .files
+            .iter()
+            .zip(&reply.here)
+            .filter(|(_, here)| **here);
+        let sent: Vec<_> = sent.map(|(one, _)| one).collect();
+        let sizes = sent.iter().map(|(_, size)| *size);
+        if sizes.fold(0, u64::saturating_add) > self.limit {
+            return Ok(());
+        }
+        let mut out = io::stdout().lock();
+        for one in sent {
+            let copied = match found(&door, one) {
+                Some(file) => io::copy(&mut file.take(one.1), &mut out)?,
+                None => 0,
+            };
+            if copied != one.1 {
+                let why = format!("large file {} changed while it was read", one.0);
+                return Err(InsideError::Damaged(why));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Reply for LargeFilesReply {
+    fn checked(self) -> Option<Self> {
+        Some(self)
+    }
+}
+
+impl SendLargeFiles {
+    fn door(&self, at: &Workplace) -> Result<Door, InsideError> {
+        Ok(Door::open(&at.git_dir.join(&self.repository))?)
+    }
+}
+
+/// A large file, if it is here and as long as it should be.
+fn found(door: &Door, (id, size): &(String, u64)) -> Option<File> {
+    let file = LargeFile::new(id, *size)?;
+    let opened = door.open_file(&format!("lfs/{}", file.place())).ok()?;
+    (opened.metadata().ok()?.len() == *size).then_some(opened)
+}
+
+impl Workplace {
     /// Copies the large files of a commit into the tree's repository, as far as main has them, and answers the pointers of
     /// those that are new there. A link would let whoever works in the tree write main's.
     pub(super) fn bring_large_files(&self, commit: &str) -> Result<Pointers, InsideError> {
@@ -135,38 +201,5 @@ impl Request {
                 .run()?;
         }
         Ok(has_any)
-    }
-
-    /// Says which files are here, then sends those, one after the other.
-    pub(super) fn send_large_files(&self, wish: &LargeFilesWish) -> Result<(), InsideError> {
-        let door = Door::open(&self.git_dir.join(&wish.repository))?;
-        let found = |(id, size): &(String, u64)| {
-            let file = LargeFile::new(id, *size)?;
-            let opened = door.open_file(&format!("lfs/{}", file.place())).ok()?;
-            (opened.metadata().ok()?.len() == *size).then_some(opened)
-        };
-        let here: Vec<bool> = wish.files.iter().map(|one| found(one).is_some()).collect();
-        say(&Reply {
-            large: here.clone(),
-            ..Reply::default()
-        })?;
-        let sent = wish.files.iter().zip(&here).filter(|(_, here)| **here);
-        let sent: Vec<_> = sent.map(|(one, _)| one).collect();
-        let sizes = sent.iter().map(|(_, size)| *size);
-        if sizes.fold(0, u64::saturating_add) > wish.limit {
-            return Ok(());
-        }
-        let mut out = io::stdout().lock();
-        for one in sent {
-            let copied = match found(one) {
-                Some(file) => io::copy(&mut file.take(one.1), &mut out)?,
-                None => 0,
-            };
-            if copied != one.1 {
-                let why = format!("large file {} changed while it was read", one.0);
-                return Err(InsideError::Damaged(why));
-            }
-        }
-        Ok(())
     }
 }

@@ -6,13 +6,14 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
 use weald_git::{Commit, Git, Reference, list_plain_tips};
 
 use super::changes::Changes;
-use super::snapshot::Made;
-use super::{
-    InsideError, Look, Reply, Request, SnapshotForm, SnapshotWish, Tips, read_capped, say, scratch,
-};
+use super::snapshot::made_objects;
+use super::{InsideError, Job, Workplace, read_capped, scratch};
+use crate::untrusted::{COUNT, MANY, Reply, SOME, is_id, is_ref_name, keep_paths};
+use crate::visit::Access;
 
 /// How much of a reflog is read, from its end.
 const REFLOG_LIMIT: u64 = 4 << 20;
@@ -26,7 +27,210 @@ const WORKTREES: usize = 500;
 /// How many entries of HEAD's reflog are sent.
 const REFLOG_ENTRIES: usize = 500;
 
-impl Request {
+/// What is in a tree.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Look {
+    /// What HEAD holds; `None` before the first commit.
+    #[serde(rename = "inner_head")]
+    pub head: Option<String>,
+    /// The branch HEAD is on.
+    #[serde(rename = "inner_branch")]
+    pub branch: Option<String>,
+    /// Changes that are staged.
+    pub staged: u64,
+    /// Changes that are not staged.
+    pub unstaged: u64,
+    /// Files that git does not know.
+    pub untracked: u64,
+    /// Changed files that git was told not to look at.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub hidden: u64,
+    pub conflicted: u64,
+    /// Files and folders that git ignores.
+    pub ignored: u64,
+    /// What is going on: `merge`, `rebase`, `cherry-pick`, `revert` or `bisect`.
+    pub operation: Option<String>,
+    /// How many stash entries there are.
+    pub stashed: u64,
+}
+
+impl Look {
+    /// Whether anything is not committed, or not over.
+    pub fn is_changed(&self) -> bool {
+        let seen = self.staged + self.unstaged + self.untracked + self.conflicted;
+        seen + self.hidden > 0 || self.operation.is_some()
+    }
+}
+
+fn is_none(count: &u64) -> bool {
+    *count == 0
+}
+
+/// Everything that holds commits in an inner repository.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Tips {
+    /// Refs: name and object.
+    pub refs: Vec<(String, String)>,
+    /// Stash entries, newest first.
+    pub stash: Vec<String>,
+    /// What HEAD held before.
+    pub reflog: Vec<String>,
+    /// What the HEADs of further worktrees hold that were made inside.
+    pub worktrees: Vec<String>,
+    /// A tree of the staged blobs.
+    pub staged: Option<String>,
+}
+
+/// Says what is there, and sends what the vault lacks of it.
+#[derive(Default, Serialize, Deserialize)]
+pub struct Inspect {
+    pub pack: PackWish,
+}
+
+/// Which commits are sent.
+#[derive(Clone, Default, Serialize, Deserialize)]
+pub struct PackWish {
+    /// All but what these lead to; `None` for none at all.
+    pub haves: Option<Vec<String>>,
+    /// The vault of a partial clone, which may lack files of older history.
+    pub partial: Option<PathBuf>,
+    /// The vault's objects, where the tree's own way to them leads nowhere: from the trash.
+    pub lent: Option<PathBuf>,
+}
+
+/// What is in a tree, by name.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct InspectReply {
+    pub look: Look,
+    pub tips: Tips,
+    /// Files that changed.
+    pub paths: Vec<String>,
+    /// Whether not all of them are named.
+    pub truncated: bool,
+    /// When somebody was last at it, in seconds.
+    pub touched_at: Option<i64>,
+}
+
+impl Job for Inspect {
+    type Reply = InspectReply;
+    const ACCESS: Access = Access::Read;
+
+    fn work(&self, at: &Workplace) -> Result<InspectReply, InsideError> {
+        let at = &self.pack.lent_to(at);
+        // Before git looks: it must not be taken for somebody.
+        let touched_at = at.touched_at();
+        let changes = at.changes()?;
+        let tips = at.tips(&changes)?;
+        at.inspected(&changes, tips, touched_at)
+    }
+
+    fn send(&self, at: &Workplace, reply: &InspectReply) -> Result<(), InsideError> {
+        self.pack.send(at, (&reply.look, &reply.tips), None, &[])
+    }
+}
+
+impl Reply for InspectReply {
+    fn checked(mut self) -> Option<Self> {
+        self.look = self.look.checked()?;
+        self.tips = self.tips.checked()?;
+        keep_paths(&mut self.paths, MANY);
+        Some(self)
+    }
+}
+
+impl Reply for Look {
+    fn checked(self) -> Option<Self> {
+        let head_is_odd = self.head.as_deref().is_some_and(|id| !is_id(id));
+        let branch_is_odd = self.branch.as_deref();
+        if head_is_odd || branch_is_odd.is_some_and(|name| !is_ref_name(name)) {
+            return None;
+        }
+        let known = ["rebase", "merge", "cherry-pick", "revert", "bisect"];
+        Some(Self {
+            staged: self.staged.min(COUNT),
+            unstaged: self.unstaged.min(COUNT),
+            untracked: self.untracked.min(COUNT),
+            hidden: self.hidden.min(COUNT),
+            conflicted: self.conflicted.min(COUNT),
+            ignored: self.ignored.min(COUNT),
+            stashed: self.stashed.min(COUNT),
+            operation: self.operation.map(|name| {
+                let known = known.iter().find(|known| **known == name);
+                known.map_or("something unknown", |known| known).to_owned()
+            }),
+            ..self
+        })
+    }
+}
+
+impl Tips {
+    /// Everything that holds commits, HEAD's first.
+    pub(crate) fn commits<'t>(&'t self, look: &'t Look) -> impl Iterator<Item = &'t String> {
+        let refs = self.refs.iter().map(|(_, id)| id);
+        let before = self.stash.iter().chain(&self.reflog);
+        let before = before.chain(&self.worktrees);
+        look.head
+            .iter()
+            .chain(refs)
+            .chain(before)
+            .chain(&self.staged)
+    }
+}
+
+impl Reply for Tips {
+    fn checked(mut self) -> Option<Self> {
+        self.refs
+            .retain(|(name, id)| is_ref_name(name) && is_id(id));
+        self.refs.truncate(MANY);
+        for list in [&mut self.stash, &mut self.reflog, &mut self.worktrees] {
+            list.retain(|id| is_id(id));
+            list.truncate(SOME);
+        }
+        self.staged = self.staged.filter(|id| is_id(id));
+        Some(self)
+    }
+}
+
+impl PackWish {
+    /// A workplace with the objects that are lent for this.
+    pub(super) fn lent_to(&self, at: &Workplace) -> Workplace {
+        Workplace {
+            lent: self.lent.clone(),
+            ..at.clone()
+        }
+    }
+
+    /// Sends what was found and the vault lacks, and perhaps a snapshot of it.
+    pub(super) fn send(
+        &self,
+        at: &Workplace,
+        (look, tips): (&Look, &Tips),
+        snapshot: Option<&str>,
+        more: &[String],
+    ) -> Result<(), InsideError> {
+        let at = &self.lent_to(at);
+        let mut wanted: Vec<&str> = match self.haves {
+            Some(_) => held(look, tips),
+            None => Vec::new(),
+        };
+        wanted.extend(snapshot);
+        wanted.sort_unstable();
+        wanted.dedup();
+        let haves: Vec<_> = self.haves.iter().flatten().chain(more).collect();
+        // Nothing new: the answer ends here.
+        if wanted.iter().all(|id| haves.iter().any(|have| have == id)) {
+            return Ok(());
+        }
+        let fetched = match (&self.partial, &look.head) {
+            (Some(vault), Some(head)) => at.fetched_here(head, vault)?,
+            _ => Vec::new(),
+        };
+        let made = snapshot.map(|_| made_objects()).transpose()?;
+        at.send(&wanted, &haves, &fetched, made.as_deref())
+    }
+}
+
+impl Workplace {
     /// A directory that can't be listed would look empty to git.
     pub(super) fn require_open(&self) -> Result<(), InsideError> {
         match std::fs::read_dir(&self.work_tree) {
@@ -38,74 +242,6 @@ impl Request {
                 )))
             }
         }
-    }
-
-    pub(super) fn look(
-        &self,
-        haves: Option<&[String]>,
-        snapshot: Option<&SnapshotWish>,
-        partial: Option<&Path>,
-    ) -> Result<(), InsideError> {
-        let unless = snapshot.and_then(|wish| wish.unless.as_ref());
-        // Before anything is read: what changes later shows in the next walk.
-        let walk = unless.map(|unless| (self.walk(unless), unless));
-        let touched_at = self.touched_at();
-        let changes = self.changes()?;
-        let tips = match snapshot {
-            // Nothing but HEAD is merged.
-            Some(wish) if wish.form == SnapshotForm::Work => Tips::default(),
-            _ => self.tips(&changes)?,
-        };
-        let look = self.complete(&changes, &tips)?;
-        let made = match snapshot {
-            Some(wish) if wish.form == SnapshotForm::Work => self.make_work(&changes, wish)?,
-            Some(wish) => self.make_snapshot(&changes, wish)?,
-            None => None,
-        };
-        let changed = self.named(&changes);
-        say(&Reply {
-            look: Some(look.clone()),
-            tips: Some(tips.clone()),
-            snapshot: made.as_ref().map(|made| made.commit.clone()),
-            truncated: snapshot.is_none()
-                && changed.len() < changes.paths.len() + changes.hidden.len(),
-            paths: match (&made, snapshot) {
-                (Some(made), _) => made.left_out.clone(),
-                (None, Some(_)) => Vec::new(),
-                (None, None) => changed,
-            },
-            touched_at,
-            fingerprint: walk.and_then(|(walk, unless)| walk.fingerprint(&changes.ignored, unless)),
-            ignored: match unless {
-                Some(_) => changes
-                    .ignored
-                    .iter()
-                    .filter_map(|path| utf8(path))
-                    .collect(),
-                None => Vec::new(),
-            },
-            ..Reply::default()
-        })?;
-        let mut wanted: Vec<&str> = match haves {
-            Some(_) => held(&look, &tips),
-            None => Vec::new(),
-        };
-        let known = unless.and_then(|unless| unless.like.as_ref());
-        let news = made.as_ref().filter(|made| Some(&made.commit) != known);
-        wanted.extend(news.map(|made| made.commit.as_str()));
-        wanted.sort_unstable();
-        wanted.dedup();
-        let more = snapshot.map_or(&[][..], |wish| &wish.haves);
-        let haves: Vec<_> = haves.unwrap_or_default().iter().chain(more).collect();
-        // Nothing new: the answer ends here.
-        if wanted.iter().all(|id| haves.iter().any(|have| have == id)) {
-            return Ok(());
-        }
-        let fetched = match (partial, &look.head) {
-            (Some(vault), Some(head)) => self.fetched_here(head, vault)?,
-            _ => Vec::new(),
-        };
-        self.send(&wanted, &haves, &fetched, made.as_ref())
     }
 
     /// Files of HEAD that a partial clone's vault lacks, because they were only fetched in here.
@@ -135,13 +271,13 @@ impl Request {
         Ok(here.map(str::to_owned).collect())
     }
 
-    /// Sends what `wanted` lead to and `haves` lack, and a few objects besides, as a pack.
+    /// Sends what `wanted` lead to and `haves` lack, and a few objects besides, as a pack. `made` are objects of a snapshot.
     pub(super) fn send(
         &self,
         wanted: &[&str],
         haves: &[&String],
         besides: &[String],
-        made: Option<&Made>,
+        made: Option<&Path>,
     ) -> Result<(), InsideError> {
         let mut input = wanted.join("\n");
         for have in haves {
@@ -149,12 +285,7 @@ impl Request {
         }
         input.push('\n');
         let objects = self.objects();
-        let of_made = made.map(|made| made.repository.join("objects"));
-        let stores: Vec<&Path> = of_made
-            .iter()
-            .chain([&objects])
-            .map(PathBuf::as_path)
-            .collect();
+        let stores: Vec<&Path> = made.into_iter().chain([objects.as_path()]).collect();
         let stores = self.stores(&stores);
         let own = scratch()?.join("objects");
         let git = |name: &str| {
@@ -255,7 +386,7 @@ impl Request {
     }
 
     /// Everything that holds commits.
-    fn tips(&self, changes: &Changes) -> Result<Tips, InsideError> {
+    pub(super) fn tips(&self, changes: &Changes) -> Result<Tips, InsideError> {
         let head = changes.head.as_deref();
         let mut before = self.logged("", "HEAD")?;
         before.truncate(REFLOG_ENTRIES);
@@ -412,9 +543,4 @@ fn held<'a>(look: &'a Look, tips: &'a Tips) -> Vec<&'a str> {
         .chain(tips.staged.as_deref())
         .chain(look.head.as_deref())
         .collect()
-}
-
-/// A path as JSON can carry it.
-fn utf8(path: &[u8]) -> Option<String> {
-    String::from_utf8(path.to_vec()).ok()
 }

@@ -3,28 +3,62 @@
 use std::fs;
 use std::path::Path;
 
-use super::{InsideError, Reply, Request, Tips, say};
+use serde::{Deserialize, Serialize};
+
+use super::{InsideError, Job, Workplace};
+use crate::untrusted::{MANY, Reply, is_id, keep_paths};
+use crate::visit::Access;
 
 /// How deep the names of submodules may be.
 const DEPTH: usize = 8;
 
-impl Request {
-    /// Names every repository below `modules/`.
-    pub(super) fn list_modules(&self) -> Result<(), InsideError> {
-        let mut paths = Vec::new();
-        find(&self.git_dir.join("modules"), "", DEPTH, &mut paths);
-        Ok(say(&Reply {
-            paths,
-            ..Reply::default()
-        })?)
-    }
+/// Names every repository below `modules/`.
+#[derive(Serialize, Deserialize)]
+pub struct ListModules;
 
-    /// Everything that a submodule's repository holds on to, as a pack.
-    pub(super) fn send_module(&self, name: &str, haves: &[String]) -> Result<(), InsideError> {
-        let module = Self {
-            git_dir: self.git_dir.join("modules").join(name),
-            ..self.clone()
-        };
+/// What the repositories are called.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ListReply {
+    pub names: Vec<String>,
+}
+
+/// Sends everything that a submodule's repository holds on to and `haves` lack.
+#[derive(Serialize, Deserialize)]
+pub struct SendModule {
+    pub name: String,
+    pub haves: Vec<String>,
+}
+
+/// What it holds on to.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ModuleReply {
+    pub held: Vec<String>,
+}
+
+impl Job for ListModules {
+    type Reply = ListReply;
+    const ACCESS: Access = Access::Read;
+
+    fn work(&self, at: &Workplace) -> Result<ListReply, InsideError> {
+        let mut names = Vec::new();
+        find(&at.git_dir.join("modules"), "", DEPTH, &mut names);
+        Ok(ListReply { names })
+    }
+}
+
+impl Reply for ListReply {
+    fn checked(mut self) -> Option<Self> {
+        keep_paths(&mut self.names, MANY);
+        Some(self)
+    }
+}
+
+impl Job for SendModule {
+    type Reply = ModuleReply;
+    const ACCESS: Access = Access::Read;
+
+    fn work(&self, at: &Workplace) -> Result<ModuleReply, InsideError> {
+        let module = self.module(at);
         let lines = |command: &str, arguments: &[&str]| -> Result<Vec<String>, InsideError> {
             let told = module.git(command).args(arguments).run()?;
             let told = String::from_utf8_lossy(&told).into_owned();
@@ -35,23 +69,33 @@ impl Request {
         held.extend(lines("reflog", &["--all", "--format=%H"])?);
         held.sort();
         held.dedup();
-        say(&Reply {
-            tips: Some(Tips {
-                refs: held
-                    .iter()
-                    .enumerate()
-                    .map(|(number, id)| (format!("refs/held/{number}"), id.clone()))
-                    .collect(),
-                ..Tips::default()
-            }),
-            ..Reply::default()
-        })?;
-        let wanted: Vec<_> = held.iter().map(String::as_str).collect();
-        if wanted.iter().all(|id| haves.iter().any(|have| have == id)) {
-            return Ok(());
+        Ok(ModuleReply { held })
+    }
+
+    fn send(&self, at: &Workplace, reply: &ModuleReply) -> Result<(), InsideError> {
+        let wanted: Vec<_> = reply.held.iter().map(String::as_str).collect();
+        let haves: Vec<_> = self.haves.iter().collect();
+        match wanted.iter().all(|id| haves.iter().any(|have| have == id)) {
+            true => Ok(()),
+            false => self.module(at).send(&wanted, &haves, &[], None),
         }
-        let haves: Vec<_> = haves.iter().collect();
-        module.send(&wanted, &haves, &[], None)
+    }
+}
+
+impl Reply for ModuleReply {
+    fn checked(mut self) -> Option<Self> {
+        self.held.retain(|id| is_id(id));
+        self.held.truncate(MANY);
+        Some(self)
+    }
+}
+
+impl SendModule {
+    fn module(&self, at: &Workplace) -> Workplace {
+        Workplace {
+            git_dir: at.git_dir.join("modules").join(&self.name),
+            ..at.clone()
+        }
     }
 }
 

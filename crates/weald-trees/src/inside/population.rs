@@ -4,10 +4,134 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use super::{InsideError, JobOutcome, Reply, Request, say};
+use serde::{Deserialize, Serialize};
 use weald_git::{CheckoutIndex, EntryKind, Git, IndexEntry, set_times};
 
-impl Request {
+use super::{InsideError, Job, Workplace};
+use crate::untrusted::Reply;
+use crate::visit::Access;
+
+/// Checks a commit out into an empty work tree; with another index than the repository's.
+#[derive(Serialize, Deserialize)]
+pub struct Populate {
+    pub commit: String,
+    pub index: Option<PathBuf>,
+}
+
+/// Makes the work tree exactly what a commit holds again, but for what git ignores.
+#[derive(Serialize, Deserialize)]
+pub struct Reset {
+    pub commit: String,
+}
+
+/// Checks out the commits of submodules whose repositories are there: repository, work tree, commit.
+#[derive(Serialize, Deserialize)]
+pub struct PopulateSubmodules(pub Vec<(PathBuf, PathBuf, String)>);
+
+/// Turns a clean checkout of one commit into one of another, by what differs.
+#[derive(Serialize, Deserialize)]
+pub struct Forward {
+    pub from: String,
+    pub to: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ForwardReply {
+    Forward,
+    /// It has to be made again instead.
+    Rebuild,
+}
+
+impl Job for Populate {
+    type Reply = ();
+    const ACCESS: Access = Access::Write;
+    const ENDS_ON_INTERRUPT: bool = true;
+
+    fn work(&self, at: &Workplace) -> Result<(), InsideError> {
+        let commit = &self.commit;
+        at.bring_large_files(commit)?;
+        let read =
+            at.checkout_git("read-tree")
+                .args(["--reset", "-u", "--no-recurse-submodules", commit]);
+        let read = match &self.index {
+            Some(index) => read.index_file(index),
+            None => read,
+        };
+        read.run()?;
+        let own = at.git_dir.join("index");
+        at.age(self.index.as_ref().unwrap_or(&own), commit.len() == 64)
+    }
+}
+
+impl Job for Reset {
+    type Reply = ();
+    const ACCESS: Access = Access::Write;
+
+    fn work(&self, at: &Workplace) -> Result<(), InsideError> {
+        at.reset_files(&self.commit)
+    }
+}
+
+impl Job for PopulateSubmodules {
+    type Reply = ();
+    const ACCESS: Access = Access::Write;
+
+    fn work(&self, at: &Workplace) -> Result<(), InsideError> {
+        for (git_dir, work_tree, commit) in &self.0 {
+            let name = git_dir.strip_prefix(at.git_dir.join("modules"));
+            let module = Workplace {
+                git_dir: git_dir.clone(),
+                ..at.of_module(name.unwrap_or(Path::new("")), work_tree)
+            };
+            module.bring_large_files(commit)?;
+            module
+                .checkout_git("read-tree")
+                .args(["--reset", "-u", "--no-recurse-submodules", commit])
+                .run()?;
+        }
+        Ok(())
+    }
+}
+
+impl Job for Forward {
+    type Reply = ForwardReply;
+    const ACCESS: Access = Access::Write;
+
+    fn work(&self, at: &Workplace) -> Result<ForwardReply, InsideError> {
+        let (from, to) = (&self.from, &self.to);
+        let changed = at
+            .git("diff-tree")
+            .args(["-r", "--name-only", "--no-renames", "-z", from, to])
+            .run()?;
+        let mut paths = changed.split(|byte| *byte == 0);
+        // Attributes decide how other files look, also those that did not change.
+        let needs_more = paths.any(|path| {
+            let name = path.rsplit(|byte| *byte == b'/').next();
+            name == Some(b".gitattributes")
+        });
+        if needs_more {
+            return Ok(ForwardReply::Rebuild);
+        }
+        let brought = at.bring_large_files(to)?;
+        if from != to {
+            at.checkout_git("read-tree")
+                .args(["-m", "-u", "--no-recurse-submodules", from, to])
+                .run()?;
+        }
+        if at.fill_pointers(to, &brought)? {
+            at.age(&at.git_dir.join("index"), to.len() == 64)?;
+        }
+        Ok(ForwardReply::Forward)
+    }
+}
+
+impl Reply for ForwardReply {
+    fn checked(self) -> Option<Self> {
+        Some(self)
+    }
+}
+
+impl Workplace {
     /// A command that writes files, with an index of the plain kind.
     pub(super) fn checkout_git(&self, name: &str) -> Git {
         self.git(name)
@@ -19,32 +143,7 @@ impl Request {
             .config("core.untrackedCache", "false")
     }
 
-    /// Checks a commit out into an empty work tree.
-    pub(super) fn populate(&self, commit: &str, index: Option<&Path>) -> Result<(), InsideError> {
-        self.bring_large_files(commit)?;
-        let read = self.checkout_git("read-tree").args([
-            "--reset",
-            "-u",
-            "--no-recurse-submodules",
-            commit,
-        ]);
-        let read = match index {
-            Some(index) => read.index_file(index),
-            None => read,
-        };
-        read.run()?;
-        let own = self.git_dir.join("index");
-        self.age(index.unwrap_or(&own), commit.len() == 64)?;
-        Ok(say(&Reply::default())?)
-    }
-
     /// Makes the work tree exactly what a commit holds again, but for what git ignores.
-    pub(super) fn reset(&self, commit: &str) -> Result<(), InsideError> {
-        self.reset_files(commit)?;
-        Ok(say(&Reply::default())?)
-    }
-
-    /// The same without an answer.
     pub(super) fn reset_files(&self, commit: &str) -> Result<(), InsideError> {
         // Marks in the index could hide what was changed. Without it every file is written again.
         let is_plain = self
@@ -85,27 +184,7 @@ impl Request {
         Ok(fs::rename(aged, index)?)
     }
 
-    /// Checks out submodules whose repositories are there.
-    pub(super) fn populate_submodules(
-        &self,
-        modules: &[(PathBuf, PathBuf, String)],
-    ) -> Result<(), InsideError> {
-        for (git_dir, work_tree, commit) in modules {
-            let name = git_dir.strip_prefix(self.git_dir.join("modules"));
-            let module = Self {
-                git_dir: git_dir.clone(),
-                ..self.of_module(name.unwrap_or(Path::new("")), work_tree)
-            };
-            module.bring_large_files(commit)?;
-            module
-                .checkout_git("read-tree")
-                .args(["--reset", "-u", "--no-recurse-submodules", commit])
-                .run()?;
-        }
-        Ok(say(&Reply::default())?)
-    }
-
-    /// A request on the files of a submodule, with main's large files of it.
+    /// A workplace on the files of a submodule, with main's large files of it.
     pub(super) fn of_module(&self, name: &Path, work_tree: &Path) -> Self {
         let mut module = Self {
             work_tree: work_tree.to_owned(),
@@ -117,38 +196,5 @@ impl Request {
             module.large.main = Some(self.main.join("modules").join(name).join(folder));
         }
         module
-    }
-
-    /// Turns a clean checkout of `from` into one of `to`.
-    pub(super) fn forward(&self, from: &str, to: &str) -> Result<(), InsideError> {
-        let changed = self
-            .git("diff-tree")
-            .args(["-r", "--name-only", "--no-renames", "-z", from, to])
-            .run()?;
-        let mut paths = changed.split(|byte| *byte == 0);
-        // Attributes decide how other files look, also those that did not change.
-        let needs_more = paths.any(|path| {
-            let name = path.rsplit(|byte| *byte == b'/').next();
-            name == Some(b".gitattributes")
-        });
-        let outcome = match needs_more {
-            true => JobOutcome::Rebuild,
-            false => JobOutcome::Forward,
-        };
-        if !needs_more {
-            let brought = self.bring_large_files(to)?;
-            if from != to {
-                self.checkout_git("read-tree")
-                    .args(["-m", "-u", "--no-recurse-submodules", from, to])
-                    .run()?;
-            }
-            if self.fill_pointers(to, &brought)? {
-                self.age(&self.git_dir.join("index"), to.len() == 64)?;
-            }
-        }
-        Ok(say(&Reply {
-            outcome: Some(outcome),
-            ..Reply::default()
-        })?)
     }
 }

@@ -5,55 +5,83 @@ use std::fs;
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
 use weald_sandbox::strip_set_id;
 
 use super::aside::{Aside, Paths, Place, beside, free, lines};
 use super::hidden::is_there;
 use super::stream::quoted;
-use super::{InsideError, PutBack, Reply, Request, say};
+use super::{InsideError, Job, Workplace};
+use crate::untrusted::{MANY, Reply, keep_paths};
+use crate::visit::Access;
 
 /// What goes aside is called so.
 const SUFFIX: &str = ".before-restore";
 
-impl Request {
-    /// Puts a snapshot back. Files that nothing holds, and that would be overwritten, go aside first.
-    pub(super) fn restore_snapshot(&self, order: &PutBack) -> Result<(), InsideError> {
-        let commit = &order.commit;
-        let parent = self
+/// Puts a snapshot back. Files that nothing holds, and that would be overwritten, go aside first.
+#[derive(Serialize, Deserialize)]
+pub struct RestoreSnapshot {
+    pub commit: String,
+    /// The snapshot of what is there now.
+    pub before: String,
+    /// What that one could not hold.
+    pub unkept: Vec<String>,
+    pub vault: PathBuf,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RestoreReply {
+    /// Files that were set aside, by their new names.
+    pub aside: Vec<String>,
+}
+
+impl Job for RestoreSnapshot {
+    type Reply = RestoreReply;
+    const ACCESS: Access = Access::Write;
+
+    fn work(&self, at: &Workplace) -> Result<RestoreReply, InsideError> {
+        let commit = &self.commit;
+        let parent = at
             .git("rev-parse")
             .args(["-q", "--verify", &format!("{commit}^1")])
             .output()?;
         let parent = String::from_utf8_lossy(&parent.stdout)
             .trim_end()
             .to_owned();
-        let (held, marked) = self.held_before(order)?;
-        let mut places = self.places_of(&format!("{commit}:files"))?;
+        let (held, marked) = at.held_before(self)?;
+        let mut places = at.places_of(&format!("{commit}:files"))?;
         if !parent.is_empty() {
-            places.extend(self.places_of(&parent)?);
+            places.extend(at.places_of(&parent)?);
         }
         places.extend(marked.iter().map(|path| Place {
             path: path.clone(),
             is_module: false,
         }));
-        let mut aside = Aside::new(&self.work_tree, SUFFIX, held);
+        let mut aside = Aside::new(&at.work_tree, SUFFIX, held);
         let done = aside
             .make_way(&places)
             .map_err(InsideError::from)
-            .and_then(|()| self.unmark(&marked))
-            .and_then(|()| self.put_all(commit, &parent));
+            .and_then(|()| at.unmark(&marked))
+            .and_then(|()| at.put_all(commit, &parent));
         let aside = aside.put_back();
         done?;
-        strip_set_id(&self.work_tree)?;
-        Ok(say(&Reply {
-            aside,
-            ..Reply::default()
-        })?)
+        strip_set_id(&at.work_tree)?;
+        Ok(RestoreReply { aside })
     }
+}
 
+impl Reply for RestoreReply {
+    fn checked(mut self) -> Option<Self> {
+        keep_paths(&mut self.aside, MANY);
+        Some(self)
+    }
+}
+
+impl Workplace {
     /// What can be had again: what the index or the snapshot before has. And paths that git was told not to look at.
-    fn held_before(&self, order: &PutBack) -> Result<(Paths, Paths), InsideError> {
+    fn held_before(&self, order: &RestoreSnapshot) -> Result<(Paths, Paths), InsideError> {
         let (mut held, marked) = self.indexed()?;
         let mut vault = Vec::new();
         quoted(&mut vault, order.vault.as_os_str().as_bytes());

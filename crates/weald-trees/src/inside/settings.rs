@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use weald_git::{Git, copy_index};
 
 use super::changes::STATUS;
-use super::{InsideError, Job, Request, TIME_LIMIT, read_capped, scratch};
+use super::{InsideError, TIME_LIMIT, Workplace, read_capped, scratch};
 
 /// The largest configuration that is read.
 pub(crate) const CONFIG_LIMIT: u64 = 1 << 20;
@@ -29,11 +29,11 @@ const JUDGING: [(&str, &str); 4] = [
 /// Those by which content that differs counts as the same, once git has looked at it.
 const OF_CONTENT: [&str; 2] = ["core.autocrlf", "core.eol"];
 
-impl Request {
+impl Workplace {
     /// `git status` by an index of the tree.
     pub(super) fn status(&self, index: &Path) -> Result<Git, InsideError> {
         let status = self.git("status").args(STATUS).index_file(index);
-        if matches!(self.job, Job::CompareFresh(_) | Job::ResetFresh(_)) {
+        if self.is_own {
             // Settings are weald's own, and so is the comparison of submodules: their repositories could name programs.
             return Ok(status.args(["--ignore-submodules=all"]));
         }

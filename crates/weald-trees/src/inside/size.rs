@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use super::{InsideError, Reply, Request, say};
+use super::{InsideError, Job, Workplace};
+use crate::untrusted::{BYTES, Reply};
+use crate::visit::Access;
 
 /// How much room files take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,13 +20,26 @@ pub struct Size {
     pub is_whole: bool,
 }
 
-impl Request {
-    pub(super) fn size(&self, limit: Duration) -> Result<(), InsideError> {
-        let size = measure(vec![self.work_tree.clone()], Instant::now() + limit);
-        Ok(say(&Reply {
-            size: Some(size),
-            ..Reply::default()
-        })?)
+/// Adds up how much room the tree takes, as far as that can be done in so many milliseconds.
+#[derive(Serialize, Deserialize)]
+pub struct MeasureSize {
+    pub millis: u64,
+}
+
+impl Job for MeasureSize {
+    type Reply = Size;
+    const ACCESS: Access = Access::Read;
+
+    fn work(&self, at: &Workplace) -> Result<Size, InsideError> {
+        let limit = Duration::from_millis(self.millis);
+        Ok(measure(vec![at.work_tree.clone()], Instant::now() + limit))
+    }
+}
+
+impl Reply for Size {
+    fn checked(mut self) -> Option<Self> {
+        self.bytes = self.bytes.min(BYTES);
+        Some(self)
     }
 }
 

@@ -7,18 +7,25 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
 use weald_git::Git;
 
 use super::changes::Changes;
+use super::look::{Look, PackWish, Tips};
 use super::stream::{Stream, quoted};
-use super::{InsideError, Request, SnapshotWish, TIME_LIMIT, read_capped, scratch};
+use super::{InsideError, Job, TIME_LIMIT, Unless, Workplace, read_capped, scratch};
+use crate::untrusted::{MANY, Reply, SOME, is_id, keep_paths};
+use crate::visit::Access;
 
 /// The largest index that is kept.
 const INDEX_LIMIT: u64 = 256 << 20;
+
+/// Where it is made, in the private /tmp.
+const REPOSITORY: &str = "snapshot.git";
 
 /// How deep repositories in repositories are walked.
 const DEPTH: usize = 16;
@@ -26,16 +33,129 @@ const DEPTH: usize = 16;
 /// So many files that were left out are named in the message.
 const NAMED: usize = 1000;
 
+/// What a snapshot is for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SnapshotForm {
+    /// To be put back, byte for byte: a commit of files, index and HEAD.
+    #[default]
+    Everything,
+    /// To be merged: the git tree of what a commit of everything would hold.
+    Work,
+}
+
+/// A snapshot to be made.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SnapshotWish {
+    pub form: SnapshotForm,
+    /// How much it may hold.
+    pub limits: SnapshotLimits,
+    /// The time it carries, in seconds.
+    pub taken_at: i64,
+    /// Why it is taken.
+    pub reason: String,
+    pub vault: PathBuf,
+    /// Further commits that the vault has.
+    pub haves: Vec<String>,
+    /// How objects are named.
+    pub is_sha256: bool,
+    /// Only if something changed.
+    pub unless: Option<Unless>,
+}
+
+/// How much a snapshot may hold.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct SnapshotLimits {
+    /// Bytes of one file; larger ones are left out and named.
+    pub file: u64,
+    pub all: u64,
+}
+
+/// Takes a snapshot, and sends what the vault lacks of it and of what it stands on.
+#[derive(Serialize, Deserialize)]
+pub struct TakeSnapshot {
+    pub pack: PackWish,
+    pub wish: SnapshotWish,
+}
+
+/// What a snapshot found.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SnapshotReply {
+    pub look: Look,
+    pub tips: Tips,
+    /// The commit of a snapshot, or the tree of what could be committed; `None` if nothing is new.
+    pub snapshot: Option<String>,
+    /// Files that were left out of it.
+    pub left_out: Vec<String>,
+    /// What the times and sizes of all files come to.
+    pub fingerprint: Option<u64>,
+    /// What git ignores.
+    pub ignored: Vec<String>,
+}
+
 /// A snapshot that was made.
 pub(super) struct Made {
     pub commit: String,
     /// Files that were too large for it.
     pub left_out: Vec<String>,
-    /// The repository that holds it.
-    pub repository: PathBuf,
 }
 
-impl Request {
+impl Job for TakeSnapshot {
+    type Reply = SnapshotReply;
+    const ACCESS: Access = Access::Read;
+
+    fn work(&self, at: &Workplace) -> Result<SnapshotReply, InsideError> {
+        let (at, wish) = (&self.pack.lent_to(at), &self.wish);
+        // Before anything is read: what changes later shows in the next walk.
+        let walk = wish.unless.as_ref();
+        let walk = walk.map(|unless| (at.walk(unless), unless));
+        let changes = at.changes()?;
+        let tips = match wish.form {
+            SnapshotForm::Everything => at.tips(&changes)?,
+            // Nothing but HEAD is merged.
+            SnapshotForm::Work => Tips::default(),
+        };
+        let look = at.complete(&changes, &tips)?;
+        let made = match wish.form {
+            SnapshotForm::Everything => at.make_snapshot(&changes, wish)?,
+            SnapshotForm::Work => at.make_work(&changes, wish)?,
+        };
+        let (snapshot, left_out) = made.map(|made| (made.commit, made.left_out)).unzip();
+        let utf8 = |path: &Vec<u8>| String::from_utf8(path.clone()).ok();
+        Ok(SnapshotReply {
+            look,
+            tips,
+            snapshot,
+            left_out: left_out.unwrap_or_default(),
+            ignored: match walk {
+                Some(_) => changes.ignored.iter().filter_map(utf8).collect(),
+                None => Vec::new(),
+            },
+            fingerprint: walk.and_then(|(walk, unless)| walk.fingerprint(&changes.ignored, unless)),
+        })
+    }
+
+    fn send(&self, at: &Workplace, reply: &SnapshotReply) -> Result<(), InsideError> {
+        let known = self.wish.unless.as_ref();
+        let known = known.and_then(|unless| unless.like.as_ref());
+        let news = reply.snapshot.as_deref();
+        let news = news.filter(|made| known.is_none_or(|known| known != made));
+        self.pack
+            .send(at, (&reply.look, &reply.tips), news, &self.wish.haves)
+    }
+}
+
+impl Reply for SnapshotReply {
+    fn checked(mut self) -> Option<Self> {
+        self.look = self.look.checked()?;
+        self.tips = self.tips.checked()?;
+        keep_paths(&mut self.left_out, MANY);
+        keep_paths(&mut self.ignored, SOME);
+        let is_odd = |id: &String| !is_id(id);
+        (!self.snapshot.as_ref().is_some_and(is_odd)).then_some(self)
+    }
+}
+
+impl Workplace {
     /// Makes a snapshot; `None` if the wish is for a new one only, and it would be like the last.
     pub(super) fn make_snapshot(
         &self,
@@ -77,7 +197,6 @@ impl Request {
             _ => Ok(Some(Made {
                 commit,
                 left_out: stream.left_out,
-                repository,
             })),
         }
     }
@@ -128,7 +247,7 @@ impl Request {
 
     /// A repository in /tmp that borrows from the tree's and from the vault.
     pub(super) fn own_repository(&self, wish: &SnapshotWish) -> Result<PathBuf, InsideError> {
-        let path = scratch()?.join("snapshot.git");
+        let path = scratch()?.join(REPOSITORY);
         for directory in ["objects/info", "objects/pack", "refs/heads"] {
             fs::create_dir_all(path.join(directory))?;
         }
@@ -152,6 +271,11 @@ impl Request {
 }
 
 pub(crate) const COMMITTER: &str = "weald <weald@localhost>";
+
+/// The objects of a snapshot that was made.
+pub(super) fn made_objects() -> io::Result<PathBuf> {
+    Ok(scratch()?.join(REPOSITORY).join("objects"))
+}
 
 /// The names in a repository inside the tree: what it knows, and what it does not ignore. Without git's help, everything.
 fn nested_files(directory: &Path) -> Result<Vec<Vec<u8>>, InsideError> {

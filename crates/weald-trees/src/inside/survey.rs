@@ -5,8 +5,11 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 
+use serde::{Deserialize, Serialize};
+
 use super::changes::Changes;
-use super::{InsideError, Reply, Request, Tips, say};
+use super::{InsideError, InspectReply, Job, Tips, Workplace};
+use crate::visit::Access;
 
 /// How many changed paths are named.
 const PATHS: usize = 1_000;
@@ -20,32 +23,48 @@ const TRACES: [&str; 5] = [
     "COMMIT_EDITMSG",
 ];
 
-impl Request {
-    pub(super) fn survey(&self) -> Result<(), InsideError> {
+/// Says what changed and what holds commits, by name, and when somebody was last at it.
+#[derive(Serialize, Deserialize)]
+pub struct Survey;
+
+impl Job for Survey {
+    type Reply = InspectReply;
+    const ACCESS: Access = Access::Read;
+
+    fn work(&self, at: &Workplace) -> Result<InspectReply, InsideError> {
         // Before git looks: it must not be taken for somebody.
-        let touched_at = self.touched_at();
-        let changes = self.changes()?;
+        let touched_at = at.touched_at();
+        let changes = at.changes()?;
         // The refs that a linked worktree sees are main's.
-        let tips = match self.git_dir.join("commondir").exists() {
+        let tips = match at.git_dir.join("commondir").exists() {
             true => Tips::default(),
             false => Tips {
-                refs: self.refs(changes.head.as_deref())?,
-                stash: self.stash()?,
-                worktrees: self.worktree_heads()?,
+                refs: at.refs(changes.head.as_deref())?,
+                stash: at.stash()?,
+                worktrees: at.worktree_heads()?,
                 ..Tips::default()
             },
         };
-        let look = self.complete(&changes, &tips)?;
-        let paths = self.named(&changes);
-        let all = changes.paths.len() + changes.hidden.len();
-        Ok(say(&Reply {
-            look: Some(look),
-            truncated: paths.len() < all,
+        at.inspected(&changes, tips, touched_at)
+    }
+}
+
+impl Workplace {
+    /// What was found, with the names of what changed.
+    pub(super) fn inspected(
+        &self,
+        changes: &Changes,
+        tips: Tips,
+        touched_at: Option<i64>,
+    ) -> Result<InspectReply, InsideError> {
+        let paths = self.named(changes);
+        Ok(InspectReply {
+            look: self.complete(changes, &tips)?,
+            tips,
+            truncated: paths.len() < changes.paths.len() + changes.hidden.len(),
             paths,
-            tips: Some(tips),
             touched_at,
-            ..Reply::default()
-        })?)
+        })
     }
 
     /// The newest time of what changes when somebody works in the tree, in seconds.
@@ -55,12 +74,10 @@ impl Request {
         let times = seen.filter_map(|path| Some(path.symlink_metadata().ok()?.mtime()));
         times.max()
     }
-}
 
-impl Request {
     /// What changed, by name; not all of it where that is too much. What is no file may hold anything, another repository,
     /// too, and is not named. One that is gone holds nothing.
-    pub(super) fn named(&self, changes: &Changes) -> Vec<String> {
+    fn named(&self, changes: &Changes) -> Vec<String> {
         let is_file = |path: &&Vec<u8>| {
             let path = self.work_tree.join(OsStr::from_bytes(path));
             match path.symlink_metadata() {

@@ -2,42 +2,88 @@
 
 use std::collections::BTreeSet;
 
-use super::aside::{Aside, Paths, Place, lines};
-use super::{InsideError, JobOutcome, Reply, Request, say};
+use serde::{Deserialize, Serialize};
 
-impl Request {
-    pub(super) fn sync(
-        &self,
-        commit: &str,
-        onto: Option<&str>,
-        rebase: bool,
-        message: &str,
-    ) -> Result<(), InsideError> {
-        let contained = self
+use super::aside::{Aside, Paths, Place, lines};
+use super::{InsideError, Job, Workplace};
+use crate::untrusted::{MANY, Reply, keep_paths};
+use crate::visit::Access;
+
+/// Brings a commit in; with `onto` by a fast-forward alone, from exactly there.
+#[derive(Serialize, Deserialize)]
+pub struct BringIn {
+    pub commit: String,
+    pub onto: Option<String>,
+    pub rebase: bool,
+    pub message: String,
+}
+
+/// What became of it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SyncReply {
+    pub end: SyncEnd,
+    /// Files that were set aside, by their new names.
+    pub aside: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SyncEnd {
+    UpToDate,
+    /// The branch is not where it was expected.
+    Moved,
+    Merged,
+    /// These files conflict.
+    Conflict(Vec<String>),
+    /// By git, which said why.
+    Refused(String),
+}
+
+impl Job for BringIn {
+    type Reply = SyncReply;
+    const ACCESS: Access = Access::Write;
+
+    fn work(&self, at: &Workplace) -> Result<SyncReply, InsideError> {
+        let at_once = |end| SyncReply {
+            end,
+            aside: Vec::new(),
+        };
+        let contained = at
             .git("merge-base")
-            .args(["--is-ancestor", commit, "HEAD"])
+            .args(["--is-ancestor", &self.commit, "HEAD"])
             .output()?;
         if contained.status.success() {
-            return Ok(say(&ended(JobOutcome::UpToDate, Vec::new()))?);
+            return Ok(at_once(SyncEnd::UpToDate));
         }
-        if let Some(onto) = onto
-            && !self.is_at(onto)?
+        if let Some(onto) = &self.onto
+            && !at.is_at(onto)?
         {
-            return Ok(say(&ended(JobOutcome::Moved, Vec::new()))?);
+            return Ok(at_once(SyncEnd::Moved));
         }
-        self.bring_large_files(commit)?;
-        let mut aside = Aside::new(&self.work_tree, ".before-sync", self.seen_by_git()?);
+        at.bring_large_files(&self.commit)?;
+        let mut aside = Aside::new(&at.work_tree, ".before-sync", at.seen_by_git()?);
         let done = aside
-            .make_way(&self.places_of_sync(commit, rebase)?)
+            .make_way(&at.places_of_sync(&self.commit, self.rebase)?)
             .map_err(InsideError::from)
-            .and_then(|()| match onto {
-                Some(_) => self.fast_forward(commit),
-                None => self.bring_in(commit, rebase, message),
+            .and_then(|()| match self.onto {
+                Some(_) => at.fast_forward(&self.commit),
+                None => at.bring_in(&self.commit, self.rebase, &self.message),
             });
         let aside = aside.put_back();
-        Ok(say(&Reply { aside, ..done? })?)
+        Ok(SyncReply { end: done?, aside })
     }
+}
 
+impl Reply for SyncReply {
+    fn checked(mut self) -> Option<Self> {
+        keep_paths(&mut self.aside, MANY);
+        if let SyncEnd::Conflict(paths) = &mut self.end {
+            keep_paths(paths, MANY);
+        }
+        Some(self)
+    }
+}
+
+impl Workplace {
     fn is_at(&self, commit: &str) -> Result<bool, InsideError> {
         let head = self
             .git("rev-parse")
@@ -47,7 +93,7 @@ impl Request {
     }
 
     /// Files, index and branch move, or nothing does.
-    fn fast_forward(&self, commit: &str) -> Result<Reply, InsideError> {
+    fn fast_forward(&self, commit: &str) -> Result<SyncEnd, InsideError> {
         let done = self
             .git("merge")
             .args([
@@ -59,11 +105,8 @@ impl Request {
             .args([commit])
             .output()?;
         Ok(match done.status.success() {
-            true => ended(JobOutcome::Merged, Vec::new()),
-            false => Reply {
-                text: Some(done.stderr),
-                ..ended(JobOutcome::Refused, Vec::new())
-            },
+            true => SyncEnd::Merged,
+            false => SyncEnd::Refused(done.stderr),
         })
     }
 
@@ -111,7 +154,7 @@ impl Request {
         Ok(places)
     }
 
-    fn bring_in(&self, commit: &str, rebase: bool, message: &str) -> Result<Reply, InsideError> {
+    fn bring_in(&self, commit: &str, rebase: bool, message: &str) -> Result<SyncEnd, InsideError> {
         let known = self.git("var").args(["GIT_COMMITTER_IDENT"]).output()?;
         let work = match rebase {
             true => self.git("rebase").args(["-q", "--no-autostash", commit]),
@@ -132,7 +175,7 @@ impl Request {
         };
         let done = work.output()?;
         if done.status.success() {
-            return Ok(ended(JobOutcome::Merged, Vec::new()));
+            return Ok(SyncEnd::Merged);
         }
         let unmerged = self
             .git("diff")
@@ -141,20 +184,9 @@ impl Request {
         let paths: Vec<_> = lines(&unmerged)
             .map(|path| String::from_utf8_lossy(path).into_owned())
             .collect();
-        match paths.is_empty() {
-            true => Ok(Reply {
-                text: Some(done.stderr),
-                ..ended(JobOutcome::Refused, paths)
-            }),
-            false => Ok(ended(JobOutcome::Conflict, paths)),
-        }
-    }
-}
-
-fn ended(outcome: JobOutcome, paths: Vec<String>) -> Reply {
-    Reply {
-        outcome: Some(outcome),
-        paths,
-        ..Reply::default()
+        Ok(match paths.is_empty() {
+            true => SyncEnd::Refused(done.stderr),
+            false => SyncEnd::Conflict(paths),
+        })
     }
 }

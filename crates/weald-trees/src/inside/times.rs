@@ -8,33 +8,45 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::{InsideError, Reply, Request, read_capped, say};
+use serde::{Deserialize, Serialize};
 use weald_git::{CheckoutIndex, EntryKind, FileStat, IndexEntry, set_times, stats_of};
+
+use super::{InsideError, Job, Workplace, read_capped};
+use crate::visit::Access;
 
 type Time = (i64, u32);
 
-impl Request {
-    /// Gives files the times that main's have. `main` is its checkout, `main_index` the index of that. The index `fresh` of a
-    /// tree that nobody is in yet follows; in a tree that somebody may be in, git looks at the files again instead.
-    pub(super) fn match_times(
-        &self,
-        main: &Path,
-        main_index: &Path,
-        fresh: Option<&Path>,
-    ) -> Result<(), InsideError> {
-        let own = fresh.map_or_else(|| self.git_dir.join("index"), Path::to_owned);
+/// Gives files the times that main's have, if they hold the same.
+#[derive(Serialize, Deserialize)]
+pub struct MatchTimes {
+    /// Main's checkout.
+    pub main: PathBuf,
+    /// The index of that.
+    pub index: PathBuf,
+    /// The index of a tree that nobody is in yet: it follows. In a tree that somebody may be in, git looks at the files again
+    /// instead.
+    pub fresh: Option<PathBuf>,
+}
+
+impl Job for MatchTimes {
+    type Reply = ();
+    const ACCESS: Access = Access::Write;
+
+    fn work(&self, at: &Workplace) -> Result<(), InsideError> {
+        let own = self.fresh.clone();
+        let own = own.unwrap_or_else(|| at.git_dir.join("index"));
         if !own.is_file() {
-            return Ok(say(&Reply::default())?);
+            return Ok(());
         }
-        let sha256 = self.has_sha256()?;
+        let sha256 = at.has_sha256()?;
         let Some(mut index) = CheckoutIndex::read(&own, sha256)? else {
-            return Ok(say(&Reply::default())?);
+            return Ok(());
         };
-        let theirs = CheckoutIndex::read(main_index, sha256).ok().flatten();
+        let theirs = CheckoutIndex::read(&self.index, sha256).ok().flatten();
         let times = match &theirs {
-            Some(theirs) => unchanged(main, main_index, theirs)?,
+            Some(theirs) => unchanged(&self.main, &self.index, theirs)?,
             None => HashMap::new(),
         };
         let building = own.with_extension("matched");
@@ -43,7 +55,7 @@ impl Request {
         let now = (made.mtime(), made.mtime_nsec() as u32);
         let mut wanted = Vec::with_capacity(index.len());
         // A file that somebody changed keeps its time: with new stat data it would look unchanged.
-        let ours = unchanged(&self.work_tree, &own, &index)?;
+        let ours = unchanged(&at.work_tree, &own, &index)?;
         for (place, entry) in index.entries().enumerate() {
             let is_ours = ours.get(entry.path).is_some_and(|own| own.is_sure);
             if is_ours && entry.kind != EntryKind::Submodule {
@@ -51,24 +63,26 @@ impl Request {
                 let is_same = |same: &&Unchanged<'_>| {
                     same.fits(&entry)
                         && (same.is_sure
-                            || holds_same(&main.join(path), &self.work_tree.join(path)))
+                            || holds_same(&self.main.join(path), &at.work_tree.join(path)))
                 };
                 let same = times.get(entry.path).filter(is_same);
                 wanted.push((place, same.map_or(now, |same| same.modified)));
             }
         }
         drop(ours);
-        set_times(&self.work_tree, &mut index, &wanted)?;
-        match fresh {
+        set_times(&at.work_tree, &mut index, &wanted)?;
+        match &self.fresh {
             Some(own) => {
                 fs::write(&building, index.to_bytes())?;
                 fs::rename(&building, own)?;
             }
             None => fs::remove_file(&building)?,
         }
-        Ok(say(&Reply::default())?)
+        Ok(())
     }
+}
 
+impl Workplace {
     fn has_sha256(&self) -> Result<bool, InsideError> {
         let format = self.git("rev-parse").args(["--show-object-format"]).run()?;
         Ok(format.trim_ascii() == b"sha256")

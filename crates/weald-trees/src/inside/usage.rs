@@ -18,8 +18,10 @@ use serde::{Deserialize, Serialize};
 use weald_core::eviction::Regenerable;
 use weald_sandbox::shared_extents;
 
-use super::{InsideError, Reply, Request, read_capped, say};
+use super::{InsideError, Job, Workplace, read_capped};
 use crate::delete;
+use crate::untrusted::{BYTES, MANY, Reply, SOME, is_path, keep_paths};
+use crate::visit::Access;
 
 /// File systems that can share parts of files, and tell.
 const SHARING: [i64; 2] = [0x9123_683E, 0x5846_5342];
@@ -121,47 +123,103 @@ struct Walk<'w> {
     folders: Vec<Folder>,
 }
 
-impl Request {
-    pub(super) fn usage(&self, wish: &UsageWish) -> Result<(), InsideError> {
-        let touched_at = self.touched_at();
-        let usage = self.measure_usage(wish)?;
-        Ok(say(&Reply {
-            usage: Some(usage),
-            touched_at,
-            ..Reply::default()
-        })?)
-    }
+/// Adds up what the tree takes, what it shares, and which folders in it a build makes again.
+#[derive(Serialize, Deserialize)]
+pub struct MeasureUsage(pub UsageWish);
 
-    /// Puts folders aside of which it is certain, now, that a build makes them again; answers which.
-    pub(super) fn evict(&self, wish: &UsageWish, paths: &[String]) -> Result<(), InsideError> {
-        let touched = self.work_tree.metadata()?.modified()?;
-        let place = self.waiting_place()?;
-        let known = self.measure_usage(wish)?.regenerable;
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct UsageReply {
+    pub usage: Usage,
+    /// When somebody was last at it, in seconds.
+    pub touched_at: Option<i64>,
+}
+
+/// Puts folders aside of which it is certain, now, that a build makes them again.
+#[derive(Serialize, Deserialize)]
+pub struct Evict {
+    pub wish: UsageWish,
+    pub paths: Vec<String>,
+}
+
+/// Those that were put aside.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct EvictReply {
+    pub gone: Vec<String>,
+}
+
+/// Deletes what was put aside.
+#[derive(Serialize, Deserialize)]
+pub struct ClearEvicted;
+
+impl Job for MeasureUsage {
+    type Reply = UsageReply;
+    const ACCESS: Access = Access::Read;
+
+    fn work(&self, at: &Workplace) -> Result<UsageReply, InsideError> {
+        let touched_at = at.touched_at();
+        Ok(UsageReply {
+            usage: at.measure_usage(&self.0)?,
+            touched_at,
+        })
+    }
+}
+
+impl Reply for UsageReply {
+    fn checked(mut self) -> Option<Self> {
+        let usage = &mut self.usage;
+        usage.bytes = usage.bytes.min(BYTES);
+        usage.shared = usage.shared.map(|shared| shared.min(BYTES));
+        usage.ranges = apart(std::mem::take(&mut usage.ranges));
+        usage.regenerable.retain(|folder| is_path(&folder.path));
+        usage.regenerable.truncate(SOME);
+        for folder in &mut usage.regenerable {
+            folder.bytes = folder.bytes.min(BYTES);
+            folder.frees = folder.frees.min(folder.bytes);
+        }
+        Some(self)
+    }
+}
+
+impl Job for Evict {
+    type Reply = EvictReply;
+    const ACCESS: Access = Access::Write;
+
+    fn work(&self, at: &Workplace) -> Result<EvictReply, InsideError> {
+        let touched = at.work_tree.metadata()?.modified()?;
+        let place = at.waiting_place()?;
+        let known = at.measure_usage(&self.wish)?.regenerable;
+        let is_known = |path: &&String| known.iter().any(|one| one.path == **path);
         let mut gone = Vec::new();
-        for path in paths
-            .iter()
-            .filter(|path| known.iter().any(|one| one.path == **path))
-        {
+        for path in self.paths.iter().filter(is_known) {
             let aside = place.join(gone.len().to_string());
-            if fs::rename(self.work_tree.join(path), &aside).is_ok() {
+            if fs::rename(at.work_tree.join(path), &aside).is_ok() {
                 gone.push(path.clone());
             }
         }
-        self.was_touched(touched)?;
-        Ok(say(&Reply {
-            paths: gone,
-            ..Reply::default()
-        })?)
+        at.was_touched(touched)?;
+        Ok(EvictReply { gone })
     }
+}
 
-    /// Deletes what was put aside.
-    pub(super) fn clear_evicted(&self) -> Result<(), InsideError> {
-        let touched = self.work_tree.metadata()?.modified()?;
-        clear(&self.evicted())?;
-        self.was_touched(touched)?;
-        Ok(say(&Reply::default())?)
+impl Reply for EvictReply {
+    fn checked(mut self) -> Option<Self> {
+        keep_paths(&mut self.gone, MANY);
+        Some(self)
     }
+}
 
+impl Job for ClearEvicted {
+    type Reply = ();
+    const ACCESS: Access = Access::Write;
+
+    fn work(&self, at: &Workplace) -> Result<(), InsideError> {
+        let touched = at.work_tree.metadata()?.modified()?;
+        clear(&at.evicted())?;
+        Ok(at.was_touched(touched)?)
+    }
+}
+
+impl Workplace {
     /// Making room is no use of the tree: its top folder tells when somebody last worked there.
     fn was_touched(&self, at: SystemTime) -> io::Result<()> {
         File::open(&self.work_tree)?.set_modified(at)

@@ -10,10 +10,10 @@ use std::path::Path;
 use weald_git::{Commit, Git, copy_index};
 
 use super::changes::Changes;
-use super::snapshot::Made;
-use super::{InsideError, Request, SnapshotLimits, SnapshotWish, scratch};
+use super::snapshot::{Made, SnapshotLimits, SnapshotWish};
+use super::{InsideError, Workplace, scratch};
 
-impl Request {
+impl Workplace {
     /// The git tree of what would be committed; `None` if that is HEAD's.
     pub(super) fn make_work(
         &self,
@@ -27,8 +27,7 @@ impl Request {
         else {
             return Ok(None);
         };
-        let repository = self.own_repository(wish)?;
-        let objects = repository.join("objects");
+        let objects = self.own_repository(wish)?.join("objects");
         let index = scratch()?.join("work-index");
         let git = |name: &str| -> Git {
             self.git(name)
@@ -51,7 +50,6 @@ impl Request {
         Ok(Some(Made {
             commit: tree,
             left_out,
-            repository,
         }))
     }
 }

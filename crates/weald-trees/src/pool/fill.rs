@@ -10,8 +10,8 @@ use weald_core::tree::TreeKind;
 use weald_git::Door;
 
 use super::{FILL_LIMIT, Pool, PoolStatus, Seal, Taken, snapshot};
-use crate::inside::{Job, JobOutcome};
-use crate::visit::{Access, Site};
+use crate::inside::{Forward, ForwardReply, Inspect, InspectReply, Populate};
+use crate::visit::Site;
 use crate::{TreeError, Trees, at, delete};
 use weald_control::files;
 use weald_control::steps::step;
@@ -189,16 +189,10 @@ impl Trees<'_> {
         if seal.boot == pool.boot {
             return true;
         }
-        let job = Job::Look {
-            haves: None,
-            snapshot: None,
-            partial: None,
-            lent: None,
-        };
-        let looked = self.do_inside(SPARE, &site(&tree), Access::Read, job);
-        let look = looked.ok().and_then(|reply| reply.look);
-        let is_clean = look
-            .is_some_and(|look| look.staged + look.unstaged + look.untracked + look.ignored == 0);
+        let looked = self.visit(SPARE, &site(&tree), Inspect::default());
+        let is_clean = looked.is_ok_and(|InspectReply { look, .. }| {
+            look.staged + look.unstaged + look.untracked + look.ignored == 0
+        });
         is_clean && Seal::put(holder, &seal.settings, &seal.base, &pool.boot).is_ok()
     }
 
@@ -241,11 +235,11 @@ impl Trees<'_> {
         let git_dir = tree.join(".git");
         fs::create_dir(&git_dir).map_err(at(&git_dir))?;
         self.write_settings(&git_dir, base)?;
-        let job = Job::Populate {
+        let job = Populate {
             commit: base.to_owned(),
             index: None,
         };
-        self.do_inside(SPARE, &site(&tree), Access::Write, job)?;
+        self.visit(SPARE, &site(&tree), job)?;
         Ok(holder)
     }
 
@@ -334,12 +328,12 @@ impl Trees<'_> {
         from: &str,
         to: &str,
     ) -> Result<bool, TreeError> {
-        let job = Job::Forward {
+        let job = Forward {
             from: from.to_owned(),
             to: to.to_owned(),
         };
-        let reply = self.do_inside(SPARE, &site(tree), Access::Write, job)?;
-        Ok(reply.outcome == Some(JobOutcome::Forward))
+        let reply = self.visit(SPARE, &site(tree), job)?;
+        Ok(reply == ForwardReply::Forward)
     }
 }
 

@@ -12,7 +12,7 @@ use weald_git::list_tips;
 
 use super::{RemoveRequest, Verdict};
 use crate::building::locked_text;
-use crate::inside::Reply;
+use crate::inside::InspectReply;
 use crate::keep::SEALED;
 use crate::{TreeError, Trees, run};
 use weald_control::sessions::SessionView;
@@ -38,7 +38,7 @@ impl Trees<'_> {
             }
             Err(other) => return Err(other),
         };
-        let (tree, reply, mut look) = match self.imported(&verdict.tree, &site) {
+        let (tree, reply) = match self.imported(&verdict.tree, &site) {
             Ok(looked) => looked,
             Err(error @ TreeError::Unreadable { .. }) => {
                 return Ok(Contents::Unknown(error.to_string()));
@@ -48,6 +48,7 @@ impl Trees<'_> {
             Err(TreeError::Vault(error)) => return Ok(Contents::Unknown(error.to_string())),
             Err(other) => return Err(other),
         };
+        let mut look = reply.look.clone();
         verdict.tree = tree;
         verdict.ignored = look.ignored;
         let in_progress = u64::from(look.operation.is_some());
@@ -211,20 +212,15 @@ impl Trees<'_> {
 }
 
 /// Whether all that changed in a tree are files that the user's configuration ignores.
-fn is_benign(reply: &Reply, ignored: &[String]) -> bool {
+fn is_benign(reply: &InspectReply, ignored: &[String]) -> bool {
     let ignored = Patterns::new(ignored.iter().map(String::as_str));
-    let is_calm = reply
-        .look
-        .as_ref()
-        .is_some_and(|look| look.conflicted == 0 && look.operation.is_none());
+    let is_calm = reply.look.conflicted == 0 && reply.look.operation.is_none();
     is_calm && !is_dirty(reply, &ignored)
 }
 
 /// Whether anything changed that is not ignored. What was not named counts.
-pub fn is_dirty(reply: &Reply, ignored: &Patterns) -> bool {
-    let Some(look) = &reply.look else {
-        return true;
-    };
+pub fn is_dirty(reply: &InspectReply, ignored: &Patterns) -> bool {
+    let look = &reply.look;
     let changes = look.staged + look.unstaged + look.untracked + look.conflicted + look.hidden;
     let all_ignored = !reply.truncated
         && !reply.paths.is_empty()

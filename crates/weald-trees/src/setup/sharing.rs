@@ -11,8 +11,8 @@ use weald_git::Git;
 
 use super::copying::{Copied, Copier, Kind};
 use super::{Setup, cargo};
-use crate::inside::Job;
-use crate::visit::{Access, Site};
+use crate::inside::MatchTimes;
+use crate::visit::Site;
 use crate::{TreeError, Trees, at};
 use weald_control::files;
 
@@ -139,13 +139,12 @@ impl Trees<'_> {
 
     /// File times that fit what was copied: build tools go by them.
     fn match_times(&self, tree: &Tree, site: &Site, fresh: Option<&Path>) -> Result<(), TreeError> {
-        let job = Job::MatchTimes {
+        let job = MatchTimes {
             main: self.place.root(),
             index: self.place.repository().common_dir().join("index"),
-            own: fresh.map(Path::to_owned),
+            fresh: fresh.map(Path::to_owned),
         };
-        self.do_inside(tree.name.as_str(), site, Access::Write, job)?;
-        Ok(())
+        self.visit(tree.name.as_str(), site, job)
     }
 
     /// The folders that the configuration names, and Claude Code's settings in its profile.

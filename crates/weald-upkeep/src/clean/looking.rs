@@ -14,10 +14,10 @@ use crate::Upkeep;
 use crate::survey::Survey;
 use weald_trees::TreeError;
 use weald_trees::fresh::{side_by_side, waiting_side_by_side};
-use weald_trees::inside::{Job, Look, Reply};
+use weald_trees::inside::{InspectReply, Look, Survey};
 use weald_trees::remove::facts::is_dirty;
 use weald_trees::unlanded::{AgainstTarget, Asked};
-use weald_trees::visit::{Access, Site};
+use weald_trees::visit::Site;
 
 /// For how long trees are looked into that stay anyway.
 const PATIENCE: Duration = Duration::from_millis(1500);
@@ -217,9 +217,7 @@ impl Upkeep<'_> {
     ) -> Result<Found, TreeError> {
         let reply = match self.trees.glance(tree, site, &self.trees.main_refs()?) {
             Some(reply) => reply,
-            None => self
-                .trees
-                .do_inside(tree.name.as_str(), site, Access::Read, Job::Survey)?,
+            None => self.trees.visit(tree.name.as_str(), site, Survey)?,
         };
         self.found(tree, reply, mains, ignored)
     }
@@ -228,7 +226,7 @@ impl Upkeep<'_> {
     pub(super) fn found(
         &self,
         tree: &Tree,
-        reply: Reply,
+        reply: InspectReply,
         mains: &BTreeSet<(String, String)>,
         ignored: &Patterns,
     ) -> Result<Found, TreeError> {
@@ -238,9 +236,7 @@ impl Upkeep<'_> {
             Some(Ok(at)) => Ok(Some(at)),
             None => Ok(None),
         };
-        let (Some(look), Some(tips)) = (reply.look, reply.tips) else {
-            return Err(self.trees.no_answer(tree));
-        };
+        let (look, tips) = (reply.look, reply.tips);
         let mut held: Vec<_> = look.head.iter().cloned().collect();
         if tree.kind == TreeKind::Sealed {
             let own = tips.refs.into_iter().filter(|(name, id)| {

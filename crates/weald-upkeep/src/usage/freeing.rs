@@ -17,8 +17,7 @@ use crate::Upkeep;
 use crate::survey::Survey;
 use weald_control::steps::step;
 use weald_trees::TreeError;
-use weald_trees::inside::Job;
-use weald_trees::visit::Access;
+use weald_trees::inside::{ClearEvicted, Evict};
 
 /// Whether anything is deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -175,17 +174,15 @@ impl Upkeep<'_> {
                 Ok::<_, TreeError>(())
             })?;
         let wish = self.usage_wish();
-        let (name, access) = (tree.name.as_str(), Access::Write);
-        let reply = self
-            .trees
-            .do_inside(name, &site, access, Job::Evict { wish, paths })?;
+        let name = tree.name.as_str();
+        let reply = self.trees.visit(name, &site, Evict { wish, paths })?;
         step("evict.renamed");
-        if let Err(error) = self.trees.do_inside(name, &site, access, Job::ClearEvicted) {
+        if let Err(error) = self.trees.visit(name, &site, ClearEvicted) {
             let rest = format!("a part is left, and goes the next time: {error}");
             self.trees.engine.notice(rest);
         }
         let mut gone = told(chosen);
-        gone.retain(|evicted| reply.paths.contains(&evicted.path));
+        gone.retain(|evicted| reply.gone.contains(&evicted.path));
         Ok(gone)
     }
 }
