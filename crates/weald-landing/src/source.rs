@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use weald_core::id::{LandingId, TaskId, Token};
-use weald_core::landing::{self, Landing, LandingInput, LandingStatus, Reason, Strategy};
+use weald_core::landing::{Landing, LandingInput, LandingStatus, Reason, Strategy};
+use weald_core::landing_rules;
 use weald_core::store::{Counter, Durability, Write};
 use weald_core::task::Task;
 use weald_core::task_rules::newer;
@@ -205,7 +206,7 @@ impl Landings<'_> {
                         interim: same.interim && request.interim,
                         ..same
                     };
-                    tx.record(self.trees.actor(), landing::queue(same.clone()).1)?;
+                    tx.record(self.trees.actor(), landing_rules::queue(same.clone()).1)?;
                     return Ok(same);
                 }
                 let id = LandingId(tx.next_number(Counter::Landing)?);
@@ -228,7 +229,7 @@ impl Landings<'_> {
                     task_token: self.claim_of(tx, &tree, request)?,
                     ..Landing::new(id, &tree, head, tx.now())
                 };
-                let (landing, change) = landing::queue(wanted);
+                let (landing, change) = landing_rules::queue(wanted);
                 tx.record(self.trees.actor(), change)?;
                 match ready {
                     Ok(_) => Ok(landing),
@@ -389,7 +390,7 @@ impl Landings<'_> {
                 });
                 tips.insert(landing.target.clone(), new_tip.clone());
             }
-            found.push(landing::decide(&landing, input, now)?.0);
+            found.push(landing_rules::decide(&landing, input, now)?.0);
         }
         Ok(found)
     }
