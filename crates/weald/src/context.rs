@@ -9,7 +9,7 @@ use weald_app::{App, Environment, Failure};
 use weald_core::name::SessionName;
 use weald_server::broker::Client;
 
-use crate::cli::GlobalArgs;
+use crate::global::GlobalArgs;
 use crate::ui::Ui;
 
 pub struct Context<'a> {
