@@ -42,7 +42,7 @@ const LAST_GRACE: libc::c_int = 10_000;
 /// A run that goes on. Dropping it ends everything in it.
 pub struct Running {
     child: Child,
-    lifeline: Option<UnixStream>,
+    lifeline: UnixStream,
     /// `None` without a sandbox.
     level: Option<Level>,
     /// The helper said that a signal ended the command.
@@ -117,7 +117,7 @@ pub(crate) fn start(
     let level = policy.map(|policy| policy.level);
     let running = Running {
         child,
-        lifeline: Some(lifeline.into()),
+        lifeline: lifeline.into(),
         level,
         was_signalled: false,
         tmp: None,
@@ -212,10 +212,8 @@ impl Running {
 
     /// Has everybody in the run obey, and returns when they were told.
     pub fn order(&mut self, order: Order) -> io::Result<()> {
-        let lifeline = self.lifeline.as_mut();
-        let lifeline = lifeline.ok_or_else(|| io::Error::from(io::ErrorKind::NotConnected))?;
         // The command may have ended before it was told.
-        self.was_signalled |= order.send(lifeline)?;
+        self.was_signalled |= order.send(&mut self.lifeline)?;
         Ok(())
     }
 
@@ -230,9 +228,7 @@ impl Running {
     /// Ends everything in the run, and waits until it is gone.
     pub fn stop(&mut self) -> io::Result<()> {
         // The first process inside (or the reaper) notices, and takes everything with it.
-        if let Some(lifeline) = &self.lifeline {
-            let _ = lifeline.shutdown(Shutdown::Write);
-        }
+        let _ = self.lifeline.shutdown(Shutdown::Write);
         // The helper ends after the last process inside. If that takes too long, its end is theirs, by the kernel.
         let process = sys::open_process(self.child.id() as libc::pid_t);
         let ended = process
@@ -258,11 +254,9 @@ impl Running {
 
     /// A helper that was killed leaves it to this process to end the rest.
     fn nobody_is_left(&mut self) -> io::Result<()> {
-        if let Some(lifeline) = &mut self.lifeline {
-            let words = LastWords::hear(lifeline)?;
-            self.was_signalled |= words.was_signalled;
-            words.nobody_is_left()?;
-        }
+        let words = LastWords::hear(&mut self.lifeline)?;
+        self.was_signalled |= words.was_signalled;
+        words.nobody_is_left()?;
         let group = match self.level {
             Some(Level::Full) => None,
             _ => Group::left_by(self.child.id()),
