@@ -102,6 +102,11 @@ impl<'a> App<'a> {
             .collect()
     }
 
+    /// Settings of this call alone.
+    pub fn overrides(&self) -> &[(String, String)] {
+        &self.overrides
+    }
+
     /// The same for what an agent asks: in its name, with no flag of this call's, and never as its owner.
     pub fn for_agent<'b>(&self, progress: &'b dyn Progress, session: &SessionName) -> App<'b> {
         App {

@@ -20,6 +20,7 @@ use std::io;
 
 use crate::{CopyOf, IdentityError, MessageError, SessionError, TaskError};
 use serde_json::{Value, json};
+use weald_core::id::LandingId;
 use weald_core::message::MessageRefusal;
 use weald_core::name::SessionName;
 use weald_core::session::SessionTaken;
@@ -101,6 +102,48 @@ impl Failure {
             "not allowed inside a sandboxed run",
         )
         .hint("run `weald` to list what is allowed here; run everything else on the host")
+    }
+
+    /// An answer of the broker that is none.
+    pub fn broker_answer(error: &serde_json::Error) -> Self {
+        Self::new(
+            "broker_answer",
+            exit::BUG,
+            format!("the broker's answer could not be parsed: {error}"),
+        )
+        .hint("this weald and the one outside are different versions; use the same one")
+    }
+
+    /// A request that no face of this version makes.
+    pub fn bad_request(operation: &str, error: &serde_json::Error) -> Self {
+        Self::new(
+            "bad_request",
+            exit::USAGE,
+            format!("{operation}: invalid request: {error}"),
+        )
+    }
+
+    pub fn no_status(word: &str, known: &[&str]) -> Self {
+        let message = format!("invalid value '{word:.100}' for status");
+        Self::new("invalid_value", exit::USAGE, message)
+            .hint(format!("known are {}", known.join(", ")))
+    }
+
+    /// A dry run queues nothing and reports nothing.
+    pub fn dry_run_alone() -> Self {
+        let message = "a dry run can't be combined with no_wait or a report";
+        Self::new("usage", exit::USAGE, message).hint("leave one of them out")
+    }
+
+    /// Tests that never ran for a landing left no output.
+    pub fn no_gate_log(landing: LandingId) -> Self {
+        let message = format!("no gate ran for landing {landing}");
+        Self::new("no_log", exit::NOT_FOUND, message).hint("weald queue status --all")
+    }
+
+    pub fn no_operation(name: &str) -> Self {
+        let message = format!("there is no operation {name}");
+        Self::new("no_operation", exit::NOT_FOUND, message)
     }
 
     /// The same as a mistake on the command line.

@@ -126,8 +126,8 @@ fn left_conflict(
     }
 }
 /// The exit code: the worst of them.
-pub fn exit_of(landings: &[Landing]) -> u8 {
-    let codes = landings.iter().map(|landing| match landing.status {
+pub fn exit_of<'a>(landings: impl IntoIterator<Item = &'a Landing>) -> u8 {
+    let codes = landings.into_iter().map(|landing| match landing.status {
         LandingStatus::Conflict => exit::CONFLICT,
         LandingStatus::Red | LandingStatus::Dropped => exit::REFUSED,
         LandingStatus::Landed if landing.reverted_by.is_some() => exit::REFUSED,
@@ -154,16 +154,4 @@ pub fn as_json(landing: &Landing) -> Value {
         value["conflicts"] = json!([]);
     }
     value
-}
-
-/// Landings as programs see them.
-pub fn listed(landings: &[Landing], beside: &Beside) -> Vec<Value> {
-    let list = landings.iter().map(|landing| {
-        let mut value = as_json(landing);
-        if let Some(left) = beside.left_by(landing) {
-            value["left"] = json!(left.path);
-        }
-        value
-    });
-    list.collect()
 }

@@ -7,6 +7,7 @@
 //! made of an engine, a [`Place`] and the configuration; [`run_if_inside`] is the half of this binary that runs in sandboxes.
 
 mod app;
+mod asking;
 mod authority;
 mod background;
 mod environment;
@@ -14,6 +15,7 @@ pub mod exit;
 mod failure;
 mod hidden_files;
 pub mod landing;
+pub mod operations;
 pub mod progress;
 pub mod screen;
 pub mod supervision;
@@ -21,6 +23,7 @@ pub mod tracker;
 pub mod window;
 
 pub use app::{App, Ground, MCP_MARK};
+pub use asking::{Ask, Diffed, LandWish, Report};
 pub use authority::{Authority, Mandate, NotAllowed};
 pub use environment::Environment;
 pub use failure::Failure;

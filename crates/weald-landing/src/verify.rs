@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weald_core::config::Gate;
 use weald_core::id::{LandingId, Seq};
 use weald_core::landing::{Landing, LandingStatus};
@@ -16,7 +16,7 @@ use super::LandError;
 use crate::Landings;
 
 /// What a comparison of the target with the recorded landings found.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verification {
     pub target: String,
     pub tip: String,
@@ -40,7 +40,7 @@ pub struct Verification {
 }
 
 /// A commit that no landing brought.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unrecorded {
     pub commit: String,
     pub subject: String,

@@ -20,5 +20,5 @@ mod window;
 
 pub use client::{Client, ClientError};
 pub(crate) use limits::CONNECTIONS;
-pub use protocol::{Ask, Diffed, Fault, LandWish, Reply, Report, Request};
+pub use protocol::{Fault, Reply, Request};
 pub use window::Brokers;

@@ -12,6 +12,7 @@ mod caller;
 mod child;
 mod classroom;
 mod hints;
+mod host;
 mod kept;
 mod lines;
 mod names;
@@ -23,6 +24,7 @@ mod tools;
 mod weald;
 mod words;
 
+pub use host::Host;
 #[cfg(any(test, fuzzing))]
 pub use lines::fuzzing;
 pub use server::serve;

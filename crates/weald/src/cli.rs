@@ -4,15 +4,16 @@ pub mod parsing;
 
 use clap::{Args, Parser, Subcommand};
 use weald_app::Failure;
+use weald_app::operations::Caller;
 use weald_core::SignedDuration;
 use weald_core::name::SessionName;
 
 use crate::commands::{
     adopt, agent, approve, board, clean, completions, config, conflicts, demo, diff, doctor,
     ensure, enter, events, habits, hook, init, inside, install, keep, land, list, man, mcp, msg,
-    new, path, phase, pool, ports, queue, race, rescue, resume, revert, rm, run, sandbox, session,
-    setup, shell_init, snapshot, status, supervise_agent, sweep, sync, task, tell_tracker, trash,
-    trust, undo, usage, vault, verify, work, worker,
+    new, operate, path, phase, pool, ports, queue, race, rescue, resume, revert, rm, run, sandbox,
+    session, setup, shell_init, snapshot, status, supervise_agent, sweep, sync, task, tell_tracker,
+    trash, trust, undo, usage, vault, verify, work, worker,
 };
 use crate::completion;
 use crate::context::Context;
@@ -67,6 +68,8 @@ enum Command {
     SuperviseAgent(supervise_agent::SuperviseAgent),
     #[command(hide = true)]
     TellTracker(tell_tracker::TellTracker),
+    #[command(hide = true)]
+    Operate(operate::Operate),
     Land(land::Land),
     Queue(queue::QueueArgs),
     Revert(revert::Revert),
@@ -153,6 +156,7 @@ impl Cli {
             Some(Command::Worker(command)) => command.run(context),
             Some(Command::SuperviseAgent(command)) => command.run(context),
             Some(Command::TellTracker(command)) => command.run(context),
+            Some(Command::Operate(command)) => command.run(context),
             Some(Command::Land(command)) => command.run(context),
             Some(Command::Queue(command)) => command.run(context),
             Some(Command::Revert(command)) => command.run(context),
@@ -230,6 +234,7 @@ impl Cli {
                 matches!(command, vault::Vault::Status(_) | vault::Vault::List(_))
             }
             Some(Command::Queue(command)) => command.only_reads(),
+            Some(Command::Operate(command)) => command.only_reads(),
             Some(
                 Command::List(_)
                 | Command::Status(_)
@@ -247,15 +252,8 @@ impl Cli {
     /// Whether a command needs the store and nothing else: no git, no file of a worktree, no sandbox, and nobody it waits for.
     /// What is not listed here may need more.
     pub fn needs_only_the_store(&self) -> bool {
-        use {agent::Agent, msg::Msg, session::Session, task::Task};
+        use {agent::Agent, msg::Msg, session::Session};
         match &self.command {
-            Some(Command::Task(command)) => match command {
-                Task::Claim(claim) => claim.needs_only_the_store(),
-                other => !matches!(
-                    other,
-                    Task::Bind(_) | Task::Closeout(_) | Task::Import(_) | Task::Export(_)
-                ),
-            },
             Some(Command::Msg(command)) => !matches!(command, Msg::Ask(_)),
             // A session is registered for a process, and its end looks into worktrees.
             Some(Command::Session(command)) => {
@@ -272,7 +270,7 @@ impl Cli {
     pub fn run_inside(self, inside: &inside::Inside<'_>) -> Result<u8, Failure> {
         match self.command {
             None => inside::overview(inside),
-            Some(Command::Task(command)) => command.inside(inside),
+            Some(Command::Task(command)) => command.run(inside.context),
             Some(Command::Msg(command)) => command.inside(inside),
             Some(Command::Session(command)) => command.inside(inside),
             Some(Command::Events(command)) => command.inside(inside),
@@ -281,11 +279,15 @@ impl Cli {
             Some(Command::Path(command)) => command.inside(inside),
             Some(Command::Diff(command)) => command.inside(inside),
             Some(Command::Snapshot(command)) => command.inside(inside),
-            Some(Command::Land(command)) => command.inside(inside),
+            Some(Command::Land(command)) => command.run(inside.context),
             Some(Command::Hook(command)) => command.inside(inside),
             // These need no repository, or ask the broker themselves.
             Some(
-                Command::Mcp(_) | Command::Completions(_) | Command::Man(_) | Command::Sandbox(_),
+                Command::Mcp(_)
+                | Command::Completions(_)
+                | Command::Man(_)
+                | Command::Sandbox(_)
+                | Command::Operate(_),
             ) => self.run(inside.context),
             // Nothing holds a run without a sandbox, so nothing is refused to it here.
             Some(_) if !inside.context.is_confined() => self.run(inside.context),
@@ -299,6 +301,16 @@ pub struct SessionArg {
     /// Your session (default: $WEALD_SESSION, then that of your agent)
     #[arg(long, value_name = "NAME", add = completion::sessions())]
     pub session: Option<SessionName>,
+}
+
+impl SessionArg {
+    /// What the caller says of itself with it.
+    pub fn caller(&self) -> Caller {
+        Caller {
+            session: self.session.clone(),
+            token: None,
+        }
+    }
 }
 
 /// A duration above zero.

@@ -26,6 +26,7 @@ pub mod man;
 pub mod mcp;
 pub mod msg;
 pub mod new;
+pub mod operate;
 mod overview;
 pub mod path;
 pub mod phase;

@@ -23,6 +23,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anstream::AutoStream;
 use clap::ColorChoice;
 use rustix::event::{PollFd, PollFlags, Timespec};
+use serde::Serialize;
 
 use weald_app::progress::Stage;
 use weald_app::{Failure, exit};
@@ -169,6 +170,15 @@ impl Ui {
         }
         out.flush()?;
         Ok(exit::DONE)
+    }
+
+    /// Prints the answer of an operation: its object, or what `plain` writes.
+    pub fn show(
+        &self,
+        answer: &impl Serialize,
+        plain: impl FnOnce(&mut Out) -> io::Result<()>,
+    ) -> Result<u8, Failure> {
+        self.answer(|| Fields::of_answer(answer), plain)
     }
 
     fn narrate(&self, prefix: &str, text: &str) {

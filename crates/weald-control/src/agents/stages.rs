@@ -1,6 +1,6 @@
 //! The stage of a task that has phases: what each said last.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weald_core::agent::{Agent, AgentId};
 use weald_core::id::TaskId;
 use weald_core::phases::since_landing;
@@ -9,14 +9,14 @@ use super::RecordError;
 use crate::engine::Engine;
 
 /// One phase of a task.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StageView {
     pub phase: String,
     pub agent: AgentId,
     /// `PASS`, `FAIL`, or how its agent stands.
     pub state: String,
     /// What it wants fixed.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub must_fix: Vec<String>,
     /// How often it was done.
     pub runs: u32,

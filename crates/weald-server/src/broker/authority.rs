@@ -1,10 +1,12 @@
 //! What a run may ask, and for whom it speaks: for the command line, MCP and hooks alike. Nothing in a request counts but
 //! as something to be compared.
 
-use weald_app::{Authority, NotAllowed};
+use weald_app::operations::claims::{CompleteTask, FailTask};
+use weald_app::operations::tasks::ShowTask;
+use weald_app::{Ask, Authority, LandWish, NotAllowed};
 use weald_core::message::MessageType;
 
-use super::protocol::{Ask, LandWish, Request};
+use super::protocol::Request;
 
 /// Whether a request is this run's to make.
 pub fn permits(authority: &Authority, request: &Request) -> Result<(), NotAllowed> {
@@ -30,8 +32,8 @@ pub fn permits(authority: &Authority, request: &Request) -> Result<(), NotAllowe
     match &request.ask {
         Ask::TaskClaim { id }
         | Ask::TaskRenew { id }
-        | Ask::TaskDone { id, .. }
-        | Ask::TaskFail { id, .. } => authority.permits_task(id.as_ref()),
+        | Ask::TaskDone(CompleteTask { id, .. })
+        | Ask::TaskFail(FailTask { id, .. }) => authority.permits_task(id.as_ref()),
         Ask::Status { tree }
         | Ask::Path { tree, .. }
         | Ask::Diff { tree, .. }
@@ -50,11 +52,11 @@ pub fn permits(authority: &Authority, request: &Request) -> Result<(), NotAllowe
             kind: MessageType::Shutdown,
             ..
         } => Err(NotAllowed::Shutdown),
-        Ask::TaskShow { id: None } if authority.task.is_none() => Err(NotAllowed::NoTask),
-        Ask::TaskShow { .. }
+        Ask::TaskShow(ShowTask { id: None }) if authority.task.is_none() => Err(NotAllowed::NoTask),
+        Ask::TaskShow(_)
         | Ask::Overview {}
-        | Ask::TaskList { .. }
-        | Ask::TaskReady { .. }
+        | Ask::TaskList(_)
+        | Ask::TaskReady(_)
         | Ask::MsgSend { .. }
         | Ask::MsgReply { .. }
         | Ask::MsgAnswer { .. }
@@ -70,9 +72,9 @@ pub fn permits(authority: &Authority, request: &Request) -> Result<(), NotAllowe
 fn reads(ask: &Ask) -> bool {
     match ask {
         Ask::Overview {}
-        | Ask::TaskList { .. }
-        | Ask::TaskReady { .. }
-        | Ask::TaskShow { .. }
+        | Ask::TaskList(_)
+        | Ask::TaskReady(_)
+        | Ask::TaskShow(_)
         | Ask::SessionList { .. }
         | Ask::Events { .. }
         | Ask::Status { .. }
@@ -84,8 +86,8 @@ fn reads(ask: &Ask) -> bool {
         Ask::Land(wish) => !wish.dry_run,
         Ask::TaskClaim { .. }
         | Ask::TaskRenew { .. }
-        | Ask::TaskDone { .. }
-        | Ask::TaskFail { .. }
+        | Ask::TaskDone(_)
+        | Ask::TaskFail(_)
         | Ask::MsgSend { .. }
         | Ask::MsgReply { .. }
         | Ask::MsgAnswer { .. }

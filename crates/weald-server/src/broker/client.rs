@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags};
+use weald_app::Ask;
 use weald_app::window::{DESCRIPTOR, PATH, SECRET};
 use weald_core::id::Token;
 use weald_core::name::SessionName;
 
-use super::protocol::{Ask, Reply, Request};
+use super::protocol::{Reply, Request};
 use super::server::split;
 
 /// The longest answer that is believed: what was taken out of an inbox is never cut.

@@ -10,8 +10,8 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use weald_app::{
-    Against, Authority, DiffStyle, Engine, Failure, InboxQuery, Landings, Mandate, MessageError,
-    NotAllowed, ReplyOutcome, Trees, exit,
+    Against, Ask, Authority, DiffStyle, Diffed, Engine, Failure, InboxQuery, LandWish, Landings,
+    Mandate, MessageError, NotAllowed, ReplyOutcome, Report, Trees, exit,
 };
 use weald_core::SignedDuration;
 use weald_core::agent::FinalReport;
@@ -20,13 +20,13 @@ use weald_core::event::Event;
 use weald_core::id::{MessageId, TaskId};
 use weald_core::message::{Draft, Message, ReplyDraft};
 use weald_core::name::SessionName;
-use weald_core::store::{EventFilter, TaskClass, TaskFilter, TaskOrder};
+use weald_core::store::{EventFilter, TaskFilter};
 
 pub(super) use cost::Cost;
 
 use super::authority::permits;
 use super::limits;
-use super::protocol::{Ask, Diffed, LandWish, Reply, Report, Request};
+use super::protocol::{Reply, Request};
 
 /// The most tasks that one answer lists.
 const TASKS: u64 = 500;
@@ -86,35 +86,16 @@ impl<'a> Desk<'a> {
     fn perform(&self, ask: Ask) -> Result<Reply, Failure> {
         match ask {
             Ask::Overview {} => self.overview(),
-            Ask::TaskList {
-                status,
-                owner,
-                label,
-                limit,
-            } => self.tasks(TaskFilter {
-                classes: status
-                    .iter()
-                    .flat_map(|word| TaskClass::named(word))
-                    .collect(),
-                owner,
-                label,
-                limit,
-                ..TaskFilter::default()
-            }),
-            Ask::TaskReady { limit } => self.tasks(TaskFilter {
-                classes: vec![TaskClass::Ready],
-                order: TaskOrder::Claim,
-                limit,
-                ..TaskFilter::default()
-            }),
-            Ask::TaskShow { id } => {
-                let id = id.map_or_else(|| self.own_task(), Ok)?;
+            Ask::TaskList(list) => self.tasks(list.filter()),
+            Ask::TaskReady(ready) => self.tasks(ready.filter()),
+            Ask::TaskShow(show) => {
+                let id = show.id.map_or_else(|| self.own_task(), Ok)?;
                 Ok(Reply::new().with("task", &self.engine.task(&id)?))
             }
             Ask::TaskClaim { .. } => self.own_claim(),
             Ask::TaskRenew { .. } => self.renew(),
-            Ask::TaskDone { report, .. } => self.finish(true, report),
-            Ask::TaskFail { report, .. } => self.finish(false, report),
+            Ask::TaskDone(done) => self.finish(true, done.report),
+            Ask::TaskFail(failed) => self.finish(false, failed.report),
             Ask::MsgSend { .. }
             | Ask::MsgReply { .. }
             | Ask::MsgAnswer { .. }

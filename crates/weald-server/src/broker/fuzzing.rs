@@ -5,13 +5,14 @@ use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use weald_app::{Authority, Mandate};
+use weald_app::operations::claims::{CompleteTask, FailTask};
+use weald_app::{Ask, Authority, Mandate};
 use weald_core::id::{TaskId, Token};
 
 use super::authority::permits;
 use super::limits;
 use super::line::{Line, Lines, Watch};
-use super::protocol::{Ask, Reply, Request};
+use super::protocol::{Reply, Request};
 use super::server::{request_in, text_of};
 
 /// The secret in the corpus.
@@ -87,8 +88,8 @@ fn permitted(request: &Request) {
         let tree = match &request.ask {
             Ask::TaskClaim { id }
             | Ask::TaskRenew { id }
-            | Ask::TaskDone { id, .. }
-            | Ask::TaskFail { id, .. } => {
+            | Ask::TaskDone(CompleteTask { id, .. })
+            | Ask::TaskFail(FailTask { id, .. }) => {
                 assert!(authority.session.is_some());
                 assert!(id.is_none() || *id == authority.task);
                 continue;

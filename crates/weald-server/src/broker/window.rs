@@ -5,19 +5,20 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use weald_app::landing::{Beside, Mode, exit_of, listed, work_landings};
+use weald_app::landing::{Mode, exit_of, work_landings};
+use weald_app::operations::landing::LandingView;
 use weald_app::progress::WordsAlone;
 use weald_app::window::{Window, Windows};
 use weald_app::{
-    App, Authority, Failure, Ground, LandRequest, Landings, NotAllowed, OwnProgram, RecordError,
-    RunRequest, Trees,
+    App, Authority, Failure, Ground, LandRequest, LandWish, Landings, NotAllowed, OwnProgram,
+    RecordError, RunRequest, Trees,
 };
 use weald_core::agent::{FinalReport, Verification};
 use weald_core::agent_rules::AgentRefusal;
 use weald_core::id::LandingId;
 
 use super::desk::{Desk, Lander};
-use super::protocol::{LandWish, Reply};
+use super::protocol::Reply;
 use super::server::Broker;
 
 /// Opens a broker for each run.
@@ -125,8 +126,10 @@ impl Lander for RunsLander<'_> {
                 worked.landings
             }
         };
-        let mut reply = Reply::new().with("landings", &listed(&landings, &Beside::default()));
-        reply.exit = exit_of(&landings);
+        let exit = exit_of(&landings);
+        let views: Vec<_> = landings.into_iter().map(LandingView::from).collect();
+        let mut reply = Reply::new().with("landings", &views);
+        reply.exit = exit;
         if reply.exit == 0
             && let Some(words) = &wish.report
         {

@@ -5,6 +5,9 @@
 
 use rmcp::model::JsonObject;
 use serde_json::Value;
+use weald_app::operations::Caller;
+use weald_app::operations::tasks::ShowTask;
+use weald_core::id::{TaskId, Token};
 
 use super::arguments::TaskRef;
 use super::tool::Audience;
@@ -65,21 +68,28 @@ impl Call<'_> {
         &self,
         given: Option<TaskRef>,
         token: Option<u64>,
-    ) -> Result<(Option<TaskRef>, Option<u64>), Fault> {
+    ) -> Result<(Option<TaskId>, Caller), Fault> {
+        let given = given.map(|task| task.id()).transpose()?;
+        let under = |token: Option<u64>| Caller {
+            token: token.map(Token),
+            ..Caller::default()
+        };
         if self.is_confined() {
-            return Ok((given, token));
+            return Ok((given, under(token)));
         }
         let session = self.session().await.unwrap_or_default();
         let own = session.get("task").and_then(TaskRef::of);
-        let task = given.or(own).ok_or_else(no_task)?;
+        let own = own.and_then(|task| task.id().ok());
+        let id = given.or(own).ok_or_else(no_task)?;
         if token.is_some() {
-            return Ok((Some(task), token));
+            return Ok((Some(id), under(token)));
         }
-        let shown = self.run(Words::of(&["task", "show"]).rest([&task])).await?;
+        let id = Some(id);
+        let shown = self.perform(ShowTask { id: id.clone() }).await?;
         let lease = &shown["task"]["lease"];
         let is_own = lease["session"].is_string() && lease.get("session") == session.get("name");
         let token = lease["token"].as_u64().filter(|_| is_own);
-        Ok((Some(task), token))
+        Ok((id, under(token)))
     }
 }
 

@@ -16,7 +16,7 @@ use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::service::RequestContext;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, Signal, kill_process};
-use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
@@ -82,17 +82,26 @@ pub enum Cut {
 /// Runs a command to its end, or until nobody waits for it.
 pub async fn run(
     command: &mut Command,
+    input: Option<Vec<u8>>,
     limits: Limits,
     lasts: Lasts,
     context: &RequestContext<RoleServer>,
     mut gone: watch::Receiver<bool>,
 ) -> Result<Ended, Cut> {
+    let stdin = match input {
+        Some(_) => Stdio::piped(),
+        None => Stdio::null(),
+    };
     command
-        .stdin(Stdio::null())
+        .stdin(stdin)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .kill_on_drop(lasts == Lasts::Long);
     let mut child = command.spawn().map_err(Cut::Failed)?;
+    if let (Some(mut stdin), Some(input)) = (child.stdin.take(), input) {
+        // One that reads nothing has its reasons, and says them.
+        tokio::spawn(async move { stdin.write_all(&input).await });
+    }
     let mut out = child.stdout.take().expect("piped");
     let mut err = child.stderr.take().expect("piped");
     let mut stdout = Kept::new(limits.head, limits.tail);

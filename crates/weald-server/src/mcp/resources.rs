@@ -5,6 +5,7 @@
 use rmcp::ErrorData;
 use rmcp::model::{JsonObject, ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
 use serde_json::{Value, json};
+use weald_app::operations::tasks::{ListTasks, ReadyTasks};
 
 use super::hints;
 use super::tool::Entry;
@@ -22,6 +23,8 @@ const PATCH: &str = "text/x-diff";
 
 /// The most tasks, events, and bytes of a patch that are told at once.
 const MOST_TASKS: u64 = 500;
+/// The most ready tasks that are offered as completions.
+const MOST_READY: u64 = 1000;
 const MOST_EVENTS: u64 = 200;
 const MOST_PATCH: usize = 1 << 20;
 
@@ -114,8 +117,13 @@ pub async fn read(
     let named = Named::of(uri).ok_or_else(|| refused(uri, &no_such(uri)))?;
     let told = match named {
         Named::Tasks => {
-            let words = Words::of(&["task", "list"]).flag("limit", Some(MOST_TASKS));
-            call.run(words).await.map(|answer| (as_text(answer), JSON))
+            let limit = Some(MOST_TASKS);
+            let list = ListTasks {
+                limit,
+                ..ListTasks::default()
+            };
+            let answer = call.perform(list).await;
+            answer.map(|answer| (as_text(answer), JSON))
         }
         Named::Events { since } => {
             let words = Words::of(&["events"])
@@ -144,8 +152,8 @@ pub async fn trees(beginning: &str, call: &Call<'_>) -> Vec<String> {
 
 /// Ids of tasks that can be claimed and begin so.
 pub async fn tasks(beginning: &str, call: &Call<'_>) -> Vec<String> {
-    let words = Words::of(&["task", "ready"]);
-    let answer = call.run(words).await.unwrap_or_default();
+    let limit = Some(MOST_READY);
+    let answer = call.perform(ReadyTasks { limit }).await.unwrap_or_default();
     named(&answer, "tasks", "id", beginning)
 }
 

@@ -12,16 +12,18 @@ use std::time::Duration;
 use rmcp::RoleServer;
 use rmcp::model::JsonObject;
 use rmcp::service::RequestContext;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::process::Command;
 use tokio::sync::{OnceCell, Semaphore, SemaphorePermit, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
-use weald_app::MCP_MARK;
+use weald_app::operations::{Caller, Operation};
+use weald_app::{Failure, MCP_MARK};
 
 use super::child::{self, Cut, Ended, GRACE, Lasts, Limits, left};
+use super::host::Host;
 use super::tool::Audience;
-use super::words::{Words, too_long};
+use super::words::{self, Words, too_long};
 use crate::broker::{CONNECTIONS, Fault};
 
 /// The longest answer of a command that is read.
@@ -63,6 +65,8 @@ pub struct Weald {
     pub aliases: String,
     /// What needs no process of its own.
     pub in_process: Option<Arc<InProcess>>,
+    /// The same for operations.
+    pub host: Option<Arc<Host>>,
     /// Who calls, once that was found out.
     pub(super) known: OnceCell<Known>,
     short_calls: Semaphore,
@@ -92,6 +96,7 @@ impl Weald {
             audience,
             aliases: String::new(),
             in_process: None,
+            host: None,
             known: OnceCell::new(),
             short_calls: Semaphore::new(at_once),
             long_calls: Semaphore::new(at_once),
@@ -205,6 +210,34 @@ impl<'a> Call<'a> {
         }
     }
 
+    /// Does an operation, and answers its object.
+    pub async fn perform<O: Operation>(&self, request: O) -> Result<JsonObject, Fault> {
+        self.perform_as(Caller::default(), request).await
+    }
+
+    /// The same for what the caller says of itself. An operation that needs the store alone is done on a thread of this
+    /// process, to its end; any other in a process of its own, which gets the request on its stdin.
+    pub async fn perform_as<O: Operation>(
+        &self,
+        caller: Caller,
+        request: O,
+    ) -> Result<JsonObject, Fault> {
+        let wanted = json!({"request": request, "caller": caller});
+        words::fit(&wanted)?;
+        let is_short = self.lasts == Lasts::Shortly && request.needs_only_the_store();
+        if let Some(host) = self.weald.host.as_ref().filter(|_| is_short) {
+            let (host, variables) = (Arc::clone(host), self.weald.variables());
+            let done = spawn_blocking(move || host.perform(request, &caller, &variables)).await;
+            // Whatever broke the thread may have happened after a change: it is not done again.
+            let done = done.unwrap_or_else(|_| Err(Failure::bug()));
+            return Ok(done?.answer);
+        }
+        let words = vec!["operate".to_owned(), O::NAME.to_owned()];
+        let input = wanted.to_string().into_bytes();
+        let ended = self.begin(&["--json"], words, Limits::answer(), Some(input));
+        answer_of(&ended.await?)
+    }
+
     /// Runs a command, and answers the object that it prints.
     pub async fn run(&self, words: Words) -> Result<JsonObject, Fault> {
         let words = words.finish()?;
@@ -281,13 +314,23 @@ impl<'a> Call<'a> {
         words: Vec<String>,
         limits: Limits,
     ) -> Result<Ended, Fault> {
+        self.begin(flags, words, limits, None).await
+    }
+
+    async fn begin(
+        &self,
+        flags: &[&str],
+        words: Vec<String>,
+        limits: Limits,
+        input: Option<Vec<u8>>,
+    ) -> Result<Ended, Fault> {
         let mut command = self.weald.command(flags);
         if self.lasts == Lasts::Long {
             command.arg(format!("--ends-with={}", std::process::id()));
         }
         command.args(words);
         let gone = self.gone.clone();
-        let ended = child::run(&mut command, limits, self.lasts, self.context, gone).await;
+        let ended = child::run(&mut command, input, limits, self.lasts, self.context, gone).await;
         ended.map_err(|cut| match cut {
             Cut::Cancelled => taken_back(),
             Cut::Failed(error) if error.raw_os_error() == Some(E2BIG) => too_long(ARGUMENTS),

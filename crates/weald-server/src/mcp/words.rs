@@ -2,6 +2,8 @@
 
 use std::fmt::Display;
 
+use serde_json::Value;
+
 use crate::broker::Fault;
 
 /// The longest word that a process can be started with, in bytes.
@@ -79,15 +81,28 @@ impl Words {
         match words.iter().find(|word| word.len() > LONGEST) {
             Some(word) => return Err(too_long(word.len())),
             None if words.iter().any(|word| word.contains('\0')) => {
-                return Err(
-                    Fault::new("bad_arguments", 2, "an argument contains a NUL byte")
-                        .hint("leave it out; text has no NUL"),
-                );
+                return Err(has_nul());
             }
             None => {}
         }
         Ok(words)
     }
+}
+
+/// Refuses a request with text that is too long, or that no process could be started with.
+pub fn fit(value: &Value) -> Result<(), Fault> {
+    match value {
+        Value::String(text) if text.len() > LONGEST => Err(too_long(text.len())),
+        Value::String(text) if text.contains('\0') => Err(has_nul()),
+        Value::Array(items) => items.iter().try_for_each(fit),
+        Value::Object(fields) => fields.values().try_for_each(fit),
+        _ => Ok(()),
+    }
+}
+
+fn has_nul() -> Fault {
+    Fault::new("bad_arguments", 2, "an argument contains a NUL byte")
+        .hint("leave it out; text has no NUL")
 }
 
 /// The refusal of what is too long for a command line.

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use clap::{Args, ValueEnum};
 use weald_app::{Against, DiffStyle, Failure, Landings};
-use weald_server::broker::{Ask, Diffed};
+use weald_app::{Ask, Diffed};
 
 use super::inside::{Inside, field};
 use crate::completion;

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
+use weald_app::Ask;
 use weald_app::{Engine, Failure, JOURNAL_FILE, JournalLine, exit, read_journal, read_journal_end};
 use weald_core::cloud_event::{CloudEvent, TYPE_PREFIX};
 use weald_core::event::Event;
 use weald_core::id::{Seq, TaskId};
 use weald_core::name::TreeName;
 use weald_core::store::EventFilter;
-use weald_server::broker::Ask;
 
 use super::inside::{Inside, field};
 use crate::completion;

@@ -1,14 +1,17 @@
 //! Commands from inside a tree's sandbox: asked of the broker of the run, told as outside.
 //!
-//! A command that may be asked has a method `inside` beside its `run`; everything else is refused here.
+//! Operations know what to ask in their place. A command that is none yet has a method `inside` beside its `run`; everything
+//! else is refused here.
 
 use std::io::{self, Write};
 
 use serde::de::DeserializeOwned;
-use weald_app::{Failure, TaskDetail, exit};
+use serde_json::{Map, Value};
+use weald_app::operations::{Broker, Caller, Operation};
+use weald_app::{App, Ask, Failure, TaskDetail};
 use weald_core::id::Token;
 use weald_core::name::SessionName;
-use weald_server::broker::{Ask, Client, Reply};
+use weald_server::broker::{Client, Reply};
 
 use super::task;
 use crate::cli::Cli;
@@ -17,9 +20,27 @@ use crate::ui::{ACCENT, DIM, Fields, HEADING, Out, paint};
 
 /// Does what was asked: here, or by way of the broker of the run that this process is in.
 pub fn run(cli: Cli, context: &Context<'_>) -> Result<u8, Failure> {
-    match context.broker() {
+    match Inside::of(context) {
         None => cli.run(context),
-        Some(client) => cli.run_inside(&Inside { context, client }),
+        Some(inside) => cli.run_inside(&inside),
+    }
+}
+
+impl Context<'_> {
+    /// Does an operation: here, or by way of the broker of the run that this process is in.
+    pub fn perform<O: Operation>(&self, request: O) -> Result<O::Output, Failure> {
+        self.perform_as(&Caller::default(), request)
+    }
+
+    /// The same for what the caller says of itself.
+    pub fn perform_as<O: Operation>(
+        &self,
+        caller: &Caller,
+        request: O,
+    ) -> Result<O::Output, Failure> {
+        let inside = Inside::of(self);
+        let broker = inside.as_ref().map(|inside| inside as &dyn Broker);
+        App::perform(self, request, caller, broker)
     }
 }
 
@@ -27,6 +48,21 @@ pub fn run(cli: Cli, context: &Context<'_>) -> Result<u8, Failure> {
 pub struct Inside<'a> {
     pub context: &'a Context<'a>,
     client: Client,
+}
+
+impl Broker for Inside<'_> {
+    fn ask(&self, caller: &Caller, ask: Ask) -> Result<Map<String, Value>, Failure> {
+        let reply = self.ask_as(caller.session.as_ref(), caller.token, ask)?;
+        Ok(reply.answer)
+    }
+}
+
+impl<'a> Inside<'a> {
+    /// The way to the broker of the run that this process is in, if it is in one.
+    pub fn of(context: &'a Context<'a>) -> Option<Self> {
+        let client = context.broker()?;
+        Some(Self { context, client })
+    }
 }
 
 impl Inside<'_> {
@@ -68,14 +104,7 @@ impl Inside<'_> {
 /// One field of an answer.
 pub fn field<T: DeserializeOwned>(reply: &Reply, name: &str) -> Result<T, Failure> {
     let value = reply.answer.get(name).cloned().unwrap_or_default();
-    serde_json::from_value(value).map_err(|error| {
-        Failure::new(
-            "broker_answer",
-            exit::BUG,
-            format!("the broker's answer could not be parsed: {name}: {error}"),
-        )
-        .hint("this weald and the one outside are different versions; use the same one")
-    })
+    serde_json::from_value(value).map_err(|error| Failure::broker_answer(&error))
 }
 
 /// `weald` alone: where the run stands, and what it may ask.

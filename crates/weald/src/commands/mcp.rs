@@ -5,10 +5,11 @@ mod in_process;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
+use weald_app::Ask;
 use weald_app::{Failure, LoadedConfig, SessionError, exit};
 use weald_core::SignedDuration;
-use weald_server::broker::{Ask, Client};
-use weald_server::mcp::{Asked, Audience, Weald, serve};
+use weald_server::broker::Client;
+use weald_server::mcp::{Asked, Audience, Host, Weald, serve};
 use weald_store::DATABASE_FILE;
 
 use crate::cli::{SessionArg, duration};
@@ -66,6 +67,7 @@ impl Mcp {
         if audience != Audience::Confined {
             let here = InProcess::of(context);
             weald.in_process = Some(Arc::new(move |asked: &Asked| here.run(asked)));
+            weald.host = Some(Arc::new(Host::of(context)));
         }
         serve(weald, self.beat.unsigned_abs())?;
         Ok(exit::DONE)

@@ -11,12 +11,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand, ValueEnum};
+use weald_app::Ask;
 use weald_app::{Engine, Failure};
 use weald_core::SignedDuration;
 use weald_core::id::TaskId;
 use weald_core::message::{Draft, Message, MessageType, Urgency};
 use weald_core::name::SessionName;
-use weald_server::broker::{Ask, Reply};
+use weald_server::broker::Reply;
 
 use super::inside::{Inside, field};
 use crate::completion;

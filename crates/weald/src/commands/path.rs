@@ -4,9 +4,9 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
+use weald_app::Ask;
 use weald_app::Failure;
 use weald_core::name::SessionName;
-use weald_server::broker::Ask;
 
 use super::inside::{Inside, field};
 use crate::completion;

@@ -4,14 +4,17 @@ use std::io::{self, Write};
 
 use clap::{Args, Subcommand};
 use serde_json::Value;
-use weald_app::landing::{Mode, as_json};
-use weald_app::{Failure, LandRequest, Landings, exit};
+use weald_app::landing::as_json;
+use weald_app::operations::Caller;
+use weald_app::operations::landing::{
+    DropLanding, PauseQueue, RecoverLanding, ResumeQueue, RetryLanding, ShowLandingLog,
+};
+use weald_app::{Failure, Landings};
 use weald_core::id::LandingId;
 use weald_core::landing::{Landing, LandingStatus};
 use weald_core::queue::Queue;
-use weald_sandbox::{catch_hangup, catch_interrupts};
 
-use super::land::finish;
+use super::land;
 use crate::context::Context;
 use crate::ui::{ACCENT, DIM, Fields, Out, ago, clean, paint};
 
@@ -191,114 +194,70 @@ fn told(
 
 impl Pause {
     fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let ground = context.ground()?;
-        let queue = Landings::new(&ground.trees(context)?).pause_queue(&self.reason)?;
-        context.tell(&ground.engine);
-        context.ui.answer(
-            || Fields::new().with("paused", &queue.paused),
-            |out| writeln!(out, "nothing lands until: weald queue resume"),
-        )
+        let reason = self.reason;
+        let answer = context.perform(PauseQueue { reason })?;
+        context.ui.show(&answer, |out| {
+            writeln!(out, "nothing lands until: weald queue resume")
+        })
     }
 }
 
 impl Resume {
     fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        catch_interrupts();
-        catch_hangup();
-        let ground = context.landing_ground()?;
-        Landings::new(&ground.trees(context)?).resume_queue()?;
-        let mode = match self.no_work {
-            true => Mode::Queue,
-            false => Mode::Work,
-        };
-        finish(context, ground, &[], &LandRequest::default(), mode)
+        let no_work = self.no_work;
+        land::answer(context, &Caller::default(), ResumeQueue { no_work })
     }
 }
 
 impl Drop {
     fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let ground = context.ground()?;
-        let dropped = Landings::new(&ground.trees(context)?).drop_landing(self.landing)?;
-        context.tell(&ground.engine);
-        context.ui.answer(
-            || Fields::new().with("landing", &as_json(&dropped)),
-            |out| {
-                let tree = paint(ACCENT, &dropped.tree);
-                writeln!(
-                    out,
-                    "{tree} was removed from the queue; the worktree is kept"
-                )
-            },
-        )
+        let landing = self.landing;
+        let answer = context.perform(DropLanding { landing })?;
+        context.ui.show(&answer, |out| {
+            let tree = paint(ACCENT, &answer.landing.landing.tree);
+            writeln!(
+                out,
+                "{tree} was removed from the queue; the worktree is kept"
+            )
+        })
     }
 }
 
 impl Retry {
     fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        catch_interrupts();
-        catch_hangup();
-        let ground = context.landing_ground()?;
-        let queued = Landings::new(&ground.trees(context)?).retry_landing(self.landing)?;
-        finish(
-            context,
-            ground,
-            &[queued.id],
-            &LandRequest::default(),
-            Mode::Work,
-        )
+        let landing = self.landing;
+        land::answer(context, &Caller::default(), RetryLanding { landing })
     }
 }
 
 impl Recover {
     fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let ground = context.ground()?;
-        let landing = Landings::new(&ground.trees(context)?).recover_by_hand(self.landing)?;
-        context.tell(&ground.engine);
-        context.ui.answer(
-            || Fields::new().with("landing", &as_json(&landing)),
-            |out| match landing.status {
-                LandingStatus::Landed => writeln!(
-                    out,
-                    "{} has it: {} landed",
-                    landing.target,
-                    paint(ACCENT, &landing.tree)
-                ),
-                _ => writeln!(
-                    out,
-                    "it was undone and is queued again; to continue: weald land {}",
-                    landing.tree
-                ),
-            },
-        )
+        let landing = self.landing;
+        let answer = context.perform(RecoverLanding { landing })?;
+        let landing = &answer.landing.landing;
+        context.ui.show(&answer, |out| match landing.status {
+            LandingStatus::Landed => writeln!(
+                out,
+                "{} has it: {} landed",
+                landing.target,
+                paint(ACCENT, &landing.tree)
+            ),
+            _ => writeln!(
+                out,
+                "it was undone and is queued again; to continue: weald land {}",
+                landing.tree
+            ),
+        })
     }
 }
 
 impl Log {
     fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let ground = context.ground()?;
-        let landing = Landings::new(&ground.trees(context)?).landing(self.landing)?;
-        let gate = landing.gate.as_ref().and_then(|gate| gate.log.clone());
-        let Some(path) = landing.log.clone().or(gate) else {
-            return Err(Failure::new(
-                "no_log",
-                exit::NOT_FOUND,
-                format!("no gate ran for landing {}", self.landing),
-            )
-            .hint("weald queue status --all"));
-        };
-        let bytes = std::fs::read(&path).map_err(|error| Failure::file(&path, &error))?;
-        let text = String::from_utf8_lossy(&bytes);
-        context.ui.answer(
-            || {
-                Fields::new()
-                    .with("landing", &as_json(&landing))
-                    .with("log", &path)
-                    .with("text", &text)
-            },
-            |out| {
-                text.lines()
-                    .try_for_each(|line| writeln!(out, "{}", clean(line)))
-            },
-        )
+        let landing = self.landing;
+        let answer = context.perform(ShowLandingLog { landing })?;
+        context.ui.show(&answer, |out| {
+            let mut lines = answer.text.lines();
+            lines.try_for_each(|line| writeln!(out, "{}", clean(line)))
+        })
     }
 }

@@ -1,12 +1,12 @@
 //! `weald revert`
 
 use clap::Args;
-use weald_app::landing::{Mode, work_landings};
-use weald_app::{Failure, LandRequest, Landings};
+use weald_app::Failure;
+use weald_app::operations::Operation;
+use weald_app::operations::landing::RevertLanding;
 use weald_core::id::LandingId;
-use weald_sandbox::{catch_hangup, catch_interrupts};
 
-use super::land::answer_one;
+use super::land::told_one;
 use crate::context::Context;
 
 /// Undo a landing on its target
@@ -21,13 +21,11 @@ pub struct Revert {
 
 impl Revert {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        catch_interrupts();
-        catch_hangup();
-        let ground = context.landing_ground()?;
-        let queued = Landings::new(&ground.trees(context)?).queue_revert(self.landing)?;
-        let request = LandRequest::default();
-        let worked = work_landings(context, ground, &[queued.id], &request, Mode::Work)?;
-        let code = answer_one(context, &worked.ground, &worked.landings[0])?;
-        Ok(worked.exit.unwrap_or(code))
+        let landing = self.landing;
+        let one = context.perform(RevertLanding { landing })?;
+        context
+            .ui
+            .show(&one, |out| told_one(out, &one.landing.landing))?;
+        Ok(RevertLanding::exit(&one))
     }
 }

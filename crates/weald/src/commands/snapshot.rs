@@ -3,9 +3,9 @@
 use std::io::{self, Write};
 
 use clap::{Args, Subcommand};
+use weald_app::Ask;
 use weald_app::{Failure, SnapshotView, exit};
 use weald_core::Timestamp;
-use weald_server::broker::Ask;
 
 use super::inside::{Inside, field};
 use crate::commands::diff;

@@ -3,10 +3,11 @@
 use std::io::{self, Write};
 
 use clap::Args;
+use weald_app::Ask;
 use weald_app::{Dirty, Failure, Freshness, Ground, StageView, TreeView, Upkeep, stages_in_words};
 use weald_core::Timestamp;
 use weald_core::setup::SetupOutcome;
-use weald_server::broker::{Ask, Reply};
+use weald_server::broker::Reply;
 
 use super::inside::{Inside, field};
 use super::overview;

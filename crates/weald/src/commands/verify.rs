@@ -3,10 +3,12 @@
 use std::io::{self, Write};
 
 use clap::Args;
-use weald_app::{Failure, Landings, Verification, exit};
+use weald_app::operations::Operation;
+use weald_app::operations::landing::VerifyTarget;
+use weald_app::{Failure, Verification};
 
 use crate::context::Context;
-use crate::ui::{ACCENT, DIM, Fields, Out, clean, clean_line, paint};
+use crate::ui::{ACCENT, DIM, Out, clean, clean_line, paint};
 
 /// Find commits on the target that bypassed the queue
 ///
@@ -26,28 +28,12 @@ pub struct Verify {
 
 impl Verify {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let ground = context.ground()?;
-        let trees = ground.trees(context)?;
-        let found = Landings::new(&trees).verify(self.target.as_deref(), self.since.as_deref())?;
-        context.ui.answer(
-            || {
-                Fields::new()
-                    .with("target", &found.target)
-                    .with("tip", &found.tip)
-                    .with("since", &found.since)
-                    .with("checked", &found.checked)
-                    .with("landings", &found.landings)
-                    .with("unrecorded", &found.unrecorded)
-                    .with("commits", &found.commits)
-                    .with("missing", &found.missing)
-                    .with("unapproved", &found.unapproved)
-            },
-            |out| told(out, &found),
-        )?;
-        match found.is_sound() {
-            true => Ok(exit::DONE),
-            false => Ok(exit::REFUSED),
-        }
+        let found = context.perform(VerifyTarget {
+            since: self.since,
+            target: self.target,
+        })?;
+        context.ui.show(&found, |out| told(out, &found))?;
+        Ok(VerifyTarget::exit(&found))
     }
 }
 

@@ -10,6 +10,20 @@ impl Fields {
         Self(String::from("{\"schema_version\":1"))
     }
 
+    /// The answer of an operation.
+    pub fn of_answer(answer: &impl Serialize) -> Self {
+        let text = serde_json::to_string(answer).expect("answers have text keys");
+        let fields = text
+            .strip_prefix('{')
+            .and_then(|text| text.strip_suffix('}'));
+        let mut object = Self::new();
+        if let Some(fields) = fields.filter(|fields| !fields.is_empty()) {
+            object.0.push(',');
+            object.0.push_str(fields);
+        }
+        object
+    }
+
     /// An object that somebody else made.
     pub fn of(object: &serde_json::Map<String, serde_json::Value>) -> Self {
         let mut text = serde_json::to_string(object).expect("answers have text keys");

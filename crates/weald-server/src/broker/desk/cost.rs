@@ -1,6 +1,6 @@
 //! What requests cost: a run may not use up what belongs to all.
 
-use super::super::protocol::Ask;
+use weald_app::Ask;
 
 /// What an answer costs the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,9 +16,9 @@ impl Cost {
     pub(in crate::broker) fn of(ask: &Ask) -> Self {
         match ask {
             Ask::Overview {}
-            | Ask::TaskList { .. }
-            | Ask::TaskReady { .. }
-            | Ask::TaskShow { .. }
+            | Ask::TaskList(_)
+            | Ask::TaskReady(_)
+            | Ask::TaskShow(_)
             | Ask::TaskClaim { .. }
             | Ask::MsgAnswer { .. }
             | Ask::MsgInbox { consume: false, .. }
@@ -30,8 +30,8 @@ impl Cost {
             | Ask::Diff { .. }
             | Ask::SnapshotList { .. } => Self::Read,
             Ask::TaskRenew { .. }
-            | Ask::TaskDone { .. }
-            | Ask::TaskFail { .. }
+            | Ask::TaskDone(_)
+            | Ask::TaskFail(_)
             | Ask::MsgSend { .. }
             | Ask::MsgReply { .. }
             | Ask::MsgInbox { .. }

@@ -1,9 +1,9 @@
 //! What takes work out of the run's own worktree: snapshots, and landing, one at a time.
 
-use weald_app::{Failure, SnapshotView, exit};
+use weald_app::{Failure, LandWish, SnapshotView, exit};
 
 use super::super::limits;
-use super::super::protocol::{LandWish, Reply};
+use super::super::protocol::Reply;
 use super::{Desk, too_long};
 
 impl Desk<'_> {

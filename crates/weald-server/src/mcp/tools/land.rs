@@ -2,8 +2,12 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use weald_app::operations::Caller;
+use weald_app::operations::landing::{AtConflict, LandTrees};
+use weald_core::id::Token;
+use weald_core::landing::Strategy;
 
-use super::{Audience, Call, Effect, Fault, JsonObject, Lasts, TaskRef, Tool, Words, answers};
+use super::{Audience, Call, Effect, Fault, JsonObject, Lasts, TaskRef, Tool, answers, one_of};
 
 pub struct Land;
 
@@ -43,20 +47,32 @@ impl Tool for Land {
             Some(name) => own_token(name, call).await,
             None => None,
         };
-        let words = Words::of(&["land"])
-            .flag("report", input.report)
-            .flag("strategy", input.strategy)
-            .switch("dry-run", input.dry_run)
-            .switch("no-wait", input.no_wait)
-            .switch("keep", input.keep)
-            .flag("token", token)
-            .rest(tree);
-        call.run(words).await
+        let strategy = input.strategy.as_deref();
+        let strategy = strategy.map(|word| one_of("strategy", word, Strategy::WORDS, Strategy::of));
+        let strategy = strategy.transpose()?;
+        let request = LandTrees {
+            names: tree.into_iter().collect(),
+            strategy,
+            no_wait: input.no_wait.unwrap_or_default(),
+            dry_run: input.dry_run.unwrap_or_default(),
+            keep: input.keep.unwrap_or_default(),
+            force: false,
+            stop_on_conflict: false,
+            at_conflict: AtConflict::Abort,
+            commit: None,
+            message: None,
+            report: input.report,
+        };
+        let caller = Caller {
+            token,
+            ..Caller::default()
+        };
+        call.perform_as(caller, request).await
     }
 }
 
 /// The caller's own token for the task of a tree; what can't be told, the landing will say.
-async fn own_token(name: &str, call: &Call<'_>) -> Option<u64> {
+async fn own_token(name: &str, call: &Call<'_>) -> Option<Token> {
     if call.is_confined() {
         return None;
     }
@@ -65,5 +81,5 @@ async fn own_token(name: &str, call: &Call<'_>) -> Option<u64> {
         return None;
     }
     let task = TaskRef::of(session.get("task")?);
-    call.held(task, None).await.ok()?.1
+    call.held(task, None).await.ok()?.1.token
 }

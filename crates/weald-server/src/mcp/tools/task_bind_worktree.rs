@@ -2,8 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use weald_app::operations::bindings::{BindTask, UnbindTask};
 
-use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, Words, answers};
+use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, answers, parsed};
 
 pub struct TaskBindWorktree;
 
@@ -34,20 +35,24 @@ impl Tool for TaskBindWorktree {
     type Output = answers::OneTask;
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
-        let task = input.task_id.to_string();
-        let words = match (input.name, input.unbind) {
-            (None, Some(true)) => Words::of(&["task", "unbind"]).rest([task]),
-            (Some(name), None | Some(false)) => Words::of(&["task", "bind"])
-                .flag("owner", input.owner)
-                .switch("rebind", input.rebind)
-                .rest([task, name]),
+        let id = input.task_id.id()?;
+        match (input.name, input.unbind) {
+            (None, Some(true)) => call.perform(UnbindTask { id }).await,
+            (Some(tree), None | Some(false)) => {
+                let owner = input.owner.as_deref();
+                let request = BindTask {
+                    id,
+                    tree,
+                    start: false,
+                    owner: owner.map(|name| parsed("owner", name)).transpose()?,
+                    rebind: input.rebind.unwrap_or_default(),
+                };
+                call.perform(request).await
+            }
             _ => {
                 let message = "a task is bound to a worktree, or unbound";
-                return Err(
-                    Fault::new("bad_arguments", 2, message).hint("give either name or unbind")
-                );
+                Err(Fault::new("bad_arguments", 2, message).hint("give either name or unbind"))
             }
-        };
-        call.run(words).await
+        }
     }
 }

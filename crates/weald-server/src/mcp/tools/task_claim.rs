@@ -2,8 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use weald_app::operations::claims::ClaimTask;
 
-use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, Words, answers};
+use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, answers};
 
 pub struct TaskClaim;
 
@@ -24,7 +25,12 @@ impl Tool for TaskClaim {
     type Output = answers::ClaimedTask;
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
-        let words = Words::of(&["task", "claim", "--with-tree"]).rest(input.task_id);
-        call.run(words).await
+        let id = input.task_id.map(|task| task.id()).transpose()?;
+        let request = ClaimTask {
+            id,
+            ttl: None,
+            with_tree: true,
+        };
+        call.perform(request).await
     }
 }

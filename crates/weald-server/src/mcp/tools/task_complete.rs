@@ -2,8 +2,11 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use weald_app::Report;
+use weald_app::operations::claims::CompleteTask;
+use weald_core::agent::Verification;
 
-use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, Words, answers};
+use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, answers};
 
 pub struct TaskComplete;
 
@@ -38,15 +41,20 @@ impl Tool for TaskComplete {
         if input.verified_by.is_some() && input.verified.is_none() {
             return Err(no_verdict());
         }
-        let (task, token) = call.held(input.task_id, input.token).await?;
-        let words = Words::of(&["task", "done"])
-            .flag("token", token)
-            .flag("report", input.report)
-            .flags("changed", input.files_changed)
-            .flag("verified", input.verified)
-            .flag("verified-by", input.verified_by)
-            .rest(task);
-        call.run(words).await
+        let (id, caller) = call.held(input.task_id, input.token).await?;
+        let verification = match input.verified.as_deref() {
+            None => Verification::None,
+            Some("passed") => Verification::Passed,
+            Some("failed") => Verification::Failed,
+            Some(word) => return Err(no_such_verdict(word)),
+        };
+        let report = Report {
+            text: input.report,
+            files_changed: input.files_changed,
+            verification,
+            verified_by: input.verified_by.unwrap_or_default(),
+        };
+        call.perform_as(caller, CompleteTask { id, report }).await
     }
 }
 
@@ -58,4 +66,9 @@ fn no_verdict() -> Fault {
         "verified_by is given without verified; the task is unchanged",
     )
     .hint("give verified, too: passed or failed")
+}
+
+fn no_such_verdict(word: &str) -> Fault {
+    let message = format!("invalid value '{word:.100}' for verified");
+    Fault::new("invalid_value", 2, message).hint("give passed or failed")
 }

@@ -2,8 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use weald_app::operations::tasks::AddTask;
 
-use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, Words, answers};
+use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, answers, ids, parsed};
 
 pub struct TaskCreate;
 
@@ -42,16 +43,20 @@ impl Tool for TaskCreate {
     type Output = answers::OneTask;
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
-        let words = Words::of(&["task", "add"])
-            .flag("description", input.description)
-            .flag("acceptance", input.acceptance)
-            .flags("after", input.blocked_by)
-            .flag("priority", input.priority)
-            .flags("label", input.labels)
-            .flag("plan", input.plan)
-            .switch("needs-plan", input.needs_plan)
-            .flag("id", input.task_id)
-            .rest([input.subject]);
-        call.run(words).await
+        let priority = input.priority.as_deref();
+        let priority = priority.map(|word| parsed("priority", word)).transpose()?;
+        let request = AddTask {
+            subject: input.subject,
+            description: input.description.unwrap_or_default(),
+            acceptance: input.acceptance.unwrap_or_default(),
+            blocked_by: ids(&input.blocked_by)?,
+            priority: priority.unwrap_or_default(),
+            id: input.task_id.map(|task| task.id()).transpose()?,
+            labels: input.labels,
+            plan: input.plan,
+            base_branch: None,
+            needs_plan: input.needs_plan.unwrap_or_default(),
+        };
+        call.perform(request).await
     }
 }

@@ -2,8 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use weald_app::Report;
+use weald_app::operations::claims::FailTask;
 
-use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, Words, answers};
+use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, answers};
 
 pub struct TaskFail;
 
@@ -29,10 +31,11 @@ impl Tool for TaskFail {
     type Output = answers::OneTask;
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
-        let (task, token) = call.held(input.task_id, input.token).await?;
-        let words = Words::of(&["task", "fail"])
-            .flag("token", token)
-            .flag("report", input.reason);
-        call.run(words.rest(task)).await
+        let (id, caller) = call.held(input.task_id, input.token).await?;
+        let report = Report {
+            text: input.reason,
+            ..Report::default()
+        };
+        call.perform_as(caller, FailTask { id, report }).await
     }
 }

@@ -2,8 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use weald_app::operations::tasks::ShowTask;
 
-use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, Words, answers};
+use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, answers};
 
 pub struct TaskGet;
 
@@ -24,7 +25,7 @@ impl Tool for TaskGet {
     type Output = answers::OneTask;
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
-        let (task, _) = call.held(input.task_id, None).await?;
-        call.run(Words::of(&["task", "show"]).rest(task)).await
+        let (id, _) = call.held(input.task_id, None).await?;
+        call.perform(ShowTask { id }).await
     }
 }

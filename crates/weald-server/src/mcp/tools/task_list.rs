@@ -2,8 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use weald_app::operations::tasks::ListTasks;
 
-use super::{Audience, Call, Effect, Fault, JsonObject, Tool, Words, answers};
+use super::{Audience, Call, Effect, Fault, JsonObject, Tool, answers, parsed};
 
 pub struct TaskList;
 
@@ -31,11 +32,13 @@ impl Tool for TaskList {
     type Output = answers::Tasks;
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
-        let words = Words::of(&["task", "list"])
-            .flags("status", input.status)
-            .flag("owner", input.owner)
-            .flag("label", input.label)
-            .flag("limit", Some(input.limit.unwrap_or(100)));
-        call.run(words).await
+        let owner = input.owner.as_deref();
+        let request = ListTasks {
+            status: input.status,
+            owner: owner.map(|name| parsed("owner", name)).transpose()?,
+            label: input.label,
+            limit: Some(input.limit.unwrap_or(100)),
+        };
+        call.perform(request).await
     }
 }

@@ -2,8 +2,16 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use weald_app::Report;
+use weald_app::operations::Caller;
+use weald_app::operations::claims::{
+    CancelTask, CompleteTask, FailTask, ReleaseTask, RenewTask, ReopenTask, StartTask,
+};
+use weald_app::operations::tasks::{ChangeDependencies, EditTask, ShowTask};
+use weald_core::id::TaskId;
+use weald_core::name::SessionName;
 
-use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, Words, answers};
+use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, answers, ids, parsed};
 
 pub struct TaskUpdate;
 
@@ -82,23 +90,27 @@ impl Tool for TaskUpdate {
     type Output = answers::OneTask;
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
-        let (task, token) = call.held(input.task_id.clone(), input.token).await?;
+        let (id, caller) = call.held(input.task_id.clone(), input.token).await?;
         // What makes no sense is refused before anything is changed.
-        let actions = input.actions(&task, call).await?;
+        let actions = input.actions(&id, call).await?;
+        let (edit, dependencies) = (input.edit(&id)?, input.dependencies(&id)?);
+        let owner = input.owner.as_deref();
+        let owner = owner.map(|name| parsed("owner", name)).transpose()?;
         let mut answer = None;
-        if let Some(words) = input.edit() {
-            answer = Some(call.run(words.rest(&task)).await?);
+        if let Some(edit) = edit {
+            answer = Some(call.perform(edit).await?);
         }
-        if let Some(words) = input.dependencies() {
-            answer = Some(call.run(words.rest(&task)).await?);
+        if let Some(dependencies) = dependencies {
+            answer = Some(call.perform(dependencies).await?);
         }
         for action in actions {
-            let words = action.words(token, &input);
-            answer = Some(call.run(words.rest(&task)).await?);
+            let reason = input.reason.clone();
+            let done = action.perform(call, caller.clone(), id.clone(), owner.clone(), reason);
+            answer = Some(done.await?);
         }
         if answer.is_none() && (input.status.is_some() || input.owner.is_some()) {
             // It stands there already.
-            answer = Some(call.run(Words::of(&["task", "show"]).rest(&task)).await?);
+            answer = Some(call.perform(ShowTask { id }).await?);
         }
         answer.ok_or_else(|| {
             Fault::new("bad_arguments", 2, "there is nothing to change")
@@ -109,7 +121,7 @@ impl Tool for TaskUpdate {
 
 impl Input {
     /// The steps that are asked for, by name or by where the task should stand.
-    async fn actions(&self, task: &Option<TaskRef>, call: &Call<'_>) -> Result<Vec<Action>, Fault> {
+    async fn actions(&self, id: &Option<TaskId>, call: &Call<'_>) -> Result<Vec<Action>, Fault> {
         use Status::{Completed, InProgress};
         let refused = |why: &str, hint: &str| Err(Fault::new("bad_arguments", 2, why).hint(hint));
         let status = match (self.action, self.status, &self.owner) {
@@ -125,7 +137,7 @@ impl Input {
             (None, None, Some(_)) => InProgress,
             (None, None, None) => return Ok(Vec::new()),
         };
-        let shown = call.run(Words::of(&["task", "show"]).rest(task)).await?;
+        let shown = call.perform(ShowTask { id: id.clone() }).await?;
         let now = &shown["task"];
         let is_owned = self.owner.is_none() || now["owner"].as_str() == self.owner.as_deref();
         Ok(steps(
@@ -135,7 +147,7 @@ impl Input {
         ))
     }
 
-    fn edit(&self) -> Option<Words> {
+    fn edit(&self, id: &Option<TaskId>) -> Result<Option<EditTask>, Fault> {
         let texts = [
             &self.subject,
             &self.description,
@@ -145,25 +157,30 @@ impl Input {
         ];
         let is_some = texts.iter().any(|text| text.is_some())
             || !(self.add_labels.is_empty() && self.remove_labels.is_empty());
-        is_some.then(|| {
-            Words::of(&["task", "edit"])
-                .flag("subject", self.subject.as_ref())
-                .flag("description", self.description.as_ref())
-                .flag("acceptance", self.acceptance.as_ref())
-                .flag("priority", self.priority.as_ref())
-                .flag("plan", self.plan.as_ref())
-                .flags("label", &self.add_labels)
-                .flags("unlabel", &self.remove_labels)
-        })
+        let priority = self.priority.as_deref();
+        let priority = priority.map(|word| parsed("priority", word)).transpose()?;
+        Ok(is_some.then(|| EditTask {
+            id: id.clone(),
+            subject: self.subject.clone(),
+            description: self.description.clone(),
+            acceptance: self.acceptance.clone(),
+            priority,
+            plan: self.plan.clone(),
+            base_branch: None,
+            add_labels: self.add_labels.clone(),
+            remove_labels: self.remove_labels.clone(),
+            needs_plan: None,
+        }))
     }
 
-    fn dependencies(&self) -> Option<Words> {
-        let is_some = !(self.add_blocked_by.is_empty() && self.remove_blocked_by.is_empty());
-        is_some.then(|| {
-            Words::of(&["task", "dep"])
-                .flags("add", &self.add_blocked_by)
-                .flags("remove", &self.remove_blocked_by)
-        })
+    fn dependencies(&self, id: &Option<TaskId>) -> Result<Option<ChangeDependencies>, Fault> {
+        let request = ChangeDependencies {
+            id: id.clone(),
+            add: ids(&self.add_blocked_by)?,
+            remove: ids(&self.remove_blocked_by)?,
+        };
+        let is_some = !(request.add.is_empty() && request.remove.is_empty());
+        Ok(Some(request).filter(|_| is_some))
     }
 }
 
@@ -187,20 +204,26 @@ fn steps(now: &str, wanted: Status, is_owned: bool) -> Vec<Action> {
 }
 
 impl Action {
-    fn words(self, token: Option<u64>, input: &Input) -> Words {
-        let reason = input.reason.as_deref();
+    async fn perform(
+        self,
+        call: &Call<'_>,
+        caller: Caller,
+        id: Option<TaskId>,
+        owner: Option<SessionName>,
+        reason: Option<String>,
+    ) -> Result<JsonObject, Fault> {
+        let report = Report {
+            text: reason.clone(),
+            ..Report::default()
+        };
         match self {
-            Self::Start => Words::of(&["task", "start"]).flag("owner", input.owner.as_ref()),
-            Self::Complete => Words::of(&["task", "done"])
-                .flag("token", token)
-                .flag("report", reason),
-            Self::Release => Words::of(&["task", "release"]).flag("token", token),
-            Self::Renew => Words::of(&["task", "renew"]).flag("token", token),
-            Self::Fail => Words::of(&["task", "fail"])
-                .flag("token", token)
-                .flag("report", reason),
-            Self::Cancel => Words::of(&["task", "cancel"]).flag("reason", reason),
-            Self::Reopen => Words::of(&["task", "reopen"]),
+            Self::Start => call.perform(StartTask { id, owner }).await,
+            Self::Complete => call.perform_as(caller, CompleteTask { id, report }).await,
+            Self::Release => call.perform_as(caller, ReleaseTask { id }).await,
+            Self::Renew => call.perform_as(caller, RenewTask { id, ttl: None }).await,
+            Self::Fail => call.perform_as(caller, FailTask { id, report }).await,
+            Self::Cancel => call.perform(CancelTask { id, reason }).await,
+            Self::Reopen => call.perform(ReopenTask { id }).await,
         }
     }
 }

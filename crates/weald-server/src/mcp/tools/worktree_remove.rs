@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use weald_core::id::Token;
 
 use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, Words, answers};
 
@@ -49,10 +50,10 @@ impl Tool for WorktreeRemove {
 }
 
 /// The caller's own token for the task of a tree.
-async fn own_token(name: &str, call: &Call<'_>) -> Result<Option<u64>, Fault> {
+async fn own_token(name: &str, call: &Call<'_>) -> Result<Option<Token>, Fault> {
     let shown = call.run(Words::of(&["show"]).rest([name])).await?;
     match TaskRef::of(&shown["tree"]["task"]) {
-        Some(task) => Ok(call.held(Some(task), None).await?.1),
+        Some(task) => Ok(call.held(Some(task), None).await?.1.token),
         None => Ok(None),
     }
 }

@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use weald_app::Ask;
 use weald_app::{Edit, Failure, TaskDetail, TreeView, bound_for};
 use weald_core::claude::{Bound, Finish, Situation};
 use weald_core::message::Message;
 use weald_core::name::TreeName;
-use weald_server::broker::Ask;
 
 use super::contract::Moment;
 use super::side::{Side, note_of};

@@ -2,9 +2,10 @@
 
 use std::io::{self, Write};
 
-use weald_app::landing::{Beside, DRY_RUN, as_json, exit_of, listed};
+use weald_app::landing::{DRY_RUN, as_json, exit_of};
+use weald_app::operations::landing::{Landed, LandingView};
+use weald_app::operations::{Caller, Operation};
 use weald_app::{Failure, Ground, LeftConflict};
-use weald_core::config::Gate;
 use weald_core::id::LandingId;
 use weald_core::landing::{Cleanup, Landing, LandingStatus};
 use weald_core::signature::Signature;
@@ -12,56 +13,37 @@ use weald_core::signature::Signature;
 use crate::context::Context;
 use crate::ui::{ACCENT, DIM, Fields, Out, WARNING, clean, clean_line, indented, joined, paint};
 
-/// Prints landings; the exit code is the worst of them.
-pub fn answer(
+/// Lands, and prints what became of it.
+pub fn answer<O: Operation<Output = Landed>>(
     context: &Context<'_>,
-    ground: &Ground,
-    landings: &[Landing],
-    beside: &Beside,
+    caller: &Caller,
+    request: O,
 ) -> Result<u8, Failure> {
-    context.tell(&ground.engine);
-    let list = listed(landings, beside);
-    context.ui.answer(
-        || Fields::new().with("landings", &list),
-        |out| {
-            told_all(out, landings, beside)?;
-            told_no_gate(out, ground, landings)
-        },
-    )?;
-    Ok(exit_of(landings))
-}
-
-pub fn told_all(out: &mut Out, landings: &[Landing], beside: &Beside) -> io::Result<()> {
-    if landings.is_empty() {
-        writeln!(out, "nothing is waiting to land")?;
-    }
-    for landing in landings {
-        match beside.left_by(landing) {
-            Some(left) => told_left(out, landing, left)?,
-            None => told(out, landing)?,
+    let landed = context.perform_as(caller, request)?;
+    context.ui.show(&landed, |out| {
+        if landed.landings.is_empty() {
+            writeln!(out, "nothing is waiting to land")?;
         }
-        told_kept_changes(out, landing)?;
-    }
-    Ok(())
+        for LandingView { landing, left } in &landed.landings {
+            match left {
+                Some(left) => told_left(out, landing, left)?,
+                None => told(out, landing)?,
+            }
+            told_kept_changes(out, landing)?;
+        }
+        match landed.untested {
+            true => writeln!(
+                out,
+                "{}",
+                paint(DIM, "no test command: set gate.command to test what lands")
+            ),
+            false => Ok(()),
+        }
+    })?;
+    Ok(O::exit(&landed))
 }
 
-/// Nobody should believe that something was tested where nothing was set up for it.
-fn told_no_gate(out: &mut Out, ground: &Ground, landings: &[Landing]) -> io::Result<()> {
-    let config = ground.config();
-    let is_set = !config.gate_command.is_empty() || config.policy_gate == Gate::None;
-    let is_untested =
-        |landing: &Landing| landing.status == LandingStatus::Landed && landing.gate.is_none();
-    match !is_set && landings.iter().any(is_untested) {
-        true => writeln!(
-            out,
-            "{}",
-            paint(DIM, "no test command: set gate.command to test what lands")
-        ),
-        false => Ok(()),
-    }
-}
-
-/// The same for the one that was asked for.
+/// Prints the one that was asked for.
 pub fn answer_one(
     context: &Context<'_>,
     ground: &Ground,
@@ -70,12 +52,14 @@ pub fn answer_one(
     context.tell(&ground.engine);
     context.ui.answer(
         || Fields::new().with("landing", &as_json(landing)),
-        |out| {
-            told(out, landing)?;
-            told_kept_changes(out, landing)
-        },
+        |out| told_one(out, landing),
     )?;
-    Ok(exit_of(std::slice::from_ref(landing)))
+    Ok(exit_of([landing]))
+}
+
+pub fn told_one(out: &mut Out, landing: &Landing) -> io::Result<()> {
+    told(out, landing)?;
+    told_kept_changes(out, landing)
 }
 
 /// The start of a commit's id, for people.

@@ -5,7 +5,6 @@ use weald_app::Failure;
 use weald_core::SignedDuration;
 use weald_core::message::{Message, MessageType};
 use weald_core::name::SessionName;
-use weald_server::broker;
 
 use super::super::inside::{Inside, field};
 use super::{About, notice_unread, patiently, print_inside, print_sent, waiting, with_notice};
@@ -62,7 +61,7 @@ impl Ask {
             let unanswered = |answered: &Result<_, Failure>| {
                 answered.as_ref().is_err_and(|it| it.code == "no_answer")
             };
-            let ask = || inside.ask(broker::Ask::MsgAnswer { id });
+            let ask = || inside.ask(weald_app::Ask::MsgAnswer { id });
             let notice = reply.answer.get("notices");
             let notice = notice.and_then(|notices| notices[0].as_str());
             let answered = patiently(waiting(wait), ask, unanswered);

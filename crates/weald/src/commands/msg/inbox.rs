@@ -2,9 +2,10 @@
 
 use clap::Args;
 use serde_json::Value;
+use weald_app::Ask;
 use weald_app::{Failure, InboxQuery};
 use weald_core::SignedDuration;
-use weald_server::broker::{Ask, Reply};
+use weald_server::broker::Reply;
 
 use super::super::inside::Inside;
 use super::{patiently, print_inside, print_messages, waiting};

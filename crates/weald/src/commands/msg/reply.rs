@@ -3,10 +3,10 @@
 use std::io::{self, Write};
 
 use clap::{Args, ValueEnum};
+use weald_app::Ask;
 use weald_app::{Failure, ReplyOutcome};
 use weald_core::id::MessageId;
 use weald_core::message::{Message, MessageType, ReplyDraft, RequestState};
-use weald_server::broker::Ask;
 
 use super::super::inside::{Inside, field};
 use super::print_message;

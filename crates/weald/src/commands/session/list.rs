@@ -3,10 +3,10 @@
 use std::io::{self, Write};
 
 use clap::Args;
+use weald_app::Ask;
 use weald_app::{Failure, SessionView};
 use weald_core::Timestamp;
 use weald_core::id::TaskId;
-use weald_server::broker::Ask;
 
 use super::super::inside::{Inside, field};
 use crate::context::Context;

@@ -3,8 +3,8 @@
 use std::io::Write;
 
 use clap::Args;
+use weald_app::Ask;
 use weald_app::{Failure, exit};
-use weald_server::broker::Ask;
 
 use super::super::inside::{Inside, field};
 use crate::cli::SessionArg;

@@ -1,0 +1,223 @@
+//! What a run in a sandbox may ask its broker for. Nothing else can be asked: the list is closed, and unknown words are
+//! refused.
+
+use serde::{Deserialize, Serialize};
+use weald_core::agent::Verification;
+use weald_core::id::{MessageId, Seq, TaskId};
+use weald_core::landing::Strategy;
+use weald_core::message::{MessageType, RequestState, Urgency};
+use weald_core::name::{SessionName, TreeName};
+
+use crate::operations::claims::{CompleteTask, FailTask};
+use crate::operations::tasks::{ListTasks, ReadyTasks, ShowTask};
+
+/// Everything that can be asked. A task or a tree that is not named is the run's own.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Ask {
+    /// Where the run stands, and what it may ask.
+    Overview {},
+    TaskList(ListTasks),
+    /// What can be claimed.
+    TaskReady(ReadyTasks),
+    TaskShow(ShowTask),
+    /// The own claim, again.
+    TaskClaim {
+        #[serde(default)]
+        id: Option<TaskId>,
+    },
+    /// Hold the own task for longer.
+    TaskRenew {
+        #[serde(default)]
+        id: Option<TaskId>,
+    },
+    /// The own task is done.
+    TaskDone(CompleteTask),
+    /// The own task can't be done.
+    TaskFail(FailTask),
+    MsgSend {
+        to: SessionName,
+        text: String,
+        kind: MessageType,
+        /// How soon it should be read.
+        #[serde(default)]
+        priority: Urgency,
+        /// What it is about.
+        #[serde(default)]
+        task: Option<TaskId>,
+    },
+    /// A reply to what somebody asked the own session.
+    MsgReply {
+        id: MessageId,
+        text: String,
+        /// Which type of reply is meant.
+        #[serde(default)]
+        kind: Option<MessageType>,
+        #[serde(default)]
+        verdict: Option<RequestState>,
+    },
+    /// The reply to a question of the own session.
+    MsgAnswer {
+        id: MessageId,
+    },
+    MsgInbox {
+        #[serde(default)]
+        consume: bool,
+        /// Those that were taken out before, too.
+        #[serde(default)]
+        all: bool,
+        /// At most so many.
+        #[serde(default)]
+        limit: Option<u64>,
+    },
+    SessionList {
+        /// Those that have ended, too.
+        #[serde(default)]
+        all: bool,
+    },
+    /// The own note: leave it, or read it.
+    SessionNote {
+        #[serde(default)]
+        text: Option<String>,
+    },
+    Events {
+        /// Only those after this place.
+        #[serde(default)]
+        since: Option<Seq>,
+        /// Only those about this task.
+        #[serde(default)]
+        task: Option<TaskId>,
+        /// Only those about this tree.
+        #[serde(default)]
+        tree: Option<TreeName>,
+        /// At most so many.
+        limit: u64,
+    },
+    /// A look into the own tree.
+    Status {
+        #[serde(default)]
+        tree: Option<String>,
+    },
+    /// Where the own tree is, or where a path is in it.
+    Path {
+        #[serde(default)]
+        tree: Option<String>,
+        #[serde(default)]
+        check: Option<String>,
+    },
+    /// Which other trees change a path of the own tree, as far as that is known.
+    Beside {
+        /// Below the tree's folder.
+        path: String,
+    },
+    /// What changed in the own tree.
+    Diff {
+        #[serde(default)]
+        tree: Option<String>,
+        /// Since the target instead of the base.
+        #[serde(default)]
+        against_target: bool,
+        /// How it is told.
+        style: Diffed,
+    },
+    /// A snapshot of the own tree.
+    SnapshotCreate {
+        #[serde(default)]
+        tree: Option<String>,
+        /// Whether it is taken only if something changed since the last one.
+        #[serde(default)]
+        if_changed: bool,
+    },
+    /// The snapshots of the own tree.
+    SnapshotList {
+        #[serde(default)]
+        tree: Option<String>,
+    },
+    /// Bring the own tree's commits to its target.
+    Land(LandWish),
+}
+
+/// How a diff is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Diffed {
+    /// A list of files.
+    Files,
+    Patch,
+    /// Files with how much changed.
+    Stat,
+    Names,
+}
+
+/// What is said at the end of a task.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Report {
+    /// In the agent's words.
+    #[serde(default)]
+    pub text: Option<String>,
+    /// Which files it changed, as it says.
+    #[serde(default)]
+    pub files_changed: Vec<String>,
+    /// Whether it checked its work.
+    #[serde(default)]
+    pub verification: Verification,
+    #[serde(default)]
+    pub verified_by: String,
+}
+
+impl Report {
+    /// How many bytes it takes in a record, but for escapes.
+    pub fn length(&self) -> usize {
+        // Quotes and a comma stand around each name: there could be very many empty ones.
+        let files = self.files_changed.iter().map(|file| file.len() + 3);
+        self.text.as_ref().map_or(0, String::len) + self.verified_by.len() + files.sum::<usize>()
+    }
+
+    /// As a task's own text, where there is no other place for what was checked; `None` if nothing was said.
+    pub fn as_text(&self) -> Option<String> {
+        let checked = match (self.verification, self.verified_by.as_str()) {
+            (Verification::None, _) => None,
+            (checked, "") => Some(format!("verification {}", checked.as_str())),
+            (checked, by) => Some(format!("verification {} ({by})", checked.as_str())),
+        };
+        let parts: Vec<_> = self.text.clone().into_iter().chain(checked).collect();
+        Some(parts.join("\n")).filter(|text| !text.is_empty())
+    }
+}
+
+/// How the own tree is to land.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LandWish {
+    #[serde(default)]
+    pub tree: Option<String>,
+    /// How it is expected to land; refused if that is not as configured.
+    #[serde(default)]
+    pub strategy: Option<Strategy>,
+    /// What was done, for the task that is completed by it.
+    #[serde(default)]
+    pub report: Option<String>,
+    /// Only say what would happen.
+    #[serde(default)]
+    pub dry_run: bool,
+    /// Leave it in the queue.
+    #[serde(default)]
+    pub no_wait: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn empty_names_of_files_count_in_a_report() {
+        let report = Report {
+            text: Some("done".to_owned()),
+            files_changed: vec![String::new(); 1000],
+            verified_by: "cargo test".to_owned(),
+            ..Report::default()
+        };
+        assert_eq!(report.length(), 4 + 3000 + 10);
+    }
+}

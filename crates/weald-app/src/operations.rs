@@ -1,0 +1,148 @@
+//! Everything that weald does, each thing once: an operation is a request with checked types, the work, and an answer.
+//!
+//! A face (the command line, MCP, the broker of a run) makes the request from what it was given and shows the answer in
+//! its own way. It makes the request as a whole struct, so a new field has to be decided about in every face. The face's
+//! own words (flags and help, a tool's schema) stay with the face: `force` of a tool and `--force` of a command are two
+//! things, and a library that nobody parses arguments with needs no parser.
+//!
+//! [`Operation::needs_only_the_store`] decides where a server does the work: in its own process, or in a process of its own
+//! (`weald operate`), which can be interrupted and whose death leaves an intent that `doctor` heals.
+
+pub mod bindings;
+pub mod claims;
+pub mod landing;
+pub mod tasks;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use weald_core::id::Token;
+use weald_core::name::SessionName;
+
+use crate::{App, Ask, Failure, exit};
+
+/// What a caller says of itself, by flags or variables. It is checked, never believed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Caller {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<SessionName>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<Token>,
+}
+
+/// One thing that weald does.
+pub trait Operation: Serialize + DeserializeOwned + Send + 'static {
+    /// Its name in protocols.
+    const NAME: &'static str;
+    /// Whether it changes nothing, so that it works in a copy of a repository and on a read-only file system.
+    const READS: bool = false;
+    /// What `--json` prints, but for the version of its schema.
+    type Output: Serialize + DeserializeOwned + Send + 'static;
+
+    /// Does it on the host.
+    fn run(self, app: &App<'_>, caller: &Caller) -> Result<Self::Output, Failure>;
+
+    /// Whether it needs no git, no file of a worktree and no sandbox, and waits for nobody.
+    fn needs_only_the_store(&self) -> bool {
+        true
+    }
+
+    /// What a run asks its broker for in its place; without one it is not for the inside of a sandbox.
+    fn ask(&self) -> Option<Ask> {
+        None
+    }
+
+    /// Does it for a run, whose broker is asked.
+    fn run_inside(self, broker: &dyn Broker, caller: &Caller) -> Result<Self::Output, Failure> {
+        let ask = self.ask().ok_or_else(Failure::not_allowed_inside)?;
+        parsed(broker.ask(caller, ask)?)
+    }
+
+    /// The exit code that goes with an answer.
+    fn exit(_: &Self::Output) -> u8 {
+        exit::DONE
+    }
+}
+
+/// The way out of a run: where its requests are answered.
+pub trait Broker {
+    fn ask(&self, caller: &Caller, ask: Ask) -> Result<Map<String, Value>, Failure>;
+}
+
+/// An answer of the broker as what the operation answers.
+pub fn parsed<T: DeserializeOwned>(answer: Map<String, Value>) -> Result<T, Failure> {
+    serde_json::from_value(answer.into()).map_err(|error| Failure::broker_answer(&error))
+}
+
+impl App<'_> {
+    /// Does an operation: here, or by way of the broker of the run that this process is in.
+    pub fn perform<O: Operation>(
+        &self,
+        request: O,
+        caller: &Caller,
+        broker: Option<&dyn Broker>,
+    ) -> Result<O::Output, Failure> {
+        match broker {
+            Some(broker) if request.ask().is_some() => request.run_inside(broker, caller),
+            // Nothing holds a run without a sandbox, so nothing is refused to it here.
+            Some(_) if self.is_confined() => Err(Failure::not_allowed_inside()),
+            _ => request.run(self, caller),
+        }
+    }
+}
+
+/// What an operation answered, for programs.
+pub struct Done {
+    pub answer: Map<String, Value>,
+    pub exit: u8,
+}
+
+impl Done {
+    pub fn of<O: Operation>(output: &O::Output) -> Self {
+        let mut answer = Map::new();
+        answer.insert("schema_version".to_owned(), 1.into());
+        if let Ok(Value::Object(fields)) = serde_json::to_value(output) {
+            answer.extend(fields);
+        }
+        Self {
+            answer,
+            exit: O::exit(output),
+        }
+    }
+}
+
+type Perform = fn(Value, &App<'_>, &Caller, Option<&dyn Broker>) -> Result<Done, Failure>;
+
+/// An operation that is called by its name.
+pub struct Entry {
+    pub name: &'static str,
+    pub reads: bool,
+    pub perform: Perform,
+}
+
+impl Entry {
+    fn of<O: Operation>() -> Self {
+        Self {
+            name: O::NAME,
+            reads: O::READS,
+            perform: |request, app, caller, broker| {
+                let request: O = serde_json::from_value(request)
+                    .map_err(|error| Failure::bad_request(O::NAME, &error))?;
+                app.perform(request, caller, broker)
+                    .map(|output| Done::of::<O>(&output))
+            },
+        }
+    }
+}
+
+/// The operation of that name.
+pub fn named(name: &str) -> Option<Entry> {
+    let all = [
+        tasks::entries(),
+        claims::entries(),
+        bindings::entries(),
+        landing::entries(),
+    ];
+    all.into_iter().flatten().find(|entry| entry.name == name)
+}

@@ -1,0 +1,180 @@
+//! Which worktree belongs to a task, and what becomes of it at the task's end.
+
+use serde::{Deserialize, Serialize};
+use weald_core::binding::BindRefusal;
+use weald_core::id::TaskId;
+use weald_core::name::SessionName;
+use weald_core::task::Task;
+use weald_core::task_rules::TaskInput;
+use weald_core::tree::Tree;
+
+use super::tasks::OneTask;
+use super::{Caller, Entry, Operation};
+use crate::{App, Binding, Failure, RemoveRequest, TreeError};
+
+pub(super) fn entries() -> Vec<Entry> {
+    vec![
+        Entry::of::<BindTask>(),
+        Entry::of::<UnbindTask>(),
+        Entry::of::<CloseTask>(),
+    ]
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BindTask {
+    pub id: TaskId,
+    pub tree: String,
+    /// Start the task if it is pending.
+    pub start: bool,
+    /// Start the task for this session.
+    pub owner: Option<SessionName>,
+    /// Replace existing bindings of both.
+    pub rebind: bool,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct BoundTask {
+    pub task: Task,
+    #[serde(skip)]
+    pub tree: Option<Box<Tree>>,
+}
+
+impl Operation for BindTask {
+    const NAME: &'static str = "task_bind";
+    type Output = BoundTask;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<BoundTask, Failure> {
+        let ground = app.ground()?;
+        let trees = ground.trees(app)?;
+        let how = Binding {
+            start: self.start,
+            owner: self.owner,
+            rebind: self.rebind,
+        };
+        let bound = trees.bind(&self.id, &self.tree, how);
+        let task = bound.map_err(|error| {
+            let is_bound = matches!(
+                error,
+                TreeError::Bind(BindRefusal::TaskBound { .. } | BindRefusal::TreeBound { .. })
+            );
+            let failure = Failure::from(error);
+            match is_bound {
+                true => failure.hint(format!(
+                    "to replace the old binding: weald task bind {} {} --rebind",
+                    self.id, self.tree
+                )),
+                false => failure,
+            }
+        })?;
+        app.tell(&ground.engine);
+        let tree = trees.named(Some(&self.tree))?;
+        Ok(BoundTask {
+            task,
+            tree: Some(Box::new(tree)),
+        })
+    }
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UnbindTask {
+    pub id: TaskId,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct UnboundTask {
+    pub task: Task,
+    /// The worktree that it had, which is kept.
+    #[serde(skip)]
+    pub before: Option<String>,
+}
+
+impl Operation for UnbindTask {
+    const NAME: &'static str = "task_unbind";
+    type Output = UnboundTask;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<UnboundTask, Failure> {
+        let ground = app.ground()?;
+        let before = ground.engine.task(&self.id)?.task.worktree;
+        let task = ground.trees(app)?.unbind(&self.id)?;
+        app.tell(&ground.engine);
+        Ok(UnboundTask {
+            task,
+            before: before.map(|tree| tree.to_string()),
+        })
+    }
+}
+
+/// What becomes of a worktree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Closing {
+    Keep,
+    Remove,
+}
+
+/// Keeps or removes a task's worktree, and records why.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CloseTask {
+    pub id: TaskId,
+    pub closing: Closing,
+    pub reason: String,
+    /// Also complete the task.
+    pub complete: bool,
+}
+
+impl Operation for CloseTask {
+    const NAME: &'static str = "task_closeout";
+    type Output = OneTask;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, caller: &Caller) -> Result<OneTask, Failure> {
+        let ground = app.ground()?;
+        let trees = ground.trees(app)?;
+        let complete = TaskInput::Complete {
+            token: app.token(&self.id, caller.token),
+            report: Some(self.reason.clone()),
+        };
+        if self.complete {
+            // What would be refused at the end is refused before anything is touched.
+            ground.engine.try_task(&self.id, complete.clone())?;
+        }
+        let tree = ground.engine.task(&self.id)?.task.worktree;
+        let tree = tree.as_ref().map(|name| name.as_str());
+        match (self.closing, tree) {
+            (Closing::Keep, Some(tree)) => drop(trees.keep(Some(tree))?),
+            (Closing::Remove, Some(tree)) => {
+                trees.require_own(&trees.named(Some(tree))?)?;
+                drop(trees.remove(Some(tree), &RemoveRequest::default())?)
+            }
+            (_, None) => {}
+        }
+        let action = match self.closing {
+            Closing::Keep => "keep",
+            Closing::Remove => "remove",
+        };
+        trees.closeout(&self.id, action, &self.reason)?;
+        if self.complete {
+            let actor = app.actor(&ground.engine, None)?;
+            ground
+                .engine
+                .move_task(actor.as_ref(), &self.id, complete)?;
+        }
+        app.tell(&ground.engine);
+        let task = ground.engine.task(&self.id)?.task;
+        Ok(OneTask { task })
+    }
+}

@@ -1,0 +1,550 @@
+//! Bringing work to its target, taking it back, and the queue in which that happens.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use weald_core::config::Gate;
+use weald_core::id::{LandingId, TaskId, Token};
+use weald_core::landing::{Landing, LandingStatus, Strategy};
+use weald_core::queue::QueuePause;
+use weald_sandbox::{catch_hangup, catch_interrupts};
+
+use super::{Broker, Caller, Entry, Operation, parsed};
+use crate::landing::{Beside, Mode, as_json, exit_of, work_landings};
+use crate::{
+    App, Ask, CommitScope, Failure, Ground, LandRequest, LandWish, Landings, LeftConflict,
+    OnConflict, Verification, exit,
+};
+
+pub(super) fn entries() -> Vec<Entry> {
+    vec![
+        Entry::of::<LandTrees>(),
+        Entry::of::<RevertLanding>(),
+        Entry::of::<VerifyTarget>(),
+        Entry::of::<PauseQueue>(),
+        Entry::of::<ResumeQueue>(),
+        Entry::of::<DropLanding>(),
+        Entry::of::<RetryLanding>(),
+        Entry::of::<RecoverLanding>(),
+        Entry::of::<ShowLandingLog>(),
+    ]
+}
+
+/// A landing as programs see it, and the conflict that it left in a checkout, if it left one.
+#[derive(Debug)]
+pub struct LandingView {
+    pub landing: Landing,
+    pub left: Option<LeftConflict>,
+}
+
+impl Serialize for LandingView {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut value = as_json(&self.landing);
+        if let Some(left) = &self.left {
+            value["left"] = left.path.to_string_lossy().into();
+        }
+        value.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for LandingView {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let landing = Landing::deserialize(deserializer)?;
+        Ok(Self {
+            landing,
+            left: None,
+        })
+    }
+}
+
+impl From<Landing> for LandingView {
+    fn from(landing: Landing) -> Self {
+        Self {
+            landing,
+            left: None,
+        }
+    }
+}
+
+/// One landing.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct OneLanding {
+    pub landing: LandingView,
+    /// The exit code, if a signal decides it.
+    #[serde(skip)]
+    pub signal: Option<u8>,
+}
+
+impl From<Landing> for OneLanding {
+    fn from(landing: Landing) -> Self {
+        Self {
+            landing: landing.into(),
+            signal: None,
+        }
+    }
+}
+
+/// What became of landings.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Landed {
+    pub landings: Vec<LandingView>,
+    /// Whether something landed that no test command was set up for: nobody should believe that it was tested.
+    #[serde(skip)]
+    pub untested: bool,
+    /// The exit code, if a signal decides it.
+    #[serde(skip)]
+    pub signal: Option<u8>,
+}
+
+impl Landed {
+    fn of(ground: &Ground, landings: Vec<Landing>, beside: &Beside, signal: Option<u8>) -> Self {
+        let config = ground.config();
+        let is_set = !config.gate_command.is_empty() || config.policy_gate == Gate::None;
+        let is_untested =
+            |landing: &Landing| landing.status == LandingStatus::Landed && landing.gate.is_none();
+        let untested = !is_set && landings.iter().any(is_untested);
+        let view = |landing: Landing| LandingView {
+            left: beside.left_by(&landing).cloned(),
+            landing,
+        };
+        Self {
+            landings: landings.into_iter().map(view).collect(),
+            untested,
+            signal,
+        }
+    }
+
+    fn exit(&self) -> u8 {
+        let landings = self.landings.iter().map(|view| &view.landing);
+        self.signal.unwrap_or_else(|| exit_of(landings))
+    }
+}
+
+/// Works the queue until `ids` have ended.
+fn worked(
+    app: &App<'_>,
+    ground: Ground,
+    ids: &[LandingId],
+    request: &LandRequest,
+    mode: Mode,
+) -> Result<Landed, Failure> {
+    let worked = work_landings(app, ground, ids, request, mode)?;
+    app.tell(&worked.ground.engine);
+    let (landings, beside) = (worked.landings, worked.beside);
+    Ok(Landed::of(&worked.ground, landings, &beside, worked.exit))
+}
+
+/// A landing can be taken back by Ctrl-C, and by the end of the terminal.
+fn catch_signals() {
+    catch_interrupts();
+    catch_hangup();
+}
+
+/// What happens at a conflict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AtConflict {
+    Abort,
+    /// Leave it in the checkout of the target.
+    Leave,
+}
+
+/// What is committed before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CommitFirst {
+    Tracked,
+    All,
+}
+
+/// Tests worktrees and merges them into their target, in the order of their tasks' dependencies. Without names it is the
+/// worktree that the caller is in; outside of worktrees the queue is worked.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LandTrees {
+    pub names: Vec<String>,
+    pub strategy: Option<Strategy>,
+    /// Queue it; the next process on the queue lands it.
+    pub no_wait: bool,
+    /// Only say what would happen.
+    pub dry_run: bool,
+    /// Keep the worktree, its branch and its record.
+    pub keep: bool,
+    /// Land even if its task, report or phase is not ready.
+    pub force: bool,
+    pub stop_on_conflict: bool,
+    pub at_conflict: AtConflict,
+    pub commit: Option<CommitFirst>,
+    /// The message of that commit.
+    pub message: Option<String>,
+    /// For the task that this completes.
+    pub report: Option<String>,
+}
+
+impl Operation for LandTrees {
+    const NAME: &'static str = "land";
+    type Output = Landed;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, caller: &Caller) -> Result<Landed, Failure> {
+        if self.dry_run && (self.no_wait || self.report.is_some()) {
+            return Err(Failure::dry_run_alone());
+        }
+        let ground = app.landing_ground()?;
+        ground.warn_of_settings(app);
+        if self.force {
+            app.refuse_agent("--force")?;
+        }
+        let trees = ground.trees(app)?;
+        let request = self.request(app, &ground, caller)?;
+        if self.dry_run {
+            let found = Landings::new(&trees).dry_run(&request)?;
+            app.tell(&ground.engine);
+            return Ok(Landed::of(&ground, found, &Beside::default(), None));
+        }
+        let mode = match self.no_wait {
+            true => {
+                app.refuse_lost_settings()?;
+                Mode::Queue
+            }
+            false => {
+                app.refuse_settings_of_others(&trees)?;
+                catch_signals();
+                Mode::Work
+            }
+        };
+        let mut ids = Vec::new();
+        if !self.names.is_empty() || ground.place.inside().is_some() {
+            let stage = app.stage("importing the commits");
+            let queued = Landings::new(&trees).queue_landings(&request)?;
+            drop(stage);
+            ids.extend(queued.iter().map(|landing| landing.id));
+        }
+        drop(trees);
+        worked(app, ground, &ids, &request, mode)
+    }
+
+    fn ask(&self) -> Option<Ask> {
+        let wish = LandWish {
+            tree: self.names.first().cloned(),
+            strategy: self.strategy,
+            report: self.report.clone(),
+            dry_run: self.dry_run,
+            no_wait: self.no_wait,
+        };
+        Some(Ask::Land(wish))
+    }
+
+    /// A run lands its own commits, as configured; its worktree stays.
+    fn run_inside(self, broker: &dyn Broker, caller: &Caller) -> Result<Landed, Failure> {
+        let is_left = self.at_conflict == AtConflict::Leave;
+        if self.names.len() > 1 || is_left || self.commit.is_some() || self.force {
+            return Err(Failure::not_allowed_inside());
+        }
+        let ask = self.ask().ok_or_else(Failure::not_allowed_inside)?;
+        parsed(broker.ask(caller, ask)?)
+    }
+
+    fn exit(landed: &Landed) -> u8 {
+        landed.exit()
+    }
+}
+
+impl LandTrees {
+    fn request(
+        &self,
+        app: &App<'_>,
+        ground: &Ground,
+        caller: &Caller,
+    ) -> Result<LandRequest, Failure> {
+        let message = self.message.clone();
+        let message = message.unwrap_or_else(|| "Work in progress".to_owned());
+        Ok(LandRequest {
+            names: self.names.clone(),
+            strategy: self.strategy,
+            no_wait: self.no_wait,
+            keep: self.keep,
+            interim: false,
+            force: self.force,
+            by_agent: app.agent_above(&ground.engine)?.is_some(),
+            stop_on_conflict: self.stop_on_conflict,
+            on_conflict: match self.at_conflict {
+                AtConflict::Abort => OnConflict::Abort,
+                AtConflict::Leave => OnConflict::Leave,
+            },
+            token: self.claim(app, ground, caller)?,
+            report: self.report.clone(),
+            commit: self.commit.map(|what| match what {
+                CommitFirst::Tracked => (CommitScope::Tracked, message),
+                CommitFirst::All => (CommitScope::All, message),
+            }),
+        })
+    }
+
+    /// The claim that the caller works under.
+    fn claim(
+        &self,
+        app: &App<'_>,
+        ground: &Ground,
+        caller: &Caller,
+    ) -> Result<Option<(TaskId, Token)>, Failure> {
+        let task = match (caller.token, &self.names[..]) {
+            (Some(_), [name]) => ground.trees(app)?.named(Some(name))?.task,
+            _ => {
+                let own = app.environment.get("WEALD_TASK");
+                own.and_then(|id| id.parse().ok())
+            }
+        };
+        let token = task.as_ref().and_then(|task| app.token(task, caller.token));
+        Ok(task.zip(token))
+    }
+}
+
+/// Undoes a landing on its target, by a commit that goes through the same queue and gate.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RevertLanding {
+    pub landing: LandingId,
+}
+
+impl Operation for RevertLanding {
+    const NAME: &'static str = "revert";
+    type Output = OneLanding;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<OneLanding, Failure> {
+        catch_signals();
+        let ground = app.landing_ground()?;
+        let id = Landings::new(&ground.trees(app)?)
+            .queue_revert(self.landing)?
+            .id;
+        let request = LandRequest::default();
+        let worked = work_landings(app, ground, &[id], &request, Mode::Work)?;
+        app.tell(&worked.ground.engine);
+        let mut landings = worked.landings.into_iter();
+        let landing = landings.next().ok_or_else(Failure::bug)?;
+        Ok(OneLanding {
+            landing: landing.into(),
+            signal: worked.exit,
+        })
+    }
+
+    fn exit(one: &OneLanding) -> u8 {
+        one.signal
+            .unwrap_or_else(|| exit_of([&one.landing.landing]))
+    }
+}
+
+/// Finds commits on the target that bypassed the queue.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VerifyTarget {
+    /// Start after this commit, instead of before the first landing.
+    pub since: Option<String>,
+    pub target: Option<String>,
+}
+
+impl Operation for VerifyTarget {
+    const NAME: &'static str = "verify";
+    type Output = Verification;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<Verification, Failure> {
+        let ground = app.ground()?;
+        let trees = ground.trees(app)?;
+        let (target, since) = (self.target.as_deref(), self.since.as_deref());
+        Ok(Landings::new(&trees).verify(target, since)?)
+    }
+
+    fn exit(found: &Verification) -> u8 {
+        match found.is_sound() {
+            true => exit::DONE,
+            false => exit::REFUSED,
+        }
+    }
+}
+
+/// Lands nothing until it is resumed.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PauseQueue {
+    /// Shown to processes that wait.
+    pub reason: String,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Paused {
+    pub paused: Option<QueuePause>,
+}
+
+impl Operation for PauseQueue {
+    const NAME: &'static str = "queue_pause";
+    type Output = Paused;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<Paused, Failure> {
+        let ground = app.ground()?;
+        let queue = Landings::new(&ground.trees(app)?).pause_queue(&self.reason)?;
+        app.tell(&ground.engine);
+        Ok(Paused {
+            paused: queue.paused,
+        })
+    }
+}
+
+/// Ends a pause, and lands what waited.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ResumeQueue {
+    /// Only end the pause.
+    pub no_work: bool,
+}
+
+impl Operation for ResumeQueue {
+    const NAME: &'static str = "queue_resume";
+    type Output = Landed;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<Landed, Failure> {
+        catch_signals();
+        let ground = app.landing_ground()?;
+        Landings::new(&ground.trees(app)?).resume_queue()?;
+        let mode = match self.no_work {
+            true => Mode::Queue,
+            false => Mode::Work,
+        };
+        worked(app, ground, &[], &LandRequest::default(), mode)
+    }
+
+    fn exit(landed: &Landed) -> u8 {
+        landed.exit()
+    }
+}
+
+/// Takes a landing out of the queue.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DropLanding {
+    pub landing: LandingId,
+}
+
+impl Operation for DropLanding {
+    const NAME: &'static str = "queue_drop";
+    type Output = OneLanding;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<OneLanding, Failure> {
+        let ground = app.ground()?;
+        let dropped = Landings::new(&ground.trees(app)?).drop_landing(self.landing)?;
+        app.tell(&ground.engine);
+        Ok(dropped.into())
+    }
+}
+
+/// Queues a landing that failed once more, with the worktree as it is now.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RetryLanding {
+    pub landing: LandingId,
+}
+
+impl Operation for RetryLanding {
+    const NAME: &'static str = "queue_retry";
+    type Output = Landed;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<Landed, Failure> {
+        catch_signals();
+        let ground = app.landing_ground()?;
+        let id = Landings::new(&ground.trees(app)?)
+            .retry_landing(self.landing)?
+            .id;
+        worked(app, ground, &[id], &LandRequest::default(), Mode::Work)
+    }
+
+    fn exit(landed: &Landed) -> u8 {
+        landed.exit()
+    }
+}
+
+/// Recovers a landing whose process is known to have ended by somebody who can see that; weald could not find out.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecoverLanding {
+    pub landing: LandingId,
+}
+
+impl Operation for RecoverLanding {
+    const NAME: &'static str = "queue_recover";
+    type Output = OneLanding;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<OneLanding, Failure> {
+        let ground = app.ground()?;
+        let landing = Landings::new(&ground.trees(app)?).recover_by_hand(self.landing)?;
+        app.tell(&ground.engine);
+        Ok(landing.into())
+    }
+}
+
+/// The output of a landing's tests.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShowLandingLog {
+    pub landing: LandingId,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct LandingLog {
+    pub landing: LandingView,
+    pub log: PathBuf,
+    pub text: String,
+}
+
+impl Operation for ShowLandingLog {
+    const NAME: &'static str = "queue_log";
+    const READS: bool = true;
+    type Output = LandingLog;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<LandingLog, Failure> {
+        let ground = app.ground()?;
+        let landing = Landings::new(&ground.trees(app)?).landing(self.landing)?;
+        let gate = landing.gate.as_ref().and_then(|gate| gate.log.clone());
+        let log = landing.log.clone().or(gate);
+        let log = log.ok_or_else(|| Failure::no_gate_log(self.landing))?;
+        let bytes = std::fs::read(&log).map_err(|error| Failure::file(&log, &error))?;
+        Ok(LandingLog {
+            landing: landing.into(),
+            text: String::from_utf8_lossy(&bytes).into_owned(),
+            log,
+        })
+    }
+}

@@ -1,0 +1,289 @@
+//! The board: adding tasks, changing what they say, and looking at them.
+
+use serde::{Deserialize, Serialize};
+use weald_core::id::TaskId;
+use weald_core::name::SessionName;
+use weald_core::store::{TaskClass, TaskFilter, TaskOrder};
+use weald_core::task::{Priority, Task};
+use weald_core::task_rules::TaskEdit;
+
+use super::{Caller, Entry, Operation};
+use crate::{App, Ask, Engine, Failure, NewTask, StageView, TaskDetail};
+
+pub(super) fn entries() -> Vec<Entry> {
+    vec![
+        Entry::of::<AddTask>(),
+        Entry::of::<ListTasks>(),
+        Entry::of::<ReadyTasks>(),
+        Entry::of::<ShowTask>(),
+        Entry::of::<EditTask>(),
+        Entry::of::<ChangeDependencies>(),
+    ]
+}
+
+/// A task as it is now.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct OneTask {
+    pub task: Task,
+}
+
+/// Several tasks, and how many there are without the limit.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Tasks {
+    pub tasks: Vec<Task>,
+    pub total: u64,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AddTask {
+    pub subject: String,
+    pub description: String,
+    pub acceptance: String,
+    pub blocked_by: Vec<TaskId>,
+    pub priority: Priority,
+    /// Its own id; without one it gets a number.
+    pub id: Option<TaskId>,
+    pub labels: Vec<String>,
+    pub plan: Option<String>,
+    pub base_branch: Option<String>,
+    pub needs_plan: bool,
+}
+
+impl Operation for AddTask {
+    const NAME: &'static str = "task_add";
+    type Output = OneTask;
+
+    fn run(self, app: &App<'_>, caller: &Caller) -> Result<OneTask, Failure> {
+        let engine = app.engine()?;
+        let actor = app.actor(&engine, caller.session.as_ref())?;
+        let new = NewTask {
+            id: self.id,
+            subject: self.subject,
+            description: self.description,
+            acceptance: self.acceptance,
+            priority: self.priority,
+            blocked_by: self.blocked_by,
+            labels: self.labels,
+            plan: self.plan,
+            base_branch: self.base_branch,
+            needs_plan: self.needs_plan,
+        };
+        let task = engine.add_task(actor.as_ref(), new)?;
+        app.tell(&engine);
+        warn_of_missing(app, &engine, &task)?;
+        Ok(OneTask { task })
+    }
+}
+
+/// Tasks in order of creation.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListTasks {
+    /// In any of these; see `TaskClass::named`.
+    #[serde(default)]
+    pub status: Vec<String>,
+    #[serde(default)]
+    pub owner: Option<SessionName>,
+    #[serde(default)]
+    pub label: Option<String>,
+    #[serde(default)]
+    pub limit: Option<u64>,
+}
+
+impl ListTasks {
+    /// What `status` takes: the statuses, and words that people use for sets of them.
+    pub const STATUSES: [&'static str; 10] = [
+        "pending",
+        "in_progress",
+        "needs_merge",
+        "blocked",
+        "failed",
+        "completed",
+        "cancelled",
+        "ready",
+        "waiting",
+        "done",
+    ];
+
+    pub fn filter(&self) -> TaskFilter {
+        let status = self.status.iter();
+        TaskFilter {
+            classes: status.flat_map(|word| TaskClass::named(word)).collect(),
+            owner: self.owner.clone(),
+            label: self.label.clone(),
+            limit: self.limit,
+            ..TaskFilter::default()
+        }
+    }
+}
+
+impl Operation for ListTasks {
+    const NAME: &'static str = "task_list";
+    const READS: bool = true;
+    type Output = Tasks;
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<Tasks, Failure> {
+        let mut words = self.status.iter();
+        if let Some(word) = words.find(|word| TaskClass::named(word).is_empty()) {
+            return Err(Failure::no_status(word, &Self::STATUSES));
+        }
+        let (tasks, total) = app.engine()?.tasks(&self.filter())?;
+        Ok(Tasks { tasks, total })
+    }
+
+    fn ask(&self) -> Option<Ask> {
+        Some(Ask::TaskList(self.clone()))
+    }
+}
+
+/// Tasks that can be claimed now, most urgent first.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReadyTasks {
+    #[serde(default)]
+    pub limit: Option<u64>,
+}
+
+impl ReadyTasks {
+    pub fn filter(&self) -> TaskFilter {
+        TaskFilter {
+            classes: vec![TaskClass::Ready],
+            order: TaskOrder::Claim,
+            limit: self.limit,
+            ..TaskFilter::default()
+        }
+    }
+}
+
+impl Operation for ReadyTasks {
+    const NAME: &'static str = "task_ready";
+    const READS: bool = true;
+    type Output = Tasks;
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<Tasks, Failure> {
+        let (tasks, total) = app.engine()?.tasks(&self.filter())?;
+        if total > tasks.len() as u64 {
+            app.note(&format!("{} of {total}; --limit shows more", tasks.len()));
+        }
+        Ok(Tasks { tasks, total })
+    }
+
+    fn ask(&self) -> Option<Ask> {
+        Some(Ask::TaskReady(self.clone()))
+    }
+}
+
+/// Everything about one task: the one given, or the one that the variables of a worker name.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShowTask {
+    #[serde(default)]
+    pub id: Option<TaskId>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct ShownTask {
+    pub task: TaskDetail,
+    /// The phases that it went through; none inside a sandbox.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stages: Vec<StageView>,
+}
+
+impl Operation for ShowTask {
+    const NAME: &'static str = "task_show";
+    const READS: bool = true;
+    type Output = ShownTask;
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<ShownTask, Failure> {
+        let id = app.task(self.id)?;
+        let engine = app.engine()?;
+        Ok(ShownTask {
+            task: engine.task(&id)?,
+            stages: engine.stages(&id)?,
+        })
+    }
+
+    fn ask(&self) -> Option<Ask> {
+        Some(Ask::TaskShow(self.clone()))
+    }
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EditTask {
+    pub id: Option<TaskId>,
+    pub subject: Option<String>,
+    pub description: Option<String>,
+    pub acceptance: Option<String>,
+    pub priority: Option<Priority>,
+    /// Empty text removes it, as with the next.
+    pub plan: Option<String>,
+    pub base_branch: Option<String>,
+    pub add_labels: Vec<String>,
+    pub remove_labels: Vec<String>,
+    pub needs_plan: Option<bool>,
+}
+
+impl Operation for EditTask {
+    const NAME: &'static str = "task_edit";
+    type Output = OneTask;
+
+    fn run(self, app: &App<'_>, caller: &Caller) -> Result<OneTask, Failure> {
+        let id = app.task(self.id)?;
+        let engine = app.engine()?;
+        let actor = app.actor(&engine, caller.session.as_ref())?;
+        let edit = TaskEdit {
+            subject: self.subject,
+            description: self.description,
+            acceptance: self.acceptance,
+            priority: self.priority,
+            plan: self.plan,
+            base_branch: self.base_branch,
+            add_labels: self.add_labels,
+            remove_labels: self.remove_labels,
+            needs_plan: self.needs_plan,
+            ..TaskEdit::default()
+        };
+        let task = engine.edit_task(actor.as_ref(), &id, edit)?;
+        app.tell(&engine);
+        Ok(OneTask { task })
+    }
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChangeDependencies {
+    pub id: Option<TaskId>,
+    pub add: Vec<TaskId>,
+    pub remove: Vec<TaskId>,
+}
+
+impl Operation for ChangeDependencies {
+    const NAME: &'static str = "task_dep";
+    type Output = OneTask;
+
+    fn run(self, app: &App<'_>, caller: &Caller) -> Result<OneTask, Failure> {
+        let id = app.task(self.id)?;
+        let engine = app.engine()?;
+        let actor = app.actor(&engine, caller.session.as_ref())?;
+        let task = engine.change_dependencies(actor.as_ref(), &id, &self.add, &self.remove)?;
+        app.tell(&engine);
+        warn_of_missing(app, &engine, &task)?;
+        Ok(OneTask { task })
+    }
+}
+
+/// Warns of dependencies that do not exist: a task may be added before what it waits for, or wait for ever.
+fn warn_of_missing(app: &App<'_>, engine: &Engine, task: &Task) -> Result<(), Failure> {
+    if task.blocked_by.is_empty() {
+        return Ok(());
+    }
+    let id = &task.id;
+    for missing in engine.task(id)?.waiting_for.missing {
+        app.warn(&format!(
+            "task {id} depends on task {missing}, which does not exist (to drop it: weald task dep {id} --remove {missing})"
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,275 @@
+//! A task's way from its claim to its end.
+
+use std::io::{self, Write};
+
+use clap::{Args, ValueEnum};
+use weald_app::operations::Operation;
+use weald_app::operations::claims::{
+    CancelTask, ClaimTask, ClaimedTask, CompleteTask, FailTask, ReleaseTask, RenewTask, ReopenTask,
+    StartTask,
+};
+use weald_app::{Failure, Finished, Report};
+use weald_core::agent::Verification;
+use weald_core::id::TaskId;
+use weald_core::name::SessionName;
+use weald_core::{SignedDuration, Timestamp};
+
+use super::{HeldTask, print_line, print_task};
+use crate::cli::{SessionArg, duration};
+use crate::completion;
+use crate::context::Context;
+use crate::ui::{Out, left};
+
+/// Claim a task, or the next ready one
+///
+/// Prints the token that every later step needs.
+#[derive(Args)]
+pub struct Claim {
+    /// The task (default: the next ready one by priority, then age)
+    #[arg(value_name = "ID", add = completion::tasks())]
+    id: Option<TaskId>,
+    /// Time before others may take over (default: lease.ttl)
+    #[arg(long, value_name = "15m", value_parser = duration)]
+    ttl: Option<SignedDuration>,
+    /// Also create its worktree and make it your place of work
+    #[arg(long)]
+    with_tree: bool,
+    #[command(flatten)]
+    session: SessionArg,
+}
+
+impl Claim {
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let request = ClaimTask {
+            id: self.id,
+            ttl: self.ttl,
+            with_tree: self.with_tree,
+        };
+        let answer = context.perform_as(&self.session.caller(), request)?;
+        context
+            .ui
+            .show(&answer, |out| print_claim(out, &answer, context.now()))
+    }
+}
+
+fn print_claim(out: &mut Out, claimed: &ClaimedTask, now: Timestamp) -> io::Result<()> {
+    let (task, lease) = (&claimed.task, &claimed.lease);
+    print_line(out, task)?;
+    writeln!(
+        out,
+        "claimed by {} with token {} ({})",
+        lease.session,
+        lease.token,
+        left(lease.expires_at, now)
+    )?;
+    writeln!(
+        out,
+        "finish it: weald task done {} --token {}",
+        task.id, lease.token
+    )?;
+    let tree = claimed.tree.as_ref().map(|view| &view.tree.path);
+    match claimed.path.as_ref().or(tree) {
+        Some(path) => writeln!(out, "work in {}", path.display()),
+        None => Ok(()),
+    }
+}
+
+/// The answer of a command that a claim stands behind.
+fn print_finished(
+    context: &Context<'_>,
+    held: &HeldTask,
+    request: impl Operation<Output = Finished>,
+) -> Result<u8, Failure> {
+    let answer = context.perform_as(&held.caller(), request)?;
+    context.ui.show(&answer, |out| {
+        print_line(out, &answer.task)?;
+        let mut unblocked = answer.unblocked.iter();
+        unblocked.try_for_each(|id| writeln!(out, "now ready: {id}"))
+    })
+}
+
+/// Renew the claim on a task
+///
+/// Works even after the lease has expired, as long as nobody took over.
+#[derive(Args)]
+pub struct Renew {
+    #[command(flatten)]
+    held: HeldTask,
+    /// Lease time from now on (default: lease.ttl)
+    #[arg(long, value_name = "15m", value_parser = duration)]
+    ttl: Option<SignedDuration>,
+}
+
+impl Renew {
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let (id, ttl) = (self.held.id.clone(), self.ttl);
+        print_finished(context, &self.held, RenewTask { id, ttl })
+    }
+}
+
+/// Release a claimed task
+#[derive(Args)]
+pub struct Release {
+    #[command(flatten)]
+    held: HeldTask,
+}
+
+impl Release {
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let id = self.held.id.clone();
+        print_finished(context, &self.held, ReleaseTask { id })
+    }
+}
+
+/// Complete a task
+///
+/// Lists the tasks that became ready. An agent runs it once, in its worktree; weald then commits and lands its work.
+#[derive(Args)]
+pub struct Done {
+    #[command(flatten)]
+    held: HeldTask,
+    /// Report on the work
+    #[arg(long, value_name = "TEXT")]
+    report: Option<String>,
+    #[command(flatten)]
+    evidence: Evidence,
+}
+
+/// Mark a task as failed
+#[derive(Args)]
+pub struct Fail {
+    #[command(flatten)]
+    held: HeldTask,
+    /// Reason for the failure
+    #[arg(long, alias = "reason", value_name = "TEXT")]
+    report: Option<String>,
+    #[command(flatten)]
+    evidence: Evidence,
+}
+
+/// What stands behind a report.
+#[derive(Args)]
+struct Evidence {
+    /// Changed file (may be repeated)
+    #[arg(long = "changed", value_name = "FILE")]
+    changed: Vec<String>,
+    /// Result of checking the work
+    #[arg(long, value_name = "HOW", value_enum)]
+    verified: Option<Verified>,
+    /// Command that checked it
+    #[arg(long, value_name = "CMD", requires = "verified")]
+    verified_by: Option<String>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Verified {
+    Passed,
+    Failed,
+}
+
+impl Evidence {
+    fn report(self, text: Option<String>) -> Report {
+        Report {
+            text,
+            files_changed: self.changed,
+            verification: match self.verified {
+                None => Verification::None,
+                Some(Verified::Passed) => Verification::Passed,
+                Some(Verified::Failed) => Verification::Failed,
+            },
+            verified_by: self.verified_by.unwrap_or_default(),
+        }
+    }
+}
+
+impl Done {
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let id = self.held.id.clone();
+        let report = self.evidence.report(self.report);
+        print_finished(context, &self.held, CompleteTask { id, report })
+    }
+}
+
+impl Fail {
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let id = self.held.id.clone();
+        let report = self.evidence.report(self.report);
+        print_finished(context, &self.held, FailTask { id, report })
+    }
+}
+
+/// Start a task without a claim
+///
+/// For people, who need no lease.
+#[derive(Args)]
+pub struct Start {
+    /// The task
+    #[arg(value_name = "ID", add = completion::tasks())]
+    id: TaskId,
+    /// Session that works on it (default: your own)
+    #[arg(long, value_name = "NAME")]
+    owner: Option<SessionName>,
+    #[command(flatten)]
+    session: SessionArg,
+}
+
+impl Start {
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let request = StartTask {
+            id: Some(self.id),
+            owner: self.owner,
+        };
+        print_task(
+            context,
+            &context.perform_as(&self.session.caller(), request)?,
+        )
+    }
+}
+
+/// Cancel a task
+///
+/// From then on, its holder can no longer update it.
+#[derive(Args)]
+pub struct Cancel {
+    /// The task
+    #[arg(value_name = "ID", add = completion::tasks())]
+    id: TaskId,
+    /// Reason to record
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+    #[command(flatten)]
+    session: SessionArg,
+}
+
+impl Cancel {
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let request = CancelTask {
+            id: Some(self.id),
+            reason: self.reason,
+        };
+        print_task(
+            context,
+            &context.perform_as(&self.session.caller(), request)?,
+        )
+    }
+}
+
+/// Reopen a finished, failed, blocked or cancelled task
+#[derive(Args)]
+pub struct Reopen {
+    /// The task
+    #[arg(value_name = "ID", add = completion::ended_tasks())]
+    id: TaskId,
+    #[command(flatten)]
+    session: SessionArg,
+}
+
+impl Reopen {
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let request = ReopenTask { id: Some(self.id) };
+        print_task(
+            context,
+            &context.perform_as(&self.session.caller(), request)?,
+        )
+    }
+}
