@@ -61,10 +61,19 @@ pub fn report() -> io::Result<()> {
     Ok(())
 }
 
+/// A file of a crate.
+pub struct Source {
+    /// The module directly below the crate's root that it belongs to.
+    pub module: String,
+    /// Whether it is that module, and not one inside.
+    pub is_top: bool,
+    pub text: String,
+}
+
 /// Measures every crate below a root.
 pub fn measure(root: &Path) -> io::Result<BTreeMap<String, Measured>> {
     let mut crates: BTreeMap<String, Measured> = BTreeMap::new();
-    let mut texts: BTreeMap<String, Vec<(String, String)>> = BTreeMap::new();
+    let mut sources_of: BTreeMap<String, Vec<Source>> = BTreeMap::new();
     for file in sources(root)? {
         let inside = file.strip_prefix(root).unwrap_or(&file);
         let parts: Vec<_> = inside
@@ -85,11 +94,14 @@ pub fn measure(root: &Path) -> io::Result<BTreeMap<String, Measured>> {
         }
         let text = without_tests(&fs::read_to_string(&file)?);
         count(&text, crates.entry(name.clone()).or_default());
-        let module = rest[1].trim_end_matches(".rs").to_owned();
-        texts.entry(name).or_default().push((module, text));
+        sources_of.entry(name).or_default().push(Source {
+            module: rest[1].trim_end_matches(".rs").to_owned(),
+            is_top: rest.len() == 2,
+            text,
+        });
     }
-    for (name, files) in texts {
-        crates.entry(name).or_default().uses = uses(&files);
+    for (name, sources) in sources_of {
+        crates.entry(name).or_default().uses = uses(&sources);
     }
     Ok(crates)
 }
@@ -148,11 +160,7 @@ fn type_of(head: &str) -> String {
         Some(generic) => generic.split_once("> ").map_or("", |(_, rest)| rest),
         None => head,
     };
-    let is_name = |c: char| c.is_alphanumeric() || c == '_';
-    head.trim_start()
-        .chars()
-        .take_while(|c| is_name(*c))
-        .collect()
+    name_at(head)
 }
 
 fn is_method(line: &str) -> bool {
@@ -169,24 +177,21 @@ fn is_method(line: &str) -> bool {
         })
 }
 
-/// Which module names which others of its crate: by `crate::module`, or by a name that the crate's root re-exports.
-fn uses(files: &[(String, String)]) -> BTreeMap<String, BTreeSet<String>> {
-    let modules: BTreeSet<&str> = files.iter().map(|(module, _)| module.as_str()).collect();
-    let roots = files
-        .iter()
-        .filter(|(module, _)| module == "lib" || module == "main");
-    let exported: BTreeMap<String, String> = roots.flat_map(|(_, text)| exports(text)).collect();
+/// Which module names which others of its crate: by its path, or by a name that the crate's root re-exports.
+pub fn uses(sources: &[Source]) -> BTreeMap<String, BTreeSet<String>> {
+    let is_root = |source: &&Source| source.module == "lib" || source.module == "main";
+    let modules = sources.iter().filter(|source| !is_root(source));
+    let modules: BTreeSet<&str> = modules.map(|source| source.module.as_str()).collect();
+    let roots = sources.iter().filter(is_root);
+    let exported: BTreeMap<String, String> =
+        roots.flat_map(|source| exports(&source.text)).collect();
     let mut uses: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for (module, text) in files {
-        if module == "lib" || module == "main" {
-            continue;
-        }
-        for named in named_by(text) {
+    for source in sources.iter().filter(|source| !is_root(source)) {
+        for named in named_by(source) {
             let other = exported.get(&named).unwrap_or(&named);
-            if other != module && modules.contains(other.as_str()) {
-                uses.entry(module.clone())
-                    .or_default()
-                    .insert(other.clone());
+            if *other != source.module && modules.contains(other.as_str()) {
+                let used = uses.entry(source.module.clone()).or_default();
+                used.insert(other.clone());
             }
         }
     }
@@ -215,32 +220,40 @@ fn exports(text: &str) -> Vec<(String, String)> {
     found
 }
 
-/// The first names after `crate::`, also in braces.
-fn named_by(text: &str) -> BTreeSet<String> {
-    let code = text
-        .lines()
-        .filter(|line| !line.trim_start().starts_with("//"));
+/// The first names after `crate::`; in a file directly below the crate's root `super::` leads there, too.
+fn named_by(source: &Source) -> BTreeSet<String> {
+    let lines = source.text.lines();
+    let code = lines.filter(|line| !line.trim_start().starts_with("//"));
     let code = code.collect::<Vec<_>>().join("\n");
-    let mut found = BTreeSet::new();
-    for rest in code.split("crate::").skip(1) {
-        let inner = match rest.strip_prefix('{') {
-            Some(group) => group.split('}').next().unwrap_or_default(),
-            None => rest,
-        };
-        let first = |part: &str| -> String {
-            let part = part.trim_start();
-            part.chars()
-                .take_while(|c| c.is_alphanumeric() || *c == '_')
-                .collect()
-        };
-        match rest.starts_with('{') {
-            true => found.extend(inner.split(',').map(first)),
-            false => {
-                found.insert(first(inner));
-            }
+    let roots: &[&str] = match source.is_top {
+        true => &["crate::", "super::"],
+        false => &["crate::"],
+    };
+    let paths = roots.iter().flat_map(|root| code.split(root).skip(1));
+    paths.flat_map(first_names).collect()
+}
+
+/// The first name of a path, or of each path in braces.
+fn first_names(path: &str) -> Vec<String> {
+    let Some(group) = path.strip_prefix('{') else {
+        return vec![name_at(path)];
+    };
+    let (mut names, mut depth) = (vec![name_at(group)], 0);
+    for (at, c) in group.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth == 0 => break,
+            '}' => depth -= 1,
+            ',' if depth == 0 => names.push(name_at(&group[at + 1..])),
+            _ => {}
         }
     }
-    found
+    names
+}
+
+fn name_at(text: &str) -> String {
+    let is_name = |c: &char| c.is_alphanumeric() || *c == '_';
+    text.trim_start().chars().take_while(is_name).collect()
 }
 
 /// Modules that need each other, the largest circle first; single modules are no circle.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use xtask::measure::{circles, measure, methods, without_tests};
+use xtask::measure::{Source, circles, measure, methods, uses, without_tests};
 use xtask::tidy::root;
 
 #[test]
@@ -34,6 +34,36 @@ fn a_circle_of_modules_is_found_and_a_chain_is_none() {
         ("c".to_owned(), to(&["b", "d"])),
     ]);
     assert_eq!(circles(&uses), [to(&["b", "c"])]);
+}
+
+#[test]
+fn modules_that_a_source_names_are_found_however_it_writes_them() {
+    let source = |module: &str, is_top: bool, text: &str| Source {
+        module: module.to_owned(),
+        is_top,
+        text: text.to_owned(),
+    };
+    let sources = [
+        source("lib", true, "mod a;\npub use c::Thing;\n"),
+        source(
+            "a",
+            true,
+            "use crate::{b::{one, Two}, Thing};\nuse super::d;\n",
+        ),
+        source(
+            "b",
+            false,
+            "// crate::a\nuse super::a;\nlet x = crate::c::y();\n",
+        ),
+        source("c", true, ""),
+        source("d", true, ""),
+    ];
+    let to = |names: &[&str]| names.iter().map(ToString::to_string).collect();
+    let expected = BTreeMap::from([
+        ("a".to_owned(), to(&["b", "c", "d"])),
+        ("b".to_owned(), to(&["c"])),
+    ]);
+    assert_eq!(uses(&sources), expected);
 }
 
 #[test]

@@ -27,9 +27,10 @@ pub use probing::is_temporary_inside;
 pub use racing::EntryView;
 pub use resuming::Resumption;
 pub use supervising::Watched;
+pub use weald_control::agent_folder::{LOG_FILE, agent_folder};
 pub use weald_control::agents::{
-    Activity, AgentList, AgentQuery, AgentRequest, AgentSort, AgentView, LOG_FILE, RecordError,
-    StageView, agent_folder, holder, newest_on, stages_in_words,
+    Activity, AgentList, AgentQuery, AgentRequest, AgentSort, AgentView, RecordError, StageView,
+    holder, newest_on, stages_in_words,
 };
 
 use weald_trees::Trees;

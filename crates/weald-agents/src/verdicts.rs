@@ -9,9 +9,10 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 
 use weald_core::agent::Agent;
-use weald_core::phases::{self, Verdict};
+use weald_core::phases;
 use weald_core::store::AgentFilter;
 use weald_core::tree::Tree;
+use weald_core::verdict::Verdict;
 use weald_git::{Door, DoorError};
 use weald_sandbox::Revealed;
 

@@ -16,6 +16,6 @@ pub use activity::Activity;
 pub use claiming::AgentRequest;
 pub use error::RecordError;
 pub use holding::holder;
-pub use records::{LOG_FILE, agent_folder, agents_folder, newest_on};
+pub use records::newest_on;
 pub use stages::{StageView, stages_in_words};
 pub use views::{AgentList, AgentQuery, AgentSort, AgentView};

@@ -13,6 +13,7 @@ use weald_git::{born, device};
 use weald_sandbox::{Level, Limits, Network, Policy};
 
 use crate::files::read_small;
+use crate::place::CONTROL_PLANE;
 use crate::standing::repositories;
 
 /// Who wants to run something, and where.
@@ -201,9 +202,6 @@ pub fn variable_of(variables: &[(OsString, OsString)]) -> impl Fn(&str) -> Optio
         found.map(|(_, value)| PathBuf::from(value))
     }
 }
-
-/// Folders of weald's in a repository that runs must not see.
-pub(crate) const CONTROL_PLANE: [&str; 4] = ["private", "runs", "homes", "pool"];
 
 /// Whether a variable looks like a secret, by its name or by its value.
 fn is_secret(name: &OsStr, value: &OsStr, revealed: &[String]) -> bool {

@@ -24,6 +24,12 @@ pub fn open_own(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     }
 }
 
+/// Whether two paths lead to one directory.
+pub fn same_directory(one: &Path, other: &Path) -> bool {
+    let number = |path: &Path| path.metadata().map(|found| (found.dev(), found.ino())).ok();
+    number(one).is_some() && number(one) == number(other)
+}
+
 /// Whether a program can be started from there: a file, or a link to one, that may be executed.
 pub fn is_program(path: &Path) -> bool {
     let found = path.metadata();

@@ -9,6 +9,7 @@
 //! worktree; `configuration` reads the layers, `confinement` makes a sandbox's policy of them; `journal` is the log as lines,
 //! `views` are the files of other systems, `machine` is the clock and the process table.
 
+pub mod agent_folder;
 pub mod agents;
 pub mod board;
 pub mod claude_plugin;

@@ -18,9 +18,8 @@ use weald_core::id::TreeId;
 use weald_core::tree::DirectoryIdentity;
 use weald_git::{Registration, Registrations, Repository, born, device};
 
-use crate::files;
+use crate::files::{self, same_directory};
 use crate::place::PlaceError;
-use crate::standing::same_directory;
 
 /// The file beside trees.
 pub const MARKER: &str = ".weald";

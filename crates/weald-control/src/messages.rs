@@ -3,9 +3,8 @@
 use std::time::{Duration, Instant};
 
 use weald_core::id::MessageId;
-use weald_core::message::{
-    self, Draft, Message, MessageRefusal, MessageType, Replied, ReplyDraft, RequestState,
-};
+use weald_core::message::{Draft, Message, MessageRefusal, MessageType, ReplyDraft, RequestState};
+use weald_core::message_rules::{self, Replied};
 use weald_core::name::SessionName;
 use weald_core::store::{Counter, Durability, MessageFilter, SessionSet, StoreError, Write};
 use weald_core::task::{PlanApproval, Task};
@@ -79,7 +78,11 @@ impl Engine {
     pub fn why_unread(&self, to: &SessionName) -> Result<Option<String>, StoreError> {
         self.look(|tx| {
             let works = !held(tx, to)?.is_empty();
-            Ok(message::why_unread(to, tx.session(to)?.as_ref(), works))
+            Ok(message_rules::why_unread(
+                to,
+                tx.session(to)?.as_ref(),
+                works,
+            ))
         })
     }
 
@@ -109,7 +112,7 @@ impl Engine {
         self.change(Some(&actor), Durability::Process, |tx| {
             let request = tx.message(id)?.ok_or(MessageError::NotFound { id })?;
             let number = MessageId(tx.next_number(Counter::Message)?);
-            match message::reply(&request, draft, number, tx.now())? {
+            match message_rules::reply(&request, draft, number, tx.now())? {
                 // The number stays unused: numbers only have to be different.
                 Replied::Duplicate => Ok(ReplyOutcome::Duplicate),
                 Replied::Answered { request, reply } => {
@@ -160,7 +163,7 @@ impl Engine {
         self.change(Some(owner), Durability::Process, |tx| {
             let found = tx.message(id)?.filter(|found| found.to == *owner);
             let Some((message, change)) =
-                found.and_then(|found| message::consume(&found, tx.now()))
+                found.and_then(|found| message_rules::consume(&found, tx.now()))
             else {
                 return Ok(None);
             };
@@ -206,7 +209,7 @@ impl Engine {
 fn send_one(tx: &mut dyn Write, draft: Draft) -> Result<Message, MessageError> {
     let id = MessageId(tx.next_number(Counter::Message)?);
     let actor = draft.from.clone();
-    let (message, change) = message::send(draft, id, tx.now())?;
+    let (message, change) = message_rules::send(draft, id, tx.now())?;
     tx.record(Some(&actor), change)?;
     Ok(message)
 }
@@ -218,7 +221,7 @@ fn consume(
 ) -> Result<Vec<Message>, MessageError> {
     let mut taken = Vec::new();
     for message in tx.messages(filter)? {
-        if let Some((message, change)) = message::consume(&message, tx.now()) {
+        if let Some((message, change)) = message_rules::consume(&message, tx.now()) {
             tx.record(Some(owner), change)?;
             taken.push(message);
         }

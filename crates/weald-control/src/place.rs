@@ -11,7 +11,6 @@ use weald_core::id::TreeId;
 use weald_core::store::StoreError;
 use weald_git::{DiscoverError, Repository};
 
-use crate::confinement::CONTROL_PLANE;
 use crate::files::open_own;
 use crate::journal::JOURNAL_FILE;
 use crate::marker::{self, Found};
@@ -25,6 +24,9 @@ pub struct Place {
     state: Option<PathBuf>,
     inside: Option<PathBuf>,
 }
+
+/// Folders of weald's in a repository that runs must not see.
+pub(crate) const CONTROL_PLANE: [&str; 4] = ["private", "runs", "homes", "pool"];
 
 /// What of a repository's lies in the user's state folder.
 const OWN: &str = "own";

@@ -8,6 +8,7 @@ use weald_core::name::{NameError, SessionName, TreeName};
 use weald_core::session::{
     self, Evidence, LeaseEvidence, Liveness, ProcessState, Session, SessionTaken,
 };
+use weald_core::session_rules;
 use weald_core::store::{
     AgentFilter, Durability, Read, SessionSet, StoreError, TaskClass, TaskFilter,
 };
@@ -108,7 +109,8 @@ impl Engine {
                 };
                 (&view.session, life)
             });
-            let (session, change) = session::register(before, name.clone(), process, tx.now())?;
+            let (session, change) =
+                session_rules::register(before, name.clone(), process, tx.now())?;
             tx.record(Some(name), change)?;
             self.view(tx, session).map_err(SessionError::from)
         })
@@ -134,7 +136,7 @@ impl Engine {
                 }
                 number += 1;
             };
-            let (mut session, _) = session::register(None, name, Some(process), tx.now())?;
+            let (mut session, _) = session_rules::register(None, name, Some(process), tx.now())?;
             session.tree = Some(tree.clone());
             let change = Change::session(EventKind::SESSION_STARTED, session.clone());
             tx.record(Some(&session.name), change)?;
@@ -157,7 +159,7 @@ impl Engine {
             if let Some(task) = &task {
                 require_task(tx, task)?;
             }
-            if let Some((_, change)) = session::moved(&session, task, tree, tx.now()) {
+            if let Some((_, change)) = session_rules::moved(&session, task, tree, tx.now()) {
                 tx.record(Some(name), change)?;
             }
             tx.touch_session(name)?;
@@ -312,9 +314,9 @@ impl Engine {
         self.change(Some(name), Durability::Process, |tx| {
             let session = match tx.session(name)? {
                 Some(session) => session,
-                None => session::register(None, name.clone(), None, tx.now())?.0,
+                None => session_rules::register(None, name.clone(), None, tx.now())?.0,
             };
-            let (session, change) = session::noted(&session, text, tx.now());
+            let (session, change) = session_rules::noted(&session, text, tx.now());
             tx.record(Some(name), change)?;
             self.view(tx, session).map_err(SessionError::from)
         })
@@ -343,7 +345,7 @@ impl Engine {
                 tx.record(Some(name), change)?;
                 released.push(task.id);
             }
-            let (session, change) = session::ended(&session, tx.now());
+            let (session, change) = session_rules::ended(&session, tx.now());
             tx.record(Some(name), change)?;
             Ok((self.view(tx, session)?, released))
         })

@@ -13,10 +13,9 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::files;
+use crate::files::{self, same_directory};
 use crate::journal::{JOURNAL_FILE, last_source};
 use crate::place::Place;
 
@@ -327,12 +326,6 @@ fn path_of(mut text: Vec<u8>) -> PathBuf {
         text.pop();
     }
     std::ffi::OsString::from_vec(text).into()
-}
-
-/// Whether two paths lead to one directory.
-pub fn same_directory(one: &Path, other: &Path) -> bool {
-    let number = |path: &Path| path.metadata().map(|found| (found.dev(), found.ino())).ok();
-    number(one).is_some() && number(one) == number(other)
 }
 
 fn new_id() -> io::Result<String> {

@@ -10,7 +10,8 @@ use weald_core::event::{Change, EventKind};
 use weald_core::id::{TaskId, Token};
 use weald_core::import::LineError;
 use weald_core::name::SessionName;
-use weald_core::session::{self, Liveness};
+use weald_core::session::Liveness;
+use weald_core::session_rules;
 use weald_core::store::{Counter, Durability, Read, StoreError, TaskClass, TaskFilter, Write};
 use weald_core::task::{Lease, PlanApproval, Priority, Task, TaskStatus};
 use weald_core::task_rules::{self, TaskEdit, TaskInput, TaskRefusal};
@@ -376,7 +377,7 @@ fn lead(tx: &mut dyn Write, name: &SessionName, task: Option<&Task>) -> Result<(
     };
     let id = task.map(|task| task.id.clone());
     let tree = task.and_then(|task| task.worktree.clone());
-    if let Some((_, change)) = session::led(&session, id, tree, tx.now()) {
+    if let Some((_, change)) = session_rules::led(&session, id, tree, tx.now()) {
         tx.record(Some(name), change)?;
     }
     Ok(())

@@ -25,7 +25,7 @@ use weald_core::store::{Read, Store, StoreError, TaskFilter};
 use weald_core::task::Task;
 use weald_git::{Door, DoorError};
 
-use crate::agents::{LOG_FILE, agents_folder};
+use crate::agent_folder::{LOG_FILE, agents_folder};
 use crate::place::Place;
 use crate::{excludes, files, journal};
 use events::Fingerprint;

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{LandingId, TaskId, Token, TreeId};
 use crate::name::{SessionName, TreeName};
-use crate::phases::Verdict;
 use crate::session::ProcessIdentity;
+use crate::verdict::Verdict;
 
 /// How the role of an entry of a race begins; its letter follows.
 pub const RACE: &str = "race:";

@@ -6,8 +6,8 @@ use crate::agent::{Agent, AgentId, AgentStatus, End, FinalReport, Outcome, Usage
 use crate::event::{Change, EventKind};
 use crate::id::{Token, TreeId};
 use crate::name::TreeName;
-use crate::phases::Verdict;
 use crate::session::ProcessIdentity;
+use crate::verdict::Verdict;
 
 /// Something that happens to an agent.
 #[derive(Debug, Clone, PartialEq)]

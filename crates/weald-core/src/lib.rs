@@ -3,10 +3,12 @@
 //! Invariants: no file, process, clock, randomness or thread is touched here. A decision is a function
 //! `(state, input, now) -> Result<(state, change), refusal>`; layers further out perform it.
 //!
-//! Code map: [`task`] and [`task_rules`], [`dependencies`], [`session`], [`message`], [`tree`], [`landing`], [`landed`], [`queue`], [`agent`] hold the
-//! records and their rules; [`event`] the log; [`store`] the contract of a backend; [`id`], [`name`] and [`naming`] what
-//! things may be called; [`config`] the keys; [`import`] tasks from elsewhere; [`file_view`] files for other tools.
-//! [`setup`] and [`ports`] what a new tree gets; [`radar`] which trees may clash; [`sweep`] and [`maintenance`] what goes by itself; [`eviction`] what goes for want of room; [`role`] whose it is to change; [`reading`] what no line may hold.
+//! Code map: [`task`], [`tree`], [`agent`], [`session`], [`message`], [`landing`] and [`queue`] hold the records, a module of
+//! `_rules` for each what may happen to them; [`maintenance`] is a lease of its own in the queue's record; [`dependencies`],
+//! [`landed`] and [`phases`] say what follows; [`event`] the log; [`store`] the contract of a backend; [`id`], [`name`] and
+//! [`naming`] what things may be called; [`config`] the keys; [`import`] tasks from elsewhere; [`file_view`] files for other
+//! tools. [`setup`] and [`ports`] what a new tree gets; [`radar`] which trees may clash; [`sweep`] what goes by itself;
+//! [`eviction`] what goes for want of room; [`role`] whose it is to change; [`reading`] what no line may hold.
 
 pub mod agent;
 pub mod agent_rules;
@@ -31,8 +33,10 @@ pub mod kill_switch;
 pub mod landed;
 pub mod landing;
 pub mod landing_message;
+pub mod landing_rules;
 pub mod maintenance;
 pub mod message;
+pub mod message_rules;
 pub mod name;
 pub mod naming;
 pub mod needs;
@@ -42,6 +46,7 @@ pub mod ports;
 pub mod preconditions;
 pub mod prompt;
 pub mod queue;
+pub mod queue_rules;
 pub mod races;
 pub mod radar;
 pub mod reading;
@@ -50,6 +55,7 @@ pub mod resuming;
 pub mod role;
 pub mod secrets;
 pub mod session;
+pub mod session_rules;
 pub mod setup;
 pub mod signature;
 pub mod source;
@@ -62,5 +68,6 @@ pub mod thinning;
 pub mod tree;
 pub mod tree_rules;
 pub mod undo;
+pub mod verdict;
 
 pub use jiff::{SignedDuration, Timestamp};

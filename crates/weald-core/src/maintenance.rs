@@ -6,26 +6,11 @@
 //! The lease is a field of the queue's record, because that is the one record of which a repository has exactly one.
 
 use jiff::{SignedDuration, Timestamp};
-use serde::{Deserialize, Serialize};
 
 use crate::event::{Change, EventKind};
 use crate::id::Token;
-use crate::queue::{Queue, QueueHolder};
+use crate::queue::{Maintenance, Queue, QueueHolder};
 use crate::session::ProcessState;
-
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Maintenance {
-    pub token: Token,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub holder: Option<QueueHolder>,
-}
-
-impl Maintenance {
-    /// True before anybody ever took it.
-    pub fn is_unused(&self) -> bool {
-        *self == Self::default()
-    }
-}
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MaintenanceRefusal {

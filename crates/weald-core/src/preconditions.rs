@@ -95,7 +95,7 @@ mod tests {
     use super::*;
     use crate::agent::{AgentId, FinalReport, Goal, Post};
     use crate::id::{TaskId, Token};
-    use crate::phases::{Ruling, Verdict};
+    use crate::verdict::{Ruling, Verdict};
 
     fn agent(id: u64, report: Option<(bool, &str, Verification)>) -> Agent {
         let now = Timestamp::UNIX_EPOCH;

@@ -4,7 +4,8 @@ use proptest::prelude::*;
 use weald_core::Timestamp;
 use weald_core::event::{Change, EventKind};
 use weald_core::id::{LandingId, TreeId};
-use weald_core::landing::{self, Landing, LandingInput, LandingStatus};
+use weald_core::landing::{Landing, LandingInput, LandingStatus};
+use weald_core::landing_rules;
 use weald_core::tree::{Base, DirectoryIdentity, Trash, Tree, TreeStatus};
 use weald_core::tree_rules::{TreeInput, announce, decide};
 
@@ -220,19 +221,20 @@ fn a_landing_moves_forward_only() {
         onto: "a".into(),
         new_tip: "b".into(),
     };
-    let (testing, change) = landing::decide(&landing(LandingStatus::Queued), test, NOW).unwrap();
+    let (testing, change) =
+        landing_rules::decide(&landing(LandingStatus::Queued), test, NOW).unwrap();
     assert_eq!(change.kind, EventKind::LANDING_TESTING);
     assert_eq!(
         (testing.old_tip.as_deref(), testing.new_tip.as_deref()),
         (Some("a"), Some("b"))
     );
     assert!(
-        landing::decide(&testing, LandingInput::Land, NOW).is_err(),
+        landing_rules::decide(&testing, LandingInput::Land, NOW).is_err(),
         "without an intent nothing moves"
     );
     let queued = landing(LandingStatus::Queued);
     assert!(
-        landing::decide(&queued, LandingInput::Land, NOW).is_err(),
+        landing_rules::decide(&queued, LandingInput::Land, NOW).is_err(),
         "untested work does not land"
     );
     for done in [
@@ -247,7 +249,7 @@ fn a_landing_moves_forward_only() {
             LandingInput::Drop,
         ] {
             assert!(
-                landing::decide(&landing(done), input, NOW).is_err(),
+                landing_rules::decide(&landing(done), input, NOW).is_err(),
                 "{done:?}"
             );
         }

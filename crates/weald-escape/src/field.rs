@@ -4,7 +4,7 @@
 //! outside. A victim process works in `out`; a server listens on sockets there.
 
 use std::collections::BTreeMap;
-use std::ffi::{CString, OsString};
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
@@ -12,20 +12,19 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use super::native::ATTEMPT_ARGUMENT;
 use super::pattern::Pattern;
+use super::surroundings::{
+    INHERITED_DIRECTORY, INHERITED_FILE, abstract_name, command, fresh_root, queue_name,
+};
 use super::{Attempt, Case, Effect};
 use weald_sandbox::{Ended, Invocation, Level, Policy, Revealed, launch};
 
 /// How long an attempt may take.
 const TIME: Duration = Duration::from_secs(10);
-
-/// Where the inherited descriptors of an attempt are: a file outside, and a directory outside.
-pub const INHERITED_FILE: i32 = 18;
-pub const INHERITED_DIRECTORY: i32 = 19;
 
 /// A field. Everything in it goes when it is dropped.
 pub struct Field {
@@ -41,11 +40,6 @@ struct SystemV {
     key: i32,
     segment: i32,
     queue: i32,
-}
-
-/// The name of the POSIX queue.
-pub fn queue_name(key: i64) -> CString {
-    CString::new(format!("/weald-field-{key}")).unwrap_or_default()
 }
 
 impl SystemV {
@@ -320,37 +314,10 @@ fn argv(case: &Case, helper: &Path) -> Vec<OsString> {
     }
 }
 
-/// A new directory outside of what is private inside.
-pub(super) fn fresh_root() -> io::Result<PathBuf> {
-    let base = std::env::current_exe()?
-        .parent()
-        .map(Path::to_owned)
-        .unwrap_or_default();
-    let places = [base, PathBuf::from("/var/lib"), std::env::current_dir()?];
-    for place in places {
-        for number in 0..1_000 {
-            let root = place.join(format!(".weald-field-{}-{number}", std::process::id()));
-            match fs::create_dir(&root) {
-                Ok(()) => return root.canonicalize(),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(_) => break,
-            }
-        }
-    }
-    Err(io::Error::other(
-        "no writable directory outside of /tmp for the field",
-    ))
-}
-
 fn abstract_listener(root: &Path) -> io::Result<UnixListener> {
     use std::os::linux::net::SocketAddrExt;
     let name = abstract_name(root);
     UnixListener::bind_addr(&std::os::unix::net::SocketAddr::from_abstract_name(name)?)
-}
-
-/// The name of the field's abstract socket.
-pub fn abstract_name(root: &Path) -> Vec<u8> {
-    format!("weald-field-{}", root.display()).into_bytes()
 }
 
 /// Everything outside the tree, as it can be seen.
@@ -401,14 +368,6 @@ fn manifest(root: &Path) -> io::Result<BTreeMap<PathBuf, Seen>> {
         }
     }
     Ok(seen)
-}
-
-pub(super) fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the sandbox launcher starts processes"
-    )]
-    Command::new(program)
 }
 
 /// `dup2`, for use between fork and exec.

@@ -10,10 +10,12 @@ mod cases_tracing;
 mod field;
 mod native;
 mod native_calls;
+mod native_files;
 mod native_modes;
 mod native_shared;
 mod native_tracing;
 mod pattern;
+mod surroundings;
 
 pub use field::Field;
 pub use native::{ATTEMPT_ARGUMENT, run_if_attempt};
@@ -29,7 +31,7 @@ use weald_sandbox::Level;
 pub enum Attempt {
     /// A script for `sh`.
     Script(&'static str),
-    /// A function of `native`.
+    /// A function of `native` or one of its tables.
     Native(&'static str),
 }
 

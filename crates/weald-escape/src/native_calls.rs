@@ -9,7 +9,7 @@ use std::ptr;
 
 use libc::{SYS_add_key, SYS_bpf, SYS_clone3, SYS_io_uring_setup, SYS_kcmp, SYS_keyctl, syscall};
 
-use super::native::{Entry, check, opened, outside_c, variable, victim};
+use super::surroundings::{Entry, check, opened, outside_c, variable, victim};
 
 /// A call with numbers only.
 pub(super) fn call(number: libc::c_long, a: i64, b: i64, c: i64, d: i64, e: i64) -> i64 {

@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::time::{Duration, Instant};
 
-use super::native::{Entry, check, opened, outside_c};
+use super::surroundings::{Entry, check, opened, outside_c};
 
 const SET_USER: u32 = libc::S_ISUID | 0o755;
 const SET_GROUP: u32 = libc::S_ISGID | 0o755;

@@ -5,9 +5,8 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::ptr;
 
-use super::field::queue_name;
-use super::native::{Entry, check, opened, outside_c};
 use super::native_calls::{call, key};
+use super::surroundings::{Entry, check, opened, outside_c, queue_name};
 
 pub const SHARED: &[Entry] = &[
     ("queue-take", queue_take),

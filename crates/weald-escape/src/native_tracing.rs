@@ -10,9 +10,8 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::field::{command, queue_name};
-use super::native::{Entry, check, opened, variable};
 use super::native_calls::{call, key};
+use super::surroundings::{Entry, check, command, opened, queue_name, variable};
 
 pub const TRACING: &[Entry] = &[
     ("sysv-shm-remove", || {

@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use super::field::{command, fresh_root};
+use super::surroundings::{command, fresh_root};
 
 /// What every field has: a main repository, a tree that borrows its objects, a sibling.
 pub struct Pattern {

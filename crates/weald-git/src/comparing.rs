@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::merge_batch::passing;
 use crate::process::GitError;
-use crate::refs::Commit;
+use crate::reference::Commit;
 
 /// How long one process may take.
 const TIME_LIMIT: Duration = Duration::from_secs(300);

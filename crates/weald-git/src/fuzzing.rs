@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ref_name::RefName;
-use crate::refs::{Commit, Reference};
+use crate::reference::{Commit, Reference};
 use crate::{CheckoutIndex, Door, EntryKind, NewEntry, ref_files, ref_tables};
 
 /// An index, read in both formats, and compared with the checkout behind `door`.

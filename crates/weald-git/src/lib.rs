@@ -15,6 +15,7 @@ mod door;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzzing;
+mod git_files;
 mod index_copy;
 mod large_files;
 mod merge;
@@ -28,6 +29,7 @@ mod ref_files;
 mod ref_name;
 mod ref_tables;
 mod ref_transaction;
+mod reference;
 mod refs;
 mod registration;
 mod registration_faults;
@@ -63,9 +65,10 @@ pub use ref_faults::{
 pub use ref_name::RefName;
 pub use ref_tables::tabled_ref;
 pub use ref_transaction::{Hooks, OF_MAIN, RefStep, RefTransaction};
+pub use reference::{Commit, MainRef, Reference};
 pub use refs::{
-    Commit, Expected, MainRef, RefChange, Reference, Target, create_branch, delete_branch,
-    list_plain_tips, list_refs, list_tips, update_refs,
+    Expected, RefChange, Target, create_branch, delete_branch, list_plain_tips, list_refs,
+    list_tips, update_refs,
 };
 pub use registration::{NewRegistration, Registration, Registrations};
 pub use registration_faults::EntryFault;

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use crate::process::{Git, GitError};
-use crate::refs::Commit;
+use crate::reference::Commit;
 
 #[derive(Debug, Clone, Copy)]
 pub struct MergeRequest<'m> {

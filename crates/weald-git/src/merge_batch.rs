@@ -12,7 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::process::{Git, GitError};
-use crate::refs::Commit;
+use crate::reference::Commit;
 
 /// How many processes merge at the same time.
 const AT_ONCE: usize = 2;

@@ -4,9 +4,9 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::git_files::{path_of, read_small};
 use crate::process::{Git, GitError};
-use crate::refs::Commit;
-use crate::repository::{path_of, read_small};
+use crate::reference::Commit;
 
 /// How long reading the index of a pack may take.
 const TIME_LIMIT: Duration = Duration::from_secs(600);

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::object_stores::{object_stores, packs_of};
 use crate::process::{Git, GitError};
-use crate::refs::MainRef;
+use crate::reference::MainRef;
 use crate::vault::{Vault, VaultError};
 
 /// How long walks and fetches may take.

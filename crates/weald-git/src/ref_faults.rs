@@ -5,8 +5,8 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::refs::{Commit, Reference};
-use crate::repository::read_small;
+use crate::git_files::read_small;
+use crate::reference::{Commit, Reference};
 
 /// How much of the end of a reflog is read.
 const LOG_END: u64 = 4096;

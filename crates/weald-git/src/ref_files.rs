@@ -10,10 +10,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
+use crate::git_files::{durable, read_text};
 use crate::ref_name::RefName;
-use crate::refs::{Commit, MainRef, Reference};
-use crate::registration::durable;
-use crate::repository::read_text;
+use crate::reference::{Commit, MainRef, Reference};
 
 /// Refs below `prefixes` (each a directory of refs), sorted by name, as `list_refs` tells them; where nobody `peels`, without
 /// what tags lead to.

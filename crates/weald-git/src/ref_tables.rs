@@ -13,10 +13,10 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
+use crate::git_files::read_small;
 use crate::process::{Git, GitError};
 use crate::ref_name::is_readable;
-use crate::refs::{Commit, MainRef, Reference};
-use crate::repository::read_small;
+use crate::reference::{Commit, MainRef, Reference};
 
 /// How often a list is read again because a table in it is gone.
 const ATTEMPTS: usize = 5;

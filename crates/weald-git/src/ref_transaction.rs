@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use crate::process::{Git, GitError, drain, stop};
 use crate::ref_name::is_readable;
-use crate::refs::Commit;
+use crate::reference::Commit;
 
 /// How long git may take to answer, hooks included.
 const TIME_LIMIT: Duration = Duration::from_secs(60);

@@ -5,56 +5,19 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::git_files::read_text;
 use crate::process::{Git, GitError};
 use crate::ref_files;
 use crate::ref_name::{RefName, is_readable};
 use crate::ref_tables::{self, has_tables, tabled_ref};
-use crate::repository::{Repository, read_text};
-
-/// An object id in hexadecimal, SHA-1 or SHA-256.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Commit(String);
-
-impl Commit {
-    /// Reads an id; `None` if it is none.
-    pub fn parse(text: &str) -> Option<Self> {
-        let hex =
-            matches!(text.len(), 40 | 64) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        hex.then(|| Self(text.to_ascii_lowercase()))
-    }
-
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
+use crate::reference::{Commit, MainRef, Reference};
+use crate::repository::Repository;
 
 /// The branch that work lands on, and where it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
     pub branch: String,
     pub tip: Commit,
-}
-
-/// What a ref holds.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reference {
-    Direct(Commit),
-    Symbolic(String),
-}
-
-impl Reference {
-    /// Reads what a loose ref or a HEAD says.
-    pub fn parse(text: &str) -> Option<Self> {
-        parse_loose(text)
-    }
-
-    /// The same as such a file says it.
-    pub fn to_text(&self) -> String {
-        match self {
-            Self::Direct(commit) => format!("{}\n", commit.as_str()),
-            Self::Symbolic(name) => format!("ref: {name}\n"),
-        }
-    }
 }
 
 /// How deep symbolic refs may lead; git's own limit.
@@ -81,7 +44,7 @@ impl Repository {
             return tabled_ref(directory, name);
         }
         match read_text(directory.join(name)) {
-            Ok(text) => match parse_loose(&text) {
+            Ok(text) => match Reference::parse(&text) {
                 Some(reference) => Ok(Some(reference)),
                 None => self.reference_by_git(name),
             },
@@ -161,7 +124,7 @@ impl Repository {
             return tabled_ref(self.common_dir(), "HEAD");
         }
         match read_text(self.common_dir().join("HEAD")) {
-            Ok(text) => Ok(parse_loose(&text)),
+            Ok(text) => Ok(Reference::parse(&text)),
             _ => self.reference_by_git("main-worktree/HEAD"),
         }
     }
@@ -190,13 +153,6 @@ fn line(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).trim_end().to_owned()
 }
 
-fn parse_loose(text: &str) -> Option<Reference> {
-    match text.strip_prefix("ref:") {
-        Some(target) => Some(Reference::Symbolic(target.trim().to_owned())),
-        None => Commit::parse(text.trim_end()).map(Reference::Direct),
-    }
-}
-
 /// Looks a ref up in `packed-refs`: lines of `<id> <name>`, with `^<id>` and `#` lines between them. An error where only git
 /// can read the file.
 fn packed(common_dir: &Path, name: &str) -> io::Result<Option<Commit>> {
@@ -211,17 +167,6 @@ fn packed(common_dir: &Path, name: &str) -> io::Result<Option<Commit>> {
         let start = text[..end].rfind('\n').map_or(0, |before| before + 1);
         Commit::parse(&text[start..end])
     }))
-}
-
-/// A ref as `for-each-ref` tells it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MainRef {
-    pub name: String,
-    pub commit: String,
-    /// What the tag in it leads to.
-    pub peeled: Option<String>,
-    /// The ref it stands for.
-    pub symbolic: Option<String>,
 }
 
 /// Lists the refs below `prefixes` of a repository, each ending with `/`, sorted by name.

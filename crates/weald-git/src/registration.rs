@@ -4,18 +4,17 @@
 //! renamed into place, and renamed away before it is deleted: git never sees half of one. Where refs are in tables an entry
 //! has tables of its own; git writes HEAD into them (`registration_tables`).
 
-use std::fs::{self, DirBuilder, File};
-use std::io::{self, Write};
+use std::fs::{self, DirBuilder};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
-use std::thread;
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
+use crate::git_files::{path_of, read_small, replace, sync_directory, sync_together};
 use crate::ref_tables::{has_tables, tabled_ref};
-use crate::refs::Reference;
+use crate::reference::Reference;
 use crate::registration_tables::{STUBS, set_head};
-use crate::repository::{path_of, read_small};
 
 /// The file in an entry that is weald's own.
 const NOTE: &str = "weald";
@@ -255,20 +254,6 @@ impl Registrations {
     }
 }
 
-/// Makes files and directories survive a power cut, at once: a journal takes them together.
-fn sync_together(paths: &[PathBuf]) -> io::Result<()> {
-    let sync = |path: &PathBuf| File::open(path)?.sync_all();
-    thread::scope(|scope| {
-        let started: Vec<_> = paths
-            .iter()
-            .map(|path| scope.spawn(move || sync(path)))
-            .collect();
-        let lost = |_| Err(io::Error::other("a thread was lost"));
-        let mut ended = started.into_iter();
-        ended.try_for_each(|one| one.join().unwrap_or_else(lost))
-    })
-}
-
 /// The same path without `.` and `..`: newer versions of git write paths relative to the entry.
 fn plain(path: &Path) -> PathBuf {
     path.components().fold(PathBuf::new(), |mut whole, part| {
@@ -279,27 +264,4 @@ fn plain(path: &Path) -> PathBuf {
         }
         whole
     })
-}
-
-/// Writes a new file that survives a power cut.
-pub(crate) fn durable(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = File::create(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
-}
-
-/// Puts a new file in the place of an old one: others see the old one or the new one.
-pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut name = path.as_os_str().to_owned();
-    name.push(format!(".{}.new", std::process::id()));
-    let building = PathBuf::from(name);
-    durable(&building, bytes)
-        .and_then(|()| fs::rename(&building, path))
-        .inspect_err(|_| {
-            let _ = fs::remove_file(&building);
-        })
-}
-
-pub(crate) fn sync_directory(path: &Path) -> io::Result<()> {
-    File::open(path)?.sync_all()
 }

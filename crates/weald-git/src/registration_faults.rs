@@ -5,10 +5,10 @@ use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::path::Path;
 
-use crate::refs::Reference;
+use crate::git_files::{path_of, read_small};
+use crate::reference::Reference;
 use crate::registration::Registrations;
 use crate::registration_tables::tables_fault;
-use crate::repository::{path_of, read_small};
 
 /// The shortest index: a head, no entry, a checksum.
 const SHORTEST_INDEX: u64 = 32;

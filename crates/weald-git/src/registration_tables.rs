@@ -4,10 +4,11 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use crate::git_files::replace;
 use crate::process::{Git, GitError};
 use crate::ref_tables::tabled_ref;
-use crate::refs::{Reference, while_tables_are_held};
-use crate::registration::replace;
+use crate::reference::Reference;
+use crate::refs::while_tables_are_held;
 
 /// What every git wants to find in place of HEAD and of the refs, and the list of tables, which begins empty.
 pub(crate) const STUBS: [(&str, &str); 3] = [

@@ -5,18 +5,11 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::Git;
-use crate::process::GitError;
-
-/// The largest pointer file (`.git`, `commondir`) that is read.
-const POINTER_LIMIT: u64 = 64 * 1024;
-
-/// The largest file of refs that is read without git: a run in a linked worktree can write main's.
-const TEXT_LIMIT: u64 = 256 << 20;
+use crate::git_files::{path_of, read_small};
+use crate::process::{Git, GitError};
 
 /// Why no repository was found.
 #[derive(Debug, thiserror::Error)]
@@ -271,56 +264,6 @@ fn follow_pointer(dot_git: &Path, directory: &Path) -> Result<PathBuf, DiscoverE
 
 fn read_pointer(file: &Path) -> io::Result<PathBuf> {
     read_small(file).map(|bytes| path_of(&bytes))
-}
-
-/// Reads a small regular file; waits on no FIFO, reads no device.
-pub(crate) fn read_small(file: &Path) -> io::Result<Vec<u8>> {
-    use std::io::Read;
-    use std::os::unix::fs::OpenOptionsExt;
-    let nonblocking = rustix::fs::OFlags::NONBLOCK.bits() as i32;
-    let opened = fs::OpenOptions::new()
-        .read(true)
-        .custom_flags(nonblocking)
-        .open(file)?;
-    let found = opened.metadata()?;
-    if !found.is_file() || found.len() > POINTER_LIMIT {
-        return Err(io::Error::other("it is no small regular file"));
-    }
-    let mut bytes = Vec::new();
-    opened.take(POINTER_LIMIT).read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
-
-/// Reads a text of refs. What is no regular file is an error (`Unsupported`): whoever opens a named pipe waits for ever.
-pub(crate) fn read_text(file: impl AsRef<Path>) -> io::Result<String> {
-    use std::io::Read;
-    use std::os::unix::fs::OpenOptionsExt;
-    let nonblocking = rustix::fs::OFlags::NONBLOCK.bits() as i32;
-    let opened = fs::OpenOptions::new()
-        .read(true)
-        .custom_flags(nonblocking)
-        .open(file)?;
-    let found = opened.metadata()?;
-    if !found.is_file() {
-        return Err(io::Error::new(
-            io::ErrorKind::Unsupported,
-            "it is no regular file",
-        ));
-    }
-    if found.len() > TEXT_LIMIT {
-        return Err(io::Error::other("it is no file of usual size"));
-    }
-    let mut text = String::new();
-    opened.take(TEXT_LIMIT).read_to_string(&mut text)?;
-    Ok(text)
-}
-
-pub(crate) fn path_of(bytes: &[u8]) -> PathBuf {
-    let end = bytes
-        .iter()
-        .rposition(|byte| !matches!(byte, b'\n' | b'\r'))
-        .map_or(0, |last| last + 1);
-    PathBuf::from(std::ffi::OsStr::from_bytes(&bytes[..end]))
 }
 
 fn canonical(path: &Path) -> Result<PathBuf, DiscoverError> {

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::process::{Git, GitError};
-use crate::refs::Commit;
+use crate::reference::Commit;
 
 /// How long signing may take: somebody may have to type a passphrase, and nobody may be there.
 pub const SIGNING_LIMIT: Duration = Duration::from_secs(30);

@@ -13,11 +13,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::git_files::{self, durable, read_small, replace};
 use crate::object_stores::{ids_of_pack, loose_objects, object_stores, packs_of};
 use crate::process::{Git, GitError};
-use crate::refs::{Commit, Expected, MainRef, RefChange, update_refs};
-use crate::registration::{durable, replace};
-use crate::repository::{self, read_small};
+use crate::reference::{Commit, MainRef};
+use crate::refs::{Expected, RefChange, update_refs};
 use crate::small_packs::FEW_OBJECTS;
 use crate::steps::step;
 use crate::vault_lock::Keeper;
@@ -453,5 +453,5 @@ fn stamp(refs: &[MainRef]) -> String {
 }
 
 fn read_text(path: &Path) -> Option<String> {
-    repository::read_text(path).ok()
+    git_files::read_text(path).ok()
 }

@@ -8,12 +8,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::git_files::{durable, read_small};
 use crate::object_stores::packs_of;
 use crate::process::GitError;
 use crate::ref_faults::{BrokenRef, survey_refs};
-use crate::refs::{Expected, MainRef, RefChange, list_tips, update_refs};
-use crate::registration::durable;
-use crate::repository::read_small;
+use crate::reference::MainRef;
+use crate::refs::{Expected, RefChange, list_tips, update_refs};
 use crate::vault::{Vault, VaultError};
 
 /// After so long nobody writes a pack any more.

@@ -6,7 +6,8 @@ use std::path::Path;
 use crate::process::GitError;
 use crate::ref_files;
 use crate::ref_name::RefName;
-use crate::refs::{Commit, Expected, RefChange, update_refs};
+use crate::reference::Commit;
+use crate::refs::{Expected, RefChange, update_refs};
 use crate::vault::Vault;
 
 /// From so many pins on they are put into one file.

@@ -9,8 +9,10 @@ use std::thread::Scope;
 use std::time::Duration;
 
 use weald_core::id::{LandingId, Token};
-use weald_core::landing::{self, Landing, LandingInput};
-use weald_core::queue::{self, Queue, QueueInput, QueuePause, QueueRefusal};
+use weald_core::landing::{Landing, LandingInput};
+use weald_core::landing_rules;
+use weald_core::queue::{Queue, QueueInput, QueuePause, QueueRefusal};
+use weald_core::queue_rules;
 use weald_core::session::ProcessState;
 use weald_core::store::{Durability, Write};
 use weald_git::{Commit, beside_steps};
@@ -94,7 +96,8 @@ impl Landings<'_> {
             .engine
             .change(self.trees.actor(), Durability::Process, |tx| {
                 let current = tx.landing(id)?.ok_or(LandError::NoLanding(id))?;
-                let (dropped, change) = landing::decide(&current, LandingInput::Drop, tx.now())?;
+                let (dropped, change) =
+                    landing_rules::decide(&current, LandingInput::Drop, tx.now())?;
                 tx.record(self.trees.actor(), change)?;
                 Ok(dropped)
             })
@@ -108,7 +111,7 @@ impl Landings<'_> {
         self.trees
             .engine
             .change(self.trees.actor(), durability, |tx| {
-                let (queue, change) = queue::decide(&tx.queue()?, input(tx.now()), tx.now())?;
+                let (queue, change) = queue_rules::decide(&tx.queue()?, input(tx.now()), tx.now())?;
                 tx.record(self.trees.actor(), change)?;
                 Ok(queue)
             })
@@ -134,7 +137,7 @@ impl Landings<'_> {
                         ttl,
                         holder,
                     };
-                    let (queue, change) = queue::decide(&queue, take, tx.now())?;
+                    let (queue, change) = queue_rules::decide(&queue, take, tx.now())?;
                     tx.record(self.trees.actor(), change)?;
                     Ok::<_, LandError>((queue, was_free))
                 })?;
@@ -211,7 +214,7 @@ impl Landings<'_> {
         self.trees
             .engine
             .change(self.trees.actor(), durability, |tx| {
-                queue::check_token(&tx.queue()?, lease.token)?;
+                queue_rules::check_token(&tx.queue()?, lease.token)?;
                 self.step_landing(tx, id, input)
             })
     }
@@ -226,7 +229,7 @@ impl Landings<'_> {
         self.trees
             .engine
             .change(self.trees.actor(), Durability::Process, |tx| {
-                queue::check_token(&tx.queue()?, lease.token)?;
+                queue_rules::check_token(&tx.queue()?, lease.token)?;
                 let ended = self.step_landing(tx, id, input)?;
                 self.unland_task(tx, &ended)?;
                 Ok(ended)
@@ -241,7 +244,7 @@ impl Landings<'_> {
         input: LandingInput,
     ) -> Result<Landing, LandError> {
         let current = tx.landing(id)?.ok_or(LandError::NoLanding(id))?;
-        let (landing, change) = landing::decide(&current, input, tx.now())?;
+        let (landing, change) = landing_rules::decide(&current, input, tx.now())?;
         tx.record(self.trees.actor(), change)?;
         Ok(landing)
     }

@@ -1,7 +1,8 @@
 //! Taking a landing back: a commit that undoes it, through the same queue and gate.
 
 use weald_core::id::LandingId;
-use weald_core::landing::{self, Cleanup, Landing, LandingInput, LandingStatus, Strategy};
+use weald_core::landing::{Cleanup, Landing, LandingInput, LandingStatus, Strategy};
+use weald_core::landing_rules;
 use weald_core::session::ProcessIdentity;
 use weald_core::store::{Counter, Durability, Read, Write};
 use weald_core::task::TaskStatus;
@@ -62,7 +63,7 @@ impl Landings<'_> {
             .change(self.trees.actor(), Durability::Process, |tx| {
                 refuse_second(tx, id)?;
                 let number = LandingId(tx.next_number(Counter::Landing)?);
-                let (landing, change) = landing::queue(Landing {
+                let (landing, change) = landing_rules::queue(Landing {
                     id: number,
                     head: landed.new_tip.clone().unwrap_or_default(),
                     strategy: Strategy::Squash,

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use weald_core::id::{LandingId, TaskId, Token};
-use weald_core::landing::{self, Landing, LandingInput, LandingStatus, Strategy};
+use weald_core::landing::{Landing, LandingInput, LandingStatus, Strategy};
+use weald_core::landing_rules;
 use weald_core::store::{Counter, Durability, Write};
 use weald_core::task::Task;
 use weald_core::tree::{Tree, TreeKind};
@@ -186,7 +187,7 @@ impl Landings<'_> {
                         interim: same.interim && request.interim,
                         ..same
                     };
-                    tx.record(self.trees.actor(), landing::queue(same.clone()).1)?;
+                    tx.record(self.trees.actor(), landing_rules::queue(same.clone()).1)?;
                     return Ok(same);
                 }
                 let id = LandingId(tx.next_number(Counter::Landing)?);
@@ -209,7 +210,7 @@ impl Landings<'_> {
                     task_token: self.claim_of(tx, &tree, request)?,
                     ..Landing::new(id, &tree, head, tx.now())
                 };
-                let (landing, change) = landing::queue(wanted);
+                let (landing, change) = landing_rules::queue(wanted);
                 tx.record(self.trees.actor(), change)?;
                 match ready {
                     Ok(_) => Ok(landing),
@@ -343,7 +344,7 @@ impl Landings<'_> {
                 });
                 tips.insert(landing.target.clone(), new_tip.clone());
             }
-            found.push(landing::decide(&landing, input, now)?.0);
+            found.push(landing_rules::decide(&landing, input, now)?.0);
         }
         Ok(found)
     }

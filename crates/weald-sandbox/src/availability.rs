@@ -12,9 +12,9 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::ending::Ended;
 use crate::error::SandboxError;
-use crate::init::Report;
-use crate::launcher::{self, Invocation, StartError};
+use crate::handover::Report;
 use crate::policy::{Level, Network, Policy, Simulated};
+use crate::running::{Invocation, StartError, start};
 
 /// What a probe found: the layer that is missing, if any.
 type Answer = Option<Missing>;
@@ -122,7 +122,7 @@ fn probe(question: Question, helper: &Path) -> Result<Answer, SandboxError> {
         streams: [Stdio::null(), Stdio::null(), Stdio::null()],
         passed: None,
     };
-    match launcher::start(Some(&policy), Vec::new(), invocation) {
+    match start(Some(&policy), Vec::new(), invocation) {
         Ok(running) => match running.wait(None)? {
             Ended::Code(0) => Ok(None),
             ended => Err(io::Error::other(format!("a probe ended with {ended:?}")).into()),

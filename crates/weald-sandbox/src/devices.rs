@@ -4,8 +4,7 @@ use std::fs;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-use crate::error::SandboxError;
-use crate::launcher::refused;
+use crate::error::{SandboxError, refused};
 
 /// Where the memory, the log and the terminals of the host are.
 const NEVER: [&str; 8] = [

@@ -45,3 +45,11 @@ fn unseen(program: &str, source: &io::Error) -> &'static str {
         false => "",
     }
 }
+
+/// A directory or device that a run can't have.
+pub(crate) fn refused<T>(path: &Path, why: &str) -> Result<T, SandboxError> {
+    Err(SandboxError::Directory {
+        path: path.to_owned(),
+        source: io::Error::other(why.to_owned()),
+    })
+}

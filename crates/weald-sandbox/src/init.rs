@@ -6,104 +6,30 @@
 
 use std::ffi::{CString, OsString};
 use std::fs::{self, File};
-use std::io::{self, Read, Seek, Write};
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{
     DumpableBehavior, Resource, Signal, getpid, set_child_subreaper, set_dumpable_behavior,
     set_parent_process_death_signal,
 };
 use rustix::thread::set_no_new_privs;
-use serde::{Deserialize, Serialize};
 
 use crate::cgroup::Group;
 use crate::ending::{end_descendants, wait_for_word};
-use crate::launcher::{CLOSE_ON_EXEC, PASSED};
+use crate::handover::{
+    HANDED, INIT_ARGUMENT, LAST, LIFELINE, LISTENER, PASSED, POLICY, Plan, Report, STATUS,
+};
 use crate::orders::{tell_of_a_signal, tell_who_is_left};
 use crate::policy::{Level, Limits, Network, Policy};
 use crate::seccomp::{self, UnixSockets};
-use crate::sys::{self, Forked};
+use crate::sys::{self, CLOSE_ON_EXEC, Forked};
 use crate::{connector, folders, landlock, namespaces, view};
-
-/// The first argument that makes the binary a helper.
-pub const INIT_ARGUMENT: &str = "__sandbox-init";
-
-// The descriptors that the launcher leaves for the helper.
-pub(crate) const POLICY: RawFd = 3;
-pub(crate) const STATUS: RawFd = 4;
-pub(crate) const LIFELINE: RawFd = 5;
-pub(crate) const LISTENER: RawFd = 6;
-/// There only if the plan says so.
-pub(crate) const HANDED: RawFd = 7;
-pub(crate) const LAST: RawFd = HANDED;
 
 /// The exit code of a helper that reported a failure.
 const FAILED: i32 = 126;
-
-/// What the launcher hands to the helper.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Plan {
-    /// What the run may do; anything without one.
-    pub policy: Option<Policy>,
-    /// The command's environment, as bytes.
-    pub environment: Vec<(Vec<u8>, Vec<u8>)>,
-    /// Whether a descriptor is passed on to the command.
-    pub passes: bool,
-}
-
-impl Plan {
-    pub(crate) fn new(
-        policy: Option<&Policy>,
-        environment: Vec<(OsString, OsString)>,
-        passes: bool,
-    ) -> Self {
-        let bytes = |text: OsString| text.into_encoded_bytes();
-        let pairs = environment.into_iter();
-        Self {
-            policy: policy.cloned(),
-            environment: pairs
-                .map(|(name, value)| (bytes(name), bytes(value)))
-                .collect(),
-            passes,
-        }
-    }
-
-    /// As a file in memory, to be read from its start.
-    pub(crate) fn to_file(&self) -> io::Result<OwnedFd> {
-        let unfit = |_| {
-            let message = "a path in the policy is no UTF-8";
-            io::Error::new(io::ErrorKind::InvalidInput, message)
-        };
-        let text = serde_json::to_vec(self).map_err(unfit)?;
-        let mut file = File::from(memfd_create(c"weald-plan", MemfdFlags::CLOEXEC)?);
-        file.write_all(&text)?;
-        file.rewind()?;
-        Ok(file.into())
-    }
-}
-
-/// What the helper reports when a step fails.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Report {
-    pub step: String,
-    /// The system's number for it, if it has one.
-    pub errno: Option<i32>,
-    pub message: String,
-}
-
-impl Report {
-    /// What the helper said, whatever it is.
-    pub(crate) fn read(text: &str) -> Self {
-        serde_json::from_str(text).unwrap_or_else(|_| Self {
-            step: "the helper".into(),
-            errno: None,
-            message: text.to_owned(),
-        })
-    }
-}
 
 /// Becomes the helper if the arguments say so; returns only if they don't. Call it first in `main`.
 pub fn run_if_init() {

@@ -4,7 +4,7 @@
 //! itself, started again: a fresh process with one thread can enter namespaces, prepare its view of the file system and
 //! confine itself before it becomes the command. Whatever can't be enforced as asked is an error before anything runs.
 //!
-//! Code map: `launcher` is the outside; `availability` what this machine gives; `init` the helper, with `namespaces`, `view` (mounts), `landlock`, `seccomp`;
+//! Code map: `launcher` and `running` are the outside, `handover` what they give the helper; `availability` what this machine gives; `init` the helper, with `namespaces`, `view` (mounts), `landlock`, `seccomp`;
 //! `interrupts` the signals for it; `orders` what everybody in a run is told; `ending` and `cgroup` its end where no namespace does it; `sockets` the connections the launcher makes for the inside; `home` the user's home with its layer, `listing` what is hidden elsewhere, `folders` what stands in for a home at level landlock;
 //! `temporary` that of temporary files where there is no private /tmp; `deletion` how folders go that runs filled; `sys` the
 //! system calls, and the only place with `unsafe`.
@@ -17,6 +17,7 @@ mod devices;
 mod ending;
 mod error;
 mod folders;
+mod handover;
 mod home;
 mod init;
 mod interrupts;
@@ -28,6 +29,7 @@ mod namespaces;
 mod orders;
 mod output;
 mod policy;
+mod running;
 mod seccomp;
 mod set_id;
 mod sockets;
@@ -39,12 +41,14 @@ pub use availability::{require_level, strongest_level};
 pub use deletion::delete_folder;
 pub use ending::Ended;
 pub use error::SandboxError;
+pub use handover::{INIT_ARGUMENT, PASSED};
 pub use home::mount_below_home;
-pub use init::{INIT_ARGUMENT, run_if_init};
+pub use init::run_if_init;
 pub use interrupts::{catch_hangup, catch_interrupts, end_with_parent, interrupted};
-pub use launcher::{Invocation, PASSED, Running, keep_descriptors, launch, launch_unconfined};
+pub use launcher::{launch, launch_unconfined};
 pub use orders::Order;
 pub use output::{Budget, pass_on};
 pub use policy::{Level, Limits, Network, Policy, Revealed, Simulated};
+pub use running::{Invocation, Running, keep_descriptors};
 pub use set_id::strip_set_id;
 pub use sys::{end_with_starter, home_of_user, inherited_socket, landlock_abi, shared_extents};

@@ -8,11 +8,11 @@ use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::launcher::Running;
 use crate::sys;
 
 /// How long the reaper has to carry out an order.
@@ -55,51 +55,47 @@ impl Order {
             Self::Terminate => &[Signal::TERM, Signal::CONT],
         }
     }
-}
 
-impl Running {
-    /// Has everybody in the run obey, and returns when they were told.
-    pub fn order(&mut self, order: Order) -> io::Result<()> {
-        let lifeline = self.lifeline.as_mut();
-        let lifeline = lifeline.ok_or_else(|| io::Error::from(io::ErrorKind::NotConnected))?;
+    /// Sends it down the lifeline, and returns when everybody was told; true if a signal had ended the command by then.
+    pub(crate) fn send(self, lifeline: &mut UnixStream) -> io::Result<bool> {
         lifeline.set_read_timeout(Some(PATIENCE))?;
-        lifeline.write_all(&[order.byte()])?;
+        lifeline.write_all(&[self.byte()])?;
         let mut answer = [0];
         lifeline.read_exact(&mut answer)?;
-        // The command ended before it was told.
-        self.was_signalled |= answer[0] == SIGNALLED;
-        Ok(())
+        Ok(answer[0] == SIGNALLED)
     }
+}
 
-    /// What the helper said at its end: whether a signal ended the command, and an error if somebody is left. Asked when
-    /// the helper is gone.
-    pub(crate) fn hear_last_words(&mut self) -> io::Result<()> {
+/// What the helper said at its end.
+pub(crate) struct LastWords {
+    /// A signal ended the command.
+    pub was_signalled: bool,
+    /// The numbers of processes that could not be ended.
+    left: Option<String>,
+}
+
+impl LastWords {
+    /// To be asked for when the helper is gone.
+    pub(crate) fn hear(lifeline: &mut UnixStream) -> io::Result<Self> {
         let mut said = [0; 256];
-        let heard = match &mut self.lifeline {
-            Some(lifeline) => {
-                lifeline.set_nonblocking(true)?;
-                lifeline.read(&mut said).unwrap_or(0)
-            }
-            None => 0,
-        };
+        lifeline.set_nonblocking(true)?;
+        let heard = lifeline.read(&mut said).unwrap_or(0);
         let mut words = said[..heard].splitn(2, |byte| *byte == LEFT);
         let before = words.next().unwrap_or_default();
-        self.was_signalled |= before.contains(&SIGNALLED);
-        match words.next() {
-            None => Ok(()),
-            Some(pids) => Err(io::Error::other(format!(
-                "the command ended, but processes that it started are still running and could not be ended: {}",
-                String::from_utf8_lossy(pids)
-            ))),
-        }
+        let left = words.next();
+        Ok(Self {
+            was_signalled: before.contains(&SIGNALLED),
+            left: left.map(|pids| String::from_utf8_lossy(pids).into_owned()),
+        })
     }
 
-    /// Ends everything in the run: asked first, and after `patience` by force.
-    pub fn end(&mut self, patience: Duration) -> io::Result<()> {
-        if self.order(Order::Terminate).is_ok() {
-            let _ = self.ended_within(Some(patience));
+    pub(crate) fn nobody_is_left(&self) -> io::Result<()> {
+        match &self.left {
+            None => Ok(()),
+            Some(pids) => Err(io::Error::other(format!(
+                "the command ended, but processes that it started are still running and could not be ended: {pids}"
+            ))),
         }
-        self.stop()
     }
 }
 

@@ -252,6 +252,9 @@ pub fn take_descriptor(process: &OwnedFd, fd: RawFd) -> io::Result<OwnedFd> {
     )?)
 }
 
+/// `CLOSE_RANGE_CLOEXEC`: not now, but with the next exec.
+pub(crate) const CLOSE_ON_EXEC: libc::c_uint = 4;
+
 /// Closes every descriptor from `first` on, or marks them to be closed by the next exec.
 pub fn close_from(first: RawFd, flags: libc::c_uint) -> io::Result<()> {
     // SAFETY: takes no pointer. Owned descriptors at or above `first` are not used afterwards by the callers.

@@ -9,10 +9,12 @@ use weald_core::agent::{Agent, AgentId, AgentStatus, Post};
 use weald_core::event::{Change, EventKind};
 use weald_core::id::{LandingId, MessageId, Seq, TaskId, Token, TreeId};
 use weald_core::landing::{Cleanup, Landing, LandingStatus};
-use weald_core::message::{self, Draft, MessageType, Urgency};
+use weald_core::message::{Draft, MessageType, ReplyDraft, Urgency};
+use weald_core::message_rules::{self, Replied};
 use weald_core::name::{SessionName, TreeName};
-use weald_core::queue::{self, Queue, QueueInput, QueuePause};
-use weald_core::session;
+use weald_core::queue::{Queue, QueueInput, QueuePause};
+use weald_core::queue_rules;
+use weald_core::session_rules;
 use weald_core::store::{
     AgentFilter, Clock, Counter, Durability, EventFilter, MessageFilter, Read, SessionSet, Store,
     TaskClass, TaskFilter, TaskOrder, Write,

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use weald_core::name::{SessionName, TreeName};
-use weald_core::session::{self, Session};
+use weald_core::session::Session;
+use weald_core::session_rules;
 use weald_core::store::Durability;
 use weald_core::task::Task;
 use weald_core::tree::{Tree, TreeStatus};
@@ -75,7 +76,7 @@ impl Trees<'_> {
                 None => {
                     // Nobody lives under that name, so nobody has it.
                     let Ok((session, change)) =
-                        session::register(None, name.clone(), None, tx.now())
+                        session_rules::register(None, name.clone(), None, tx.now())
                     else {
                         return Ok(());
                     };
@@ -83,7 +84,7 @@ impl Trees<'_> {
                     session
                 }
             };
-            if let Some((_, change)) = session::entered(&session, place, tx.now()) {
+            if let Some((_, change)) = session_rules::entered(&session, place, tx.now()) {
                 tx.record(Some(name), change)?;
             }
             Ok(())

@@ -9,10 +9,12 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use weald_core::agent_rules::{self, AgentInput};
-use weald_core::landing::{self, LandingInput, Reason};
+use weald_core::landing::{LandingInput, Reason};
+use weald_core::landing_rules;
 use weald_core::maintenance;
-use weald_core::queue::{self, QueueInput};
-use weald_core::session;
+use weald_core::queue::QueueInput;
+use weald_core::queue_rules;
+use weald_core::session_rules;
 use weald_core::store::{AgentFilter, Durability, SessionSet, Write};
 use weald_core::task_rules::TaskInput;
 use weald_core::tree::{Trash, Tree, TreeKind, TreeStatus};
@@ -20,8 +22,9 @@ use weald_core::tree_rules::TreeInput;
 use weald_git::{Door, set_aside};
 
 use crate::Upkeep;
+use weald_control::files::same_directory;
 use weald_control::marker::{self, TreeNote};
-use weald_control::standing::{CopyOf, same_directory};
+use weald_control::standing::CopyOf;
 use weald_control::tasks::move_in;
 use weald_trees::building::identity_of;
 use weald_trees::remove::RemoveRequest;
@@ -90,7 +93,7 @@ impl Upkeep<'_> {
             end_agents(tx, &place)?;
             end_landings(tx, &place)?;
             for known in tx.sessions(SessionSet::Open)? {
-                let (_, change) = session::ended(&known, tx.now());
+                let (_, change) = session_rules::ended(&known, tx.now());
                 tx.record(None, change)?;
             }
             Ok::<_, TreeError>(())
@@ -319,14 +322,14 @@ fn end_landings(tx: &mut dyn Write, place: &str) -> Result<(), TreeError> {
             hint: None,
             paths: Vec::new(),
         };
-        let ended = landing::decide(&known, LandingInput::Refuse(reason), tx.now());
+        let ended = landing_rules::decide(&known, LandingInput::Refuse(reason), tx.now());
         let (_, change) = ended.map_err(|error| unfit(&error))?;
         tx.record(None, change)?;
     }
     let mut line = tx.queue()?;
     if line.holder.is_some() {
         let release = QueueInput::Release { token: line.token };
-        let released = queue::decide(&line, release, tx.now());
+        let released = queue_rules::decide(&line, release, tx.now());
         let (next, change) = released.map_err(|error| unfit(&error))?;
         tx.record(None, change)?;
         line = next;

@@ -1,8 +1,8 @@
 //! The command line as clap sees it. Each command's own arguments are in its file.
 
-use std::path::PathBuf;
+pub mod parsing;
 
-use clap::{Args, ColorChoice, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 use weald_app::Failure;
 use weald_app::operations::Caller;
 use weald_core::SignedDuration;
@@ -17,7 +17,7 @@ use crate::commands::{
 };
 use crate::completion;
 use crate::context::Context;
-use crate::ui::Format;
+use crate::global::GlobalArgs;
 
 /// Run many coding agents on one git repository, each in its own sandboxed worktree.
 #[derive(Parser)]
@@ -33,40 +33,6 @@ pub struct Cli {
     pub global: GlobalArgs,
     #[command(subcommand)]
     command: Option<Command>,
-}
-
-/// The heading of flags that every command has.
-const GLOBAL: &str = "Global options";
-
-/// Flags of every command.
-#[derive(Args)]
-pub struct GlobalArgs {
-    /// Print one JSON object for programs
-    #[arg(long, global = true, help_heading = GLOBAL)]
-    json: bool,
-    /// When to colour the output
-    #[arg(long, global = true, help_heading = GLOBAL, value_name = "WHEN", default_value = "auto")]
-    pub color: ColorChoice,
-    /// Run as if started in DIR
-    #[arg(short = 'C', long = "directory", global = true, help_heading = GLOBAL, value_name = "DIR")]
-    pub directory: Option<PathBuf>,
-    /// Override a configuration key for this command
-    #[arg(long, global = true, help_heading = GLOBAL, value_name = "KEY=VALUE", value_parser = key_value)]
-    pub set: Vec<(String, String)>,
-    /// Exit when this parent process exits
-    #[arg(long, global = true, hide = true, value_name = "PID")]
-    pub ends_with: Option<u32>,
-}
-
-impl GlobalArgs {
-    /// For whom to print.
-    pub fn format(&self) -> Format {
-        if self.json {
-            Format::Json
-        } else {
-            Format::Plain
-        }
-    }
 }
 
 #[derive(Subcommand)]
@@ -347,7 +313,6 @@ impl Cli {
     }
 }
 
-/// Who calls.
 #[derive(Args)]
 pub struct SessionArg {
     /// Your session (default: $WEALD_SESSION, then that of your agent)
@@ -373,9 +338,4 @@ pub fn duration(text: &str) -> Result<SignedDuration, String> {
 /// A duration, or zero.
 pub fn age(text: &str) -> Result<SignedDuration, String> {
     weald_core::config::parse_age(text)
-}
-
-fn key_value(text: &str) -> Result<(String, String), String> {
-    let (key, value) = text.split_once('=').ok_or("write it as KEY=VALUE")?;
-    Ok((key.trim().to_owned(), value.trim().to_owned()))
 }

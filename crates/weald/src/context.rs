@@ -4,14 +4,12 @@ use std::ops::Deref;
 use std::path::PathBuf;
 
 use anstream::AutoStream;
-use weald_app::operations::{Broker, Caller, Operation};
 use weald_app::screen::{Form, Screen};
 use weald_app::{App, Environment, Failure};
 use weald_core::name::SessionName;
 use weald_server::broker::Client;
 
-use crate::cli::GlobalArgs;
-use crate::commands::inside::Inside;
+use crate::global::GlobalArgs;
 use crate::ui::Ui;
 
 pub struct Context<'a> {
@@ -73,22 +71,6 @@ impl<'a> Context<'a> {
             ui,
             app: self.app.for_hook(ui, directory, settings, session),
         }
-    }
-
-    /// Does an operation: here, or by way of the broker of the run that this process is in.
-    pub fn perform<O: Operation>(&self, request: O) -> Result<O::Output, Failure> {
-        self.perform_as(&Caller::default(), request)
-    }
-
-    /// The same for what the caller says of itself.
-    pub fn perform_as<O: Operation>(
-        &self,
-        caller: &Caller,
-        request: O,
-    ) -> Result<O::Output, Failure> {
-        let inside = Inside::of(self);
-        let broker = inside.as_ref().map(|inside| inside as &dyn Broker);
-        self.app.perform(request, caller, broker)
     }
 
     /// The broker of the run that this process is in.

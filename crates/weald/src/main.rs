@@ -9,9 +9,8 @@ mod completion;
 mod context;
 mod following;
 mod foreground;
-mod in_process;
+mod global;
 mod own_program;
-mod parsing;
 mod ui;
 
 use std::panic;
@@ -21,7 +20,7 @@ use clap::CommandFactory;
 
 use weald_app::{Failure, exit, tracker};
 
-use crate::cli::Cli;
+use crate::cli::{Cli, parsing};
 use crate::commands::inside;
 use crate::context::Context;
 use crate::ui::{Format, Ui};

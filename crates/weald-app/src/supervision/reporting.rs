@@ -3,7 +3,7 @@
 use crate::{Agents, Trees};
 use weald_core::agent::{Agent, FinalReport, Verification};
 use weald_core::agent_rules::AgentInput;
-use weald_core::phases::{Ruling, Verdict};
+use weald_core::verdict::{Ruling, Verdict};
 
 use crate::Failure;
 use crate::app::{App, Ground};

@@ -6,7 +6,8 @@ use weald_core::event::{Change, EventKind};
 use weald_core::id::{TaskId, Token};
 use weald_core::name::SessionName;
 use weald_core::resuming;
-use weald_core::session::{self, Liveness, ProcessIdentity};
+use weald_core::session::{Liveness, ProcessIdentity};
+use weald_core::session_rules;
 use weald_core::store::{AgentFilter, AgentReader, Counter, Durability, Write};
 use weald_core::task::{Lease, Task, TaskStatus};
 use weald_core::task_rules::{self, TaskInput};
@@ -189,7 +190,7 @@ fn refuse_second_in_main(tx: &dyn Write) -> Result<(), RecordError> {
 fn join(tx: &mut dyn Write, name: &SessionName) -> Result<(), RecordError> {
     let known = tx.session(name)?.filter(|known| known.ended_at.is_none());
     if known.is_none() {
-        let (_, change) = session::register(None, name.clone(), None, tx.now())?;
+        let (_, change) = session_rules::register(None, name.clone(), None, tx.now())?;
         tx.record(Some(name), change)?;
     }
     Ok(())
@@ -213,7 +214,7 @@ pub(super) fn leave(tx: &mut dyn Write, agent: &Agent) -> Result<(), RecordError
         && !of_name.iter().any(is_at_work)
         && !held(tx, &session.name)?.iter().any(is_elsewhere);
     if is_its_own {
-        let (_, change) = session::ended(&session, tx.now());
+        let (_, change) = session_rules::ended(&session, tx.now());
         tx.record(Some(&agent.session), change)?;
     }
     Ok(())

@@ -1,7 +1,5 @@
 //! Agents' records: look them up, change them.
 
-use std::path::PathBuf;
-
 use weald_core::agent::{Agent, AgentId, FinalReport};
 use weald_core::agent_rules::{self, AgentInput};
 use weald_core::id::{TaskId, Token};
@@ -10,10 +8,6 @@ use weald_core::store::{AgentFilter, Durability, Read, StoreError};
 use super::RecordError;
 use super::claiming::leave;
 use crate::engine::Engine;
-use crate::place::Place;
-
-/// The log's name in an agent's folder; the one before it has `.1` behind.
-pub const LOG_FILE: &str = "output.log";
 
 impl Engine {
     pub fn agent(&self, id: AgentId) -> Result<Agent, RecordError> {
@@ -108,14 +102,4 @@ pub fn newest_on(tx: &(impl Read + ?Sized), task: &TaskId) -> Result<Option<Agen
         task: Some(task.clone()),
     };
     Ok(tx.agents(&filter)?.pop())
-}
-
-/// Where an agent's output and activity are.
-pub fn agent_folder(place: &Place, id: AgentId) -> PathBuf {
-    agents_folder(place).join(id.to_string())
-}
-
-/// The folder that those are in.
-pub fn agents_folder(place: &Place) -> PathBuf {
-    place.private().join("agents")
 }

@@ -21,7 +21,7 @@ use weald_core::{SignedDuration, Timestamp};
 
 use super::RecordError;
 use super::activity::Activity;
-use super::records::{LOG_FILE, agent_folder};
+use crate::agent_folder::{LOG_FILE, agent_folder};
 use crate::engine::Engine;
 use crate::files::open_own;
 use crate::place::Place;

@@ -5,7 +5,7 @@ use weald_core::event::Event;
 use super::*;
 
 pub fn a_heartbeat_makes_no_event_and_never_goes_back(store: &dyn Store, clock: &FakeClock) {
-    let (_, change) = session::register(None, alice(), None, clock.now()).expect("free");
+    let (_, change) = session_rules::register(None, alice(), None, clock.now()).expect("free");
     write(store, |tx| {
         tx.record(None, change.clone()).expect("recorded");
     });
@@ -36,8 +36,9 @@ pub fn a_heartbeat_makes_no_event_and_never_goes_back(store: &dyn Store, clock: 
 }
 
 pub fn ended_sessions_are_told_apart(store: &dyn Store, clock: &FakeClock) {
-    let (session, started) = session::register(None, alice(), None, clock.now()).expect("free");
-    let (_, ended) = session::ended(&session, clock.now());
+    let (session, started) =
+        session_rules::register(None, alice(), None, clock.now()).expect("free");
+    let (_, ended) = session_rules::ended(&session, clock.now());
     write(store, |tx| {
         tx.record(None, started).expect("recorded");
         tx.record(None, ended).expect("recorded");
@@ -67,7 +68,7 @@ pub fn messages_come_by_urgency_then_age(store: &dyn Store, clock: &FakeClock) {
             text: "hello".into(),
             task: None,
         };
-        let (_, change) = message::send(draft, MessageId(id), clock.now()).expect("sent");
+        let (_, change) = message_rules::send(draft, MessageId(id), clock.now()).expect("sent");
         write(store, |tx| {
             tx.record(None, change).expect("recorded");
         });
@@ -95,7 +96,7 @@ pub fn messages_come_by_urgency_then_age(store: &dyn Store, clock: &FakeClock) {
         [2]
     );
     let first = read(store, |tx| tx.message(MessageId(2)).expect("read")).expect("known");
-    let (_, change) = message::consume(&first, clock.now()).expect("unread");
+    let (_, change) = message_rules::consume(&first, clock.now()).expect("unread");
     write(store, |tx| {
         tx.record(None, change).expect("recorded");
     });
@@ -135,19 +136,20 @@ fn requests_are_pending_until_somebody_answers(store: &dyn Store, clock: &FakeCl
         text: "which one?".into(),
         task: None,
     };
-    let (question, change) = message::send(draft, MessageId(9), clock.now()).expect("sent");
+    let (question, change) = message_rules::send(draft, MessageId(9), clock.now()).expect("sent");
     write(store, |tx| {
         tx.record(None, change).expect("recorded");
     });
     assert_eq!(pending(), std::slice::from_ref(&question));
-    let draft = message::ReplyDraft {
+    let draft = ReplyDraft {
         from: alice(),
         text: "that one".into(),
         kind: None,
         verdict: None,
     };
-    let replied = message::reply(&question, draft, MessageId(10), clock.now()).expect("answered");
-    let message::Replied::Answered { request, reply } = replied else {
+    let replied =
+        message_rules::reply(&question, draft, MessageId(10), clock.now()).expect("answered");
+    let Replied::Answered { request, reply } = replied else {
         panic!("it was pending");
     };
     write(store, |tx| {
@@ -363,8 +365,8 @@ pub fn the_queue_has_one_lease(store: &dyn Store, clock: &FakeClock) {
     };
     write(store, |tx| {
         let queue = tx.queue().expect("read");
-        let (_, change) =
-            queue::decide(&queue, QueueInput::Pause(pause.clone()), tx.now()).expect("paused");
+        let (_, change) = queue_rules::decide(&queue, QueueInput::Pause(pause.clone()), tx.now())
+            .expect("paused");
         tx.record(None, change).expect("recorded");
     });
     read(store, |tx| {

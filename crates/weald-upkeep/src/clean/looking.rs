@@ -14,7 +14,7 @@ use crate::Upkeep;
 use crate::survey::Survey;
 use weald_trees::TreeError;
 use weald_trees::fresh::{side_by_side, waiting_side_by_side};
-use weald_trees::inside::{InspectReply, Look, Survey};
+use weald_trees::inside::{self, InspectReply, Look};
 use weald_trees::remove::facts::is_dirty;
 use weald_trees::unlanded::{AgainstTarget, Asked};
 use weald_trees::visit::Site;
@@ -217,7 +217,7 @@ impl Upkeep<'_> {
     ) -> Result<Found, TreeError> {
         let reply = match self.trees.glance(tree, site, &self.trees.main_refs()?) {
             Some(reply) => reply,
-            None => self.trees.visit(tree.name.as_str(), site, Survey)?,
+            None => self.trees.visit(tree.name.as_str(), site, inside::Survey)?,
         };
         self.found(tree, reply, mains, ignored)
     }

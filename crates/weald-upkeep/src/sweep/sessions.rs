@@ -4,6 +4,7 @@ use serde::Serialize;
 use weald_core::id::TaskId;
 use weald_core::name::SessionName;
 use weald_core::session::{self, Liveness};
+use weald_core::session_rules;
 use weald_core::store::{Durability, Read, SessionSet, StoreError, TaskClass, TaskFilter, Write};
 use weald_core::task::{Task, TaskStatus};
 use weald_core::task_rules::TaskInput;
@@ -61,7 +62,9 @@ impl Sweeper<'_> {
             let stale = session::is_stale(&session, self.0.settings.stale_after, tx.now());
             match self.0.liveness_of(tx, &session.name)? {
                 Liveness::Dead => dead.push(session.name),
-                Liveness::Unknown if stale && session::silent(&session, tx.now()).is_some() => {
+                Liveness::Unknown
+                    if stale && session_rules::silent(&session, tx.now()).is_some() =>
+                {
                     silent.push(session.name);
                 }
                 _ => {}
@@ -129,13 +132,13 @@ fn end_all(tx: &mut dyn Write, found: &Found) -> Result<(), SweepError> {
     }
     for name in &found.dead {
         if let Some(session) = tx.session(name)? {
-            let (_, change) = session::ended(&session, tx.now());
+            let (_, change) = session_rules::ended(&session, tx.now());
             tx.record(None, change)?;
         }
     }
     for name in &found.silent {
         let told = tx.session(name)?;
-        let told = told.and_then(|session| session::silent(&session, tx.now()));
+        let told = told.and_then(|session| session_rules::silent(&session, tx.now()));
         if let Some((_, change)) = told {
             tx.record(None, change)?;
         }

@@ -65,7 +65,6 @@ impl Agent {
     }
 }
 
-/// Which agent.
 #[derive(Args)]
 struct Which {
     /// Agent ID, task, name or worktree

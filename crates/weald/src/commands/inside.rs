@@ -7,8 +7,8 @@ use std::io::{self, Write};
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use weald_app::operations::{Broker, Caller};
-use weald_app::{Ask, Failure, TaskDetail};
+use weald_app::operations::{Broker, Caller, Operation};
+use weald_app::{App, Ask, Failure, TaskDetail};
 use weald_core::id::Token;
 use weald_core::name::SessionName;
 use weald_server::broker::{Client, Reply};
@@ -23,6 +23,24 @@ pub fn run(cli: Cli, context: &Context<'_>) -> Result<u8, Failure> {
     match Inside::of(context) {
         None => cli.run(context),
         Some(inside) => cli.run_inside(&inside),
+    }
+}
+
+impl Context<'_> {
+    /// Does an operation: here, or by way of the broker of the run that this process is in.
+    pub fn perform<O: Operation>(&self, request: O) -> Result<O::Output, Failure> {
+        self.perform_as(&Caller::default(), request)
+    }
+
+    /// The same for what the caller says of itself.
+    pub fn perform_as<O: Operation>(
+        &self,
+        caller: &Caller,
+        request: O,
+    ) -> Result<O::Output, Failure> {
+        let inside = Inside::of(self);
+        let broker = inside.as_ref().map(|inside| inside as &dyn Broker);
+        App::perform(self, request, caller, broker)
     }
 }
 

@@ -1,5 +1,7 @@
 //! `weald mcp`
 
+mod in_process;
+
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
@@ -13,7 +15,7 @@ use weald_store::DATABASE_FILE;
 
 use crate::cli::{SessionArg, duration};
 use crate::context::Context;
-use crate::in_process::InProcess;
+use in_process::InProcess;
 
 /// Serve weald's operations as MCP tools on stdin and stdout
 ///

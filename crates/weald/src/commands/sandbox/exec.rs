@@ -67,7 +67,6 @@ pub struct Scope {
     pub processes: Option<u64>,
 }
 
-/// How strong.
 #[derive(Clone, Copy, ValueEnum)]
 pub enum LevelArg {
     Full,

@@ -10,9 +10,9 @@ use std::path::PathBuf;
 use weald_app::{Environment, Failure, tracker};
 use weald_server::mcp::{Asked, Printed};
 
+use crate::cli::parsing;
 use crate::commands::inside;
 use crate::context::Context;
-use crate::parsing;
 use crate::ui::{Kept, Ui};
 
 /// Where commands run, and with which settings.
