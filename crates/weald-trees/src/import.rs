@@ -28,9 +28,6 @@ use super::visit::{Site, Visit};
 use super::{TreeError, Trees};
 use weald_control::steps::step;
 
-/// How many refs an inner repository may have.
-const REFS: usize = 10_000;
-
 /// How often an import begins again when another one came in between.
 const IMPORT_ATTEMPTS: usize = 5;
 
@@ -180,6 +177,10 @@ impl Trees<'_> {
         let mut tips = tips.clone();
         tips.refs
             .retain(|(name, id)| !from_main.contains(&(name.as_str(), id.as_str())));
+        if let Some(why) = tips.excess() {
+            let name = tree.name.to_string();
+            return Err(TreeError::Unreadable { name, why });
+        }
         for _ in 0..IMPORT_ATTEMPTS {
             if self.keep_tips(tree, &known, haves, (look, &tips))? {
                 return Ok(());
@@ -531,7 +532,7 @@ impl Trees<'_> {
 fn wanted_refs(look: &Look, tips: &Tips) -> BTreeMap<String, String> {
     let mut wanted = BTreeMap::new();
     let is_id = |id: &str| Commit::parse(id).is_some();
-    for (name, id) in tips.refs.iter().take(REFS) {
+    for (name, id) in &tips.refs {
         let short = name.strip_prefix("refs/").filter(|short| {
             !short.starts_with("remotes/") && *short != "stash" && is_ref_name(short)
         });
@@ -539,7 +540,12 @@ fn wanted_refs(look: &Look, tips: &Tips) -> BTreeMap<String, String> {
             // Only these have a place of their own beside what weald itself keeps (`old`, `stash`, `HEAD` …).
             let known = short.starts_with("heads/") || short.starts_with("tags/");
             let prefix = if known { "" } else { "other/" };
-            wanted.insert(format!("{prefix}{short}"), id.clone());
+            let mut place = format!("{prefix}{short}");
+            // Names that read the same once they were made readable.
+            while wanted.get(&place).is_some_and(|held| held != id) {
+                place.push('+');
+            }
+            wanted.insert(place, id.clone());
         }
     }
     for (number, id) in tips.stash.iter().enumerate().filter(|(_, id)| is_id(id)) {

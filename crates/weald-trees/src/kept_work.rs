@@ -10,7 +10,8 @@ use weald_core::landed::covering;
 use weald_core::name::TreeName;
 use weald_core::tree::{Tree, TreeStatus};
 use weald_git::{
-    Expected, NewCommit, Person, RefChange, commit_tree, list_pointers, list_tips, transfer,
+    Commit, Expected, MainRef, NewCommit, Person, RefChange, commit_tree, list_pointers, list_tips,
+    transfer,
 };
 
 use super::{SnapshotView, TreeError, Trees};
@@ -102,7 +103,9 @@ impl Trees<'_> {
     /// Everything that the vault has of each tree's refs.
     fn tips_by_tree(&self) -> Result<BTreeMap<TreeId, Vec<KeptCommit>>, TreeError> {
         let mut found: BTreeMap<TreeId, Vec<KeptCommit>> = BTreeMap::new();
-        for known in list_tips(self.vault().path(), &["refs/tree/"])? {
+        let mut listed = list_tips(self.vault().path(), &["refs/tree/"])?;
+        self.peel(&mut listed)?;
+        for known in listed {
             let below = known.name.strip_prefix("refs/tree/").unwrap_or_default();
             let Some((id, name)) = below.split_once('/') else {
                 continue;
@@ -118,6 +121,36 @@ impl Trees<'_> {
             }
         }
         Ok(found)
+    }
+
+    /// Puts the commit in the place of each annotated tag.
+    fn peel(&self, listed: &mut [MainRef]) -> Result<(), TreeError> {
+        let may_be_tag = |known: &&mut MainRef| {
+            let mut parts = known.name.split('/').skip(3);
+            parts
+                .next()
+                .is_some_and(|kind| kind == "tags" || kind == "other")
+        };
+        let mut tags: Vec<_> = listed.iter_mut().filter(may_be_tag).collect();
+        if tags.is_empty() {
+            return Ok(());
+        }
+        let asked = tags.iter();
+        let asked: String = asked
+            .map(|known| format!("{}^{{commit}}\n", known.commit))
+            .collect();
+        let git = self.vault().git("cat-file");
+        let answer = git
+            .args(["--batch-check=%(objectname)"])
+            .input(asked)
+            .run()?;
+        let answer = String::from_utf8_lossy(&answer);
+        for (known, line) in tags.iter_mut().zip(answer.lines()) {
+            if Commit::parse(line).is_some() {
+                known.commit = line.to_owned();
+            }
+        }
+        Ok(())
     }
 
     /// Everything behind the tips of trees that no target has.

@@ -12,8 +12,11 @@ use super::inside::Job;
 /// The longest first line of an answer.
 const LINE_LIMIT: u64 = 32 << 20;
 
-/// How many refs, and as many changed paths, an answer may name.
+/// How many changed paths an answer may name.
 pub(super) const MANY: usize = 20_000;
+
+/// How many refs of its own an inner repository may have.
+pub(super) const REFS: usize = 10_000;
 
 /// How many stash entries and earlier HEADs are taken in.
 pub(super) const SOME: usize = 1_000;
@@ -101,6 +104,19 @@ pub(super) fn is_simple_name(name: &str) -> bool {
     is_ref_name(name) && name.chars().all(is_simple) && name.split('/').all(is_part)
 }
 
+/// A name that can be shown, for one that can't.
+pub(super) fn readable(name: &str) -> String {
+    let shown = |c: char| match c.is_control() || c == ' ' || is_invisible(c) {
+        true => '\u{fffd}',
+        false => c,
+    };
+    let name: String = name.chars().take(100).map(shown).collect();
+    match is_ref_name(&name) {
+        true => name,
+        false => "odd".to_owned(),
+    }
+}
+
 /// Characters that change how others read.
 fn is_invisible(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
@@ -154,21 +170,72 @@ mod tests {
         }
         assert_eq!(look(&id).checked().unwrap().staged, COUNT);
         let tips = Tips {
-            refs: vec![
-                ("refs/heads/a\0b".into(), id.clone()),
-                ("refs/heads/a".into(), "--not".into()),
-            ],
+            refs: vec![("refs/heads/a\0b".into(), id.clone())],
             stash: vec![id.clone(); 5000],
             reflog: vec![String::new(), "--not".into(), id.clone()],
-            worktrees: vec!["--not".into()],
+            worktrees: Vec::new(),
             staged: Some("HEAD".into()),
         };
-        let tips = tips.checked().unwrap();
-        assert!(tips.refs.is_empty() && tips.staged.is_none() && tips.worktrees.is_empty());
-        assert_eq!((tips.stash.len(), tips.reflog), (SOME, vec![id]));
+        let checked = tips.clone().checked().unwrap();
+        assert_eq!(checked.refs, [(format!("refs/odd/{id}"), id.clone())]);
+        assert_eq!((checked.staged, checked.reflog), (None, vec![id.clone()]));
+        for forged in [
+            Tips {
+                refs: vec![("refs/heads/a".into(), "--not".into())],
+                ..tips.clone()
+            },
+            Tips {
+                stash: vec!["HEAD".into()],
+                ..tips.clone()
+            },
+            Tips {
+                worktrees: vec!["--not".into()],
+                ..tips
+            },
+        ] {
+            assert!(forged.checked().is_none());
+        }
         let why = format!("\u{1b}]52;c;eA==\u{7}{}", "x".repeat(100_000));
         let told = Answer::Failed(why).checked::<Reset>().unwrap().unwrap_err();
         assert!(!told.contains('\u{1b}') && told.chars().count() == MESSAGE);
+    }
+
+    #[test]
+    fn d4_what_can_not_be_kept_is_an_error_and_never_left_out() {
+        let id = "1".repeat(40);
+        let refs = |count: usize| (0..count).map(|at| (format!("refs/heads/{at}"), id.clone()));
+        let with = |count: usize| Tips {
+            refs: refs(count).collect(),
+            ..Tips::default()
+        };
+        assert_eq!(with(REFS).checked().unwrap().excess(), None);
+        let tips = with(REFS + 1).checked().unwrap();
+        assert_eq!(tips.refs.len(), REFS + 1);
+        assert!(tips.excess().unwrap().contains("10001 refs"));
+        let stashed = Tips {
+            stash: vec![id; SOME + 1],
+            ..Tips::default()
+        };
+        let stashed = stashed.checked().unwrap();
+        assert_eq!(stashed.stash.len(), SOME + 1);
+        assert!(stashed.excess().unwrap().contains("1001 stash entries"));
+    }
+
+    #[test]
+    fn a_branch_whose_name_can_not_be_shown_has_one_that_can() {
+        let on = |name: &str| Look {
+            branch: Some(name.to_owned()),
+            ..Look::default()
+        };
+        for (name, shown) in [
+            ("feature\u{200b}x", "feature\u{fffd}x"),
+            ("\u{9b}31m", "\u{fffd}31m"),
+            ("a//b", "odd"),
+            ("wt/fix", "wt/fix"),
+        ] {
+            let look = on(name).checked().unwrap();
+            assert_eq!(look.branch.as_deref(), Some(shown));
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ use weald_git::{Commit, Git, Reference, list_plain_tips};
 use super::changes::Changes;
 use super::snapshot::made_objects;
 use super::{InsideError, Job, Workplace, read_capped, scratch};
-use crate::untrusted::{COUNT, MANY, Reply, SOME, is_id, is_ref_name, keep_paths};
+use crate::untrusted::{COUNT, MANY, REFS, Reply, SOME, is_id, is_ref_name, keep_paths, readable};
 use crate::visit::Access;
 
 /// How much of a reflog is read, from its end.
@@ -140,9 +140,7 @@ impl Reply for InspectReply {
 
 impl Reply for Look {
     fn checked(self) -> Option<Self> {
-        let head_is_odd = self.head.as_deref().is_some_and(|id| !is_id(id));
-        let branch_is_odd = self.branch.as_deref();
-        if head_is_odd || branch_is_odd.is_some_and(|name| !is_ref_name(name)) {
+        if self.head.as_deref().is_some_and(|id| !is_id(id)) {
             return None;
         }
         let known = ["rebase", "merge", "cherry-pick", "revert", "bisect"];
@@ -154,6 +152,11 @@ impl Reply for Look {
             conflicted: self.conflicted.min(COUNT),
             ignored: self.ignored.min(COUNT),
             stashed: self.stashed.min(COUNT),
+            branch: self.branch.map(|name| match is_ref_name(&name) {
+                true => name,
+                // git takes names that would change how others read. Nothing follows the name of a branch.
+                false => readable(&name),
+            }),
             operation: self.operation.map(|name| {
                 let known = known.iter().find(|known| **known == name);
                 known.map_or("something unknown", |known| known).to_owned()
@@ -175,17 +178,34 @@ impl Tips {
             .chain(before)
             .chain(&self.staged)
     }
+
+    /// Why not all of them can be kept: nothing of a tree is taken for imported that was only left out.
+    pub(crate) fn excess(&self) -> Option<String> {
+        let of = |count: usize, most: usize, what: &str| {
+            let excess = format!("it has {count} {what}, and weald can keep {most}; delete some");
+            (count > most).then_some(excess)
+        };
+        of(self.refs.len(), REFS, "refs of its own")
+            .or_else(|| of(self.stash.len(), SOME, "stash entries"))
+            .or_else(|| of(self.worktrees.len(), SOME, "worktrees inside"))
+    }
 }
 
 impl Reply for Tips {
     fn checked(mut self) -> Option<Self> {
-        self.refs
-            .retain(|(name, id)| is_ref_name(name) && is_id(id));
-        self.refs.truncate(MANY);
-        for list in [&mut self.stash, &mut self.reflog, &mut self.worktrees] {
-            list.retain(|id| is_id(id));
-            list.truncate(SOME);
+        let refs = self.refs.iter().map(|(_, id)| id);
+        let mut ids = refs.chain(&self.stash).chain(&self.worktrees);
+        if !ids.all(|id| is_id(id)) {
+            return None;
         }
+        // What a ref holds counts, whatever its name is: git takes names that weald can't use.
+        for (name, id) in &mut self.refs {
+            if !is_ref_name(name) {
+                *name = format!("refs/odd/{id}");
+            }
+        }
+        self.reflog.retain(|id| is_id(id));
+        self.reflog.truncate(SOME);
         self.staged = self.staged.filter(|id| is_id(id));
         Some(self)
     }

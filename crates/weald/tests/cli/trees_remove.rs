@@ -185,6 +185,57 @@ fn d3_a_commit_on_another_branch_of_a_sealed_tree_refuses() {
     assert!(path.is_dir());
 }
 
+#[test]
+fn d4_commits_behind_names_that_weald_can_not_use_refuse_and_are_kept() {
+    let env = repository();
+    let path = grow(&env, "odd", "sealed");
+    // git takes them all; a log of HEAD is the only other place that names the commits.
+    let names = [
+        "feature\u{200b}x",
+        "\u{9b}31m",
+        &"n".repeat(250),
+        "a\u{202e}b",
+    ];
+    let mut commits = Vec::new();
+    for (number, name) in names.iter().enumerate() {
+        git_in(&env, &path, &["checkout", "-q", "-b", name]);
+        commits.push(commit(&env, &path, &format!("f{number}"), "precious\n"));
+        git_in(&env, &path, &["checkout", "-q", "wt/odd"]);
+    }
+    git_in(&env, &path, &["reflog", "expire", "--expire=now", "--all"]);
+    let refused = env.refused(&["rm", "odd"], 1, "tree_unlanded");
+    assert!(refused.to_string().contains("4 commits"), "{refused}");
+
+    // On such a branch everything works, too.
+    git_in(&env, &path, &["checkout", "-q", names[0]]);
+    assert_eq!(env.weald(&["status", "odd"]).code, 0);
+    env.ok(&["rm", "odd", "--discard"]);
+    env.ok(&["trash", "purge", "--older-than", "0", "--apply"]);
+    let kept = env.ok(&["vault", "list"]).to_string();
+    for commit in &commits {
+        assert!(kept.contains(commit), "{commit} is not in {kept}");
+    }
+}
+
+#[test]
+fn d13_what_only_an_annotated_tag_holds_is_listed_and_restored() {
+    let env = repository();
+    let path = grow(&env, "tagged", "sealed");
+    let only = commit(&env, &path, "f", "precious\n");
+    git_in(&env, &path, &["tag", "-a", "-m", "v1", "v1"]);
+    git_in(&env, &path, &["reset", "-q", "--hard", "HEAD~1"]);
+    git_in(&env, &path, &["reflog", "expire", "--expire=now", "--all"]);
+    env.ok(&["rm", "tagged", "--discard"]);
+    env.ok(&["trash", "purge", "--older-than", "0", "--apply"]);
+    let kept = env.ok(&["vault", "list"]).to_string();
+    assert!(kept.contains(&only), "{kept}");
+    env.ok(&["vault", "restore", "tagged", &only]);
+    assert!(
+        env.git(&["branch", "--contains", &only])
+            .contains("wt/tagged")
+    );
+}
+
 /// Damages a tree; the repository's own part of it is in `own`.
 fn damage(what: &str, path: &Path, own: &Path, main: &Path) {
     let dot_git = path.join(".git");
