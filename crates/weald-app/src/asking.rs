@@ -8,7 +8,9 @@ use weald_core::landing::Strategy;
 use weald_core::message::{MessageType, RequestState, Urgency};
 use weald_core::name::{SessionName, TreeName};
 
+use crate::DiffStyle;
 use crate::operations::claims::{CompleteTask, FailTask};
+use crate::operations::looking::{DiffTree, ShowTree};
 use crate::operations::tasks::{ListTasks, ReadyTasks, ShowTask};
 
 /// Everything that can be asked. A task or a tree that is not named is the run's own.
@@ -94,10 +96,7 @@ pub enum Ask {
         limit: u64,
     },
     /// A look into the own tree.
-    Status {
-        #[serde(default)]
-        tree: Option<String>,
-    },
+    Status(ShowTree),
     /// Where the own tree is, or where a path is in it.
     Path {
         #[serde(default)]
@@ -111,15 +110,7 @@ pub enum Ask {
         path: String,
     },
     /// What changed in the own tree.
-    Diff {
-        #[serde(default)]
-        tree: Option<String>,
-        /// Since the target instead of the base.
-        #[serde(default)]
-        against_target: bool,
-        /// How it is told.
-        style: Diffed,
-    },
+    Diff(DiffTree),
     /// A snapshot of the own tree.
     SnapshotCreate {
         #[serde(default)]
@@ -147,6 +138,17 @@ pub enum Diffed {
     /// Files with how much changed.
     Stat,
     Names,
+}
+
+impl From<Diffed> for DiffStyle {
+    fn from(style: Diffed) -> Self {
+        match style {
+            Diffed::Files => Self::Files,
+            Diffed::Patch => Self::Patch,
+            Diffed::Stat => Self::Stat,
+            Diffed::Names => Self::Names,
+        }
+    }
 }
 
 /// What is said at the end of a task.

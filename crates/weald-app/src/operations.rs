@@ -10,6 +10,8 @@
 
 pub mod bindings;
 pub mod claims;
+pub mod keeping;
+pub mod looking;
 pub mod tasks;
 
 use serde::de::DeserializeOwned;
@@ -137,6 +139,12 @@ impl Entry {
 
 /// The operation of that name.
 pub fn named(name: &str) -> Option<Entry> {
-    let all = [tasks::entries(), claims::entries(), bindings::entries()];
+    let all = [
+        tasks::entries(),
+        claims::entries(),
+        bindings::entries(),
+        keeping::entries(),
+        looking::entries(),
+    ];
     all.into_iter().flatten().find(|entry| entry.name == name)
 }

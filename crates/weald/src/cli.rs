@@ -4,7 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, ColorChoice, Parser, Subcommand};
 use weald_app::Failure;
-use weald_app::operations::Caller;
+use weald_app::operations::looking::{
+    CheckTrees, DiffTree, FindPath, ListTrees, ShowPorts, ShowTree,
+};
+use weald_app::operations::{Caller, Operation};
 use weald_core::SignedDuration;
 use weald_core::name::SessionName;
 
@@ -269,16 +272,13 @@ impl Cli {
             }
             Some(Command::Queue(command)) => command.only_reads(),
             Some(Command::Operate(command)) => command.only_reads(),
-            Some(
-                Command::List(_)
-                | Command::Status(_)
-                | Command::Show(_)
-                | Command::Path(_)
-                | Command::Ports(_)
-                | Command::Diff(_)
-                | Command::Events(_)
-                | Command::Config(config::Config::Show(_)),
-            ) => true,
+            Some(Command::List(_)) => ListTrees::READS,
+            Some(Command::Status(_)) => CheckTrees::READS,
+            Some(Command::Show(_)) => ShowTree::READS,
+            Some(Command::Path(_)) => FindPath::READS,
+            Some(Command::Ports(_)) => ShowPorts::READS,
+            Some(Command::Diff(_)) => DiffTree::READS,
+            Some(Command::Events(_) | Command::Config(config::Config::Show(_))) => true,
             Some(_) => false,
         }
     }
@@ -308,10 +308,10 @@ impl Cli {
             Some(Command::Msg(command)) => command.inside(inside),
             Some(Command::Session(command)) => command.inside(inside),
             Some(Command::Events(command)) => command.inside(inside),
-            Some(Command::Status(command)) => command.inside(inside),
-            Some(Command::Show(command)) => command.inside(inside),
-            Some(Command::Path(command)) => command.inside(inside),
-            Some(Command::Diff(command)) => command.inside(inside),
+            Some(Command::Status(command)) => command.run(inside.context),
+            Some(Command::Show(command)) => command.run(inside.context),
+            Some(Command::Path(command)) => command.run(inside.context),
+            Some(Command::Diff(command)) => command.run(inside.context),
             Some(Command::Snapshot(command)) => command.inside(inside),
             Some(Command::Land(command)) => command.inside(inside),
             Some(Command::Hook(command)) => command.inside(inside),

@@ -2,6 +2,7 @@
 //! as something to be compared.
 
 use weald_app::operations::claims::{CompleteTask, FailTask};
+use weald_app::operations::looking::{DiffTree, ShowTree};
 use weald_app::operations::tasks::ShowTask;
 use weald_app::{Ask, Authority, LandWish, NotAllowed};
 use weald_core::message::MessageType;
@@ -34,9 +35,9 @@ pub fn permits(authority: &Authority, request: &Request) -> Result<(), NotAllowe
         | Ask::TaskRenew { id }
         | Ask::TaskDone(CompleteTask { id, .. })
         | Ask::TaskFail(FailTask { id, .. }) => authority.permits_task(id.as_ref()),
-        Ask::Status { tree }
+        Ask::Status(ShowTree { tree })
         | Ask::Path { tree, .. }
-        | Ask::Diff { tree, .. }
+        | Ask::Diff(DiffTree { tree, .. })
         | Ask::SnapshotCreate { tree, .. }
         | Ask::SnapshotList { tree }
         | Ask::Land(LandWish {
@@ -77,10 +78,10 @@ fn reads(ask: &Ask) -> bool {
         | Ask::TaskShow(_)
         | Ask::SessionList { .. }
         | Ask::Events { .. }
-        | Ask::Status { .. }
+        | Ask::Status(_)
         | Ask::Path { .. }
         | Ask::Beside { .. }
-        | Ask::Diff { .. }
+        | Ask::Diff(_)
         | Ask::SnapshotList { .. } => true,
         // That it has no mandate says more than that it is nobody's.
         Ask::Land(wish) => !wish.dry_run,

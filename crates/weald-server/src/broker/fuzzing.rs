@@ -6,6 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use weald_app::operations::claims::{CompleteTask, FailTask};
+use weald_app::operations::looking::{DiffTree, ShowTree};
 use weald_app::{Ask, Authority, Mandate};
 use weald_core::id::{TaskId, Token};
 
@@ -98,9 +99,9 @@ fn permitted(request: &Request) {
                 assert!(wish.dry_run && authority.session.is_some());
                 &wish.tree
             }
-            Ask::Status { tree }
+            Ask::Status(ShowTree { tree })
             | Ask::Path { tree, .. }
-            | Ask::Diff { tree, .. }
+            | Ask::Diff(DiffTree { tree, .. })
             | Ask::SnapshotList { tree }
             | Ask::SnapshotCreate { tree, .. } => tree,
             _ => continue,

@@ -217,10 +217,10 @@ impl Diff {
     fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         let trees = ground.trees(context)?;
-        let style = self.style.wanted(context);
+        let style = self.style.wanted(context).into();
         let progress = context.stage("looking");
         let found = trees.snapshot_diff(Some(&self.name), self.from, self.to, style)?;
         drop(progress);
-        diff::print(context, &found)
+        diff::print(context, &found.into())
     }
 }

@@ -27,7 +27,7 @@ impl Cost {
             | Ask::Events { .. }
             | Ask::Path { .. }
             | Ask::Beside { .. }
-            | Ask::Diff { .. }
+            | Ask::Diff(_)
             | Ask::SnapshotList { .. } => Self::Read,
             Ask::TaskRenew { .. }
             | Ask::TaskDone(_)
@@ -36,7 +36,7 @@ impl Cost {
             | Ask::MsgReply { .. }
             | Ask::MsgInbox { .. }
             | Ask::SessionNote { .. }
-            | Ask::Status { .. }
+            | Ask::Status(_)
             | Ask::SnapshotCreate { .. } => Self::Write,
             Ask::Land(_) => Self::Landing,
         }

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use weald_app::Ask;
-use weald_app::{Edit, Failure, TaskDetail, TreeView, bound_for};
+use weald_app::operations::looking::ShowTree;
+use weald_app::{Ask, Edit, Failure, TaskDetail, TreeView, bound_for};
 use weald_core::claude::{Bound, Finish, Situation};
 use weald_core::message::Message;
 use weald_core::name::TreeName;
@@ -61,7 +61,7 @@ impl Side for BrokerSide<'_> {
     fn arrive(&self) -> Result<Situation, Failure> {
         let reply = self.inside.ask(Ask::Overview {})?;
         let task: Option<TaskDetail> = field(&reply, "task")?;
-        let status = self.inside.ask(Ask::Status { tree: None })?;
+        let status = self.inside.ask(Ask::Status(ShowTree::default()))?;
         let view: TreeView = field(&status, "tree")?;
         let tree = view.tree;
         Ok(Situation {
