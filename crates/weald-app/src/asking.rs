@@ -11,6 +11,7 @@ use weald_core::name::{SessionName, TreeName};
 use crate::DiffStyle;
 use crate::operations::claims::{CompleteTask, FailTask};
 use crate::operations::looking::{DiffTree, ShowTree};
+use crate::operations::snapshots::{ListSnapshots, TakeSnapshot};
 use crate::operations::tasks::{ListTasks, ReadyTasks, ShowTask};
 
 /// Everything that can be asked. A task or a tree that is not named is the run's own.
@@ -112,18 +113,9 @@ pub enum Ask {
     /// What changed in the own tree.
     Diff(DiffTree),
     /// A snapshot of the own tree.
-    SnapshotCreate {
-        #[serde(default)]
-        tree: Option<String>,
-        /// Whether it is taken only if something changed since the last one.
-        #[serde(default)]
-        if_changed: bool,
-    },
+    SnapshotCreate(TakeSnapshot),
     /// The snapshots of the own tree.
-    SnapshotList {
-        #[serde(default)]
-        tree: Option<String>,
-    },
+    SnapshotList(ListSnapshots),
     /// Bring the own tree's commits to its target.
     Land(LandWish),
 }

@@ -10,9 +10,14 @@
 
 pub mod bindings;
 pub mod claims;
+pub mod conflicts;
 pub mod keeping;
 pub mod looking;
+pub mod making;
+pub mod pool;
+pub mod snapshots;
 pub mod tasks;
+pub mod trust;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -145,6 +150,11 @@ pub fn named(name: &str) -> Option<Entry> {
         bindings::entries(),
         keeping::entries(),
         looking::entries(),
+        making::entries(),
+        snapshots::entries(),
+        conflicts::entries(),
+        pool::entries(),
+        trust::entries(),
     ];
     all.into_iter().flatten().find(|entry| entry.name == name)
 }

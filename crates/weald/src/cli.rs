@@ -7,6 +7,8 @@ use weald_app::Failure;
 use weald_app::operations::looking::{
     CheckTrees, DiffTree, FindPath, ListTrees, ShowPorts, ShowTree,
 };
+use weald_app::operations::pool::ShowPool;
+use weald_app::operations::snapshots::ListSnapshots;
 use weald_app::operations::{Caller, Operation};
 use weald_core::SignedDuration;
 use weald_core::name::SessionName;
@@ -265,8 +267,8 @@ impl Cli {
             Some(Command::Agent(command)) => {
                 matches!(command, agent::Agent::List(_) | agent::Agent::Logs(_))
             }
-            Some(Command::Snapshot(command)) => matches!(command, snapshot::Snapshot::List(_)),
-            Some(Command::Pool(command)) => matches!(command, pool::Pool::Status(_)),
+            Some(Command::Snapshot(snapshot::Snapshot::List(_))) => ListSnapshots::READS,
+            Some(Command::Pool(pool::Pool::Status(_))) => ShowPool::READS,
             Some(Command::Vault(command)) => {
                 matches!(command, vault::Vault::Status(_) | vault::Vault::List(_))
             }
@@ -312,7 +314,7 @@ impl Cli {
             Some(Command::Show(command)) => command.run(inside.context),
             Some(Command::Path(command)) => command.run(inside.context),
             Some(Command::Diff(command)) => command.run(inside.context),
-            Some(Command::Snapshot(command)) => command.inside(inside),
+            Some(Command::Snapshot(command)) => command.run(inside.context),
             Some(Command::Land(command)) => command.inside(inside),
             Some(Command::Hook(command)) => command.inside(inside),
             // These need no repository, or ask the broker themselves.

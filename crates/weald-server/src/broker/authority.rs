@@ -3,6 +3,7 @@
 
 use weald_app::operations::claims::{CompleteTask, FailTask};
 use weald_app::operations::looking::{DiffTree, ShowTree};
+use weald_app::operations::snapshots::{ListSnapshots, TakeSnapshot};
 use weald_app::operations::tasks::ShowTask;
 use weald_app::{Ask, Authority, LandWish, NotAllowed};
 use weald_core::message::MessageType;
@@ -38,8 +39,8 @@ pub fn permits(authority: &Authority, request: &Request) -> Result<(), NotAllowe
         Ask::Status(ShowTree { tree })
         | Ask::Path { tree, .. }
         | Ask::Diff(DiffTree { tree, .. })
-        | Ask::SnapshotCreate { tree, .. }
-        | Ask::SnapshotList { tree }
+        | Ask::SnapshotCreate(TakeSnapshot { tree, .. })
+        | Ask::SnapshotList(ListSnapshots { tree })
         | Ask::Land(LandWish {
             tree,
             dry_run: true,
@@ -82,7 +83,7 @@ fn reads(ask: &Ask) -> bool {
         | Ask::Path { .. }
         | Ask::Beside { .. }
         | Ask::Diff(_)
-        | Ask::SnapshotList { .. } => true,
+        | Ask::SnapshotList(_) => true,
         // That it has no mandate says more than that it is nobody's.
         Ask::Land(wish) => !wish.dry_run,
         Ask::TaskClaim { .. }
@@ -94,7 +95,7 @@ fn reads(ask: &Ask) -> bool {
         | Ask::MsgAnswer { .. }
         | Ask::MsgInbox { .. }
         | Ask::SessionNote { .. }
-        | Ask::SnapshotCreate { .. } => false,
+        | Ask::SnapshotCreate(_) => false,
     }
 }
 

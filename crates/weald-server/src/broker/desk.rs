@@ -191,12 +191,10 @@ impl<'a> Desk<'a> {
                 &Landings::new(self.trees).also_changed(name, Path::new(&path))?,
             ),
             Ask::Diff(wanted) => self.diff(&wanted)?,
-            Ask::SnapshotCreate { if_changed, .. } => {
-                Reply::new().with("snapshot", &self.snapshot(if_changed)?)
+            Ask::SnapshotCreate(wanted) => {
+                Reply::new().with("snapshot", &self.snapshot(wanted.if_changed)?)
             }
-            Ask::SnapshotList { .. } => {
-                Reply::new().with("snapshots", &self.trees.snapshots(name)?)
-            }
+            Ask::SnapshotList(_) => Reply::new().with("snapshots", &self.trees.snapshots(name)?),
             _ => Reply::new().with("tree", &self.trees.look(name)?),
         };
         drop(turn);

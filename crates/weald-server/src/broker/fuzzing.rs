@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use weald_app::operations::claims::{CompleteTask, FailTask};
 use weald_app::operations::looking::{DiffTree, ShowTree};
+use weald_app::operations::snapshots::{ListSnapshots, TakeSnapshot};
 use weald_app::{Ask, Authority, Mandate};
 use weald_core::id::{TaskId, Token};
 
@@ -102,8 +103,8 @@ fn permitted(request: &Request) {
             Ask::Status(ShowTree { tree })
             | Ask::Path { tree, .. }
             | Ask::Diff(DiffTree { tree, .. })
-            | Ask::SnapshotList { tree }
-            | Ask::SnapshotCreate { tree, .. } => tree,
+            | Ask::SnapshotList(ListSnapshots { tree })
+            | Ask::SnapshotCreate(TakeSnapshot { tree, .. }) => tree,
             _ => continue,
         };
         let tree = tree.as_deref();

@@ -28,7 +28,7 @@ impl Cost {
             | Ask::Path { .. }
             | Ask::Beside { .. }
             | Ask::Diff(_)
-            | Ask::SnapshotList { .. } => Self::Read,
+            | Ask::SnapshotList(_) => Self::Read,
             Ask::TaskRenew { .. }
             | Ask::TaskDone(_)
             | Ask::TaskFail(_)
@@ -37,7 +37,7 @@ impl Cost {
             | Ask::MsgInbox { .. }
             | Ask::SessionNote { .. }
             | Ask::Status(_)
-            | Ask::SnapshotCreate { .. } => Self::Write,
+            | Ask::SnapshotCreate(_) => Self::Write,
             Ask::Land(_) => Self::Landing,
         }
     }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use weald_app::operations::looking::ShowTree;
+use weald_app::operations::snapshots::TakeSnapshot;
 use weald_app::{Ask, Edit, Failure, TaskDetail, TreeView, bound_for};
 use weald_core::claude::{Bound, Finish, Situation};
 use weald_core::message::Message;
@@ -134,10 +135,10 @@ impl Side for BrokerSide<'_> {
     }
 
     fn keep(&self, said: Option<&str>) -> Result<(), Failure> {
-        let kept = self.inside.ask(Ask::SnapshotCreate {
+        let kept = self.inside.ask(Ask::SnapshotCreate(TakeSnapshot {
             tree: None,
             if_changed: true,
-        });
+        }));
         match kept {
             // The host takes snapshots of its own while it runs.
             Err(failure) if is_nobodys(&failure) => return Ok(()),
