@@ -32,7 +32,7 @@ pub struct KeepTree {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub struct KeptTree {
+pub struct TreeKept {
     pub tree: TreeView,
     pub outcome: KeepOutcome,
 }
@@ -46,13 +46,13 @@ pub enum KeepOutcome {
 
 impl Operation for KeepTree {
     const NAME: &'static str = "tree_keep";
-    type Output = KeptTree;
+    type Output = TreeKept;
 
     fn needs_only_the_store(&self) -> bool {
         false
     }
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<KeptTree, Failure> {
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<TreeKept, Failure> {
         let ground = app.ground()?;
         let trees = ground.trees(app)?;
         let name = self.tree.as_deref();
@@ -61,7 +61,7 @@ impl Operation for KeepTree {
             false => (trees.keep(name)?, KeepOutcome::Kept),
         };
         app.tell(&ground.engine);
-        Ok(KeptTree { tree, outcome })
+        Ok(TreeKept { tree, outcome })
     }
 }
 

@@ -237,11 +237,11 @@ pub struct ShowPorts {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ShownPorts {
-    pub ports: Ports,
+    pub ports: PortsInUse,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Ports {
+pub struct PortsInUse {
     /// The first and the last port that a block may have.
     pub first: u16,
     pub last: u16,
@@ -265,7 +265,7 @@ impl Operation for ShowPorts {
         let blocks = trees.ports(self.tree.as_deref())?;
         let range = trees.port_range();
         Ok(ShownPorts {
-            ports: Ports {
+            ports: PortsInUse {
                 first: range.first,
                 last: range.last,
                 count: range.count,

@@ -15,7 +15,7 @@ pub(super) fn entries() -> Vec<Entry> {
 
 /// The pool as it is now.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Pool {
+pub struct ShownPool {
     pub pool: PoolStatus,
 }
 
@@ -26,16 +26,16 @@ pub struct ShowPool {}
 impl Operation for ShowPool {
     const NAME: &'static str = "pool_status";
     const READS: bool = true;
-    type Output = Pool;
+    type Output = ShownPool;
 
     fn needs_only_the_store(&self) -> bool {
         false
     }
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<Pool, Failure> {
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<ShownPool, Failure> {
         let ground = app.ground()?;
         let pool = ground.trees(app)?.pool_status()?;
-        Ok(Pool { pool })
+        Ok(ShownPool { pool })
     }
 }
 
@@ -51,13 +51,13 @@ pub struct FillPool {
 
 impl Operation for FillPool {
     const NAME: &'static str = "pool_fill";
-    type Output = Pool;
+    type Output = ShownPool;
 
     fn needs_only_the_store(&self) -> bool {
         false
     }
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<Pool, Failure> {
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<ShownPool, Failure> {
         let ground = app.ground()?;
         let trees = ground.trees(app)?;
         let patience = match self.unless_busy {
@@ -66,7 +66,7 @@ impl Operation for FillPool {
         };
         let _progress = app.stage("filling the pool");
         let pool = trees.fill_pool(self.count, patience)?;
-        Ok(Pool { pool })
+        Ok(ShownPool { pool })
     }
 }
 
@@ -77,15 +77,15 @@ pub struct DrainPool {}
 
 impl Operation for DrainPool {
     const NAME: &'static str = "pool_drain";
-    type Output = Pool;
+    type Output = ShownPool;
 
     fn needs_only_the_store(&self) -> bool {
         false
     }
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<Pool, Failure> {
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<ShownPool, Failure> {
         let ground = app.ground()?;
         let pool = ground.trees(app)?.drain_pool()?;
-        Ok(Pool { pool })
+        Ok(ShownPool { pool })
     }
 }
