@@ -8,6 +8,9 @@ use weald_core::landing::Strategy;
 use weald_core::message::{MessageType, RequestState, Urgency};
 use weald_core::name::{SessionName, TreeName};
 
+use crate::DiffStyle;
+use crate::operations::looking::{DiffTree, ShowTree};
+use crate::operations::snapshots::{ListSnapshots, TakeSnapshot};
 use crate::operations::tasks::{ListTasks, ReadyTasks, ShowTask};
 
 /// Everything that can be asked. A task or a tree that is not named is the run's own.
@@ -103,10 +106,7 @@ pub enum Ask {
         limit: u64,
     },
     /// A look into the own tree.
-    Status {
-        #[serde(default)]
-        tree: Option<String>,
-    },
+    Status(ShowTree),
     /// Where the own tree is, or where a path is in it.
     Path {
         #[serde(default)]
@@ -120,28 +120,11 @@ pub enum Ask {
         path: String,
     },
     /// What changed in the own tree.
-    Diff {
-        #[serde(default)]
-        tree: Option<String>,
-        /// Since the target instead of the base.
-        #[serde(default)]
-        against_target: bool,
-        /// How it is told.
-        style: Diffed,
-    },
+    Diff(DiffTree),
     /// A snapshot of the own tree.
-    SnapshotCreate {
-        #[serde(default)]
-        tree: Option<String>,
-        /// Whether it is taken only if something changed since the last one.
-        #[serde(default)]
-        if_changed: bool,
-    },
+    SnapshotCreate(TakeSnapshot),
     /// The snapshots of the own tree.
-    SnapshotList {
-        #[serde(default)]
-        tree: Option<String>,
-    },
+    SnapshotList(ListSnapshots),
     /// Bring the own tree's commits to its target.
     Land(LandWish),
 }
@@ -156,6 +139,17 @@ pub enum Diffed {
     /// Files with how much changed.
     Stat,
     Names,
+}
+
+impl From<Diffed> for DiffStyle {
+    fn from(style: Diffed) -> Self {
+        match style {
+            Diffed::Files => Self::Files,
+            Diffed::Patch => Self::Patch,
+            Diffed::Stat => Self::Stat,
+            Diffed::Names => Self::Names,
+        }
+    }
 }
 
 /// What is said at the end of a task.

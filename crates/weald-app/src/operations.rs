@@ -10,8 +10,15 @@
 
 pub mod bindings;
 pub mod claims;
+pub mod conflicts;
+pub mod keeping;
 pub mod landing;
+pub mod looking;
+pub mod making;
+pub mod pool;
+pub mod snapshots;
 pub mod tasks;
+pub mod trust;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -143,6 +150,13 @@ pub fn named(name: &str) -> Option<Entry> {
         claims::entries(),
         bindings::entries(),
         landing::entries(),
+        keeping::entries(),
+        looking::entries(),
+        making::entries(),
+        snapshots::entries(),
+        conflicts::entries(),
+        pool::entries(),
+        trust::entries(),
     ];
     all.into_iter().flatten().find(|entry| entry.name == name)
 }

@@ -37,7 +37,7 @@ use weald_trees::fresh::side_by_side;
 pub use telling::Told;
 
 /// Everything that a look found.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Radar {
     /// Pairs that don't merge.
     pub pairs: Vec<Clash>,
@@ -56,7 +56,7 @@ pub struct Radar {
 }
 
 /// Two that don't merge.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Clash {
     pub a: String,
     /// Another one, or the branch that `a` lands on.
@@ -94,7 +94,7 @@ pub struct Hunk {
 }
 
 /// What could not be found out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unknown {
     pub tree: String,
     /// With which tree or branch; `None` if it could not be looked into at all.
@@ -104,7 +104,7 @@ pub struct Unknown {
 }
 
 /// A tree that was looked at.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Observed {
     pub name: TreeName,
     pub target: String,
@@ -113,7 +113,7 @@ pub struct Observed {
     /// True when it holds something that is not committed.
     pub uncommitted: bool,
     /// Files that were too large to be looked at.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
 }
 

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weald_core::binding::{self, BindStart};
 use weald_core::id::{TaskId, TreeId};
 use weald_core::name::TreeName;
@@ -33,10 +33,10 @@ pub struct Adoption {
 }
 
 /// A worktree of the repository that is no tree of weald's.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForeignTree {
     pub name: String,
-    pub kind: &'static str,
+    pub kind: String,
     pub path: PathBuf,
     /// Its branch; `None` if it is on none.
     pub branch: Option<String>,
@@ -304,7 +304,7 @@ fn shown(known: &Registration) -> Option<ForeignTree> {
     };
     Some(ForeignTree {
         name: path.file_name()?.to_string_lossy().into_owned(),
-        kind: "foreign",
+        kind: "foreign".to_owned(),
         branch,
         locked: known.locked.clone(),
         exists: path.symlink_metadata().is_ok(),

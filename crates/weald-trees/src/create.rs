@@ -20,7 +20,8 @@ use super::{SetupReport, TreeError, Trees, called, decided, require_task_record}
 use weald_control::steps::step;
 
 /// What happens when the branch exists already.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum BranchExists {
     /// The tree is not made.
     #[default]

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weald_git::{CheckoutIndex, Door, DoorError, copy_checkout};
 
 use super::inner::INFO_FILES;
@@ -40,7 +40,7 @@ const COPY_LIMIT: Duration = Duration::from_secs(5);
 const INDEX_LIMIT: u64 = 1 << 30;
 
 /// How the files of a tree came about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Population {
     /// A spare of the pool.
@@ -54,7 +54,7 @@ pub enum Population {
 }
 
 /// What is in the pool.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PoolStatus {
     /// Spares that a new tree can take as they are.
     pub ready: usize,

@@ -36,7 +36,7 @@ pub struct Lease {
 }
 
 /// A tree and its ports.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TreePorts {
     pub tree: String,
     #[serde(flatten)]

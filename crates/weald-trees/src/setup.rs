@@ -13,7 +13,7 @@ mod trust;
 
 use std::path::Path;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weald_core::config::OnFailure;
 use weald_core::setup::{SetupOutcome, is_approved};
 use weald_core::store::Durability;
@@ -28,7 +28,7 @@ pub use commands::Step;
 pub use trust::{Proposed, Trust};
 
 /// What a set-up did.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SetupReport {
     pub outcome: SetupOutcome,
     /// Files that `.worktreeinclude` brought.

@@ -1,6 +1,6 @@
 //! `weald sync`: the target, and what somebody else put on main's branch, come into the tree.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weald_core::store::Durability;
 use weald_core::tree::{Base, Tree, TreeKind};
 use weald_core::tree_rules::TreeInput;
@@ -26,7 +26,7 @@ pub struct Synced {
 }
 
 /// What bringing commits in came to.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SyncOutcome {
     #[default]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weald_core::agent::AgentId;
 use weald_core::agent_view::AgentState;
 use weald_core::file_view::phase;
@@ -21,7 +21,7 @@ use weald_trees::view::TreeView;
 const MEASURE: u64 = 1_000;
 
 /// A tree in the overview.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct TreeOverview {
     #[serde(flatten)]
     pub view: TreeView,
@@ -42,7 +42,7 @@ pub struct TreeOverview {
 }
 
 /// How far the tasks are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskProgress {
     pub completed: u64,
     /// All but those that are not wanted any more.
@@ -50,7 +50,7 @@ pub struct TaskProgress {
 }
 
 /// Everything that goes on.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Overview {
     /// Every tree that is there or should be.
     pub trees: Vec<TreeOverview>,

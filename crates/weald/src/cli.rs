@@ -4,7 +4,12 @@ pub mod parsing;
 
 use clap::{Args, Parser, Subcommand};
 use weald_app::Failure;
-use weald_app::operations::Caller;
+use weald_app::operations::looking::{
+    CheckTrees, DiffTree, FindPath, ListTrees, ShowPorts, ShowTree,
+};
+use weald_app::operations::pool::ShowPool;
+use weald_app::operations::snapshots::ListSnapshots;
+use weald_app::operations::{Caller, Operation};
 use weald_core::SignedDuration;
 use weald_core::name::SessionName;
 
@@ -243,8 +248,8 @@ impl Cli {
             Some(Command::Agent(command)) => {
                 matches!(command, agent::Agent::List(_) | agent::Agent::Logs(_))
             }
-            Some(Command::Snapshot(command)) => matches!(command, snapshot::Snapshot::List(_)),
-            Some(Command::Pool(command)) => matches!(command, pool::Pool::Status(_)),
+            Some(Command::Snapshot(snapshot::Snapshot::List(_))) => ListSnapshots::READS,
+            Some(Command::Pool(pool::Pool::Status(_))) => ShowPool::READS,
             Some(Command::Vault(command)) => {
                 matches!(command, vault::Vault::Status(_) | vault::Vault::List(_))
             }
@@ -252,16 +257,13 @@ impl Cli {
             Some(Command::Operate(command)) => command.only_reads(),
             Some(Command::Restore(command)) => command.only_reads(),
             Some(Command::Clean(command)) => command.only_reads(),
-            Some(
-                Command::List(_)
-                | Command::Status(_)
-                | Command::Show(_)
-                | Command::Path(_)
-                | Command::Ports(_)
-                | Command::Diff(_)
-                | Command::Events(_)
-                | Command::Config(config::Config::Show(_)),
-            ) => true,
+            Some(Command::List(_)) => ListTrees::READS,
+            Some(Command::Status(_)) => CheckTrees::READS,
+            Some(Command::Show(_)) => ShowTree::READS,
+            Some(Command::Path(_)) => FindPath::READS,
+            Some(Command::Ports(_)) => ShowPorts::READS,
+            Some(Command::Diff(_)) => DiffTree::READS,
+            Some(Command::Events(_) | Command::Config(config::Config::Show(_))) => true,
             Some(_) => false,
         }
     }
@@ -291,11 +293,11 @@ impl Cli {
             Some(Command::Msg(command)) => command.inside(inside),
             Some(Command::Session(command)) => command.inside(inside),
             Some(Command::Events(command)) => command.inside(inside),
-            Some(Command::Status(command)) => command.inside(inside),
-            Some(Command::Show(command)) => command.inside(inside),
-            Some(Command::Path(command)) => command.inside(inside),
-            Some(Command::Diff(command)) => command.inside(inside),
-            Some(Command::Snapshot(command)) => command.inside(inside),
+            Some(Command::Status(command)) => command.run(inside.context),
+            Some(Command::Show(command)) => command.run(inside.context),
+            Some(Command::Path(command)) => command.run(inside.context),
+            Some(Command::Diff(command)) => command.run(inside.context),
+            Some(Command::Snapshot(command)) => command.run(inside.context),
             Some(Command::Land(command)) => command.run(inside.context),
             Some(Command::Hook(command)) => command.inside(inside),
             // These need no repository, or ask the broker themselves.

@@ -10,6 +10,7 @@ use weald_core::name::SessionName;
 use weald_core::task::{Lease, Task};
 use weald_core::task_rules::TaskInput;
 
+use super::looking::ShowTree;
 use super::{Broker, Caller, Entry, Operation, parsed};
 use crate::asking::Report;
 use crate::{App, Ask, Claimed, Engine, Failure, NewTree, Outcome, TaskError, TreeView};
@@ -76,7 +77,7 @@ impl Operation for ClaimTask {
     fn run_inside(self, broker: &dyn Broker, caller: &Caller) -> Result<ClaimedTask, Failure> {
         let mut answer = broker.ask(caller, Ask::TaskClaim { id: self.id })?;
         if self.with_tree {
-            let looked = broker.ask(&Caller::default(), Ask::Status { tree: None })?;
+            let looked = broker.ask(&Caller::default(), Ask::Status(ShowTree::default()))?;
             let tree = looked.get("tree").cloned().unwrap_or_default();
             answer.insert("tree".to_owned(), tree);
             answer.insert("outcome".to_owned(), Value::from("reused"));

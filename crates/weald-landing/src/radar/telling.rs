@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weald_core::message::{Draft, MessageType, Urgency};
 use weald_core::name::SessionName;
 use weald_core::store::EventFilter;
@@ -24,7 +24,7 @@ const NAMED: usize = 10;
 const EVENTS: u64 = 200;
 
 /// A message that was sent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Told {
     pub to: SessionName,
     /// Whose tree it is about.

@@ -1,6 +1,8 @@
 //! What a run may ask, and for whom it speaks: for the command line, MCP and hooks alike. Nothing in a request counts but
 //! as something to be compared.
 
+use weald_app::operations::looking::{DiffTree, ShowTree};
+use weald_app::operations::snapshots::{ListSnapshots, TakeSnapshot};
 use weald_app::operations::tasks::ShowTask;
 use weald_app::{Ask, Authority, LandWish, NotAllowed};
 use weald_core::message::MessageType;
@@ -33,11 +35,11 @@ pub fn permits(authority: &Authority, request: &Request) -> Result<(), NotAllowe
         | Ask::TaskRenew { id }
         | Ask::TaskDone { id, .. }
         | Ask::TaskFail { id, .. } => authority.permits_task(id.as_ref()),
-        Ask::Status { tree }
+        Ask::Status(ShowTree { tree })
         | Ask::Path { tree, .. }
-        | Ask::Diff { tree, .. }
-        | Ask::SnapshotCreate { tree, .. }
-        | Ask::SnapshotList { tree }
+        | Ask::Diff(DiffTree { tree, .. })
+        | Ask::SnapshotCreate(TakeSnapshot { tree, .. })
+        | Ask::SnapshotList(ListSnapshots { tree })
         | Ask::Land(LandWish {
             tree,
             dry_run: true,
@@ -76,11 +78,11 @@ fn reads(ask: &Ask) -> bool {
         | Ask::TaskShow(_)
         | Ask::SessionList { .. }
         | Ask::Events { .. }
-        | Ask::Status { .. }
+        | Ask::Status(_)
         | Ask::Path { .. }
         | Ask::Beside { .. }
-        | Ask::Diff { .. }
-        | Ask::SnapshotList { .. } => true,
+        | Ask::Diff(_)
+        | Ask::SnapshotList(_) => true,
         // That it has no mandate says more than that it is nobody's.
         Ask::Land(wish) => !wish.dry_run,
         Ask::TaskClaim { .. }
@@ -92,7 +94,7 @@ fn reads(ask: &Ask) -> bool {
         | Ask::MsgAnswer { .. }
         | Ask::MsgInbox { .. }
         | Ask::SessionNote { .. }
-        | Ask::SnapshotCreate { .. } => false,
+        | Ask::SnapshotCreate(_) => false,
     }
 }
 

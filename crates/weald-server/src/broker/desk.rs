@@ -9,9 +9,10 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use weald_app::operations::looking::DiffTree;
 use weald_app::{
-    Against, Ask, Authority, DiffStyle, Diffed, Engine, Failure, InboxQuery, LandWish, Landings,
-    Mandate, MessageError, NotAllowed, ReplyOutcome, Report, Trees, exit,
+    Ask, Authority, Diffed, Engine, Failure, InboxQuery, LandWish, Landings, Mandate, MessageError,
+    NotAllowed, ReplyOutcome, Report, Trees, exit,
 };
 use weald_core::SignedDuration;
 use weald_core::agent::FinalReport;
@@ -189,17 +190,11 @@ impl<'a> Desk<'a> {
                 "trees",
                 &Landings::new(self.trees).also_changed(name, Path::new(&path))?,
             ),
-            Ask::Diff {
-                against_target,
-                style,
-                ..
-            } => self.diff(against_target, style)?,
-            Ask::SnapshotCreate { if_changed, .. } => {
-                Reply::new().with("snapshot", &self.snapshot(if_changed)?)
+            Ask::Diff(wanted) => self.diff(&wanted)?,
+            Ask::SnapshotCreate(wanted) => {
+                Reply::new().with("snapshot", &self.snapshot(wanted.if_changed)?)
             }
-            Ask::SnapshotList { .. } => {
-                Reply::new().with("snapshots", &self.trees.snapshots(name)?)
-            }
+            Ask::SnapshotList(_) => Reply::new().with("snapshots", &self.trees.snapshots(name)?),
             _ => Reply::new().with("tree", &self.trees.look(name)?),
         };
         drop(turn);
@@ -383,24 +378,15 @@ impl<'a> Desk<'a> {
         }
     }
 
-    fn diff(&self, against_target: bool, style: Diffed) -> Result<Reply, Failure> {
-        let against = match against_target {
-            true => Against::Target,
-            false => Against::Base,
-        };
-        let wanted = match style {
-            Diffed::Files => DiffStyle::Files,
-            Diffed::Patch => DiffStyle::Patch,
-            Diffed::Stat => DiffStyle::Stat,
-            Diffed::Names => DiffStyle::Names,
-        };
+    fn diff(&self, wanted: &DiffTree) -> Result<Reply, Failure> {
+        let name = Some(self.authority.tree.as_str());
         let diff = self
             .trees
-            .diff(Some(self.authority.tree.as_str()), against, wanted)?;
+            .diff(name, wanted.against(), wanted.style.into())?;
         let reply = Reply::new()
             .with("files", &diff.files)
             .with("truncated", &diff.truncated);
-        Ok(match style {
+        Ok(match wanted.style {
             Diffed::Files => reply,
             _ => reply.with("text", &diff.text),
         })

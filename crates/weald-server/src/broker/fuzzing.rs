@@ -5,6 +5,8 @@ use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use weald_app::operations::looking::{DiffTree, ShowTree};
+use weald_app::operations::snapshots::{ListSnapshots, TakeSnapshot};
 use weald_app::{Ask, Authority, Mandate};
 use weald_core::id::{TaskId, Token};
 
@@ -97,11 +99,11 @@ fn permitted(request: &Request) {
                 assert!(wish.dry_run && authority.session.is_some());
                 &wish.tree
             }
-            Ask::Status { tree }
+            Ask::Status(ShowTree { tree })
             | Ask::Path { tree, .. }
-            | Ask::Diff { tree, .. }
-            | Ask::SnapshotList { tree }
-            | Ask::SnapshotCreate { tree, .. } => tree,
+            | Ask::Diff(DiffTree { tree, .. })
+            | Ask::SnapshotList(ListSnapshots { tree })
+            | Ask::SnapshotCreate(TakeSnapshot { tree, .. }) => tree,
             _ => continue,
         };
         let tree = tree.as_deref();

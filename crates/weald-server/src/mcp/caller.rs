@@ -6,6 +6,7 @@
 use rmcp::model::JsonObject;
 use serde_json::Value;
 use weald_app::operations::Caller;
+use weald_app::operations::looking::ShowTree;
 use weald_app::operations::tasks::ShowTask;
 use weald_core::error_code::ErrorCode;
 use weald_core::id::{TaskId, Token};
@@ -60,7 +61,7 @@ impl Call<'_> {
         if let Some(Value::String(name)) = session.get("tree") {
             return Ok(Some(name.clone()));
         }
-        let answer = self.run(Words::of(&["show"])).await.map_err(no_tree)?;
+        let answer = self.perform(ShowTree::default()).await.map_err(no_tree)?;
         Ok(answer["tree"]["name"].as_str().map(str::to_owned))
     }
 

@@ -5,6 +5,8 @@
 use rmcp::ErrorData;
 use rmcp::model::{JsonObject, ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
 use serde_json::{Value, json};
+use weald_app::Diffed;
+use weald_app::operations::looking::{DiffTree, ListTrees};
 use weald_app::operations::tasks::{ListTasks, ReadyTasks};
 
 use super::hints;
@@ -133,8 +135,12 @@ pub async fn read(
             events.map(|answer| (as_text(answer), JSON))
         }
         Named::Diff { tree } => {
-            let words = Words::of(&["diff"]).rest([tree]);
-            let patch = call.text(words, MOST_PATCH).await;
+            let diff = DiffTree {
+                tree: Some(tree),
+                against_target: false,
+                style: Diffed::Patch,
+            };
+            let patch = call.patch(diff, MOST_PATCH).await;
             patch.map(|(text, _)| (text, PATCH))
         }
     };
@@ -146,7 +152,7 @@ pub async fn read(
 
 /// Names of trees that begin so, for whoever fills in the address of a diff.
 pub async fn trees(beginning: &str, call: &Call<'_>) -> Vec<String> {
-    let answer = call.run(Words::of(&["list"])).await.unwrap_or_default();
+    let answer = call.perform(ListTrees::default()).await.unwrap_or_default();
     named(&answer, "trees", "name", beginning)
 }
 

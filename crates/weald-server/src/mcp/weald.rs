@@ -17,11 +17,13 @@ use tokio::process::Command;
 use tokio::sync::{OnceCell, Semaphore, SemaphorePermit, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
+use weald_app::operations::looking::DiffTree;
 use weald_app::operations::{Caller, Operation};
 use weald_app::{Failure, MCP_MARK};
 
 use super::child::{self, Cut, Ended, GRACE, Lasts, Limits, left};
 use super::host::Host;
+use super::kept::Kept;
 use super::tool::Audience;
 use super::words::{self, Words, too_long};
 use crate::broker::{CONNECTIONS, Fault};
@@ -236,6 +238,15 @@ impl<'a> Call<'a> {
         let input = wanted.to_string().into_bytes();
         let ended = self.begin(&["--json"], words, Limits::answer(), Some(input));
         answer_of(&ended.await?)
+    }
+
+    /// What changed in a worktree, as a patch of so many bytes at most, and whether something was left out.
+    pub async fn patch(&self, wanted: DiffTree, most: usize) -> Result<(String, bool), Fault> {
+        let answer = self.perform(wanted).await?;
+        let text = answer.get("text").and_then(Value::as_str);
+        let mut patch = Kept::new(most, 0);
+        patch.push(text.unwrap_or_default().as_bytes());
+        Ok((patch.text(), patch.left_out() > 0))
     }
 
     /// Runs a command, and answers the object that it prints.

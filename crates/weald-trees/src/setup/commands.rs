@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::process::Stdio;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weald_core::setup::{SetupOutcome, expand};
 use weald_core::tree::Tree;
 use weald_sandbox::{Budget, Ended, Invocation, Level, Policy, SandboxError, launch, pass_on};
@@ -30,7 +30,7 @@ pub struct Step {
 }
 
 /// How a command of a set-up ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandResult {
     /// As it was written.
     pub command: String,

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weald_core::config::Origin;
 use weald_core::setup::{Approval, Proposal, SETTINGS_FILES, is_approved, linked_directories};
 use weald_git::Blob;
@@ -32,7 +32,7 @@ const LIMIT: u64 = 1 << 20;
 const LANDING_KEYS: [&str; 2] = ["gate.command", "landing.check"];
 
 /// What the repository proposes, and what was approved.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Trust {
     /// The set-up commands at the target's tip, if there are any.
     pub proposal: Option<Proposal>,
@@ -47,7 +47,7 @@ pub struct Trust {
 }
 
 /// Something that the repository proposes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Proposed {
     #[serde(flatten)]
     pub proposal: Proposal,

@@ -4,14 +4,14 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use clap::Args;
-use serde_json::{Value, json};
-use weald_app::{Adoption, Failure, Trees};
+use weald_app::Failure;
+use weald_app::operations::making::{AdoptTree, AdoptTrees, AdoptedTrees};
 use weald_core::id::TaskId;
 use weald_core::tree::Tree;
 
 use crate::completion;
 use crate::context::Context;
-use crate::ui::{ACCENT, Fields, Out, clean, paint};
+use crate::ui::{ACCENT, Out, clean, paint};
 
 /// Register a worktree that git or another tool created
 ///
@@ -37,69 +37,38 @@ pub struct Adopt {
 
 impl Adopt {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let ground = context.ground()?;
-        let trees = ground.trees(context)?;
         let Some(path) = self.path else {
-            let answer = adopt_all(context, &trees, self.target);
-            context.tell(&ground.engine);
-            return answer;
+            let target = self.target;
+            let answer = context.perform(AdoptTrees { target })?;
+            return context.ui.show(&answer, |out| told_all(out, &answer));
         };
-        let tree = trees.adopt(&Adoption {
+        let answer = context.perform(AdoptTree {
             path,
             name: self.name,
             task: self.task,
             target: self.target,
         })?;
-        context.tell(&ground.engine);
-        context.ui.answer(
-            || Fields::new().with("tree", &trees.view(tree.clone())),
-            |out| told(out, &tree),
-        )
+        context.ui.show(&answer, |out| told(out, &answer.tree.tree))
     }
 }
 
-/// Adopts what can be; the others are told with the reason.
-fn adopt_all(
-    context: &Context<'_>,
-    trees: &Trees<'_>,
-    target: Option<String>,
-) -> Result<u8, Failure> {
-    let (mut adopted, mut skipped) = (Vec::new(), Vec::new());
-    for foreign in trees.foreign()? {
-        let wanted = Adoption {
-            path: foreign.path.clone(),
-            target: target.clone(),
-            ..Adoption::default()
-        };
-        match trees.adopt(&wanted) {
-            Ok(tree) => adopted.push(tree),
-            Err(error) => skipped.push((foreign.path, Failure::from(error))),
-        }
+fn told_all(out: &mut Out, adopted: &AdoptedTrees) -> io::Result<()> {
+    if adopted.trees.is_empty() && adopted.skipped.is_empty() {
+        return writeln!(out, "weald already manages every worktree");
     }
-    context.ui.answer(
-        || {
-            let views: Vec<_> = adopted.iter().map(|tree| trees.view(tree.clone())).collect();
-            let skipped: Vec<Value> = skipped
-                .iter()
-                .map(|(path, why)| {
-                    json!({"path": path, "code": why.code, "message": why.message, "hint": why.hint})
-                })
-                .collect();
-            Fields::new().with("trees", &views).with("skipped", &skipped)
-        },
-        |out| {
-            if adopted.is_empty() && skipped.is_empty() {
-                return writeln!(out, "weald already manages every worktree");
-            }
-            adopted.iter().try_for_each(|tree| told(out, tree))?;
-            for (path, why) in &skipped {
-                writeln!(out, "left alone: {}", clean(&path.display().to_string()))?;
-                let hint = why.hint.as_deref().unwrap_or_default();
-                writeln!(out, "  {}; {}", clean(&why.message), clean(hint))?;
-            }
-            Ok(())
-        },
-    )
+    for view in &adopted.trees {
+        told(out, &view.tree)?;
+    }
+    for one in &adopted.skipped {
+        writeln!(
+            out,
+            "left alone: {}",
+            clean(&one.path.display().to_string())
+        )?;
+        let hint = one.hint.as_deref().unwrap_or_default();
+        writeln!(out, "  {}; {}", clean(&one.message), clean(hint))?;
+    }
+    Ok(())
 }
 
 fn told(out: &mut Out, tree: &Tree) -> io::Result<()> {

@@ -5,14 +5,15 @@ use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use weald_app::{Clash, Failure, Ground, Landings, Radar, Told, Unknown, exit};
+use weald_app::operations::conflicts::{FindConflicts, FoundConflicts};
+use weald_app::{Clash, Failure, Ground, Landings, Radar, Unknown, exit};
 use weald_core::SignedDuration;
 use weald_core::id::Seq;
 
 use crate::cli::duration;
 use crate::completion;
 use crate::context::Context;
-use crate::ui::{ACCENT, DIM, Fields, Out, clean, clean_line, paint};
+use crate::ui::{ACCENT, DIM, Out, clean, clean_line, paint};
 
 /// How long watching waits before it looks whether anybody still reads.
 const GLANCE: Duration = Duration::from_millis(500);
@@ -45,20 +46,15 @@ pub struct Conflicts {
 
 impl Conflicts {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let ground = context.ground()?;
         if self.watch {
-            return self.watch(context, &ground);
+            return self.watch(context, &context.ground()?);
         }
-        let trees = ground.trees(context)?;
-        let progress = context.stage("comparing worktrees");
-        let radar = Landings::new(&trees).conflicts(&self.names)?;
-        drop(progress);
-        let told = match self.tell {
-            true => Landings::new(&trees).tell_conflicts(&radar)?,
-            false => Vec::new(),
-        };
-        context.tell(&ground.engine);
-        print_all(context, &radar, &told)?;
+        let answer = context.perform(FindConflicts {
+            names: self.names,
+            tell: self.tell,
+        })?;
+        show(context, &answer)?;
+        let radar = &answer.radar;
         Ok(match (self.exit_code, radar.pairs.is_empty()) {
             (true, false) => exit::CONFLICT,
             (true, true) if !radar.unknown.is_empty() => exit::REFUSED,
@@ -69,10 +65,11 @@ impl Conflicts {
     /// Looks again and again. Each change is a line, or one JSON object for all that there is then.
     fn watch(&self, context: &Context<'_>, ground: &Ground) -> Result<u8, Failure> {
         let mut before: Option<BTreeSet<String>> = None;
+        let trees = ground.trees(context)?;
+        let landings = Landings::new(&trees);
         loop {
-            let trees = ground.trees(context)?;
-            let radar = Landings::new(&trees).conflicts(&self.names)?;
-            let told = Landings::new(&trees).tell_conflicts(&radar)?;
+            let radar = landings.conflicts(&self.names)?;
+            let told = landings.tell_conflicts(&radar)?;
             context.tell(&ground.engine);
             let now: BTreeSet<String> = headings(&radar).collect();
             match &before {
@@ -87,7 +84,7 @@ impl Conflicts {
                     }
                     out.flush()?;
                 }
-                _ => print_all(context, &radar, &told)?,
+                _ => show(context, &FoundConflicts { radar, told })?,
             }
             before = Some(now);
             if !self.rest(context, ground)? {
@@ -113,22 +110,8 @@ impl Conflicts {
     }
 }
 
-fn print_all(context: &Context<'_>, radar: &Radar, told: &[Told]) -> Result<(), Failure> {
-    let fields = || {
-        Fields::new()
-            .with("pairs", &radar.pairs)
-            .with("unknown", &radar.unknown)
-            .with("trees", &radar.trees)
-            .with("checked", &radar.checked)
-            .with("merged", &radar.merged)
-            .with("looking_ms", &radar.looking_ms)
-            .with("settling_ms", &radar.settling_ms)
-            .with("told", &told)
-    };
-    context
-        .ui
-        .answer(fields, |out| print(out, radar, told))
-        .map(drop)
+fn show(context: &Context<'_>, found: &FoundConflicts) -> Result<(), Failure> {
+    context.ui.show(found, |out| print(out, found)).map(drop)
 }
 
 /// A line for each conflict and each thing that can't be told.
@@ -157,7 +140,8 @@ fn unknown(one: &Unknown) -> String {
     format!("unknown: {}{with}: {}", one.tree, clean(&one.reason))
 }
 
-fn print(out: &mut Out, radar: &Radar, told: &[Told]) -> io::Result<()> {
+fn print(out: &mut Out, found: &FoundConflicts) -> io::Result<()> {
+    let radar = &found.radar;
     for clash in &radar.pairs {
         writeln!(out, "{}", paint(ACCENT, heading(clash)))?;
         print_paths(out, clash)?;
@@ -173,7 +157,7 @@ fn print(out: &mut Out, radar: &Radar, told: &[Told]) -> io::Result<()> {
             "{left_out} files are too large to check (--json lists them)"
         )?;
     }
-    for one in told {
+    for one in &found.told {
         writeln!(out, "notified {} about {}", one.to, one.tree)?;
     }
     if radar.pairs.is_empty() && radar.unknown.is_empty() {

@@ -3,12 +3,12 @@
 use std::io::Write;
 
 use clap::Args;
-
 use weald_app::Failure;
+use weald_app::operations::keeping::{KeepOutcome, KeepTree, LockTree, UnlockTree};
 
 use crate::completion;
 use crate::context::Context;
-use crate::ui::{ACCENT, Fields, paint};
+use crate::ui::{ACCENT, paint};
 
 /// Exempt a worktree from clean-up
 #[derive(Args)]
@@ -48,92 +48,58 @@ pub struct Unlock {
 
 impl Keep {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let ground = context.ground()?;
-        let trees = ground.trees(context)?;
-        if self.undo {
-            let view = trees.unkeep(self.name.as_deref())?;
-            context.tell(&ground.engine);
-            return context.ui.answer(
-                || {
-                    Fields::new()
-                        .with("tree", &view)
-                        .with("outcome", &"not_kept")
-                },
-                |out| {
-                    let (name, status) = (paint(ACCENT, &view.tree.name), view.tree.status);
-                    writeln!(
-                        out,
-                        "{name} is {} again; clean-up may remove it",
-                        status.as_str()
-                    )
-                },
-            );
-        }
-        let view = trees.keep(self.name.as_deref())?;
-        context.tell(&ground.engine);
-        context.ui.answer(
-            || Fields::new().with("tree", &view).with("outcome", &"kept"),
-            |out| {
-                let tree = &view.tree;
-                writeln!(
-                    out,
-                    "{} is kept: {}",
-                    paint(ACCENT, &tree.name),
-                    tree.path.display()
-                )?;
+        let answer = context.perform(KeepTree {
+            tree: self.name,
+            undo: self.undo,
+        })?;
+        let tree = &answer.tree.tree;
+        let name = paint(ACCENT, &tree.name);
+        context.ui.show(&answer, |out| match answer.outcome {
+            KeepOutcome::Kept => {
+                writeln!(out, "{name} is kept: {}", tree.path.display())?;
                 writeln!(
                     out,
                     "  clean-up does not remove it; to undo: weald keep {} --undo",
                     tree.name
                 )
-            },
-        )
+            }
+            KeepOutcome::NotKept => writeln!(
+                out,
+                "{name} is {} again; clean-up may remove it",
+                tree.status.as_str()
+            ),
+        })
     }
 }
 
 impl Lock {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let ground = context.ground()?;
-        let trees = ground.trees(context)?;
-        let tree = trees.lock(self.name.as_deref(), &self.reason, self.force)?;
-        context.tell(&ground.engine);
-        context.ui.answer(
-            || Fields::new().with("tree", &trees.view(tree.clone())),
-            |out| {
-                writeln!(
-                    out,
-                    "{} is locked: {}",
-                    paint(ACCENT, &tree.name),
-                    self.reason
-                )
-            },
-        )
+        let answer = context.perform(LockTree {
+            tree: self.name,
+            reason: self.reason.clone(),
+            force: self.force,
+        })?;
+        let name = paint(ACCENT, &answer.tree.tree.name);
+        context.ui.show(&answer, |out| {
+            writeln!(out, "{name} is locked: {}", self.reason)
+        })
     }
 }
 
 impl Unlock {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let ground = context.ground()?;
-        let trees = ground.trees(context)?;
-        let (tree, was) = trees.unlock(self.name.as_deref(), self.force)?;
-        context.tell(&ground.engine);
-        context.ui.answer(
-            || {
-                Fields::new()
-                    .with("tree", &trees.view(tree.clone()))
-                    .with("was", &was)
-            },
-            |out| {
-                let name = paint(ACCENT, &tree.name);
-                match &was {
-                    Some(lock) => writeln!(
-                        out,
-                        "unlocked {name}; it was locked by {}: {}",
-                        lock.owner, lock.reason
-                    ),
-                    None => writeln!(out, "{name} was not locked; nothing changed"),
-                }
-            },
-        )
+        let answer = context.perform(UnlockTree {
+            tree: self.name,
+            force: self.force,
+        })?;
+        let name = paint(ACCENT, &answer.tree.tree.name);
+        context.ui.show(&answer, |out| match &answer.was {
+            Some(lock) => writeln!(
+                out,
+                "unlocked {name}; it was locked by {}: {}",
+                lock.owner, lock.reason
+            ),
+            None => writeln!(out, "{name} was not locked; nothing changed"),
+        })
     }
 }

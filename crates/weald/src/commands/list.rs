@@ -3,11 +3,12 @@
 use std::io::{self, Write};
 
 use clap::Args;
+use weald_app::operations::looking::ListTrees;
 use weald_app::{Dirty, Failure, ForeignTree, TreeView};
 use weald_core::Timestamp;
 
 use crate::context::Context;
-use crate::ui::{ACCENT, DIM, Fields, Out, Table, ago, clean};
+use crate::ui::{ACCENT, DIM, Out, Table, ago, clean};
 
 /// List worktrees
 ///
@@ -24,38 +25,13 @@ pub struct List {
 
 impl List {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let ground = context.ground()?;
-        let trees = ground.trees(context)?;
-        let views = match self.fresh {
-            true => {
-                let progress = context.stage("looking");
-                let views = trees.list_fresh()?;
-                drop(progress);
-                views
-            }
-            false => trees.list()?,
-        };
-        match self.all {
-            true => print_all(context, &views, &trees.foreign()?),
-            false => print(context, &views),
-        }
-    }
-}
-
-/// The answer with worktrees of others.
-fn print_all(
-    context: &Context<'_>,
-    views: &[TreeView],
-    foreign: &[ForeignTree],
-) -> Result<u8, Failure> {
-    let now = context.now();
-    context.ui.answer(
-        || {
-            Fields::new()
-                .with("trees", &views)
-                .with("foreign", &foreign)
-        },
-        |out| {
+        let answer = context.perform(ListTrees {
+            fresh: self.fresh,
+            all: self.all,
+        })?;
+        let (views, now) = (&answer.trees, context.now());
+        let foreign = answer.foreign.as_deref().unwrap_or_default();
+        context.ui.show(&answer, |out| {
             match (views.is_empty(), foreign.is_empty()) {
                 (true, true) => return nothing(out),
                 (true, false) => {}
@@ -65,8 +41,8 @@ fn print_all(
                 writeln!(out)?;
             }
             print_foreign(out, foreign)
-        },
-    )
+        })
+    }
 }
 
 fn print_foreign(out: &mut Out, foreign: &[ForeignTree]) -> io::Result<()> {
@@ -75,7 +51,7 @@ fn print_foreign(out: &mut Out, foreign: &[ForeignTree]) -> io::Result<()> {
     }
     let mut table = Table::new(&["NAME", "STATUS", "BRANCH", "PATH"]);
     for one in foreign {
-        let mut status = one.kind.to_owned();
+        let mut status = one.kind.clone();
         for (mark, set) in [("gone", !one.exists), ("locked", one.locked.is_some())] {
             if set {
                 status.push_str(&format!(", {mark}"));
@@ -102,18 +78,6 @@ fn print_foreign(out: &mut Out, foreign: &[ForeignTree]) -> io::Result<()> {
 /// Says that there is none.
 pub fn nothing(out: &mut Out) -> io::Result<()> {
     writeln!(out, "No active worktrees. Create one: weald new NAME")
-}
-
-/// The answer: all of them.
-pub fn print(context: &Context<'_>, views: &[TreeView]) -> Result<u8, Failure> {
-    let now = context.now();
-    context.ui.answer(
-        || Fields::new().with("trees", &views),
-        |out| match views.is_empty() {
-            true => nothing(out),
-            false => print_table(out, views, now),
-        },
-    )
 }
 
 fn print_table(out: &mut Out, views: &[TreeView], now: Timestamp) -> io::Result<()> {

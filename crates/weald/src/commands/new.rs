@@ -3,14 +3,15 @@
 use std::io::{self, Write};
 
 use clap::{Args, ValueEnum};
-use weald_app::{BranchExists, Created, Failure, Landings, NewTree, Outcome, Trees};
+use weald_app::operations::Operation;
+use weald_app::operations::making::{CreateTree, CreatedTree, TreeWishes};
+use weald_app::{BranchExists, Failure, Outcome};
 use weald_core::id::TaskId;
 use weald_core::tree::TreeKind;
-use weald_sandbox::{catch_interrupts, interrupted};
 
 use crate::completion;
 use crate::context::Context;
-use crate::ui::{ACCENT, Fields, Out, paint};
+use crate::ui::{ACCENT, Out, paint};
 
 /// Create a worktree outside the main checkout
 ///
@@ -38,7 +39,7 @@ pub struct New {
 pub struct NewOptions {
     /// Task the worktree is for
     #[arg(long, value_name = "ID", add = completion::tasks())]
-    pub task: Option<TaskId>,
+    task: Option<TaskId>,
     /// Commit or branch to start from (default: tree.base)
     #[arg(long, value_name = "REF")]
     base: Option<String>,
@@ -74,10 +75,8 @@ enum BranchArg {
 }
 
 impl NewOptions {
-    /// As the engine wants it.
-    pub fn request(self, name: Option<String>, scratch_for: Option<String>) -> NewTree {
-        NewTree {
-            name,
+    pub fn wishes(self) -> TreeWishes {
+        TreeWishes {
             task: self.task,
             base: self.base,
             target: self.target,
@@ -90,58 +89,26 @@ impl NewOptions {
                 BranchArg::Reuse => BranchExists::Reuse,
                 BranchArg::Recreate => BranchExists::Recreate,
             },
-            scratch_for,
             no_pool: self.no_pool,
-            entry_of: None,
         }
     }
 }
 
 impl New {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let ground = context.ground()?;
-        ground.warn_of_settings(context);
-        let trees = ground.trees(context)?;
-        catch_interrupts();
-        let progress = context.stage("creating the worktree");
-        // A task stands for its worktree.
-        let parent = match &self.parent {
-            Some(parent) => Some(Landings::new(&trees).tree_or_task(parent)?.name.to_string()),
-            None => None,
-        };
-        let created = trees.create(&self.options.request(self.name, parent))?;
-        drop(progress);
-        context.tell(&ground.engine);
-        let code = print(context, &trees, &created)?;
-        context.refill_pool(&trees, &ground.place.root());
-        // What was made by then is there, and told.
-        Ok(interrupted().map_or(code, |signal| 128 + signal))
+        let answer = context.perform(CreateTree {
+            name: self.name,
+            wishes: self.options.wishes(),
+            scratch_for: self.parent,
+        })?;
+        context.ui.show(&answer, |out| told(out, &answer))?;
+        Ok(CreateTree::exit(&answer))
     }
 }
 
 /// The answer of `new` and `ensure`.
-pub fn print(context: &Context<'_>, trees: &Trees<'_>, created: &Created) -> Result<u8, Failure> {
-    for note in &created.notes {
-        context.warn(note);
-    }
-    context.ui.answer(
-        || {
-            let fields = Fields::new()
-                .with("tree", &trees.view(created.tree.clone()))
-                .with("outcome", &created.outcome)
-                .with("branch_reused", &created.branch_reused)
-                .with("population", &created.population);
-            match &created.setup {
-                Some(setup) => fields.with("setup", setup),
-                None => fields,
-            }
-        },
-        |out| told(out, created),
-    )
-}
-
-fn told(out: &mut Out, created: &Created) -> io::Result<()> {
-    let tree = &created.tree;
+pub fn told(out: &mut Out, created: &CreatedTree) -> io::Result<()> {
+    let tree = &created.tree.tree;
     let done = match created.outcome {
         Outcome::Created => "created",
         Outcome::Reused => "already exists",

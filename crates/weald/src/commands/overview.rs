@@ -20,22 +20,8 @@ const EVERY: Duration = Duration::from_secs(2);
 /// How long a Ctrl-C may have to wait.
 const TURN: Duration = Duration::from_millis(200);
 
-/// The answer: everything that goes on.
-pub fn print(context: &Context<'_>, found: &Overview) -> Result<u8, Failure> {
-    let now = context.now();
-    context
-        .ui
-        .answer(|| fields(found), |out| told(out, found, now))
-}
-
-fn fields(found: &Overview) -> Fields {
-    Fields::new()
-        .with("trees", &found.trees)
-        .with("agents", &found.agents)
-        .with("progress", &found.progress)
-}
-
-fn told(out: &mut Out, found: &Overview, now: Timestamp) -> io::Result<()> {
+/// Everything that goes on, for people.
+pub fn told(out: &mut Out, found: &Overview, now: Timestamp) -> io::Result<()> {
     let progress = found.progress;
     if progress.total > 0 {
         let text = format!(
@@ -194,7 +180,7 @@ fn stream(
         .collect();
     let mut out = context.ui.out();
     if context.ui.is_json() && !(changed.is_empty() && gone.is_empty()) {
-        writeln!(out, "{}", fields(found).finish())?;
+        writeln!(out, "{}", Fields::of_answer(found).finish())?;
     }
     if !context.ui.is_json() {
         let time = context.now().strftime("%H:%M:%SZ");

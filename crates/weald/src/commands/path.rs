@@ -4,14 +4,13 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
-use weald_app::Ask;
 use weald_app::Failure;
+use weald_app::operations::Caller;
+use weald_app::operations::looking::FindPath;
 use weald_core::name::SessionName;
 
-use super::inside::{Inside, field};
 use crate::completion;
 use crate::context::Context;
-use crate::ui::Fields;
 
 /// Print the path of a worktree or of a file in it
 ///
@@ -33,32 +32,18 @@ pub struct Path {
 
 impl Path {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let ground = context.ground()?;
-        let trees = ground.trees(context)?;
-        let path = match (&self.session, &self.check) {
-            (Some(session), _) => {
-                let name = context.session(&ground.engine, session.as_ref())?;
-                trees.directory_of_name(&name)?
-            }
-            (None, Some(path)) => trees.scoped(self.name.as_deref(), path)?,
-            (None, None) => trees.scoped(self.name.as_deref(), std::path::Path::new(""))?,
-        };
-        let text = path.display().to_string();
-        let text = text.strip_suffix('/').unwrap_or(&text).to_owned();
-        context.ui.answer(
-            || Fields::new().with("path", &text),
-            |out| writeln!(out, "{text}"),
-        )
-    }
-
-    /// The same from inside a tree: its own.
-    pub fn inside(self, inside: &Inside<'_>) -> Result<u8, Failure> {
-        let check = self.check.map(|path| path.display().to_string());
-        let reply = inside.ask(Ask::Path {
+        let request = FindPath {
             tree: self.name,
-            check,
-        })?;
-        let text: String = field(&reply, "path")?;
-        inside.print(&reply, |out| writeln!(out, "{text}"))
+            of_session: self.session.is_some(),
+            check: self.check,
+        };
+        let caller = Caller {
+            session: self.session.flatten(),
+            ..Caller::default()
+        };
+        let answer = context.perform_as(&caller, request)?;
+        context
+            .ui
+            .show(&answer, |out| writeln!(out, "{}", answer.path))
     }
 }

@@ -1,12 +1,13 @@
 //! `weald pool …`
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use clap::{Args, Subcommand};
-use weald_app::{Failure, Patience, PoolStatus};
+use weald_app::operations::pool::{DrainPool, FillPool, ShowPool};
+use weald_app::{Failure, PoolStatus};
 
 use crate::context::Context;
-use crate::ui::Fields;
+use crate::ui::Out;
 
 /// Show, fill or empty the pool of spare worktrees.
 #[derive(Subcommand)]
@@ -41,56 +42,42 @@ pub struct Drain {}
 impl Pool {
     /// Does what was asked.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        if let Self::Fill(Fill {
-            background: true, ..
-        }) = self
-        {
-            context.step_back();
-        }
-        let ground = context.ground()?;
-        let trees = ground.trees(context)?;
-        let status = match self {
-            Self::Status(_) => trees.pool_status()?,
+        let answer = match self {
+            Self::Status(Status {}) => context.perform(ShowPool {})?,
             Self::Fill(fill) => {
-                let patience = match fill.background {
-                    true => Patience::LeaveIt,
-                    false => Patience::Wait,
-                };
-                let progress = context.stage("filling the pool");
-                let status = trees.fill_pool(fill.count, patience)?;
-                drop(progress);
-                status
+                if fill.background {
+                    context.step_back();
+                }
+                context.perform(FillPool {
+                    count: fill.count,
+                    unless_busy: fill.background,
+                })?
             }
-            Self::Drain(_) => trees.drain_pool()?,
+            Self::Drain(Drain {}) => context.perform(DrainPool {})?,
         };
-        print(context, &status)
+        context.ui.show(&answer, |out| told(out, &answer.pool))
     }
 }
 
-fn print(context: &Context<'_>, status: &PoolStatus) -> Result<u8, Failure> {
-    context.ui.answer(
-        || Fields::new().with("pool", status),
-        |out| {
-            let Some(path) = &status.path else {
-                let why = match status.size {
-                    0 => "pool.size is 0",
-                    _ => "the worktrees' file system has no place for it",
-                };
-                return writeln!(out, "there is no pool: {why}");
-            };
-            let base = status.base.as_deref().unwrap_or_default();
-            let base = &base[..12.min(base.len())];
-            writeln!(out, "{} of {} ready for {base}", status.ready, status.size)?;
-            if status.behind > 0 {
-                writeln!(out, "  {} behind: updated when used", status.behind)?;
-            }
-            let donor = if status.donor {
-                "there"
-            } else {
-                "not created yet"
-            };
-            writeln!(out, "  donor {donor}")?;
-            writeln!(out, "  in {}", path.display())
-        },
-    )
+fn told(out: &mut Out, status: &PoolStatus) -> io::Result<()> {
+    let Some(path) = &status.path else {
+        let why = match status.size {
+            0 => "pool.size is 0",
+            _ => "the worktrees' file system has no place for it",
+        };
+        return writeln!(out, "there is no pool: {why}");
+    };
+    let base = status.base.as_deref().unwrap_or_default();
+    let base = &base[..12.min(base.len())];
+    writeln!(out, "{} of {} ready for {base}", status.ready, status.size)?;
+    if status.behind > 0 {
+        writeln!(out, "  {} behind: updated when used", status.behind)?;
+    }
+    let donor = if status.donor {
+        "there"
+    } else {
+        "not created yet"
+    };
+    writeln!(out, "  donor {donor}")?;
+    writeln!(out, "  in {}", path.display())
 }

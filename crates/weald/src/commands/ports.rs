@@ -3,13 +3,11 @@
 use std::io::Write;
 
 use clap::Args;
-use serde_json::json;
-
 use weald_app::Failure;
+use weald_app::operations::looking::ShowPorts;
 
 use crate::completion;
 use crate::context::Context;
-use crate::ui::Fields;
 
 /// Show the ports of each worktree
 ///
@@ -24,24 +22,16 @@ pub struct Ports {
 
 impl Ports {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let ground = context.ground()?;
-        let trees = ground.trees(context)?;
-        let blocks = trees.ports(self.name.as_deref())?;
-        let range = trees.port_range();
-        let answer = json!({
-            "first": range.first, "last": range.last, "count": range.count, "blocks": blocks,
-        });
-        context.ui.answer(
-            || Fields::new().with("ports", &answer),
-            |out| {
-                for held in &blocks {
-                    writeln!(out, "{}  {}", held.block.to_text(), held.tree)?;
-                }
-                match blocks.is_empty() {
-                    true => writeln!(out, "no ports are reserved"),
-                    false => Ok(()),
-                }
-            },
-        )
+        let answer = context.perform(ShowPorts { tree: self.name })?;
+        let blocks = &answer.ports.blocks;
+        context.ui.show(&answer, |out| {
+            for held in blocks {
+                writeln!(out, "{}  {}", held.block.to_text(), held.tree)?;
+            }
+            match blocks.is_empty() {
+                true => writeln!(out, "no ports are reserved"),
+                false => Ok(()),
+            }
+        })
     }
 }

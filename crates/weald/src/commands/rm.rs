@@ -3,12 +3,14 @@
 use std::io::{self, Write};
 
 use clap::{ArgAction, Args};
-use weald_app::{BranchOutcome, Failure, RemoveRequest, Removed};
+use weald_app::operations::Caller;
+use weald_app::operations::keeping::{RemoveTree, RemovedTree};
+use weald_app::{BranchOutcome, Failure};
 use weald_core::id::Token;
 
 use crate::completion;
 use crate::context::Context;
-use crate::ui::{ACCENT, Fields, Out, paint};
+use crate::ui::{ACCENT, Out, paint};
 
 /// Move a worktree to the trash
 ///
@@ -40,41 +42,24 @@ pub struct Rm {
 
 impl Rm {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let ground = context.ground()?;
-        let trees = ground.trees(context)?;
-        let tree = trees.named(Some(&self.name))?;
-        trees.require_own(&tree)?;
-        let token = tree.task.and_then(|task| context.token(&task, self.token));
-        let request = RemoveRequest {
+        let caller = Caller {
+            token: self.token,
+            ..Caller::default()
+        };
+        let request = RemoveTree {
+            tree: self.name,
             discard: self.discard,
             force: self.force,
             complete_task: self.complete_task,
-            token,
             reason: self.reason,
-            ..RemoveRequest::default()
         };
-        let progress = context.stage("looking");
-        let removed = trees.remove(Some(&self.name), &request)?;
-        drop(progress);
-        context.tell(&ground.engine);
-        context.ui.answer(
-            || {
-                Fields::new()
-                    .with("tree", &trees.view(removed.tree.clone()))
-                    .with("outcome", &removed.outcome)
-                    .with("branch", &removed.branch)
-                    .with("stale_path", &removed.stale_path)
-                    .with("ignored", &removed.ignored)
-                    .with("restore", &removed.restore)
-                    .with("task", &removed.task)
-            },
-            |out| told(out, &removed),
-        )
+        let answer = context.perform_as(&caller, request)?;
+        context.ui.show(&answer, |out| told(out, &answer))
     }
 }
 
-fn told(out: &mut Out, removed: &Removed) -> io::Result<()> {
-    let tree = &removed.tree;
+fn told(out: &mut Out, removed: &RemovedTree) -> io::Result<()> {
+    let tree = &removed.tree.tree;
     match &tree.trash {
         Some(trash) => writeln!(
             out,

@@ -3,12 +3,11 @@
 use std::io::Write;
 
 use clap::Args;
-
 use weald_app::Failure;
+use weald_app::operations::making::SetUpTree;
 
 use crate::completion;
 use crate::context::Context;
-use crate::ui::Fields;
 
 /// Set up a worktree again: add missing files, run commands
 ///
@@ -23,31 +22,17 @@ pub struct Setup {
 
 impl Setup {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let ground = context.ground()?;
-        ground.warn_of_settings(context);
-        let trees = ground.trees(context)?;
-        let done = trees.set_up_again(self.name.as_deref())?;
-        context.tell(&ground.engine);
-        for note in &done.notes {
-            context.warn(note);
-        }
-        context.ui.answer(
-            || {
-                Fields::new()
-                    .with("tree", &trees.view(done.tree.clone()))
-                    .with("setup", &done.setup)
-            },
-            |out| match &done.setup {
-                None => writeln!(out, "{}: there is nothing to set up", done.tree.name),
-                Some(report) => writeln!(
-                    out,
-                    "{} is set up: {} files copied, {} folders shared, {} commands run",
-                    done.tree.name,
-                    report.copied,
-                    report.shared.len(),
-                    report.commands.len()
-                ),
-            },
-        )
+        let answer = context.perform(SetUpTree { tree: self.name })?;
+        let name = &answer.tree.tree.name;
+        context.ui.show(&answer, |out| match &answer.setup {
+            None => writeln!(out, "{name}: there is nothing to set up"),
+            Some(report) => writeln!(
+                out,
+                "{name} is set up: {} files copied, {} folders shared, {} commands run",
+                report.copied,
+                report.shared.len(),
+                report.commands.len()
+            ),
+        })
     }
 }

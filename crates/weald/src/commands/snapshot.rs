@@ -3,15 +3,16 @@
 use std::io::{self, Write};
 
 use clap::{Args, Subcommand};
-use weald_app::Ask;
+use weald_app::operations::snapshots::{
+    DiffSnapshots, ListSnapshots, RestoreSnapshot, TakeSnapshot,
+};
 use weald_app::{Failure, SnapshotView, exit};
 use weald_core::Timestamp;
 
-use super::inside::{Inside, field};
 use crate::commands::diff;
 use crate::completion;
 use crate::context::Context;
-use crate::ui::{ACCENT, Fields, Out, ago, clean, clean_line, paint};
+use crate::ui::{ACCENT, Out, ago, clean, clean_line, paint};
 
 /// Save and restore the state of a worktree.
 #[derive(Subcommand)]
@@ -88,40 +89,6 @@ impl Snapshot {
     }
 }
 
-impl Snapshot {
-    /// The same from inside a tree: its own.
-    pub fn inside(self, inside: &Inside<'_>) -> Result<u8, Failure> {
-        match self {
-            Self::Create(Create { name, .. }) => {
-                let reply = inside.ask(Ask::SnapshotCreate {
-                    tree: name,
-                    if_changed: false,
-                })?;
-                let taken: SnapshotView = field(&reply, "snapshot")?;
-                warn_of_left_out(inside.context, &taken);
-                inside.print(&reply, |out| told(out, &taken))
-            }
-            Self::List(List { name }) => {
-                let reply = inside.ask(Ask::SnapshotList { tree: name })?;
-                let found: Vec<SnapshotView> = field(&reply, "snapshots")?;
-                let now = inside.context.now();
-                inside.print(&reply, |out| told_all(out, &found, now))
-            }
-            other if !inside.context.is_confined() => other.run(inside.context),
-            _ => Err(Failure::not_allowed_inside()),
-        }
-    }
-}
-
-fn warn_of_left_out(context: &Context<'_>, taken: &SnapshotView) {
-    for path in &taken.left_out {
-        context.warn(&format!(
-            "left out, too large or not a regular file: {}",
-            clean_line(path)
-        ));
-    }
-}
-
 fn told(out: &mut Out, taken: &SnapshotView) -> io::Result<()> {
     let id = paint(ACCENT, taken.id);
     writeln!(out, "snapshot {id} ({})", taken.commit)
@@ -145,82 +112,64 @@ impl Create {
         if self.background {
             context.step_back();
         }
-        let ground = context.ground()?;
-        if self.background {
-            let trees = ground.trees(context)?;
-            trees.keep_work(&trees.named(self.name.as_deref())?)?;
-            context.tell(&ground.engine);
+        let answer = context.perform(TakeSnapshot {
+            tree: self.name,
+            if_changed: self.background,
+        })?;
+        let Some(taken) = answer.snapshot.as_ref().filter(|_| !self.background) else {
             return Ok(exit::DONE);
+        };
+        for path in &taken.left_out {
+            context.warn(&format!(
+                "left out, too large or not a regular file: {}",
+                clean_line(path)
+            ));
         }
-        let progress = context.stage("taking the snapshot");
-        let taken = ground.trees(context)?.snapshot(self.name.as_deref())?;
-        drop(progress);
-        warn_of_left_out(context, &taken);
-        context.ui.answer(
-            || Fields::new().with("snapshot", &taken),
-            |out| told(out, &taken),
-        )
+        context.ui.show(&answer, |out| told(out, taken))
     }
 }
 
 impl List {
     fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let ground = context.ground()?;
-        let found = ground.trees(context)?.snapshots(self.name.as_deref())?;
+        let answer = context.perform(ListSnapshots { tree: self.name })?;
         let now = context.now();
-        context.ui.answer(
-            || Fields::new().with("snapshots", &found),
-            |out| told_all(out, &found, now),
-        )
+        context
+            .ui
+            .show(&answer, |out| told_all(out, &answer.snapshots, now))
     }
 }
 
 impl Restore {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let ground = context.ground()?;
-        let trees = ground.trees(context)?;
-        let restored = trees.restore_snapshot(Some(&self.name), self.id)?;
-        context.tell(&ground.engine);
-        for path in &restored.set_aside {
-            let path = clean_line(path);
-            context.warn(&format!(
-                "in no snapshot and in the way, so it is kept: {path}"
-            ));
-        }
-        let tree = &restored.tree;
-        context.ui.answer(
-            || {
-                Fields::new()
-                    .with("tree", &trees.view(tree.clone()))
-                    .with("snapshot", &restored.snapshot)
-                    .with("before", &restored.before)
-                    .with("set_aside", &restored.set_aside)
-            },
-            |out| {
-                writeln!(
-                    out,
-                    "{} was restored to snapshot {}",
-                    paint(ACCENT, &tree.name),
-                    restored.snapshot.id
-                )?;
-                writeln!(
-                    out,
-                    "  to undo: weald restore {} --snapshot {}",
-                    tree.name, restored.before.id
-                )
-            },
-        )
+        let answer = context.perform(RestoreSnapshot {
+            tree: self.name,
+            id: self.id,
+        })?;
+        let name = &answer.tree.tree.name;
+        context.ui.show(&answer, |out| {
+            writeln!(
+                out,
+                "{} was restored to snapshot {}",
+                paint(ACCENT, name),
+                answer.snapshot.id
+            )?;
+            writeln!(
+                out,
+                "  to undo: weald restore {name} --snapshot {}",
+                answer.before.id
+            )
+        })
     }
 }
 
 impl Diff {
     fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let ground = context.ground()?;
-        let trees = ground.trees(context)?;
-        let style = self.style.wanted(context);
-        let progress = context.stage("looking");
-        let found = trees.snapshot_diff(Some(&self.name), self.from, self.to, style)?;
-        drop(progress);
-        diff::print(context, &found)
+        let answer = context.perform(DiffSnapshots {
+            tree: self.name,
+            from: self.from,
+            to: self.to,
+            style: self.style.wanted(context),
+        })?;
+        diff::print(context, &answer)
     }
 }

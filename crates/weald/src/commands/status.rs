@@ -3,13 +3,11 @@
 use std::io::{self, Write};
 
 use clap::Args;
-use weald_app::Ask;
-use weald_app::{Dirty, Failure, Freshness, Ground, StageView, TreeView, Upkeep, stages_in_words};
+use weald_app::operations::looking::{CheckTrees, CheckedTrees, ShowTree, ShownTree};
+use weald_app::{Dirty, Failure, TreeView, stages_in_words};
 use weald_core::Timestamp;
 use weald_core::setup::SetupOutcome;
-use weald_server::broker::Reply;
 
-use super::inside::{Inside, field};
 use super::overview;
 use crate::completion;
 use crate::context::Context;
@@ -42,82 +40,30 @@ pub struct Show {
 
 impl Status {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let ground = context.ground()?;
-        let trees = ground.trees(context)?;
-        let progress = context.stage("looking");
-        if self.watch {
-            drop(progress);
-            return overview::watch(context, &ground);
+        if self.watch && context.broker().is_none() {
+            return overview::watch(context, &context.ground()?);
         }
-        if self.all || (self.name.is_none() && ground.place.inside().is_none()) {
-            let found = Upkeep::new(&trees).overview(Freshness::Now)?;
-            drop(progress);
-            return overview::print(context, &found);
-        }
-        let view = trees.look(self.name.as_deref())?;
-        drop(progress);
-        let stages = stages_of(&ground, &view)?;
-        context.tell(&ground.engine);
+        let answer = context.perform(CheckTrees {
+            tree: self.name,
+            all: self.all,
+        })?;
         let now = context.now();
-        context.ui.answer(
-            || fields(&view, &stages),
-            |out| {
-                told(out, &view, now)?;
-                tell_stages(out, &stages)
-            },
-        )
+        context.ui.show(&answer, |out| match &answer {
+            CheckedTrees::One(shown) => told_with_stages(out, shown, now),
+            CheckedTrees::All(found) => overview::told(out, found, now),
+        })
     }
 }
 
 impl Show {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let ground = context.ground()?;
-        let trees = ground.trees(context)?;
-        let progress = context.stage("looking");
-        let view = trees.look(self.name.as_deref())?;
-        drop(progress);
-        let stages = stages_of(&ground, &view)?;
-        context.tell(&ground.engine);
+        let answer = context.perform(ShowTree { tree: self.name })?;
         let now = context.now();
-        context.ui.answer(
-            || fields(&view, &stages),
-            |out| {
-                told(out, &view, now)?;
-                tell_stages(out, &stages)?;
-                details(out, &view, now)
-            },
-        )
-    }
-}
-
-impl Status {
-    /// The same from inside a tree: its own.
-    pub fn inside(self, inside: &Inside<'_>) -> Result<u8, Failure> {
-        if self.all {
-            return Err(Failure::not_allowed_inside());
-        }
-        let (reply, view) = own(inside, self.name)?;
-        let now = inside.context.now();
-        inside.print(&reply, |out| told(out, &view, now))
-    }
-}
-
-impl Show {
-    /// The same from inside a tree: its own.
-    pub fn inside(self, inside: &Inside<'_>) -> Result<u8, Failure> {
-        let (reply, view) = own(inside, self.name)?;
-        let now = inside.context.now();
-        inside.print(&reply, |out| {
-            told(out, &view, now)?;
-            details(out, &view, now)
+        context.ui.show(&answer, |out| {
+            told_with_stages(out, &answer, now)?;
+            details(out, &answer.tree, now)
         })
     }
-}
-
-fn own(inside: &Inside<'_>, tree: Option<String>) -> Result<(Reply, TreeView), Failure> {
-    let reply = inside.ask(Ask::Status { tree })?;
-    let view = field(&reply, "tree")?;
-    Ok((reply, view))
 }
 
 /// The answer: one tree.
@@ -129,23 +75,11 @@ pub fn print(context: &Context<'_>, view: &TreeView) -> Result<u8, Failure> {
     )
 }
 
-/// The phases of the task that a tree belongs to.
-fn stages_of(ground: &Ground, view: &TreeView) -> Result<Vec<StageView>, Failure> {
-    match &view.tree.task {
-        Some(task) => Ok(ground.engine.stages(task)?),
-        None => Ok(Vec::new()),
-    }
-}
-
-fn fields(view: &TreeView, stages: &[StageView]) -> Fields {
-    let stages = Some(stages).filter(|stages| !stages.is_empty());
-    Fields::new().with("tree", view).with_some("stages", stages)
-}
-
-fn tell_stages(out: &mut Out, stages: &[StageView]) -> io::Result<()> {
-    match stages.is_empty() {
+fn told_with_stages(out: &mut Out, shown: &ShownTree, now: Timestamp) -> io::Result<()> {
+    told(out, &shown.tree, now)?;
+    match shown.stages.is_empty() {
         true => Ok(()),
-        false => writeln!(out, "  phases: {}", stages_in_words(stages)),
+        false => writeln!(out, "  phases: {}", stages_in_words(&shown.stages)),
     }
 }
 

@@ -1,13 +1,15 @@
 //! `weald sync`
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use clap::Args;
+use weald_app::operations::Operation;
+use weald_app::operations::making::{SyncTree, SyncedTree};
+use weald_app::{Failure, SyncOutcome};
 
 use crate::completion;
 use crate::context::Context;
-use crate::ui::{ACCENT, Fields, clean_line, paint};
-use weald_app::{Failure, Landings, SyncOutcome, exit};
+use crate::ui::{ACCENT, Out, clean_line, paint};
 
 /// Merge the target into a worktree
 ///
@@ -25,60 +27,33 @@ pub struct Sync {
 
 impl Sync {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let ground = context.ground()?;
-        let trees = ground.trees(context)?;
-        let progress = context.stage("syncing with the target");
-        let name = match &self.name {
-            Some(name) => Some(Landings::new(&trees).tree_or_task(name)?.name),
-            None => None,
-        };
-        let name = name.as_ref().map(|name| name.as_str());
-        trees.require_own(&trees.named(name)?)?;
-        let synced = trees.sync(name, self.rebase)?;
-        drop(progress);
-        context.tell(&ground.engine);
-        for path in &synced.set_aside {
-            let path = clean_line(path);
-            context.warn(&format!(
-                "ignored by git and in the way, so it is kept: {path}"
-            ));
+        let answer = context.perform(SyncTree {
+            tree: self.name,
+            rebase: self.rebase,
+        })?;
+        context.ui.show(&answer, |out| told(out, &answer))?;
+        Ok(SyncTree::exit(&answer))
+    }
+}
+
+fn told(out: &mut Out, synced: &SyncedTree) -> io::Result<()> {
+    let tree = &synced.tree.tree;
+    let name = paint(ACCENT, &tree.name);
+    match synced.outcome {
+        SyncOutcome::UpToDate => writeln!(out, "{name} already has all of {}", tree.target),
+        SyncOutcome::Conflict => {
+            writeln!(out, "{name} conflicts; resolve it in the worktree:")?;
+            for path in &synced.conflicts {
+                writeln!(out, "  {}", clean_line(path))?;
+            }
+            let tree = &tree.name;
+            let (on, back) = match synced.operation.as_deref() {
+                Some("rebase") => ("git rebase --continue", "git rebase --abort"),
+                _ => ("git commit", "git merge --abort"),
+            };
+            writeln!(out, "  then: weald run {tree} -- {on}")?;
+            writeln!(out, "  or abort it: weald run {tree} -- {back}")
         }
-        let tree = &synced.tree;
-        context.ui.answer(
-            || {
-                Fields::new()
-                    .with("tree", &trees.view(tree.clone()))
-                    .with("outcome", &synced.outcome)
-                    .with("conflicts", &synced.conflicts)
-                    .with("operation", &synced.operation)
-                    .with("set_aside", &synced.set_aside)
-            },
-            |out| {
-                let name = paint(ACCENT, &tree.name);
-                match synced.outcome {
-                    SyncOutcome::UpToDate => {
-                        writeln!(out, "{name} already has all of {}", tree.target)
-                    }
-                    SyncOutcome::Conflict => {
-                        writeln!(out, "{name} conflicts; resolve it in the worktree:")?;
-                        for path in &synced.conflicts {
-                            writeln!(out, "  {}", clean_line(path))?;
-                        }
-                        let tree = &tree.name;
-                        let (on, back) = match synced.operation.as_deref() {
-                            Some("rebase") => ("git rebase --continue", "git rebase --abort"),
-                            _ => ("git commit", "git merge --abort"),
-                        };
-                        writeln!(out, "  then: weald run {tree} -- {on}")?;
-                        writeln!(out, "  or abort it: weald run {tree} -- {back}")
-                    }
-                    SyncOutcome::Merged => writeln!(out, "{name} now has all of {}", tree.target),
-                }
-            },
-        )?;
-        Ok(match synced.conflicts.is_empty() {
-            true => exit::DONE,
-            false => exit::CONFLICT,
-        })
+        SyncOutcome::Merged => writeln!(out, "{name} now has all of {}", tree.target),
     }
 }

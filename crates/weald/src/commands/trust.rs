@@ -3,12 +3,12 @@
 use std::io::{self, Write};
 
 use clap::Args;
-use weald_app::Trust as Trusted;
-use weald_app::{Failure, Landings};
+use weald_app::operations::trust::{ApproveCommands, ListTrust, RevokeTrust};
+use weald_app::{Failure, Trust as Trusted};
 use weald_core::setup::Proposal;
 
 use crate::context::Context;
-use crate::ui::{ACCENT, Fields, Out, paint};
+use crate::ui::{ACCENT, Out, paint};
 
 /// Approve the commands that the repository proposes
 ///
@@ -27,28 +27,15 @@ pub struct Trust {
 
 impl Trust {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let ground = context.ground()?;
-        ground.warn_of_settings(context);
-        let trees = ground.trees(context)?;
-        let trust = match (self.list, self.revoke) {
-            (true, _) => trees.trust()?,
-            (_, true) => trees.revoke()?,
-            _ => {
-                Landings::new(&trees).refuse_agents()?;
-                trees.approve()?
-            }
+        let answer = match (self.list, self.revoke) {
+            (true, _) => context.perform(ListTrust {})?,
+            (_, true) => context.perform(RevokeTrust {})?,
+            _ => context.perform(ApproveCommands {})?,
         };
-        context.tell(&ground.engine);
-        for note in &trust.notes {
-            context.warn(note);
-        }
-        context.ui.answer(
-            || Fields::new().with("trust", &trust),
-            |out| match self.list {
-                true => listed(out, &trust),
-                false => told(out, &trust),
-            },
-        )
+        context.ui.show(&answer, |out| match self.list {
+            true => listed(out, &answer.trust),
+            false => told(out, &answer.trust),
+        })
     }
 }
 

@@ -27,8 +27,8 @@ impl Cost {
             | Ask::Events { .. }
             | Ask::Path { .. }
             | Ask::Beside { .. }
-            | Ask::Diff { .. }
-            | Ask::SnapshotList { .. } => Self::Read,
+            | Ask::Diff(_)
+            | Ask::SnapshotList(_) => Self::Read,
             Ask::TaskRenew { .. }
             | Ask::TaskDone { .. }
             | Ask::TaskFail { .. }
@@ -36,8 +36,8 @@ impl Cost {
             | Ask::MsgReply { .. }
             | Ask::MsgInbox { .. }
             | Ask::SessionNote { .. }
-            | Ask::Status { .. }
-            | Ask::SnapshotCreate { .. } => Self::Write,
+            | Ask::Status(_)
+            | Ask::SnapshotCreate(_) => Self::Write,
             Ask::Land(_) => Self::Landing,
         }
     }

@@ -2,8 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use weald_app::operations::conflicts::FindConflicts;
 
-use super::{Audience, Call, Effect, Fault, JsonObject, Tool, Words, answers};
+use super::{Audience, Call, Effect, Fault, JsonObject, Tool, answers};
 
 pub struct Conflicts;
 
@@ -24,6 +25,7 @@ impl Tool for Conflicts {
     type Output = answers::Conflicts;
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
-        call.run(Words::of(&["conflicts"]).rest(input.name)).await
+        let names = input.name.into_iter().collect();
+        call.perform(FindConflicts { names, tell: false }).await
     }
 }

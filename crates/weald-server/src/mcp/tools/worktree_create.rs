@@ -2,8 +2,11 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use weald_app::BranchExists;
+use weald_app::operations::making::{CreateTree, EnsureTree, TreeWishes};
+use weald_core::tree::TreeKind;
 
-use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, Words, answers};
+use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, answers};
 
 pub struct WorktreeCreate;
 
@@ -30,15 +33,26 @@ impl Tool for WorktreeCreate {
     type Output = answers::TreeOutcome;
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
-        let command = if input.reuse == Some(true) {
-            "ensure"
-        } else {
-            "new"
+        let name = input.name;
+        let wishes = TreeWishes {
+            task: input.task_id.map(|task| task.id()).transpose()?,
+            base: input.base_ref,
+            target: None,
+            kind: TreeKind::Sealed,
+            branch_exists: BranchExists::Error,
+            no_pool: false,
         };
-        let words = Words::of(&[command])
-            .flag("task", input.task_id)
-            .flag("base", input.base_ref)
-            .rest(input.name);
-        call.run(words).await
+        match input.reuse == Some(true) {
+            true => call.perform(EnsureTree { name, wishes }).await,
+            false => {
+                let scratch_for = None;
+                let request = CreateTree {
+                    name,
+                    wishes,
+                    scratch_for,
+                };
+                call.perform(request).await
+            }
+        }
     }
 }

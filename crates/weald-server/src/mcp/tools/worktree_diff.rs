@@ -2,8 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use weald_app::Diffed;
+use weald_app::operations::looking::DiffTree;
 
-use super::{Audience, Call, Effect, Fault, JsonObject, Tool, Words, answers};
+use super::{Audience, Call, Effect, Fault, JsonObject, Tool, answers};
 
 pub struct WorktreeDiff;
 
@@ -29,11 +31,18 @@ impl Tool for WorktreeDiff {
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
         let tree = call.tree(input.name).await?;
-        let against = input.against_target.filter(|is| *is).map(|_| "target");
-        let words = Words::of(&["diff"]).flag("against", against).rest(tree);
-        let mut answer = call.run(words.clone()).await?;
+        let list = DiffTree {
+            tree,
+            against_target: input.against_target == Some(true),
+            style: Diffed::Files,
+        };
+        let patch = DiffTree {
+            style: Diffed::Patch,
+            ..list.clone()
+        };
+        let mut answer = call.perform(list).await?;
         if input.patch == Some(true) {
-            let (patch, is_cut) = call.text(words, 256 << 10).await?;
+            let (patch, is_cut) = call.patch(patch, 256 << 10).await?;
             answer.insert("patch".to_owned(), patch.into());
             if is_cut {
                 answer.insert("truncated".to_owned(), true.into());

@@ -2,8 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use weald_app::operations::keeping::KeepTree;
 
-use super::{Audience, Call, Effect, Fault, JsonObject, Tool, Words, answers};
+use super::{Audience, Call, Effect, Fault, JsonObject, Tool, answers};
 
 pub struct WorktreeKeep;
 
@@ -28,7 +29,7 @@ impl Tool for WorktreeKeep {
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
         let tree = call.tree(input.name).await?;
-        let words = Words::of(&["keep"]).switch("undo", input.undo);
-        call.run(words.rest(tree)).await
+        let undo = input.undo == Some(true);
+        call.perform(KeepTree { tree, undo }).await
     }
 }

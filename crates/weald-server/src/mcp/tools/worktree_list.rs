@@ -2,8 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use weald_app::operations::looking::ListTrees;
 
-use super::{Audience, Call, Effect, Fault, JsonObject, Tool, Words, answers};
+use super::{Audience, Call, Effect, Fault, JsonObject, Tool, answers};
 
 pub struct WorktreeList;
 
@@ -24,7 +25,10 @@ impl Tool for WorktreeList {
     type Output = answers::Trees;
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
-        call.run(Words::of(&["list"]).switch("fresh", input.fresh))
-            .await
+        let request = ListTrees {
+            fresh: input.fresh == Some(true),
+            all: false,
+        };
+        call.perform(request).await
     }
 }

@@ -2,9 +2,11 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use weald_core::id::Token;
+use weald_app::operations::Caller;
+use weald_app::operations::keeping::RemoveTree;
+use weald_app::operations::looking::ShowTree;
 
-use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, Words, answers};
+use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, answers};
 
 pub struct WorktreeRemove;
 
@@ -34,26 +36,28 @@ impl Tool for WorktreeRemove {
     type Output = answers::TreeOutcome;
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
-        let token = match input.complete_task {
-            Some(true) => own_token(&input.name, call).await?,
-            _ => None,
+        let complete_task = input.complete_task == Some(true);
+        let caller = match complete_task {
+            true => holder(&input.name, call).await?,
+            false => Caller::default(),
         };
-        let words = Words::of(&["rm"])
-            .switch("discard", input.force)
-            .switch("force", input.referenced)
-            .switch("complete-task", input.complete_task)
-            .flag("token", token)
-            .flag("reason", input.reason)
-            .rest([input.name]);
-        call.run(words).await
+        let request = RemoveTree {
+            tree: input.name,
+            discard: input.force == Some(true),
+            force: u8::from(input.referenced == Some(true)),
+            complete_task,
+            reason: input.reason,
+        };
+        call.perform_as(caller, request).await
     }
 }
 
-/// The caller's own token for the task of a tree.
-async fn own_token(name: &str, call: &Call<'_>) -> Result<Option<Token>, Fault> {
-    let shown = call.run(Words::of(&["show"]).rest([name])).await?;
+/// The caller, with its own token for the task of a tree.
+async fn holder(name: &str, call: &Call<'_>) -> Result<Caller, Fault> {
+    let tree = Some(name.to_owned());
+    let shown = call.perform(ShowTree { tree }).await?;
     match TaskRef::of(&shown["tree"]["task"]) {
-        Some(task) => Ok(call.held(Some(task), None).await?.1.token),
-        None => Ok(None),
+        Some(task) => Ok(call.held(Some(task), None).await?.1),
+        None => Ok(Caller::default()),
     }
 }

@@ -2,8 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use weald_app::operations::looking::ShowTree;
 
-use super::{Audience, Call, Effect, Fault, JsonObject, Tool, Words, answers};
+use super::{Audience, Call, Effect, Fault, JsonObject, Tool, answers};
 
 pub struct WorktreeStatus;
 
@@ -25,6 +26,6 @@ impl Tool for WorktreeStatus {
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
         let tree = call.tree(input.name).await?;
-        call.run(Words::of(&["status"]).rest(tree)).await
+        call.perform(ShowTree { tree }).await
     }
 }

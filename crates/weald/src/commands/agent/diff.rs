@@ -21,7 +21,7 @@ impl Diff {
         let ground = context.ground()?;
         let agent = self.which.find(&ground)?;
         let trees = ground.trees(context)?;
-        let style = self.style.wanted(context);
+        let style = self.style.wanted(context).into();
         let progress = context.stage("looking");
         let own = agent.tree.as_ref().and_then(|name| {
             let tree = trees.named(Some(name.as_str())).ok()?;
@@ -44,6 +44,6 @@ impl Diff {
             }
         };
         drop(progress);
-        print(context, &diff)
+        print(context, &diff.into())
     }
 }

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use weald_app::Ask;
-use weald_app::{Edit, Failure, TaskDetail, TreeView, bound_for};
+use weald_app::operations::looking::ShowTree;
+use weald_app::operations::snapshots::TakeSnapshot;
+use weald_app::{Ask, Edit, Failure, TaskDetail, TreeView, bound_for};
 use weald_core::claude::{Bound, Finish, Situation};
 use weald_core::error_code::ErrorCode;
 use weald_core::message::Message;
@@ -62,7 +63,7 @@ impl Side for BrokerSide<'_> {
     fn arrive(&self) -> Result<Situation, Failure> {
         let reply = self.inside.ask(Ask::Overview {})?;
         let task: Option<TaskDetail> = field(&reply, "task")?;
-        let status = self.inside.ask(Ask::Status { tree: None })?;
+        let status = self.inside.ask(Ask::Status(ShowTree::default()))?;
         let view: TreeView = field(&status, "tree")?;
         let tree = view.tree;
         Ok(Situation {
@@ -135,10 +136,10 @@ impl Side for BrokerSide<'_> {
     }
 
     fn keep(&self, said: Option<&str>) -> Result<(), Failure> {
-        let kept = self.inside.ask(Ask::SnapshotCreate {
+        let kept = self.inside.ask(Ask::SnapshotCreate(TakeSnapshot {
             tree: None,
             if_changed: true,
-        });
+        }));
         match kept {
             // The host takes snapshots of its own while it runs.
             Err(failure) if is_nobodys(&failure) => return Ok(()),

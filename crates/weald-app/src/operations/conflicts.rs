@@ -1,0 +1,50 @@
+//! Which worktrees would conflict with their targets and with each other.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Caller, Entry, Operation};
+use crate::{App, Failure, Landings, Radar, Told};
+
+pub(super) fn entries() -> Vec<Entry> {
+    vec![Entry::of::<FindConflicts>()]
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FindConflicts {
+    /// Only what concerns these worktrees or tasks.
+    pub names: Vec<String>,
+    /// Notify the owners, once per conflict.
+    pub tell: bool,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct FoundConflicts {
+    #[serde(flatten)]
+    pub radar: Radar,
+    pub told: Vec<Told>,
+}
+
+impl Operation for FindConflicts {
+    const NAME: &'static str = "conflicts";
+    type Output = FoundConflicts;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<FoundConflicts, Failure> {
+        let ground = app.ground()?;
+        let trees = ground.trees(app)?;
+        let landings = Landings::new(&trees);
+        let progress = app.stage("comparing worktrees");
+        let radar = landings.conflicts(&self.names)?;
+        drop(progress);
+        let told = match self.tell {
+            true => landings.tell_conflicts(&radar)?,
+            false => Vec::new(),
+        };
+        app.tell(&ground.engine);
+        Ok(FoundConflicts { radar, told })
+    }
+}

@@ -1,0 +1,194 @@
+//! What keeps a worktree and what takes it away: clean-up, locks and the trash.
+
+use serde::{Deserialize, Serialize};
+use weald_core::task::Task;
+use weald_core::tree::TreeLock;
+
+use super::{Caller, Entry, Operation};
+use crate::{App, BranchOutcome, Failure, RemoveRequest, TreeView};
+
+pub(super) fn entries() -> Vec<Entry> {
+    vec![
+        Entry::of::<KeepTree>(),
+        Entry::of::<LockTree>(),
+        Entry::of::<UnlockTree>(),
+        Entry::of::<RemoveTree>(),
+    ]
+}
+
+/// A worktree as it is now.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct OneTree {
+    pub tree: TreeView,
+}
+
+/// Exempts a worktree from clean-up. Without a name it is the one that the caller stands in, as everywhere.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeepTree {
+    pub tree: Option<String>,
+    /// Allow clean-up again.
+    pub undo: bool,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct TreeKept {
+    pub tree: TreeView,
+    pub outcome: KeepOutcome,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KeepOutcome {
+    Kept,
+    NotKept,
+}
+
+impl Operation for KeepTree {
+    const NAME: &'static str = "tree_keep";
+    type Output = TreeKept;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<TreeKept, Failure> {
+        let ground = app.ground()?;
+        let trees = ground.trees(app)?;
+        let name = self.tree.as_deref();
+        let (tree, outcome) = match self.undo {
+            true => (trees.unkeep(name)?, KeepOutcome::NotKept),
+            false => (trees.keep(name)?, KeepOutcome::Kept),
+        };
+        app.tell(&ground.engine);
+        Ok(TreeKept { tree, outcome })
+    }
+}
+
+/// Locks a worktree against removal.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LockTree {
+    pub tree: Option<String>,
+    pub reason: String,
+    /// Replace the lock of another session.
+    pub force: bool,
+}
+
+impl Operation for LockTree {
+    const NAME: &'static str = "tree_lock";
+    type Output = OneTree;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<OneTree, Failure> {
+        let ground = app.ground()?;
+        let trees = ground.trees(app)?;
+        let tree = trees.lock(self.tree.as_deref(), &self.reason, self.force)?;
+        app.tell(&ground.engine);
+        let tree = trees.view(tree);
+        Ok(OneTree { tree })
+    }
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UnlockTree {
+    pub tree: Option<String>,
+    /// Remove the lock of another session.
+    pub force: bool,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct UnlockedTree {
+    pub tree: TreeView,
+    /// The lock that it had.
+    pub was: Option<TreeLock>,
+}
+
+impl Operation for UnlockTree {
+    const NAME: &'static str = "tree_unlock";
+    type Output = UnlockedTree;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<UnlockedTree, Failure> {
+        let ground = app.ground()?;
+        let trees = ground.trees(app)?;
+        let (tree, was) = trees.unlock(self.tree.as_deref(), self.force)?;
+        app.tell(&ground.engine);
+        let tree = trees.view(tree);
+        Ok(UnlockedTree { tree, was })
+    }
+}
+
+/// Moves a worktree to the trash.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RemoveTree {
+    pub tree: String,
+    /// Even with uncommitted changes or unlanded commits.
+    pub discard: bool,
+    /// Once: even if it is referenced. Twice: even if it is locked.
+    pub force: u8,
+    /// Also complete its task, under the caller's token.
+    pub complete_task: bool,
+    pub reason: Option<String>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct RemovedTree {
+    pub tree: TreeView,
+    /// `trashed`, or `already_gone`.
+    pub outcome: String,
+    pub branch: BranchOutcome,
+    /// Whether its directory was gone before.
+    pub stale_path: bool,
+    /// Ignored files and folders that went to the trash with it.
+    pub ignored: u64,
+    /// The command that brings it back.
+    pub restore: Option<String>,
+    /// Its task, if that was completed.
+    pub task: Option<Task>,
+}
+
+impl Operation for RemoveTree {
+    const NAME: &'static str = "tree_remove";
+    type Output = RemovedTree;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, caller: &Caller) -> Result<RemovedTree, Failure> {
+        let ground = app.ground()?;
+        let trees = ground.trees(app)?;
+        let tree = trees.named(Some(&self.tree))?;
+        trees.require_own(&tree)?;
+        let request = RemoveRequest {
+            discard: self.discard,
+            force: self.force,
+            complete_task: self.complete_task,
+            token: tree.task.and_then(|task| app.token(&task, caller.token)),
+            reason: self.reason,
+            ..RemoveRequest::default()
+        };
+        let progress = app.stage("looking");
+        let removed = trees.remove(Some(&self.tree), &request)?;
+        drop(progress);
+        app.tell(&ground.engine);
+        Ok(RemovedTree {
+            tree: trees.view(removed.tree),
+            outcome: removed.outcome.to_owned(),
+            branch: removed.branch,
+            stale_path: removed.stale_path,
+            ignored: removed.ignored,
+            restore: removed.restore,
+            task: removed.task,
+        })
+    }
+}

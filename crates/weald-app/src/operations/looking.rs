@@ -1,0 +1,350 @@
+//! Looks at worktrees: which there are, how they stand, where they are and what changed in them.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Broker, Caller, Entry, Operation, parsed};
+use crate::screen::clean;
+use crate::{
+    Against, App, Ask, ChangedFile, Diff, Diffed, Failure, ForeignTree, Freshness, Ground,
+    Landings, Overview, StageView, TreePorts, TreeView, Trees, Upkeep,
+};
+
+pub(super) fn entries() -> Vec<Entry> {
+    vec![
+        Entry::of::<ListTrees>(),
+        Entry::of::<CheckTrees>(),
+        Entry::of::<ShowTree>(),
+        Entry::of::<FindPath>(),
+        Entry::of::<ShowPorts>(),
+        Entry::of::<DiffTree>(),
+    ]
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListTrees {
+    /// Look into each of them now.
+    pub fresh: bool,
+    /// Also those that git or another tool made.
+    pub all: bool,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct ListedTrees {
+    pub trees: Vec<TreeView>,
+    /// Those of others, if they were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub foreign: Option<Vec<ForeignTree>>,
+}
+
+impl Operation for ListTrees {
+    const NAME: &'static str = "tree_list";
+    const READS: bool = true;
+    type Output = ListedTrees;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<ListedTrees, Failure> {
+        let ground = app.ground()?;
+        let trees = ground.trees(app)?;
+        let listed = match self.fresh {
+            true => {
+                let _progress = app.stage("looking");
+                trees.list_fresh()?
+            }
+            false => trees.list()?,
+        };
+        Ok(ListedTrees {
+            trees: listed,
+            foreign: match self.all {
+                true => Some(trees.foreign()?),
+                false => None,
+            },
+        })
+    }
+}
+
+/// Looks into one worktree, or into all with what goes on in them.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CheckTrees {
+    /// Which one; without a name the one that the caller stands in, and all if it stands in none.
+    pub tree: Option<String>,
+    pub all: bool,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum CheckedTrees {
+    One(Box<ShownTree>),
+    All(Box<Overview>),
+}
+
+impl Operation for CheckTrees {
+    const NAME: &'static str = "tree_status";
+    const READS: bool = true;
+    type Output = CheckedTrees;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<CheckedTrees, Failure> {
+        let ground = app.ground()?;
+        let trees = ground.trees(app)?;
+        if self.all || (self.tree.is_none() && ground.place.inside().is_none()) {
+            let _progress = app.stage("looking");
+            let found = Upkeep::new(&trees).overview(Freshness::Now)?;
+            return Ok(CheckedTrees::All(Box::new(found)));
+        }
+        let shown = look(app, &ground, &trees, self.tree.as_deref())?;
+        Ok(CheckedTrees::One(Box::new(shown)))
+    }
+
+    fn ask(&self) -> Option<Ask> {
+        let tree = self.tree.clone();
+        Some(Ask::Status(ShowTree { tree }))
+    }
+
+    fn run_inside(self, broker: &dyn Broker, caller: &Caller) -> Result<CheckedTrees, Failure> {
+        match self.all {
+            true => Err(Failure::not_allowed_inside()),
+            false => ShowTree { tree: self.tree }
+                .run_inside(broker, caller)
+                .map(|shown| CheckedTrees::One(Box::new(shown))),
+        }
+    }
+}
+
+/// Looks into one worktree.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShowTree {
+    #[serde(default)]
+    pub tree: Option<String>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct ShownTree {
+    pub tree: TreeView,
+    /// The phases that its task went through; none inside a sandbox.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stages: Vec<StageView>,
+}
+
+impl Operation for ShowTree {
+    const NAME: &'static str = "tree_show";
+    const READS: bool = true;
+    type Output = ShownTree;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<ShownTree, Failure> {
+        let ground = app.ground()?;
+        look(app, &ground, &ground.trees(app)?, self.tree.as_deref())
+    }
+
+    fn ask(&self) -> Option<Ask> {
+        Some(Ask::Status(self.clone()))
+    }
+}
+
+fn look(
+    app: &App<'_>,
+    ground: &Ground,
+    trees: &Trees<'_>,
+    name: Option<&str>,
+) -> Result<ShownTree, Failure> {
+    let progress = app.stage("looking");
+    let view = trees.look(name)?;
+    drop(progress);
+    let stages = match &view.tree.task {
+        Some(task) => ground.engine.stages(task)?,
+        None => Vec::new(),
+    };
+    app.tell(&ground.engine);
+    Ok(ShownTree { tree: view, stages })
+}
+
+/// Where a worktree is, where a path is in it, or where the caller's session works.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FindPath {
+    pub tree: Option<String>,
+    pub of_session: bool,
+    /// Map this path into the worktree, or refuse it.
+    pub check: Option<PathBuf>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct FoundPath {
+    pub path: String,
+}
+
+impl Operation for FindPath {
+    const NAME: &'static str = "tree_path";
+    const READS: bool = true;
+    type Output = FoundPath;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, caller: &Caller) -> Result<FoundPath, Failure> {
+        let ground = app.ground()?;
+        let trees = ground.trees(app)?;
+        let path = match self.of_session {
+            true => {
+                let name = app.session(&ground.engine, caller.session.as_ref())?;
+                trees.directory_of_name(&name)?
+            }
+            false => {
+                let check = self.check.as_deref().unwrap_or(Path::new(""));
+                trees.scoped(self.tree.as_deref(), check)?
+            }
+        };
+        let text = path.display().to_string();
+        Ok(FoundPath {
+            path: text.strip_suffix('/').unwrap_or(&text).to_owned(),
+        })
+    }
+
+    fn ask(&self) -> Option<Ask> {
+        let check = self.check.as_ref().map(|path| path.display().to_string());
+        let tree = self.tree.clone();
+        Some(Ask::Path { tree, check })
+    }
+
+    /// A run works in its worktree, whatever it says of its session.
+    fn run_inside(self, broker: &dyn Broker, _: &Caller) -> Result<FoundPath, Failure> {
+        let ask = self.ask().ok_or_else(Failure::not_allowed_inside)?;
+        parsed(broker.ask(&Caller::default(), ask)?)
+    }
+}
+
+/// The ports of one worktree, or of each.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShowPorts {
+    pub tree: Option<String>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct ShownPorts {
+    pub ports: PortsInUse,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct PortsInUse {
+    /// The first and the last port that a block may have.
+    pub first: u16,
+    pub last: u16,
+    /// How many ports a block has.
+    pub count: u16,
+    pub blocks: Vec<TreePorts>,
+}
+
+impl Operation for ShowPorts {
+    const NAME: &'static str = "tree_ports";
+    const READS: bool = true;
+    type Output = ShownPorts;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<ShownPorts, Failure> {
+        let ground = app.ground()?;
+        let trees = ground.trees(app)?;
+        let blocks = trees.ports(self.tree.as_deref())?;
+        let range = trees.port_range();
+        Ok(ShownPorts {
+            ports: PortsInUse {
+                first: range.first,
+                last: range.last,
+                count: range.count,
+                blocks,
+            },
+        })
+    }
+}
+
+/// What changed in a worktree, committed or not.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DiffTree {
+    /// The worktree or its task.
+    #[serde(default)]
+    pub tree: Option<String>,
+    /// Since it left the target, instead of since its base.
+    #[serde(default)]
+    pub against_target: bool,
+    pub style: Diffed,
+}
+
+impl DiffTree {
+    pub fn against(&self) -> Against {
+        match self.against_target {
+            true => Against::Target,
+            false => Against::Base,
+        }
+    }
+}
+
+/// A list of files, or text that no terminal obeys.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct ShownDiff {
+    pub files: Vec<ChangedFile>,
+    /// Whether something was left out.
+    pub truncated: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+}
+
+impl From<Diff> for ShownDiff {
+    fn from(diff: Diff) -> Self {
+        Self {
+            files: diff.files,
+            truncated: diff.truncated,
+            text: diff.text.as_deref().map(clean),
+        }
+    }
+}
+
+impl Operation for DiffTree {
+    const NAME: &'static str = "tree_diff";
+    const READS: bool = true;
+    type Output = ShownDiff;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<ShownDiff, Failure> {
+        let ground = app.ground()?;
+        let trees = ground.trees(app)?;
+        let _progress = app.stage("looking");
+        let name = match &self.tree {
+            Some(name) => Some(Landings::new(&trees).tree_or_task(name)?.name),
+            None => None,
+        };
+        let name = name.as_ref().map(|name| name.as_str());
+        Ok(trees.diff(name, self.against(), self.style.into())?.into())
+    }
+
+    fn ask(&self) -> Option<Ask> {
+        Some(Ask::Diff(self.clone()))
+    }
+
+    fn run_inside(self, broker: &dyn Broker, caller: &Caller) -> Result<ShownDiff, Failure> {
+        let mut diff: ShownDiff = parsed(broker.ask(caller, Ask::Diff(self))?)?;
+        diff.text = diff.text.as_deref().map(clean);
+        Ok(diff)
+    }
+}

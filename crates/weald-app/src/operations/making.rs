@@ -1,0 +1,427 @@
+//! How worktrees come about, and how they are set up and brought up to date.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use weald_core::id::TaskId;
+use weald_core::tree::TreeKind;
+use weald_sandbox::{catch_interrupts, interrupted};
+
+use super::keeping::OneTree;
+use super::{Caller, Entry, Operation};
+use crate::screen::clean_line;
+use crate::supervision::{defers, is_foreign_tree};
+use crate::{
+    Adoption, App, BranchExists, Created, Failure, Ground, Landings, NewTree, Outcome, Population,
+    SetupReport, SyncOutcome, TreeView, Trees, exit,
+};
+
+pub(super) fn entries() -> Vec<Entry> {
+    vec![
+        Entry::of::<CreateTree>(),
+        Entry::of::<EnsureTree>(),
+        Entry::of::<AdoptTree>(),
+        Entry::of::<AdoptTrees>(),
+        Entry::of::<SetUpTree>(),
+        Entry::of::<SyncTree>(),
+    ]
+}
+
+/// What a worktree is made of.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TreeWishes {
+    /// The task that it is for.
+    pub task: Option<TaskId>,
+    /// The commit or branch that it starts from.
+    pub base: Option<String>,
+    /// The branch that it lands on.
+    pub target: Option<String>,
+    pub kind: TreeKind,
+    pub branch_exists: BranchExists,
+    /// Check out all files, whatever the pool has.
+    pub no_pool: bool,
+}
+
+impl TreeWishes {
+    fn new_tree(self, name: Option<String>, scratch_for: Option<String>) -> NewTree {
+        NewTree {
+            name,
+            task: self.task,
+            base: self.base,
+            target: self.target,
+            kind: self.kind,
+            branch_exists: self.branch_exists,
+            scratch_for,
+            no_pool: self.no_pool,
+            entry_of: None,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CreateTree {
+    /// Without one it is called after its task, or after the worktree that it is a scratch worktree of.
+    pub name: Option<String>,
+    pub wishes: TreeWishes,
+    /// The worktree or task on whose branch a short-lived one lands.
+    pub scratch_for: Option<String>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct CreatedTree {
+    pub tree: TreeView,
+    pub outcome: Outcome,
+    /// Whether a new one starts from a branch that was there.
+    pub branch_reused: bool,
+    /// Where the files of a new one come from.
+    pub population: Option<Population>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setup: Option<SetupReport>,
+}
+
+impl Operation for CreateTree {
+    const NAME: &'static str = "tree_create";
+    type Output = CreatedTree;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<CreatedTree, Failure> {
+        if self.name.is_none() && self.wishes.task.is_none() && self.scratch_for.is_none() {
+            return Err(nameless());
+        }
+        let ground = app.ground()?;
+        ground.warn_of_settings(app);
+        let trees = ground.trees(app)?;
+        catch_interrupts();
+        let progress = app.stage("creating the worktree");
+        let parent = match &self.scratch_for {
+            Some(parent) => Some(Landings::new(&trees).tree_or_task(parent)?.name.to_string()),
+            None => None,
+        };
+        let created = trees.create(&self.wishes.new_tree(self.name, parent))?;
+        drop(progress);
+        Ok(made(app, &ground, &trees, created))
+    }
+
+    fn exit(_: &CreatedTree) -> u8 {
+        exit_of_making()
+    }
+}
+
+fn nameless() -> Failure {
+    let message = "a worktree needs a name or a task";
+    Failure::new("usage", exit::USAGE, message).hint("weald new --help")
+}
+
+/// What was made until an interrupt is there, and is part of the answer.
+fn exit_of_making() -> u8 {
+    interrupted().map_or(exit::DONE, |signal| 128 + signal)
+}
+
+fn made(app: &App<'_>, ground: &Ground, trees: &Trees<'_>, created: Created) -> CreatedTree {
+    app.tell(&ground.engine);
+    for note in &created.notes {
+        app.warn(note);
+    }
+    app.refill_pool(trees, &ground.place.root());
+    CreatedTree {
+        tree: trees.view(created.tree),
+        outcome: created.outcome,
+        branch_reused: created.branch_reused,
+        population: created.population,
+        setup: created.setup,
+    }
+}
+
+/// The worktree of a name or task, which is created if there is none. A caller who is in a worktree works there.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EnsureTree {
+    pub name: Option<String>,
+    pub wishes: TreeWishes,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum EnsuredTree {
+    Tree(Box<CreatedTree>),
+    Elsewhere(Elsewhere),
+}
+
+/// The caller is in a worktree that another system made: nothing was created.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Elsewhere {
+    pub tree: (),
+    pub outcome: Outcome,
+    pub path: PathBuf,
+}
+
+impl Operation for EnsureTree {
+    const NAME: &'static str = "tree_ensure";
+    type Output = EnsuredTree;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<EnsuredTree, Failure> {
+        if self.name.is_none() && self.wishes.task.is_none() {
+            return Err(nameless());
+        }
+        let ground = app.ground()?;
+        ground.warn_of_settings(app);
+        let trees = ground.trees(app)?;
+        if defers(app, &ground) {
+            if ground.place.inside().is_some() {
+                let tree = trees.named(None)?;
+                app.note(&format!("already in worktree {}", tree.name));
+                return Ok(EnsuredTree::Tree(Box::new(CreatedTree {
+                    tree: trees.view(tree),
+                    outcome: Outcome::Skipped,
+                    branch_reused: false,
+                    population: None,
+                    setup: None,
+                })));
+            }
+            if is_foreign_tree(app) {
+                return Ok(EnsuredTree::Elsewhere(Elsewhere {
+                    tree: (),
+                    outcome: Outcome::Skipped,
+                    path: app.directory().clone(),
+                }));
+            }
+        }
+        if let Some(task) = self.task(&trees) {
+            refuse_contest(app, &ground, &task)?;
+        }
+        catch_interrupts();
+        let progress = app.stage("creating the worktree");
+        let created = trees.ensure(&self.wishes.new_tree(self.name, None))?;
+        drop(progress);
+        let made = made(app, &ground, &trees, created);
+        Ok(EnsuredTree::Tree(Box::new(made)))
+    }
+
+    fn exit(_: &EnsuredTree) -> u8 {
+        exit_of_making()
+    }
+}
+
+impl EnsureTree {
+    /// The task that is meant, or that has the worktree of this name.
+    fn task(&self, trees: &Trees<'_>) -> Option<TaskId> {
+        let of_name = || {
+            let name = self.name.as_deref()?;
+            trees.named(Some(name)).ok()?.task
+        };
+        self.wishes.task.clone().or_else(of_name)
+    }
+}
+
+/// Stops where another session that may live works on the task.
+fn refuse_contest(app: &App<'_>, ground: &Ground, task: &TaskId) -> Result<(), Failure> {
+    let me = app.quiet_session(&ground.engine)?;
+    let contest = ground.engine.contest(&me, task)?;
+    match (contest.contested, contest.owner) {
+        (true, Some(owner)) => Err(Failure::contested(task, &owner, contest.since)),
+        _ => Ok(()),
+    }
+}
+
+/// Registers a worktree that git or another tool made; nothing in it is changed.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AdoptTree {
+    pub path: PathBuf,
+    pub name: Option<String>,
+    pub task: Option<TaskId>,
+    pub target: Option<String>,
+}
+
+impl Operation for AdoptTree {
+    const NAME: &'static str = "tree_adopt";
+    type Output = OneTree;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<OneTree, Failure> {
+        let ground = app.ground()?;
+        let trees = ground.trees(app)?;
+        let tree = trees.adopt(&Adoption {
+            path: self.path,
+            name: self.name,
+            task: self.task,
+            target: self.target,
+        })?;
+        app.tell(&ground.engine);
+        let tree = trees.view(tree);
+        Ok(OneTree { tree })
+    }
+}
+
+/// Registers every worktree that can be; the others are in the answer with the reason.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AdoptTrees {
+    pub target: Option<String>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct AdoptedTrees {
+    pub trees: Vec<TreeView>,
+    pub skipped: Vec<NotAdopted>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct NotAdopted {
+    pub path: PathBuf,
+    pub code: String,
+    pub message: String,
+    pub hint: Option<String>,
+}
+
+impl Operation for AdoptTrees {
+    const NAME: &'static str = "tree_adopt_all";
+    type Output = AdoptedTrees;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<AdoptedTrees, Failure> {
+        let ground = app.ground()?;
+        let trees = ground.trees(app)?;
+        let mut adopted = AdoptedTrees {
+            trees: Vec::new(),
+            skipped: Vec::new(),
+        };
+        for foreign in trees.foreign()? {
+            let wanted = Adoption {
+                path: foreign.path.clone(),
+                target: self.target.clone(),
+                ..Adoption::default()
+            };
+            match trees.adopt(&wanted) {
+                Ok(tree) => adopted.trees.push(trees.view(tree)),
+                Err(error) => {
+                    let why = Failure::from(error);
+                    adopted.skipped.push(NotAdopted {
+                        path: foreign.path,
+                        code: why.code.as_str().to_owned(),
+                        message: why.message,
+                        hint: why.hint,
+                    });
+                }
+            }
+        }
+        app.tell(&ground.engine);
+        Ok(adopted)
+    }
+}
+
+/// Sets a worktree up again: adds what is missing, and runs the commands.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SetUpTree {
+    pub tree: Option<String>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct PreparedTree {
+    pub tree: TreeView,
+    pub setup: Option<SetupReport>,
+}
+
+impl Operation for SetUpTree {
+    const NAME: &'static str = "tree_setup";
+    type Output = PreparedTree;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<PreparedTree, Failure> {
+        let ground = app.ground()?;
+        ground.warn_of_settings(app);
+        let trees = ground.trees(app)?;
+        let done = trees.set_up_again(self.tree.as_deref())?;
+        app.tell(&ground.engine);
+        for note in &done.notes {
+            app.warn(note);
+        }
+        Ok(PreparedTree {
+            tree: trees.view(done.tree),
+            setup: done.setup,
+        })
+    }
+}
+
+/// Brings the target's commits into a worktree; a conflict is left there.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SyncTree {
+    /// The worktree or its task.
+    pub tree: Option<String>,
+    pub rebase: bool,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct SyncedTree {
+    pub tree: TreeView,
+    pub outcome: SyncOutcome,
+    pub conflicts: Vec<String>,
+    /// What is in progress in the worktree because of a conflict: `merge` or `rebase`.
+    pub operation: Option<String>,
+    /// Files that git ignores and that were in the way, by their new names.
+    pub set_aside: Vec<String>,
+}
+
+impl Operation for SyncTree {
+    const NAME: &'static str = "tree_sync";
+    type Output = SyncedTree;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<SyncedTree, Failure> {
+        let ground = app.ground()?;
+        let trees = ground.trees(app)?;
+        let progress = app.stage("syncing with the target");
+        let name = match &self.tree {
+            Some(name) => Some(Landings::new(&trees).tree_or_task(name)?.name),
+            None => None,
+        };
+        let name = name.as_ref().map(|name| name.as_str());
+        trees.require_own(&trees.named(name)?)?;
+        let synced = trees.sync(name, self.rebase)?;
+        drop(progress);
+        app.tell(&ground.engine);
+        for path in &synced.set_aside {
+            let path = clean_line(path);
+            app.warn(&format!(
+                "ignored by git and in the way, so it is kept: {path}"
+            ));
+        }
+        Ok(SyncedTree {
+            tree: trees.view(synced.tree),
+            outcome: synced.outcome,
+            conflicts: synced.conflicts,
+            operation: synced.operation,
+            set_aside: synced.set_aside,
+        })
+    }
+
+    fn exit(synced: &SyncedTree) -> u8 {
+        match synced.conflicts.is_empty() {
+            true => exit::DONE,
+            false => exit::CONFLICT,
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! The pool of spare worktrees.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Caller, Entry, Operation};
+use crate::{App, Failure, Patience, PoolStatus};
+
+pub(super) fn entries() -> Vec<Entry> {
+    vec![
+        Entry::of::<ShowPool>(),
+        Entry::of::<FillPool>(),
+        Entry::of::<DrainPool>(),
+    ]
+}
+
+/// The pool as it is now.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct ShownPool {
+    pub pool: PoolStatus,
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShowPool {}
+
+impl Operation for ShowPool {
+    const NAME: &'static str = "pool_status";
+    const READS: bool = true;
+    type Output = ShownPool;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<ShownPool, Failure> {
+        let ground = app.ground()?;
+        let pool = ground.trees(app)?.pool_status()?;
+        Ok(ShownPool { pool })
+    }
+}
+
+/// Makes the donor and the spares now.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FillPool {
+    /// How many spares; as configured unless given.
+    pub count: Option<u64>,
+    /// Do nothing while another process fills it.
+    pub unless_busy: bool,
+}
+
+impl Operation for FillPool {
+    const NAME: &'static str = "pool_fill";
+    type Output = ShownPool;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<ShownPool, Failure> {
+        let ground = app.ground()?;
+        let trees = ground.trees(app)?;
+        let patience = match self.unless_busy {
+            true => Patience::LeaveIt,
+            false => Patience::Wait,
+        };
+        let _progress = app.stage("filling the pool");
+        let pool = trees.fill_pool(self.count, patience)?;
+        Ok(ShownPool { pool })
+    }
+}
+
+/// Deletes the spares and the donor, but no worktree.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DrainPool {}
+
+impl Operation for DrainPool {
+    const NAME: &'static str = "pool_drain";
+    type Output = ShownPool;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<ShownPool, Failure> {
+        let ground = app.ground()?;
+        let pool = ground.trees(app)?.drain_pool()?;
+        Ok(ShownPool { pool })
+    }
+}

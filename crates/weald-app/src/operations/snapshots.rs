@@ -1,0 +1,170 @@
+//! Snapshots of a worktree: taking, listing, comparing and restoring them.
+
+use serde::{Deserialize, Serialize};
+
+use super::looking::ShownDiff;
+use super::{Caller, Entry, Operation};
+use crate::screen::clean_line;
+use crate::{App, Ask, Diffed, Failure, SnapshotView, TreeView};
+
+pub(super) fn entries() -> Vec<Entry> {
+    vec![
+        Entry::of::<TakeSnapshot>(),
+        Entry::of::<ListSnapshots>(),
+        Entry::of::<RestoreSnapshot>(),
+        Entry::of::<DiffSnapshots>(),
+    ]
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TakeSnapshot {
+    #[serde(default)]
+    pub tree: Option<String>,
+    /// Only if something changed since the last one.
+    #[serde(default)]
+    pub if_changed: bool,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct TakenSnapshot {
+    /// Nothing if nothing had changed.
+    pub snapshot: Option<SnapshotView>,
+}
+
+impl Operation for TakeSnapshot {
+    const NAME: &'static str = "snapshot_create";
+    type Output = TakenSnapshot;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<TakenSnapshot, Failure> {
+        let ground = app.ground()?;
+        let trees = ground.trees(app)?;
+        let name = self.tree.as_deref();
+        let snapshot = match self.if_changed {
+            true => trees.keep_work(&trees.named(name)?)?,
+            false => {
+                let _progress = app.stage("taking the snapshot");
+                Some(trees.snapshot(name)?)
+            }
+        };
+        app.tell(&ground.engine);
+        Ok(TakenSnapshot { snapshot })
+    }
+
+    fn ask(&self) -> Option<Ask> {
+        Some(Ask::SnapshotCreate(self.clone()))
+    }
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListSnapshots {
+    #[serde(default)]
+    pub tree: Option<String>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct ListedSnapshots {
+    /// Oldest first.
+    pub snapshots: Vec<SnapshotView>,
+}
+
+impl Operation for ListSnapshots {
+    const NAME: &'static str = "snapshot_list";
+    const READS: bool = true;
+    type Output = ListedSnapshots;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<ListedSnapshots, Failure> {
+        let ground = app.ground()?;
+        let snapshots = ground.trees(app)?.snapshots(self.tree.as_deref())?;
+        Ok(ListedSnapshots { snapshots })
+    }
+
+    fn ask(&self) -> Option<Ask> {
+        Some(Ask::SnapshotList(self.clone()))
+    }
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RestoreSnapshot {
+    pub tree: String,
+    /// The newest unless given.
+    pub id: Option<u64>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct RestoredSnapshot {
+    pub tree: TreeView,
+    pub snapshot: SnapshotView,
+    /// What was there before.
+    pub before: SnapshotView,
+    /// Files that no snapshot holds and that were in the way, by their new names.
+    pub set_aside: Vec<String>,
+}
+
+impl Operation for RestoreSnapshot {
+    const NAME: &'static str = "snapshot_restore";
+    type Output = RestoredSnapshot;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<RestoredSnapshot, Failure> {
+        let ground = app.ground()?;
+        let trees = ground.trees(app)?;
+        let restored = trees.restore_snapshot(Some(&self.tree), self.id)?;
+        app.tell(&ground.engine);
+        for path in &restored.set_aside {
+            let path = clean_line(path);
+            app.warn(&format!(
+                "in no snapshot and in the way, so it is kept: {path}"
+            ));
+        }
+        Ok(RestoredSnapshot {
+            tree: trees.view(restored.tree),
+            snapshot: restored.snapshot,
+            before: restored.before,
+            set_aside: restored.set_aside,
+        })
+    }
+}
+
+/// What changed since a snapshot, or between two.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DiffSnapshots {
+    pub tree: String,
+    /// The newest unless given.
+    pub from: Option<u64>,
+    /// The worktree as it is now unless given.
+    pub to: Option<u64>,
+    pub style: Diffed,
+}
+
+impl Operation for DiffSnapshots {
+    const NAME: &'static str = "snapshot_diff";
+    type Output = ShownDiff;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<ShownDiff, Failure> {
+        let ground = app.ground()?;
+        let trees = ground.trees(app)?;
+        let _progress = app.stage("looking");
+        let style = self.style.into();
+        let found = trees.snapshot_diff(Some(&self.tree), self.from, self.to, style)?;
+        Ok(found.into())
+    }
+}

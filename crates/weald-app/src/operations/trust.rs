@@ -1,0 +1,89 @@
+//! Commands that the repository proposes, and whether a person approved them.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Caller, Entry, Operation};
+use crate::{App, Failure, Landings, Trees, Trust};
+
+pub(super) fn entries() -> Vec<Entry> {
+    vec![
+        Entry::of::<ListTrust>(),
+        Entry::of::<ApproveCommands>(),
+        Entry::of::<RevokeTrust>(),
+    ]
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct ShownTrust {
+    pub trust: Trust,
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListTrust {}
+
+impl Operation for ListTrust {
+    const NAME: &'static str = "trust_list";
+    type Output = ShownTrust;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<ShownTrust, Failure> {
+        shown(app, |trees| Ok(trees.trust()?))
+    }
+}
+
+/// Approves what is proposed now. No agent may.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ApproveCommands {}
+
+impl Operation for ApproveCommands {
+    const NAME: &'static str = "trust";
+    type Output = ShownTrust;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<ShownTrust, Failure> {
+        shown(app, |trees| {
+            Landings::new(trees).refuse_agents()?;
+            Ok(trees.approve()?)
+        })
+    }
+}
+
+/// Takes every approval back.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RevokeTrust {}
+
+impl Operation for RevokeTrust {
+    const NAME: &'static str = "trust_revoke";
+    type Output = ShownTrust;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<ShownTrust, Failure> {
+        shown(app, |trees| Ok(trees.revoke()?))
+    }
+}
+
+fn shown(
+    app: &App<'_>,
+    done: impl FnOnce(&Trees<'_>) -> Result<Trust, Failure>,
+) -> Result<ShownTrust, Failure> {
+    let ground = app.ground()?;
+    ground.warn_of_settings(app);
+    let trust = done(&ground.trees(app)?)?;
+    app.tell(&ground.engine);
+    for note in &trust.notes {
+        app.warn(note);
+    }
+    Ok(ShownTrust { trust })
+}
