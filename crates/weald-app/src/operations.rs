@@ -10,7 +10,12 @@
 
 pub mod bindings;
 pub mod claims;
+pub mod orders;
+pub mod races;
+pub mod rescues;
+pub mod starts;
 pub mod tasks;
+pub mod works;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -137,6 +142,15 @@ impl Entry {
 
 /// The operation of that name.
 pub fn named(name: &str) -> Option<Entry> {
-    let all = [tasks::entries(), claims::entries(), bindings::entries()];
+    let all = [
+        tasks::entries(),
+        claims::entries(),
+        bindings::entries(),
+        orders::entries(),
+        starts::entries(),
+        works::entries(),
+        races::entries(),
+        rescues::entries(),
+    ];
     all.into_iter().flatten().find(|entry| entry.name == name)
 }

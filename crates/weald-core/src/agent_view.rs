@@ -4,7 +4,7 @@
 //! in it.
 
 use jiff::SignedDuration;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::agent::{Agent, AgentId, AgentStatus, Outcome};
 use crate::id::TaskId;
@@ -14,7 +14,7 @@ use crate::task::{Task, TaskStatus};
 use crate::tree::{Tree, TreeStatus};
 
 /// How an agent stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentState {
     /// Its supervisor can't be looked up: another machine, another namespace.
@@ -54,7 +54,7 @@ impl AgentState {
 }
 
 /// The same in the words of a foreman.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Condition {
     /// It goes on by itself.

@@ -5,7 +5,7 @@ use std::fs::OpenOptions;
 use std::io::{Read as _, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weald_core::agent::{Agent, AgentId};
 use weald_core::agent_view::{
     AgentState, Alert, Condition, Seen, alert_for, condition_of, is_abandoned, state_of,
@@ -33,7 +33,7 @@ const TAIL: u64 = 4096;
 const SHORT: usize = 200;
 
 /// An agent with what is known of it.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct AgentView {
     #[serde(flatten)]
     pub agent: Agent,

@@ -1,6 +1,6 @@
 //! What becomes of a removed tree's branch in main.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weald_core::config::BranchPolicy;
 use weald_core::tree::Tree;
 use weald_git::delete_branch;
@@ -10,7 +10,7 @@ use crate::{TreeError, Trees};
 use weald_control::steps::step;
 
 /// What became of a branch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BranchOutcome {
     /// It is gone; its tip is in the vault.
