@@ -1,7 +1,7 @@
 //! Races: the trees of their entries, what the entries came to, and the pick.
 
-use serde::Serialize;
-use weald_core::agent::{Agent, AgentId};
+use serde::{Deserialize, Serialize};
+use weald_core::agent::{Agent, AgentId, Verification};
 use weald_core::agent_rules::AgentInput;
 use weald_core::id::TaskId;
 use weald_core::name::TreeName;
@@ -15,7 +15,7 @@ use weald_trees::inside::DiffStyle;
 use weald_trees::{Against, Binding, BranchExists, Created, NewTree, RemoveRequest, Removed};
 
 /// An entry of a race, with what it came to.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct EntryView {
     pub entry: String,
     pub agent: AgentId,
@@ -35,7 +35,7 @@ pub struct EntryView {
     /// Lines, where its tree is there to be looked at.
     pub deleted: Option<u64>,
     /// Whether it checked its work.
-    pub verification: &'static str,
+    pub verification: Verification,
     /// What it cost, where that is known.
     pub cost_usd: Option<f64>,
     /// The first line of its report.
@@ -149,7 +149,7 @@ impl Agents<'_> {
             files,
             added: lines.map(|(added, _)| added),
             deleted: lines.map(|(_, deleted)| deleted),
-            verification: report.map_or("none", |report| report.verification.as_str()),
+            verification: report.map_or(Verification::None, |report| report.verification),
             cost_usd: agent.usage.and_then(|usage| usage.cost_usd),
             report: first.unwrap_or_default().to_owned(),
             picked: picked == Some(agent.id),

@@ -1,5 +1,6 @@
 //! Landing, as every face does it: the queue is worked until what was asked for has ended.
 
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use weald_core::id::LandingId;
 use weald_core::landing::{Landing, LandingStatus};
@@ -154,4 +155,12 @@ pub fn as_json(landing: &Landing) -> Value {
         value["conflicts"] = json!([]);
     }
     value
+}
+
+/// The same as part of an answer.
+pub fn serialize<S: Serializer>(
+    landing: &Option<Landing>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    landing.as_ref().map(as_json).serialize(serializer)
 }

@@ -15,10 +15,15 @@ pub mod keeping;
 pub mod landing;
 pub mod looking;
 pub mod making;
+pub mod orders;
 pub mod pool;
+pub mod races;
+pub mod rescues;
 pub mod snapshots;
+pub mod starts;
 pub mod tasks;
 pub mod trust;
+pub mod works;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -157,6 +162,11 @@ pub fn named(name: &str) -> Option<Entry> {
         conflicts::entries(),
         pool::entries(),
         trust::entries(),
+        orders::entries(),
+        starts::entries(),
+        works::entries(),
+        races::entries(),
+        rescues::entries(),
     ];
     all.into_iter().flatten().find(|entry| entry.name == name)
 }

@@ -1,7 +1,14 @@
 //! What a face shows of an operation before its answer is there.
 
+use weald_core::agent::AgentId;
+
+use crate::{Failure, Ground};
+
 /// Shown until it is dropped.
 pub type Stage = Box<dyn Send>;
+
+/// Shows what an agent wrote since the last call.
+pub type Shown = Box<dyn FnMut() -> Result<(), Failure>>;
 
 /// Hears of an operation while it runs: a terminal, a log, a client of MCP, or nobody.
 pub trait Progress: Sync {
@@ -20,6 +27,12 @@ pub trait Progress: Sync {
     fn stage(&self, what: &'static str) -> Stage {
         let _ = what;
         Box::new(())
+    }
+
+    /// The output of an agent that is waited for.
+    fn output_of(&self, ground: &Ground, id: AgentId) -> Result<Shown, Failure> {
+        let _ = (ground, id);
+        Ok(Box::new(|| Ok(())))
     }
 }
 

@@ -253,6 +253,16 @@ pub fn is_obeyed(c: char) -> bool {
     turns || (c.is_control() && c != '\n' && c != '\t')
 }
 
+/// Words, and why, if that is known.
+pub fn because(words: String, why: &str) -> String {
+    match why.trim() {
+        "" => words,
+        // It says the same at greater length.
+        why if why.starts_with(&words) => why.to_owned(),
+        _ => format!("{words}: {why}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,7 +1,7 @@
 //! What became of a task so far, and how to go on with it.
 
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::agent::{Agent, AgentStatus, Outcome, Stage};
 use crate::error_code::ErrorCode;
@@ -9,7 +9,7 @@ use crate::landing::{Landing, LandingStatus, Reason};
 use crate::task::{Task, TaskStatus};
 
 /// What became of a task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Diagnosis {
     Completed,

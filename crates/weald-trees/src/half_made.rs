@@ -105,7 +105,7 @@ impl Trees<'_> {
             Some(Mended::Recorded(made)) => Ok(*made),
             Some(Mended::TakenBack) => Err(Box::new(Removed {
                 tree,
-                outcome: "already_gone",
+                outcome: "already_gone".to_owned(),
                 branch: BranchOutcome::Absent,
                 stale_path: true,
                 ignored: 0,

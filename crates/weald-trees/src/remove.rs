@@ -14,7 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weald_core::Timestamp;
 use weald_core::binding::released;
 use weald_core::id::{Seq, Token};
@@ -64,10 +64,10 @@ pub struct RemoveRequest {
 }
 
 /// How a removal ended.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Removed {
     pub tree: Tree,
-    pub outcome: &'static str,
+    pub outcome: String,
     /// What became of its branch.
     pub branch: BranchOutcome,
     /// Whether its directory was gone before.
@@ -287,7 +287,7 @@ impl Trees<'_> {
             })?;
         Ok(Removed {
             tree,
-            outcome: "already_gone",
+            outcome: "already_gone".to_owned(),
             branch,
             stale_path: true,
             ignored: 0,
@@ -370,7 +370,7 @@ impl Trees<'_> {
             })?;
         step("remove.recorded");
         Ok(Removed {
-            outcome: "trashed",
+            outcome: "trashed".to_owned(),
             branch,
             stale_path: false,
             ignored: verdict.ignored,

@@ -83,7 +83,7 @@ pub struct Taken {
     pub tree: TreeName,
     /// Its number, by which the trash knows it.
     pub id: TreeId,
-    pub outcome: &'static str,
+    pub outcome: String,
     /// What became of its branch.
     pub branch: BranchOutcome,
     /// How to get it back.

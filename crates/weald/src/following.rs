@@ -5,21 +5,22 @@ use std::io::{self, IsTerminal, Read, Write};
 use std::path::PathBuf;
 
 use anstream::AutoStream;
+use weald_app::progress::Shown;
 use weald_app::screen::{Form, Screen, clean};
-use weald_app::supervision::{self, SUPERVISOR_LOG, Tail};
+use weald_app::supervision::{SUPERVISOR_LOG, Tail};
 use weald_app::{Failure, Ground, agent_folder, open_own};
-use weald_core::agent::{Agent, AgentId};
+use weald_core::agent::AgentId;
 
-use crate::context::Context;
+use crate::ui::Ui;
 
-/// Shows an agent's output until it is over; answers how it stands then.
-pub fn follow(context: &Context<'_>, ground: &Ground, id: AgentId) -> Result<Agent, Failure> {
-    let mut log = Log::new(context, ground, id)?;
+/// Shows an agent's output, and what its supervisor says, as far as it is new.
+pub fn output_of(ui: &Ui, ground: &Ground, id: AgentId) -> Result<Shown, Failure> {
+    let mut log = Log::new(ui, ground, id)?;
     let mut narration = Narration::of(ground, id);
-    supervision::follow(context, ground, id, &mut || {
+    Ok(Box::new(move || {
         narration.show()?;
         log.show()
-    })
+    }))
 }
 
 /// What a supervisor says beside its agent's output, for whoever follows.
@@ -59,12 +60,12 @@ pub struct Log {
 
 impl Log {
     /// The log of an agent, from its beginning.
-    pub fn new(context: &Context<'_>, ground: &Ground, id: AgentId) -> Result<Self, Failure> {
+    pub fn new(ui: &Ui, ground: &Ground, id: AgentId) -> Result<Self, Failure> {
         Ok(Self {
             tail: Tail::new(ground, id)?,
             // The answer of `--json` is one object, so what an agent says goes beside it.
             screen: Screen::new(
-                match context.ui.is_json() {
+                match ui.is_json() {
                     true => Box::new(AutoStream::auto(io::stderr())),
                     false => Box::new(AutoStream::auto(io::stdout())),
                 },
@@ -91,12 +92,6 @@ impl Log {
     pub fn begin_with(&mut self, lines: Option<usize>) -> Result<(), Failure> {
         let news = self.tail.news_of(lines)?;
         self.write(&news)
-    }
-
-    /// The last lines of what is there, as text; all of them without a number.
-    pub fn text(&mut self, lines: Option<usize>) -> Result<String, Failure> {
-        let all = self.tail.all_of(lines)?;
-        Ok(String::from_utf8_lossy(&all).into_owned())
     }
 
     /// Shows the last lines of what is there; all of them without a number.

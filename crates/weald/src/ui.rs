@@ -15,7 +15,7 @@ pub use size::size;
 pub use style::{ACCENT, DIM, HEADING, WARNING, paint, status_style};
 pub use table::Table;
 pub use time::{ago, left};
-pub use weald_app::screen::{Form, Screen, clean, clean_line};
+pub use weald_app::screen::{Form, Screen, because, clean, clean_line};
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,8 +25,11 @@ use clap::ColorChoice;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use serde::Serialize;
 
-use weald_app::progress::Stage;
-use weald_app::{Failure, exit};
+use weald_app::progress::{Shown, Stage};
+use weald_app::{Failure, Ground, exit};
+use weald_core::agent::AgentId;
+
+use crate::following;
 
 /// For whom to print.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,6 +91,10 @@ impl weald_app::progress::Progress for Ui {
     fn stage(&self, what: &'static str) -> Stage {
         let is_watched = self.format == Format::Plain && io::stderr().is_terminal();
         Box::new(Progress::start(what, is_watched))
+    }
+
+    fn output_of(&self, ground: &Ground, id: AgentId) -> Result<Shown, Failure> {
+        following::output_of(self, ground, id)
     }
 }
 
@@ -245,16 +252,6 @@ pub fn joined(text: &str) -> String {
     let lines = text.lines().map(str::trim);
     let lines: Vec<_> = lines.filter(|line| !line.is_empty()).collect();
     lines.join("; ")
-}
-
-/// Words, and why, if that is known.
-pub fn because(words: String, why: &str) -> String {
-    match why.trim() {
-        "" => words,
-        // It says the same at greater length.
-        why if why.starts_with(&words) => why.to_owned(),
-        _ => format!("{words}: {why}"),
-    }
 }
 
 /// As much of a text as fits beside what takes `used` columns of a line.

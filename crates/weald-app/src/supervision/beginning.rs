@@ -7,7 +7,7 @@ use weald_core::task::{Task, TaskStatus};
 use weald_core::task_rules::TaskInput;
 use weald_sandbox::catch_interrupts;
 
-use super::{Follow, await_begin, launch, start_in_main, tell_placed};
+use super::{await_begin, follow, launch, start_in_main, tell_placed};
 use crate::app::{App, Ground};
 use crate::{
     Adoption, AgentRequest, Agents, Created, Failure, NewTask, NewTree, RemoveRequest, exit,
@@ -56,7 +56,6 @@ pub fn begin(
     task: &TaskId,
     request: &AgentRequest,
     beginning: Beginning,
-    follow: &Follow<'_>,
 ) -> Result<Agent, Failure> {
     let Beginning {
         new,
@@ -73,7 +72,7 @@ pub fn begin(
     let id = launched.id;
     let agent = match detach {
         true => await_begin(ground, id)?,
-        false => follow(ground, id)?,
+        false => follow(app, ground, id)?,
     };
     if is_new {
         require_begun(app, ground, &agent, is_own_tree)?;
@@ -93,7 +92,6 @@ pub fn begin_in_main(
     task: &TaskId,
     request: &AgentRequest,
     detach: bool,
-    follow: &Follow<'_>,
 ) -> Result<Agent, Failure> {
     app.refuse_agent("--no-worktree")?;
     let root = ground.place.root();
@@ -113,7 +111,7 @@ pub fn begin_in_main(
     app.tell(&ground.engine);
     match detach {
         true => Ok(ground.engine.agent(agent.id)?),
-        false => follow(ground, agent.id),
+        false => follow(app, ground, agent.id),
     }
 }
 

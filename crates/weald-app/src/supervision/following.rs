@@ -13,8 +13,19 @@ use crate::{Failure, RecordError};
 /// How often it is looked at.
 const POLL: Duration = Duration::from_millis(100);
 
-/// Waits until an agent is over, and answers how it stands then. `show` is called after every look.
-pub fn follow(
+/// Waits until an agent is over, and answers how it stands then. Its output is shown meanwhile.
+pub fn follow(app: &App<'_>, ground: &Ground, id: AgentId) -> Result<Agent, Failure> {
+    let mut shown = app.progress().output_of(ground, id)?;
+    follow_with(app, ground, id, &mut *shown)
+}
+
+/// The same without its output.
+pub fn follow_quietly(app: &App<'_>, ground: &Ground, id: AgentId) -> Result<Agent, Failure> {
+    follow_with(app, ground, id, &mut || Ok(()))
+}
+
+/// `show` is called after every look.
+fn follow_with(
     app: &App<'_>,
     ground: &Ground,
     id: AgentId,

@@ -1,5 +1,6 @@
 //! The phases of a task: an agent for each, in the task's worktree, until all have passed or one has failed too often.
 
+use serde::{Deserialize, Serialize};
 use weald_core::agent::{Agent, Goal, Outcome as Ended, Stage};
 use weald_core::id::{TaskId, Token};
 use weald_core::message::{Draft, MessageType, Urgency};
@@ -9,13 +10,13 @@ use weald_core::task::TaskStatus;
 use weald_core::task_rules::TaskInput;
 use weald_sandbox::catch_interrupts;
 
-use super::{Follow, launch, tell_placed};
+use super::{follow, launch, tell_placed};
 use crate::app::{App, Ground};
 use crate::screen::clean_line;
 use crate::{AgentRequest, Agents, Created, Failure, NewTree, exit, holder};
 
 /// The phases that are asked for.
-pub struct Phases<'f> {
+pub struct Phases {
     pub task: TaskId,
     /// How an agent starts where nothing else is configured for its phase.
     pub request: AgentRequest,
@@ -25,11 +26,11 @@ pub struct Phases<'f> {
     pub first: Option<String>,
     /// Whether that is the only one.
     pub only: bool,
-    pub follow: &'f Follow<'f>,
 }
 
 /// How the phases came out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum PhasesEnd {
     /// All have passed; the agent is the one that landed the work.
     Passed,
@@ -38,10 +39,11 @@ pub enum PhasesEnd {
     /// One ended without a verdict.
     Stopped,
     /// The one that was asked for is done.
+    #[serde(rename = "done")]
     Only,
 }
 
-impl Phases<'_> {
+impl Phases {
     /// Continues with the first phase that is asked for, or after the last one that was completed. Answers the last agent,
     /// and how it came out.
     pub fn conduct(&self, app: &App<'_>, ground: &Ground) -> Result<(Agent, PhasesEnd), Failure> {
@@ -97,7 +99,7 @@ fn check(list: &[String], first: Option<&String>) -> Result<(), Failure> {
 struct Conductor<'c> {
     app: &'c App<'c>,
     ground: &'c Ground,
-    wanted: &'c Phases<'c>,
+    wanted: &'c Phases,
     token: Token,
     session: SessionName,
     list: Vec<String>,
@@ -142,7 +144,7 @@ impl Conductor<'_> {
         if let Some(agent) = open.filter(|agent| agent.token == self.token) {
             let note = format!("phase {} is running", agent.phase().unwrap_or("land"));
             self.app.note(&note);
-            self.told(&(self.wanted.follow)(self.ground, agent.id)?);
+            self.told(&follow(self.app, self.ground, agent.id)?);
         }
         Ok(())
     }
@@ -209,7 +211,7 @@ impl Conductor<'_> {
             told,
         )?;
         self.app.tell(&self.ground.engine);
-        (self.wanted.follow)(self.ground, launched.id)
+        follow(self.app, self.ground, launched.id)
     }
 
     fn told(&self, agent: &Agent) {

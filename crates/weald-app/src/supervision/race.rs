@@ -12,7 +12,7 @@ use weald_core::task::{Task, TaskStatus};
 use weald_core::task_rules::TaskInput;
 use weald_sandbox::{catch_interrupts, interrupted};
 
-use super::{Follow, enter, launch};
+use super::{enter, follow, launch};
 use crate::app::{App, Ground};
 use crate::{
     AgentError, AgentRequest, Agents, Created, Failure, Landings, NewTree, Removed, TreeError,
@@ -201,8 +201,7 @@ pub fn pick_entry(
     ground: &Ground,
     id: &TaskId,
     name: &str,
-    report: Option<&String>,
-    follow: &Follow<'_>,
+    report: Option<&str>,
 ) -> Result<(Agent, Option<Vec<Removed>>), Failure> {
     let trees = ground.trees(app)?;
     Agents::new(&trees).require_wanted(&ground.engine.task(id)?.task)?;
@@ -213,7 +212,7 @@ pub fn pick_entry(
         failure
     };
     let tree = winner.tree.as_ref().map_or(name, TreeName::as_str);
-    let ready = Landings::new(&trees).require_ready(tree, report.map(String::as_str));
+    let ready = Landings::new(&trees).require_ready(tree, report);
     ready.map_err(|error| {
         let again = format!("weald race pick {id} {name} --report TEXT");
         undone(Failure::from(error).hint(again))
@@ -233,13 +232,13 @@ pub fn pick_entry(
         resumes: Some(winner.id),
         token: lease.map(|lease| lease.token),
         reopen: true,
-        report: report.cloned(),
+        report: report.map(str::to_owned),
         ..AgentRequest::new(&winner.driver, Goal::Land)
     };
     let quiet = |_: &Agent, _: &Created| {};
     let launched = launch(app, ground, Some(id), &request, NewTree::default(), quiet);
     let launched = launched.map_err(undone)?;
-    let agent = follow(ground, launched.id)?;
+    let agent = follow(app, ground, launched.id)?;
     if agent.end.as_ref().map(|end| end.outcome) != Some(Outcome::Done) {
         trees.unbind(id)?;
         app.note("it did not land, so nothing was picked; all entries are kept");
@@ -253,16 +252,12 @@ pub fn pick_entry(
     Ok((agent, Some(removed)))
 }
 
-/// What became of a race that was given up.
-pub struct DroppedRace {
-    pub task: TaskId,
-    /// The entry that was picked before, and stays.
-    pub picked: Option<TreeName>,
-    pub removed: Vec<Removed>,
-}
-
-/// Ends a race without a winner.
-pub fn drop_race(app: &App<'_>, ground: &Ground, id: &TaskId) -> Result<DroppedRace, Failure> {
+/// Ends a race without a winner. Answers what was removed, and the entry that was picked before, which stays.
+pub fn drop_race(
+    app: &App<'_>,
+    ground: &Ground,
+    id: &TaskId,
+) -> Result<(Vec<Removed>, Option<TreeName>), Failure> {
     let trees = ground.trees(app)?;
     let (task, entries) = Agents::new(&trees).race(id)?;
     let token = ground.engine.agent(entries[0].agent)?.token;
@@ -287,9 +282,5 @@ pub fn drop_race(app: &App<'_>, ground: &Ground, id: &TaskId) -> Result<DroppedR
         give_back(ground, id, token)?;
     }
     app.tell(&ground.engine);
-    Ok(DroppedRace {
-        task: task.id,
-        picked,
-        removed,
-    })
+    Ok((removed, picked))
 }

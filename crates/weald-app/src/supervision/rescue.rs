@@ -4,13 +4,13 @@ use std::fs::OpenOptions;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weald_core::agent::{Agent, Goal};
 use weald_core::id::TaskId;
 use weald_core::resuming::Diagnosis;
 use weald_sandbox::catch_interrupts;
 
-use super::{Follow, launch, tell_placed};
+use super::{follow, launch, tell_placed};
 use crate::app::{App, Ground};
 use crate::screen::clean_line;
 use crate::{
@@ -24,7 +24,7 @@ const TAIL: u64 = 8 * 1024;
 const LINES: usize = 8;
 
 /// What is known of a task that went wrong.
-#[derive(Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Evidence {
     pub task: TaskId,
     pub diagnosis: Diagnosis,
@@ -63,7 +63,6 @@ pub fn restart(
     evidence: &Evidence,
     request: AgentRequest,
     detach: bool,
-    follow: &Follow<'_>,
 ) -> Result<Agent, Failure> {
     catch_interrupts();
     let request = AgentRequest {
@@ -87,7 +86,7 @@ pub fn restart(
     let launched = launch(app, ground, Some(&found.task.id), &request, new, placed)?;
     match detach {
         true => Ok(ground.engine.agent(launched.id)?),
-        false => follow(ground, launched.id),
+        false => follow(app, ground, launched.id),
     }
 }
 

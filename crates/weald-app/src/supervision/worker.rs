@@ -12,9 +12,9 @@ use weald_core::task_rules::TaskInput;
 use weald_core::{SignedDuration, Timestamp};
 use weald_sandbox::interrupted;
 
-use super::{follow, launch};
+use super::{AgentWish, follow_quietly, launch};
 use crate::app::{App, Ground};
-use crate::{AgentRequest, Failure, InboxQuery, NewTree, exit};
+use crate::{AgentRequest, Agents, Failure, InboxQuery, NewTree, exit};
 
 /// After so many agents in a row that changed nothing a worker ends.
 const EMPTY_ENDS: u32 = 2;
@@ -56,6 +56,36 @@ pub struct Worker {
 pub type Report<'r> = dyn FnMut(&Ground, &Agent) -> Result<(), Failure> + 'r;
 
 impl Worker {
+    /// Refuses what no task could be done with, before anybody is there to do one.
+    pub fn new(
+        app: &App<'_>,
+        ground: &Ground,
+        how: &AgentWish,
+        max: Option<u64>,
+        idle_timeout: Option<SignedDuration>,
+    ) -> Result<Self, Failure> {
+        ground.warn_of_settings(app);
+        let trees = ground.trees(app)?;
+        Agents::new(&trees).require_sandbox()?;
+        let name = match &how.name {
+            Some(name) => name.clone(),
+            None => format!("worker-{}", std::process::id())
+                .parse()
+                .map_err(|_| Failure::bug())?,
+        };
+        let request = AgentRequest {
+            session: Some(name.clone()),
+            ..how.request(ground)
+        };
+        Agents::new(&trees).require_driver(&request)?;
+        Ok(Self {
+            name,
+            request,
+            max,
+            idle_timeout,
+        })
+    }
+
     /// Works until there is nothing more to do, or until it is asked to end; answers the exit code.
     pub fn work(
         self,
@@ -112,7 +142,7 @@ impl Shift<'_> {
                 "{} is still working on task {}, so that comes first",
                 agent.id, agent.task
             ));
-            let agent = follow(self.app, &self.ground, agent.id, &mut || Ok(()))?;
+            let agent = follow_quietly(self.app, &self.ground, agent.id)?;
             self.finished += 1;
             (self.report)(&self.ground, &agent)?;
         }
@@ -214,7 +244,7 @@ impl Shift<'_> {
         let agent = match launched {
             Ok(launched) => {
                 self.refused = None;
-                follow(app, ground, launched.id, &mut || Ok(()))?
+                follow_quietly(app, ground, launched.id)?
             }
             Err(failure) if failure.code == ErrorCode::NothingReady => return Ok(None),
             Err(failure) if is_fatal(&failure.code) => return Err(failure),

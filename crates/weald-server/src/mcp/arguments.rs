@@ -58,6 +58,12 @@ pub fn one_of<T>(
     of(text).ok_or_else(|| invalid(text, name, &known()))
 }
 
+/// The words that a shell runs a line with; none without a line.
+pub fn shell(line: Option<String>) -> Vec<String> {
+    let words = line.map(|line| ["sh".to_owned(), "-c".to_owned(), line]);
+    words.into_iter().flatten().collect()
+}
+
 fn invalid(text: &str, name: &str, error: &dyn fmt::Display) -> Fault {
     let message = format!("invalid value '{text:.100}' for {name}: {error}");
     Fault::new("invalid_value", exit::USAGE, message).hint("see the tool's input schema")

@@ -50,9 +50,10 @@ mod worktree_status;
 use rmcp::model::JsonObject;
 
 use super::answers;
-use super::arguments::{TaskRef, ids, one_of, parsed};
+use super::arguments::{TaskRef, ids, one_of, parsed, shell};
 use super::child::Lasts;
 use super::classroom::{self, CLASSROOM};
+use super::kept::Kept;
 use super::tool::{Audience, Effect, Entry, Tool};
 use super::weald::Call;
 use super::words::Words;

@@ -290,25 +290,6 @@ impl<'a> Call<'a> {
         Ok(answer)
     }
 
-    /// Runs a command that only reads, as for people, and answers what it prints, bounded.
-    pub async fn text(&self, words: Words, most: usize) -> Result<(String, bool), Fault> {
-        let limits = Limits {
-            head: most,
-            tail: 0,
-            is_told: false,
-        };
-        let flags = ["--color=never"];
-        let ended = self.start(&flags, words.clone(), limits).await?;
-        if ended.status.success() {
-            return Ok((ended.stdout.text(), ended.stdout.left_out() > 0));
-        }
-        // What it said is laid out for people; asked for its object it says the same in parts.
-        let again = self.run(words).await;
-        let said = || ended.stderr.text().trim().to_owned();
-        let fault = again.err();
-        Err(fault.unwrap_or_else(|| Fault::new("failed", exit_of(&ended), said())))
-    }
-
     /// Runs a command, whatever it prints and however it ends.
     pub async fn start(
         &self,

@@ -52,18 +52,6 @@ impl Words {
         self
     }
 
-    /// A task, which stands before `--`, and a shell command behind it, if there is one.
-    pub fn on(mut self, task: &impl Display, command: Option<String>) -> Result<Self, Fault> {
-        self.words.push(plain(task.to_string())?);
-        Ok(self.command(command))
-    }
-
-    /// A shell command behind `--`, if there is one.
-    pub fn command(self, line: Option<String>) -> Self {
-        let command = line.map(|line| ["sh".to_owned(), "-c".to_owned(), line]);
-        self.rest(command.into_iter().flatten())
-    }
-
     /// What stands alone, after everything else.
     pub fn rest<T: Display>(mut self, values: impl IntoIterator<Item = T>) -> Self {
         self.rest

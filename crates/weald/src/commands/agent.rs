@@ -6,43 +6,40 @@ mod list;
 mod logs;
 mod orders;
 mod pulse;
-mod restart;
-mod spawn;
-mod steer;
-mod wait;
+mod starts;
 
 use std::io::{self, Write};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use weald_app::operations::orders::OneAgent;
 use weald_app::{AgentView, Failure, Ground};
 use weald_core::agent::Agent as Record;
-use weald_core::agent::AgentId;
 
 use crate::completion;
 use crate::context::Context;
-use crate::ui::{ACCENT, DIM, Fields, Out, Table, joined, paint};
+use crate::ui::{ACCENT, DIM, Out, Table, joined, paint};
 
-/// How often a record is looked at while somebody waits for it.
+/// How often an agent is looked at while its output is shown.
 const POLL: Duration = Duration::from_millis(50);
 
 /// Start, watch and steer agents in the background.
 #[derive(Subcommand)]
 #[command(defer = true)]
 pub enum Agent {
-    Spawn(spawn::Spawn),
+    Spawn(starts::Spawn),
     #[command(visible_alias = "ls")]
     List(list::List),
     Pulse(pulse::Pulse),
     Diff(diff::Diff),
     Logs(logs::Logs),
     Attach(attach::Attach),
-    Steer(steer::Steer),
+    Steer(orders::Steer),
     Pause(orders::Pause),
     Resume(orders::Resume),
     Stop(orders::Stop),
-    Restart(restart::Restart),
-    Wait(wait::Wait),
+    Restart(starts::Restart),
+    Wait(orders::Wait),
 }
 
 impl Agent {
@@ -78,35 +75,12 @@ impl Which {
     }
 }
 
-/// Waits until a record is as wanted; `None` if that takes too long. A supervisor that is gone is noticed.
-fn wait_for(
-    ground: &Ground,
-    id: AgentId,
-    limit: Duration,
-    is_there: impl Fn(&Record) -> bool,
-) -> Result<Option<Record>, Failure> {
-    let deadline = Instant::now() + limit;
-    loop {
-        ground.engine.reap_agents()?;
-        let agent = ground.engine.agent(id)?;
-        if is_there(&agent) {
-            return Ok(Some(agent));
-        }
-        if Instant::now() >= deadline {
-            return Ok(None);
-        }
-        std::thread::sleep(POLL);
-    }
-}
-
-/// The answer: one agent as it stands now.
-fn answer(context: &Context<'_>, ground: &Ground, id: AgentId, told: &str) -> Result<u8, Failure> {
-    let view = ground.engine.agent_view(&ground.place, id)?;
-    context.tell(&ground.engine);
-    context.ui.answer(
-        || Fields::new().with("agents", std::slice::from_ref(&view)),
-        |out| writeln!(out, "{} {}", paint(ACCENT, id), told),
-    )
+/// One agent as it is now.
+fn print_agent(context: &Context<'_>, answer: &OneAgent, told: &str) -> Result<u8, Failure> {
+    let id = answer.agent().id;
+    context
+        .ui
+        .show(answer, |out| writeln!(out, "{} {told}", paint(ACCENT, id)))
 }
 
 /// Agents in a table.

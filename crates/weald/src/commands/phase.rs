@@ -1,15 +1,18 @@
 //! `weald phase`
 
-use clap::Args;
-use weald_app::supervision::{Phases, find};
-use weald_app::{Failure, Ground};
-use weald_core::id::TaskId;
+use std::io::{self, Write};
 
-use super::phase_told::answer;
+use clap::Args;
+use weald_app::operations::Operation;
+use weald_app::operations::works::{Phased, RunPhases};
+use weald_app::supervision::PhasesEnd;
+use weald_app::{Failure, stages_in_words};
+
 use super::work::How;
+use super::work_told;
 use crate::completion;
 use crate::context::Context;
-use crate::following::follow;
+use crate::ui::{Out, because, clean, indented};
 
 /// Run a task in phases: plan, build, review, qa
 ///
@@ -36,32 +39,45 @@ pub struct Phase {
 
 impl Phase {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let ground = context.ground()?;
-        ground.warn_of_settings(context);
-        let task = find(&ground, &self.task)?;
-        let only = self.only.is_some();
-        let first = self.only.or(self.from);
-        go_on(context, &ground, task, &self.how, first, only)
+        let answer = context.perform(RunPhases {
+            task: self.task,
+            only: self.only.is_some(),
+            first: self.only.or(self.from),
+            how: self.how.wish(),
+        })?;
+        context.ui.show(&answer, |out| tell(out, &answer))?;
+        Ok(RunPhases::exit(&answer))
     }
 }
 
-/// Continues with the phases of a task: with `first`, or after the last one that was completed.
-pub fn go_on(
-    context: &Context<'_>,
-    ground: &Ground,
-    task: TaskId,
-    how: &How,
-    first: Option<String>,
-    only: bool,
-) -> Result<u8, Failure> {
-    let phases = Phases {
-        task,
-        request: how.request(ground),
-        is_open: how.command.is_empty() && how.driver.is_none(),
-        first,
-        only,
-        follow: &|ground, id| follow(context, ground, id),
-    };
-    let (agent, end) = phases.conduct(context, ground)?;
-    answer(context, ground, &agent, end)
+/// What came out of a task's phases.
+pub fn tell(out: &mut Out, phased: &Phased) -> io::Result<()> {
+    let Phased {
+        task, agent, tree, ..
+    } = phased;
+    let (id, phase) = (&task.id, agent.phase().unwrap_or_default());
+    match phased.phase.outcome {
+        PhasesEnd::Passed => {
+            let landing = phased.landing.as_ref();
+            return work_told::tell_parts(out, agent, task, landing, tree.as_ref());
+        }
+        PhasesEnd::Blocked => {
+            let report = task.report.as_deref().unwrap_or_default();
+            writeln!(out, "✗ task {id} is blocked: {}", clean(report))?;
+        }
+        PhasesEnd::Stopped => {
+            let why = agent.end.as_ref().map(|end| indented(&end.why, 4));
+            let why = why.unwrap_or_default();
+            let told = format!("✗ phase {phase} was not completed");
+            writeln!(out, "{}", because(told, &why))?;
+        }
+        PhasesEnd::Only => writeln!(out, "phase {phase} is done")?,
+    }
+    writeln!(out, "  so far: {}", stages_in_words(&phased.phase.stages))?;
+    if let Some(tree) = tree.as_ref().map(|view| &view.tree) {
+        let path = tree.path.display();
+        writeln!(out, "  kept: worktree {path} (branch {})", tree.branch)?;
+    }
+    writeln!(out, "  output: weald agent logs {}", agent.id)?;
+    writeln!(out, "  continue: weald phase {id}")
 }

@@ -1,20 +1,19 @@
 //! `weald race`
 
-mod told;
+use std::io::{self, Write};
 
 use clap::{Args, Subcommand};
-use weald_app::supervision::{drop_race, id_of, pick_entry, start_race};
-use weald_app::tracker::known;
-use weald_app::{AgentRequest, Agents, Failure, Ground, exit};
-use weald_core::agent::{Goal, RACE};
+use weald_app::Failure;
+use weald_app::operations::Operation;
+use weald_app::operations::races::{
+    DropRace, DroppedRace, PickEntry, RaceView, ShowRace, StartRace,
+};
 use weald_core::id::TaskId;
-use weald_core::races;
-use weald_sandbox::interrupted;
 
-use super::work;
+use super::work_told;
 use crate::completion;
 use crate::context::Context;
-use crate::following::follow;
+use crate::ui::{ACCENT, Out, Table};
 
 /// Give several agents the same task and land the best
 #[derive(Args)]
@@ -63,7 +62,7 @@ enum RaceCommand {
         task: TaskId,
         /// Entry: its letter, worktree or agent
         #[arg(value_name = "NAME")]
-        name: String,
+        entry: String,
         /// Report to record if its agent sent none
         #[arg(long, value_name = "TEXT")]
         report: Option<String>,
@@ -78,81 +77,104 @@ enum RaceCommand {
 
 impl Race {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let ground = context.landing_ground()?;
-        match (&self.command, &self.task) {
+        match (self.command, self.task) {
             (Some(RaceCommand::Show { task }), _) => {
-                told::show(context, &ground, &known(context, &ground, task))
+                let answer = context.perform(ShowRace { task })?;
+                context.ui.show(&answer, |out| print(out, &answer))
             }
-            (Some(RaceCommand::Pick { task, name, report }), _) => {
-                let task = known(context, &ground, task);
-                pick(context, &ground, &task, name, report.as_ref())
+            (
+                Some(RaceCommand::Pick {
+                    task,
+                    entry,
+                    report,
+                }),
+                _,
+            ) => {
+                let answer = context.perform(PickEntry {
+                    task,
+                    entry,
+                    report,
+                })?;
+                context
+                    .ui
+                    .show(&answer, |out| work_told::tell(out, &answer))?;
+                Ok(PickEntry::exit(&answer))
             }
-            (Some(RaceCommand::Drop { task }), _) => told::dropped(
-                context,
-                &drop_race(context, &ground, &known(context, &ground, task))?,
-            ),
+            (Some(RaceCommand::Drop { task }), _) => {
+                let answer = context.perform(DropRace { task })?;
+                context.ui.show(&answer, |out| print_dropped(out, &answer))
+            }
             (None, Some(task)) => {
-                let task = known(context, &ground, &id_of(task)?);
-                self.start(context, &ground, &task)
+                let answer = context.perform(StartRace {
+                    task,
+                    count: self.count,
+                    drivers: self.with,
+                    model: self.model,
+                    command: self.words,
+                    detach: self.detach,
+                })?;
+                context.ui.show(&answer, |out| print(out, &answer))?;
+                Ok(StartRace::exit(&answer))
             }
             (None, None) => Err(Failure::bug()),
         }
     }
-
-    fn start(&self, context: &Context<'_>, ground: &Ground, id: &TaskId) -> Result<u8, Failure> {
-        ground.warn_of_settings(context);
-        let requests = self.requests(context, ground)?;
-        start_race(context, ground, id, &requests, self.detach)?;
-        told::show(context, ground, id)?;
-        Ok(interrupted().map_or(exit::DONE, |signal| 128 + signal))
-    }
-
-    /// What each entry is; a driver that nobody knows is refused before anything is begun.
-    fn requests(
-        &self,
-        context: &Context<'_>,
-        ground: &Ground,
-    ) -> Result<Vec<AgentRequest>, Failure> {
-        let (config, trees) = (ground.config(), ground.trees(context)?);
-        let drivers = match (self.with.is_empty(), self.words.is_empty()) {
-            (false, _) => self.with.clone(),
-            (true, false) => vec!["command".to_owned()],
-            (true, true) => vec![config.agent_driver.to_owned()],
-        };
-        let count = self.count.map_or(drivers.len().max(2), usize::from);
-        if drivers.len() > count {
-            let message = format!("{} drivers for {count} entries", drivers.len());
-            return Err(
-                Failure::new("bad_race", exit::USAGE, message).hint("give -n a higher number")
-            );
-        }
-        let model = Some(config.agent_model.to_owned()).filter(|model| !model.is_empty());
-        let mut requests = Vec::new();
-        for (index, driver) in drivers.iter().cycle().take(count).enumerate() {
-            let request = AgentRequest {
-                role: Some(format!("{RACE}{}", races::letter(index))),
-                command: self.words.clone(),
-                model: self.model.clone().or_else(|| model.clone()),
-                ..AgentRequest::new(driver, Goal::Stay)
-            };
-            Agents::new(&trees).require_driver(&request)?;
-            requests.push(request);
-        }
-        Ok(requests)
-    }
 }
 
-fn pick(
-    context: &Context<'_>,
-    ground: &Ground,
-    id: &TaskId,
-    name: &str,
-    report: Option<&String>,
-) -> Result<u8, Failure> {
-    let shown = |ground: &Ground, id| follow(context, ground, id);
-    let (agent, removed) = pick_entry(context, ground, id, name, report, &shown)?;
-    if let Some(removed) = removed {
-        told::tell_removed(context, &removed);
+/// The entries, side by side.
+fn print(out: &mut Out, view: &RaceView) -> io::Result<()> {
+    let entries = &view.race.entries;
+    let heads = [
+        "", "TREE", "END", "EXIT", "TIME", "FILES", "LINES", "CHECKED", "COST", "REPORT",
+    ];
+    let mut table = Table::new(&heads);
+    for entry in entries {
+        let plain = |text: String| (text, Default::default());
+        let lines = match (entry.added, entry.deleted) {
+            (Some(added), Some(deleted)) => format!("+{added} -{deleted}"),
+            _ => String::new(),
+        };
+        let tree = entry.tree.as_ref().map(ToString::to_string);
+        let state = match entry.picked {
+            true => "picked".to_owned(),
+            false => entry.state.replace('_', " "),
+        };
+        table.row(vec![
+            (entry.entry.clone(), ACCENT),
+            plain(tree.unwrap_or_default()),
+            plain(state),
+            plain(entry.exit.map_or(String::new(), |code| code.to_string())),
+            plain(format!("{} s", entry.seconds)),
+            plain(entry.files.to_string()),
+            plain(lines),
+            plain(entry.verification.as_str().to_owned()),
+            plain(
+                entry
+                    .cost_usd
+                    .map_or(String::new(), |cost| format!("${cost:.2}")),
+            ),
+            plain(entry.report.clone()),
+        ]);
     }
-    work::answer(context, ground, &agent)
+    table.print(out)?;
+    if entries.iter().all(|entry| !entry.picked) {
+        let id = &view.race.task;
+        writeln!(
+            out,
+            "to see one: weald diff NAME; to land one: weald race pick {id} a; to land none: weald race drop {id}"
+        )?;
+    }
+    Ok(())
+}
+
+fn print_dropped(out: &mut Out, answer: &DroppedRace) -> io::Result<()> {
+    for one in &answer.race.dropped {
+        let (name, id) = (&one.tree.name, one.tree.id);
+        writeln!(out, "{name} is in the trash: weald restore {id}")?;
+    }
+    let id = &answer.race.task;
+    match &answer.picked {
+        Some(tree) => writeln!(out, "the race of task {id} has ended; {tree} was picked"),
+        None => writeln!(out, "the race of task {id} has ended; nothing landed"),
+    }
 }

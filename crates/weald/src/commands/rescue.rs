@@ -4,19 +4,17 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use clap::Args;
-use weald_app::supervision::rescue::{
-    Evidence, commit_left, gather, restart, to_trash, write_patch,
-};
-use weald_app::{Agents, Failure, Ground, Resumption, exit};
-use weald_core::agent::AgentStatus;
+use weald_app::Failure;
+use weald_app::operations::Operation;
+use weald_app::operations::rescues::{self, Found, RescueTask, Rescued};
+use weald_app::supervision::rescue::Evidence;
 use weald_core::id::TaskId;
 
-use super::resume::Resume;
-use super::work::{self, How};
+use super::work::How;
+use super::work_told::tell_ended;
 use crate::completion;
 use crate::context::Context;
-use crate::following::follow;
-use crate::ui::{Fields, Out, because, clean_line, indented};
+use crate::ui::{Out, because, clean_line, indented};
 
 /// How many uncommitted files are named.
 const FILES: usize = 20;
@@ -59,117 +57,46 @@ struct Choice {
     trash: bool,
 }
 
+impl Choice {
+    fn chosen(self) -> Option<rescues::Rescue> {
+        let patch = self.patch.map(rescues::Rescue::Patch);
+        let of = |is_chosen: bool, choice| is_chosen.then_some(choice);
+        patch
+            .or(of(self.go_on, rescues::Rescue::Continue))
+            .or(of(self.restart, rescues::Rescue::Restart))
+            .or(of(self.trash, rescues::Rescue::Trash))
+    }
+}
+
 impl Rescue {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let ground = context.ground()?;
-        let found = Agents::new(&ground.trees(context)?).diagnose(&self.task)?;
-        self.refuse_running(&found)?;
-        let evidence = gather(context, &ground, &found)?;
-        let mut done = Vec::new();
-        if self.commit {
-            done.push(commit_left(context, &ground, &evidence)?);
-        }
-        context.tell(&ground.engine);
-        let choice = &self.choice;
-        if let Some(file) = &choice.patch {
-            let done = write_patch(context, &ground, &evidence, file)?;
-            return answer(context, &evidence, &[done], &[]);
-        }
-        if choice.go_on {
-            tell(context, &evidence);
-            return Resume::of(self.task.to_string(), self.how, self.detach).run(context);
-        }
-        if choice.restart {
-            tell(context, &evidence);
-            return self.restart(context, &ground, &found, &evidence);
-        }
-        if choice.trash {
-            let done = to_trash(context, &ground, evidence.worktree()?)?;
-            return answer(context, &evidence, &[done], &[]);
-        }
-        answer(context, &evidence, &done, &evidence.choices)
-    }
-
-    fn restart(
-        &self,
-        context: &Context<'_>,
-        ground: &Ground,
-        found: &Resumption,
-        evidence: &Evidence,
-    ) -> Result<u8, Failure> {
-        let last = found.newest.as_ref();
-        let mut how = self.how.clone();
-        if how.driver.is_none() && how.command.is_empty() {
-            how.driver = last.map(|agent| agent.driver.clone());
-            how.command = last.map(|agent| agent.command.clone()).unwrap_or_default();
-        }
-        let request = how.request(ground);
-        let follow = |ground: &Ground, id| follow(context, ground, id);
-        let agent = restart(
-            context,
-            ground,
-            found,
-            evidence,
-            request,
-            self.detach,
-            &follow,
-        )?;
-        work::answer(context, ground, &agent)
-    }
-
-    /// Whoever works is left alone; of one that stalled the tree can be seen and saved.
-    fn refuse_running(&self, found: &Resumption) -> Result<(), Failure> {
-        let Some(agent) = found
-            .newest
-            .as_ref()
-            .filter(|agent| !agent.status.is_over())
-        else {
-            return Ok(());
-        };
-        let changes = self.commit || self.choice.go_on || self.choice.restart || self.choice.trash;
-        if agent.status == AgentStatus::Stalled && !changes {
-            return Ok(());
-        }
-        let message = format!("agent {} is running ({})", agent.id, agent.status);
-        Err(
-            Failure::new("agent_running", exit::BUSY, message).hint(format!(
-                "weald agent stop {id}, or weald agent pulse {id}",
-                id = agent.id
-            )),
-        )
+        let answer = context.perform(RescueTask {
+            task: self.task,
+            commit: self.commit,
+            choice: self.choice.chosen(),
+            detach: self.detach,
+            how: self.how.wish(),
+        })?;
+        context.ui.show(&answer, |out| match &answer {
+            Rescued::Found(found) => tell(out, found),
+            Rescued::Ended(ended) => tell_ended(out, ended),
+        })?;
+        Ok(RescueTask::exit(&answer))
     }
 }
 
-fn answer(
-    context: &Context<'_>,
-    evidence: &Evidence,
-    done: &[String],
-    choices: &[String],
-) -> Result<u8, Failure> {
-    context.ui.answer(
-        || Fields::new().with("rescue", evidence).with("done", done),
-        |out| {
-            print(out, evidence)?;
-            for line in done {
-                writeln!(out, "{line}")?;
-            }
-            if !choices.is_empty() {
-                writeln!(out, "continue with one of:")?;
-                for choice in choices {
-                    writeln!(out, "  {choice}")?;
-                }
-            }
-            Ok(())
-        },
-    )
-}
-
-/// The evidence beside an answer of its own.
-fn tell(context: &Context<'_>, evidence: &Evidence) {
-    if let Some(snapshot) = &evidence.snapshot {
-        let note = format!("uncommitted changes are saved in snapshot {}", snapshot.id);
-        context.note(&note);
+fn tell(out: &mut Out, found: &Found) -> io::Result<()> {
+    print(out, &found.rescue)?;
+    for line in &found.done {
+        writeln!(out, "{line}")?;
     }
+    if found.is_open {
+        writeln!(out, "continue with one of:")?;
+        for choice in &found.rescue.choices {
+            writeln!(out, "  {choice}")?;
+        }
+    }
+    Ok(())
 }
 
 fn print(out: &mut Out, evidence: &Evidence) -> io::Result<()> {

@@ -3,14 +3,50 @@
 use std::io::{self, Write};
 
 use weald_app::TreeView;
+use weald_app::operations::works::{CompletedBefore, Ended, Worked};
 use weald_core::agent::{Agent, Goal, Outcome};
 use weald_core::landing::{Landing, LandingStatus};
 use weald_core::task::Task;
 
 use super::land::{told_kept_changes, told_signature};
+use super::phase;
 use crate::ui::{Out, because, clean, clean_line, indented};
 
-pub fn tell(
+/// What came of work on a task.
+pub fn tell_ended(out: &mut Out, ended: &Ended) -> io::Result<()> {
+    match ended {
+        Ended::Worked(worked) => tell(out, worked),
+        Ended::Phases(phased) => phase::tell(out, phased),
+        Ended::Completed(completed) => tell_completed(out, completed),
+    }
+}
+
+fn tell_completed(out: &mut Out, completed: &CompletedBefore) -> io::Result<()> {
+    let id = &completed.task.id;
+    writeln!(
+        out,
+        "task {id} is completed; to open it again: weald task reopen {id}"
+    )?;
+    let Some(view) = &completed.unlanded else {
+        return Ok(());
+    };
+    let (tree, count) = (&view.tree, view.ahead.unwrap_or(0));
+    writeln!(
+        out,
+        "  {count} commits of it are not on {} yet: {} (branch {})",
+        tree.target,
+        tree.path.display(),
+        tree.branch
+    )?;
+    writeln!(out, "  land it: weald land {}", tree.name)
+}
+
+pub fn tell(out: &mut Out, worked: &Worked) -> io::Result<()> {
+    let (landing, tree) = (worked.landing.as_ref(), worked.tree.as_ref());
+    tell_parts(out, &worked.agent, &worked.task, landing, tree)
+}
+
+pub fn tell_parts(
     out: &mut Out,
     agent: &Agent,
     task: &Task,

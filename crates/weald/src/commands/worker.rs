@@ -3,21 +3,22 @@
 //! A worker prints a line when a task begins and when it has ended, and nothing of its agents' output; `weald agent
 //! attach` shows that.
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use clap::Args;
 use rustix::process::setsid;
-use weald_app::{AgentRequest, Agents, Failure, Ground, Landings, supervision};
+use weald_app::operations::starts::{StartWorker, StartedWorker};
+use weald_app::{Failure, Ground, Landings, supervision};
 use weald_core::SignedDuration;
 use weald_core::agent::Agent;
 use weald_core::name::SessionName;
 use weald_sandbox::catch_interrupts;
 
+use super::land;
 use super::work::How;
-use super::{land, worker_behind};
 use crate::cli::duration;
 use crate::context::Context;
-use crate::ui::Fields;
+use crate::ui::{ACCENT, Fields, Out, paint};
 
 /// Run agents on ready tasks, one after another
 ///
@@ -49,51 +50,46 @@ pub struct Worker {
 
 impl Worker {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let (how, max, idle_timeout) = (self.how.wish(), self.max, self.idle_timeout);
+        if self.detach {
+            let answer = context.perform(StartWorker {
+                max,
+                idle_timeout,
+                how,
+            })?;
+            return context.ui.show(&answer, |out| tell_started(out, &answer));
+        }
         if self.behind {
             // Out of the terminal's session: closing it changes nothing here.
             let _ = setsid();
         }
         catch_interrupts();
         let ground = context.ground()?;
-        ground.warn_of_settings(context);
-        Agents::new(&ground.trees(context)?).require_sandbox()?;
-        let name = match &self.how.name {
-            Some(name) => name.clone(),
-            None => format!("worker-{}", std::process::id())
-                .parse()
-                .map_err(|_| Failure::bug())?,
-        };
-        let request = AgentRequest {
-            session: Some(name.clone()),
-            ..self.how.request(&ground)
-        };
-        // What no task could be done with is told before anybody is there to do one.
-        Agents::new(&ground.trees(context)?).require_driver(&request)?;
-        if self.detach {
-            return worker_behind::start(context, &ground, &name, &self.words(&name));
-        }
+        let worker = supervision::Worker::new(context, &ground, &how, max, idle_timeout)?;
+        let name = worker.name.clone();
         let report = &mut |ground: &Ground, agent: &Agent| print(context, &name, ground, agent);
-        let worker = supervision::Worker {
-            name: name.clone(),
-            request,
-            max: self.max,
-            idle_timeout: self.idle_timeout,
-        };
         worker.work(context, ground, report)
     }
 }
 
-impl Worker {
-    /// The same worker as a command line, for a process of its own.
-    fn words(&self, name: &SessionName) -> Vec<String> {
-        let max = self.max.map(|max| format!("--max={max}"));
-        let idle = self
-            .idle_timeout
-            .map(|idle| format!("--idle-timeout={}ms", idle.as_millis()));
-        let mut words = vec!["--behind".to_owned()];
-        words.extend(max.into_iter().chain(idle).chain(self.how.words(name)));
-        words
+fn tell_started(out: &mut Out, started: &StartedWorker) -> io::Result<()> {
+    let (name, pid) = (&started.worker.name, started.worker.pid);
+    writeln!(
+        out,
+        "{} is working in the background (process {pid})",
+        paint(ACCENT, name)
+    )?;
+    for view in &started.agents {
+        let agent = &view.agent;
+        writeln!(out, "  {} on task {}", agent.id, agent.task)?;
     }
+    for notice in started.notices.iter().flatten() {
+        writeln!(out, "  {notice}")?;
+    }
+    writeln!(
+        out,
+        "  to stop it: weald msg send {name} stop --type shutdown"
+    )
 }
 
 /// One line a finished task.

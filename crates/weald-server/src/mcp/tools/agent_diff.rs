@@ -2,8 +2,11 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::Value;
+use weald_app::Diffed;
+use weald_app::operations::orders::DiffAgent;
 
-use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, Words, answers};
+use super::{Audience, Call, Effect, Fault, JsonObject, Kept, TaskRef, Tool, answers};
 
 /// How much of a patch is told.
 const PATCH: usize = 256 << 10;
@@ -30,12 +33,21 @@ impl Tool for AgentDiff {
     type Output = answers::Diff;
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
-        let words = Words::of(&["agent", "diff"]).rest([input.agent]);
-        let mut answer = call.run(words.clone()).await?;
+        let agent = input.agent.to_string();
+        let style = Diffed::Files;
+        let request = DiffAgent {
+            agent: agent.clone(),
+            style,
+        };
+        let mut answer = call.perform(request).await?;
         if input.patch == Some(true) {
-            let (patch, is_cut) = call.text(words, PATCH).await?;
-            answer.insert("patch".to_owned(), patch.into());
-            if is_cut {
+            let style = Diffed::Patch;
+            let told = call.perform(DiffAgent { agent, style }).await?;
+            let mut patch = Kept::new(PATCH, 0);
+            let text = told.get("text").and_then(Value::as_str);
+            patch.push(text.unwrap_or_default().as_bytes());
+            answer.insert("patch".to_owned(), patch.text().into());
+            if patch.left_out() > 0 || told.get("truncated") == Some(&true.into()) {
                 answer.insert("truncated".to_owned(), true.into());
             }
         }

@@ -2,8 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use weald_app::operations::orders::PauseAgent;
 
-use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, Words, answers};
+use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, answers};
 
 pub struct AgentPause;
 
@@ -25,7 +26,7 @@ impl Tool for AgentPause {
     type Output = answers::agents::Agents;
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
-        let words = Words::of(&["agent", "pause"]);
-        call.run(words.rest([input.agent])).await
+        let agent = input.agent.to_string();
+        call.perform(PauseAgent { agent }).await
     }
 }

@@ -2,8 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use weald_app::operations::starts::{Conversation, RestartAgent};
 
-use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, Words, answers};
+use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, answers};
 
 pub struct AgentRestart;
 
@@ -29,9 +30,14 @@ impl Tool for AgentRestart {
     type Output = answers::agents::Agents;
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
-        let words = Words::of(&["agent", "restart"])
-            .switch("fresh", input.fresh)
-            .switch("force", input.force);
-        call.run(words.rest([input.agent])).await
+        let request = RestartAgent {
+            agent: input.agent.to_string(),
+            conversation: match input.fresh {
+                Some(true) => Conversation::New,
+                _ => Conversation::Any,
+            },
+            force: input.force.unwrap_or_default(),
+        };
+        call.perform(request).await
     }
 }

@@ -2,8 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use weald_app::operations::orders::ResumeAgent;
 
-use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, Words, answers};
+use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, answers};
 
 pub struct AgentResume;
 
@@ -26,7 +27,7 @@ impl Tool for AgentResume {
     type Output = answers::agents::Agents;
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
-        let words = Words::of(&["agent", "resume"]);
-        call.run(words.rest([input.agent])).await
+        let agent = input.agent.to_string();
+        call.perform(ResumeAgent { agent }).await
     }
 }

@@ -2,8 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use weald_app::operations::starts::SpawnAgent;
+use weald_app::supervision::AgentWish;
 
-use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, Words, answers};
+use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, answers, parsed, shell};
 
 pub struct AgentSpawn;
 
@@ -41,15 +43,21 @@ impl Tool for AgentSpawn {
     type Output = answers::agents::Agents;
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
-        let words = Words::of(&["agent", "spawn"])
-            .flag("driver", input.driver)
-            .flag("name", input.name)
-            .flag("role", input.role)
-            .flag("prompt", input.prompt)
-            .flag("model", input.model)
-            .switch("land", Some(input.land == Some(true)))
-            .switch("no-land", Some(input.land == Some(false)))
-            .switch("force", input.force);
-        call.run(words.on(&input.task_id, input.command)?).await
+        let name = input.name.as_deref();
+        let name = name.map(|name| parsed("name", name)).transpose()?;
+        let request = SpawnAgent {
+            task: input.task_id.to_string(),
+            how: AgentWish {
+                land: input.land,
+                model: input.model,
+                driver: input.driver,
+                name,
+                role: input.role,
+                prompt: input.prompt,
+                command: shell(input.command),
+            },
+            force: input.force.unwrap_or_default(),
+        };
+        call.perform(request).await
     }
 }

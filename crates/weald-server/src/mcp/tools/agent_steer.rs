@@ -2,8 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use weald_app::operations::orders::SteerAgent;
 
-use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, Words, answers};
+use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, answers};
 
 pub struct AgentSteer;
 
@@ -30,8 +31,11 @@ impl Tool for AgentSteer {
     type Output = answers::messages::Messages;
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
-        let words = Words::of(&["agent", "steer"]).switch("urgent", input.urgent);
-        let about = [input.agent.to_string(), input.text];
-        call.run(words.rest(about)).await
+        let request = SteerAgent {
+            agent: input.agent.to_string(),
+            text: input.text,
+            urgent: input.urgent.unwrap_or_default(),
+        };
+        call.perform(request).await
     }
 }

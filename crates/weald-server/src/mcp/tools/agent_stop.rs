@@ -2,8 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use weald_app::operations::orders::StopAgent;
 
-use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, Words, answers};
+use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, answers};
 
 pub struct AgentStop;
 
@@ -31,10 +32,12 @@ impl Tool for AgentStop {
     type Output = answers::agents::Agents;
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
-        let words = Words::of(&["agent", "stop"])
-            .switch("release", input.release)
-            .switch("wait", input.wait)
-            .flag("reason", input.reason);
-        call.run(words.rest([input.agent])).await
+        let request = StopAgent {
+            agent: input.agent.to_string(),
+            release: input.release.unwrap_or_default(),
+            reason: input.reason,
+            wait: input.wait.unwrap_or_default(),
+        };
+        call.perform(request).await
     }
 }

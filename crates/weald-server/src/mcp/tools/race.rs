@@ -2,8 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use weald_app::operations::races::StartRace;
 
-use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, Words, answers};
+use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, answers, shell};
 
 pub struct Race;
 
@@ -34,11 +35,15 @@ impl Tool for Race {
     type Output = answers::agents::Race;
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
-        let with = Some(input.drivers.join(",")).filter(|with| !with.is_empty());
-        let words = Words::of(&["race", "--detach"])
-            .flag("count", input.count)
-            .flag("with", with)
-            .flag("model", input.model);
-        call.run(words.on(&input.task_id, input.command)?).await
+        let request = StartRace {
+            task: input.task_id.to_string(),
+            // As much as the schema allows.
+            count: input.count.and_then(|count| u8::try_from(count).ok()),
+            drivers: input.drivers,
+            model: input.model,
+            command: shell(input.command),
+            detach: true,
+        };
+        call.perform(request).await
     }
 }

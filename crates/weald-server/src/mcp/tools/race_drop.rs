@@ -2,8 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use weald_app::operations::races::DropRace;
 
-use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, Words, answers};
+use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, answers};
 
 pub struct RaceDrop;
 
@@ -24,7 +25,7 @@ impl Tool for RaceDrop {
     type Output = answers::agents::Dropped;
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
-        let words = Words::of(&["race", "drop"]);
-        call.run(words.rest([input.task_id])).await
+        let task = input.task_id.id()?;
+        call.perform(DropRace { task }).await
     }
 }

@@ -2,8 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use weald_app::operations::races::PickEntry;
 
-use super::{Audience, Call, Effect, Fault, JsonObject, Lasts, TaskRef, Tool, Words, answers};
+use super::{Audience, Call, Effect, Fault, JsonObject, Lasts, TaskRef, Tool, answers};
 
 pub struct RacePick;
 
@@ -32,8 +33,11 @@ impl Tool for RacePick {
     }
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
-        let words = Words::of(&["race", "pick"]).flag("report", input.report);
-        call.run(words.rest([input.task_id.to_string(), input.entry]))
-            .await
+        let request = PickEntry {
+            task: input.task_id.id()?,
+            entry: input.entry,
+            report: input.report,
+        };
+        call.perform(request).await
     }
 }

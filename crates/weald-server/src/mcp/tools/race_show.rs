@@ -2,8 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use weald_app::operations::races::ShowRace;
 
-use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, Words, answers};
+use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, answers};
 
 pub struct RaceShow;
 
@@ -24,7 +25,7 @@ impl Tool for RaceShow {
     type Output = answers::agents::Race;
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
-        let words = Words::of(&["race", "show"]);
-        call.run(words.rest([input.task_id])).await
+        let task = input.task_id.id()?;
+        call.perform(ShowRace { task }).await
     }
 }

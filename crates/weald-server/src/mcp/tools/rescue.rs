@@ -2,8 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use weald_app::operations::rescues::{self, RescueTask};
+use weald_app::supervision::AgentWish;
 
-use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, Words, answers};
+use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, answers, shell};
 
 pub struct Rescue;
 
@@ -39,12 +41,25 @@ impl Tool for Rescue {
     type Output = answers::agents::Rescued;
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
-        let is = |choice: fn(&Choice) -> bool| Some(input.choice.as_ref().is_some_and(choice));
-        let words = Words::of(&["rescue", "--detach"])
-            .switch("commit", input.commit)
-            .switch("continue", is(|choice| matches!(choice, Choice::Continue)))
-            .switch("restart", is(|choice| matches!(choice, Choice::Restart)))
-            .switch("trash", is(|choice| matches!(choice, Choice::Trash)));
-        call.run(words.on(&input.task_id, input.command)?).await
+        let request = RescueTask {
+            task: input.task_id.id()?,
+            commit: input.commit.unwrap_or_default(),
+            choice: input.choice.map(|choice| match choice {
+                Choice::Continue => rescues::Rescue::Continue,
+                Choice::Restart => rescues::Rescue::Restart,
+                Choice::Trash => rescues::Rescue::Trash,
+            }),
+            detach: true,
+            how: AgentWish {
+                land: None,
+                model: None,
+                driver: None,
+                name: None,
+                role: None,
+                prompt: None,
+                command: shell(input.command),
+            },
+        };
+        call.perform(request).await
     }
 }

@@ -2,9 +2,11 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use weald_app::operations::starts::{SpawnAgent, StartWorker};
+use weald_app::supervision::AgentWish;
 use weald_core::name::{NameError, SessionName};
 
-use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, Words, answers};
+use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, answers, shell};
 
 pub struct SpawnTeammate;
 
@@ -36,33 +38,41 @@ impl Tool for SpawnTeammate {
     type Output = answers::agents::Teammate;
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
-        check(&input.name)?;
-        let command = match input.task_id {
-            Some(_) => Words::of(&["agent", "spawn"]),
-            None => Words::of(&["worker", "--detach"]),
+        let how = AgentWish {
+            land: None,
+            model: None,
+            driver: input.driver,
+            name: Some(checked(&input.name)?),
+            role: input.role,
+            prompt: input.prompt,
+            command: shell(input.command),
         };
-        let words = command
-            .flag("name", Some(input.name))
-            .flag("role", input.role)
-            .flag("prompt", input.prompt)
-            .flag("driver", input.driver);
-        call.run(match &input.task_id {
-            Some(task) => words.on(task, input.command)?,
-            None => words.command(input.command),
-        })
-        .await
+        let Some(task) = input.task_id else {
+            let request = StartWorker {
+                max: None,
+                idle_timeout: None,
+                how,
+            };
+            return call.perform(request).await;
+        };
+        let request = SpawnAgent {
+            task: task.to_string(),
+            how,
+            force: false,
+        };
+        call.perform(request).await
     }
 }
 
-/// Refuses a name that nobody can have.
-fn check(name: &str) -> Result<(), Fault> {
-    let parsed = name.parse::<SessionName>();
+/// A name that somebody can have.
+fn checked(name: &str) -> Result<SessionName, Fault> {
     let refused = |code, error: NameError| {
-        Err(Fault::new(code, 2, error.to_string()).hint("choose another name, such as alice"))
+        Fault::new(code, 2, error.to_string()).hint("choose another name, such as alice")
     };
-    match parsed.map(|name| name.require_free()) {
-        Err(error) => refused("invalid_name", error),
-        Ok(Err(error)) => refused("name_reserved", error),
-        Ok(Ok(())) => Ok(()),
-    }
+    let name: SessionName = name
+        .parse()
+        .map_err(|error| refused("invalid_name", error))?;
+    let free = name.require_free();
+    free.map_err(|error| refused("name_reserved", error))?;
+    Ok(name)
 }

@@ -2,8 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use weald_app::operations::orders::WaitForAgents;
+use weald_core::SignedDuration;
 
-use super::{Audience, Call, Effect, Fault, JsonObject, Lasts, TaskRef, Tool, Words, answers};
+use super::{Audience, Call, Effect, Fault, JsonObject, Lasts, TaskRef, Tool, answers};
 
 /// Clients wait for a minute, by default.
 fn patience() -> u64 {
@@ -41,9 +43,13 @@ impl Tool for WaitAgents {
     }
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
-        let words = Words::of(&["agent", "wait"])
-            .switch("any", input.any)
-            .flag("timeout", Some(format!("{}s", input.timeout_seconds)));
-        call.run(words.rest(input.agents)).await
+        // As much as the schema allows.
+        let seconds = i64::try_from(input.timeout_seconds).unwrap_or(i64::MAX);
+        let request = WaitForAgents {
+            agents: input.agents.iter().map(ToString::to_string).collect(),
+            any: input.any.unwrap_or_default(),
+            timeout: SignedDuration::from_secs(seconds),
+        };
+        call.perform(request).await
     }
 }

@@ -4,13 +4,15 @@ use std::io;
 use std::sync::mpsc::{self, Receiver};
 
 use clap::Args;
+use weald_app::operations::orders::send;
+use weald_app::operations::works::Worked;
 use weald_app::{Failure, exit};
 use weald_core::message::Urgency;
 use weald_sandbox::{catch_interrupts, interrupted};
 
-use super::{POLL, Which, steer};
+use super::{POLL, Which};
 use crate::cli::SessionArg;
-use crate::commands::work;
+use crate::commands::work_told;
 use crate::context::Context;
 use crate::following::Log;
 
@@ -38,14 +40,18 @@ impl Attach {
         let ground = context.ground()?;
         let id = self.which.find(&ground)?.id;
         let typed = typed_lines();
-        let mut tail = Log::new(context, &ground, id)?;
+        let mut tail = Log::new(context.ui, &ground, id)?;
         tail.begin_with((!self.all).then_some(self.tail))?;
         loop {
             ground.engine.reap_agents()?;
             let agent = ground.engine.agent(id)?;
             tail.show()?;
             if agent.status.is_over() {
-                return work::answer(context, &ground, &agent);
+                let worked = Worked::of(context, &ground, agent)?;
+                context
+                    .ui
+                    .show(&worked, |out| work_told::tell(out, &worked))?;
+                return Ok(worked.exit_code());
             }
             if interrupted().is_some() {
                 context.note(&format!(
@@ -55,7 +61,7 @@ impl Attach {
             }
             for line in typed.try_iter().filter(|line| !line.trim().is_empty()) {
                 let from = context.session(&ground.engine, self.session.session.as_ref())?;
-                let sent = steer::send(&ground, &agent, from, Urgency::Steer, line)?;
+                let sent = send(&ground, &agent, from, Urgency::Steer, line)?;
                 context.note(&format!("message {} for {id}", sent.id));
             }
             std::thread::sleep(POLL);

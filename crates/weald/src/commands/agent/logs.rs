@@ -2,12 +2,12 @@
 
 use clap::Args;
 
+use weald_app::operations::orders::ReadLog;
 use weald_app::{Failure, exit};
 
 use super::Which;
 use crate::context::Context;
 use crate::following::Log;
-use crate::ui::Fields;
 
 /// Show an agent's output
 #[derive(Args)]
@@ -27,9 +27,6 @@ pub struct Logs {
 
 impl Logs {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let ground = context.ground()?;
-        let agent = self.which.find(&ground)?;
-        let mut tail = Log::new(context, &ground, agent.id)?.whole(self.raw);
         if context.ui.is_json() {
             if self.follow {
                 return Err(Failure::new(
@@ -39,12 +36,16 @@ impl Logs {
                 )
                 .hint("weald agent logs -f without --json, or weald events -f --json"));
             }
-            let text = tail.text(self.tail)?;
-            return context.ui.answer(
-                || Fields::new().with("agent", &agent.id).with("text", &text),
-                |_| Ok(()),
-            );
+            let answer = context.perform(ReadLog {
+                agent: self.which.id,
+                tail: self.tail,
+                raw: self.raw,
+            })?;
+            return context.ui.show(&answer, |_| Ok(()));
         }
+        let ground = context.ground()?;
+        let agent = self.which.find(&ground)?;
+        let mut tail = Log::new(context.ui, &ground, agent.id)?.whole(self.raw);
         tail.show_last(self.tail)?;
         while self.follow && !context.ui.nobody_reads() {
             ground.engine.reap_agents()?;

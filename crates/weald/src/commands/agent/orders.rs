@@ -1,20 +1,37 @@
-//! `weald agent pause`, `resume` and `stop`
+//! `weald agent steer`, `pause`, `resume`, `stop` and `wait`
 
-use std::time::Duration;
+use std::io::Write;
 
 use clap::Args;
-use weald_app::{Failure, Ground, exit};
-use weald_core::agent::{Agent, AgentId, AgentStatus, Wanted};
-use weald_core::agent_rules::AgentInput;
+use weald_app::Failure;
+use weald_app::operations::Operation;
+use weald_app::operations::orders::{
+    PauseAgent, ResumeAgent, SteerAgent, StopAgent, WaitForAgents,
+};
+use weald_core::SignedDuration;
 
-use super::{Which, answer, wait_for};
+use super::{Which, print_agent, print_table};
+use crate::cli::SessionArg;
+use crate::commands::msg::print_messages;
+use crate::completion;
 use crate::context::Context;
 
-/// How long a supervisor has to obey.
-const OBEDIENCE: Duration = Duration::from_secs(10);
-
-/// How long an agent that is stopped has to end: also what it left has to be taken in.
-const END: Duration = Duration::from_secs(120);
+/// Send instructions to an agent
+///
+/// The text goes to its inbox, ahead of less urgent messages. An agent whose input is open reads it at once; any other
+/// reads it when it next checks its inbox.
+#[derive(Args)]
+pub struct Steer {
+    #[command(flatten)]
+    which: Which,
+    /// Text of the message
+    text: String,
+    /// Deliver it before all other messages
+    #[arg(long)]
+    urgent: bool,
+    #[command(flatten)]
+    session: SessionArg,
+}
 
 /// Pause an agent and all its processes
 ///
@@ -51,96 +68,98 @@ pub struct Stop {
     wait: bool,
 }
 
+/// Wait until agents have ended
+///
+/// Exits 0 when all of them have ended (with --any, one of them), successfully or not, and 5 on timeout. A timeout does
+/// not stop the agents.
+#[derive(Args)]
+pub struct Wait {
+    /// Agent IDs, tasks, names or worktrees (default: all running agents)
+    #[arg(value_name = "ID", add = completion::agents())]
+    ids: Vec<String>,
+    /// Return when the first agent ends
+    #[arg(long)]
+    any: bool,
+    /// Maximum time to wait, 30s to 1800s
+    #[arg(long, value_name = "TIME", default_value = "1800s", value_parser = patience)]
+    timeout: SignedDuration,
+}
+
+/// A time that is neither too short to be more than a poll nor too long for whoever waits.
+fn patience(text: &str) -> Result<SignedDuration, String> {
+    let time = crate::cli::duration(text)?;
+    match time.as_secs() {
+        30..=1800 => Ok(time),
+        _ => Err("from 30s to 1800s".to_owned()),
+    }
+}
+
+impl Steer {
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let request = SteerAgent {
+            agent: self.which.id,
+            text: self.text,
+            urgent: self.urgent,
+        };
+        let answer = context.perform_as(&self.session.caller(), request)?;
+        print_messages(context, &answer.messages, "")
+    }
+}
+
 impl Pause {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let ground = context.ground()?;
-        let agent = self.which.find(&ground)?;
-        obeyed(&ground, &agent, Wanted::Pause, AgentStatus::Paused)?;
-        let told = format!("is paused; to continue it: weald agent resume {}", agent.id);
-        answer(context, &ground, agent.id, &told)
+        let agent = self.which.id;
+        let answer = context.perform(PauseAgent { agent })?;
+        let id = answer.agent().id;
+        let told = format!("is paused; to continue it: weald agent resume {id}");
+        print_agent(context, &answer, &told)
     }
 }
 
 impl Resume {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let ground = context.ground()?;
-        let agent = self.which.find(&ground)?;
-        obeyed(&ground, &agent, Wanted::Run, AgentStatus::Running)?;
-        answer(context, &ground, agent.id, "continues")
+        let agent = self.which.id;
+        print_agent(
+            context,
+            &context.perform(ResumeAgent { agent })?,
+            "continues",
+        )
     }
 }
 
 impl Stop {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let ground = context.ground()?;
-        let agent = self.which.find(&ground)?;
-        let who = context.actor(&ground.engine, None)?;
-        let stopped = || {
-            who.map_or("it was stopped".to_owned(), |who| {
-                format!("{who} stopped it")
-            })
-        };
-        let why = self.reason.unwrap_or_else(stopped);
-        stop(&ground, agent.id, why, self.release)?;
         let told = match self.wait {
-            true => {
-                ended(&ground, agent.id)?;
-                "is stopped; its worktree is kept"
-            }
+            true => "is stopped; its worktree is kept",
             false => "was asked to stop; its worktree is kept",
         };
-        answer(context, &ground, agent.id, told)
+        let answer = context.perform(StopAgent {
+            agent: self.which.id,
+            release: self.release,
+            reason: self.reason,
+            wait: self.wait,
+        })?;
+        print_agent(context, &answer, told)
     }
 }
 
-/// Asks an agent to stop.
-pub fn stop(ground: &Ground, id: AgentId, why: String, release: bool) -> Result<(), Failure> {
-    let stop = Wanted::Stop { why, release };
-    ground.engine.decide_agent(id, AgentInput::Want(stop))?;
-    Ok(())
-}
-
-/// Waits until an agent is over.
-pub fn ended(ground: &Ground, id: AgentId) -> Result<Agent, Failure> {
-    let ended = wait_for(ground, id, END, |agent| agent.status.is_over())?;
-    ended.ok_or_else(|| {
-        Failure::new(
-            "agent_busy",
-            exit::BUSY,
-            format!("{id} was asked to stop but has not ended yet"),
-        )
-        .hint(format!("weald agent wait {id}"))
-    })
-}
-
-/// Has a supervisor obey, and waits until it did.
-fn obeyed(
-    ground: &Ground,
-    agent: &Agent,
-    wanted: Wanted,
-    status: AgentStatus,
-) -> Result<(), Failure> {
-    let id = agent.id;
-    // One that is being started has nothing to stop yet.
-    wait_for(ground, id, OBEDIENCE, |agent| {
-        agent.status != AgentStatus::Starting
-    })?;
-    ground.engine.decide_agent(id, AgentInput::Want(wanted))?;
-    let obeyed = wait_for(ground, id, OBEDIENCE, |agent| {
-        agent.status == status || agent.status.is_over() || agent.status == AgentStatus::Finishing
-    })?;
-    match obeyed {
-        Some(agent) if agent.status == status => Ok(()),
-        Some(agent) => Err(Failure::new(
-            "agent_over",
-            exit::REFUSED,
-            format!("{id} ended first ({})", agent.status),
-        )),
-        None => Err(Failure::new(
-            "agent_busy",
-            exit::BUSY,
-            format!("the supervisor of {id} did not answer; the request is still pending"),
-        )
-        .hint(format!("weald agent pulse {id}"))),
+impl Wait {
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let answer = context.perform(WaitForAgents {
+            agents: self.ids,
+            any: self.any,
+            timeout: self.timeout,
+        })?;
+        context.ui.show(&answer, |out| {
+            match answer.agents.is_empty() {
+                true => writeln!(out, "no agents are running")?,
+                false => print_table(out, &answer.agents)?,
+            }
+            match answer.timed_out {
+                true => writeln!(out, "timed out; the agents keep running"),
+                false => Ok(()),
+            }
+        })?;
+        Ok(WaitForAgents::exit(&answer))
     }
 }

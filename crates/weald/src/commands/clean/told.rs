@@ -172,7 +172,7 @@ fn ending(out: &mut Out, report: &CleanReport, again: &str) -> io::Result<()> {
     }
     let trashed = |outcome: &str| outcome == "trashed";
     let trees = report.removed.iter();
-    let trees = trees.filter(|taken| trashed(taken.outcome)).count();
+    let trees = trees.filter(|taken| trashed(&taken.outcome)).count();
     let forgotten = report.removed.len() - trees;
     let moved = orphans.filter(|one| one.outcome.is_some_and(trashed));
     let moved = moved.count();

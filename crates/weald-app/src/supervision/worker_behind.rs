@@ -1,20 +1,18 @@
 //! `weald worker --detach`: a process of its own does the work, and this one tells how it began.
 
 use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
-use weald_app::{Failure, Ground, exit, open_own};
+use serde_json::Value;
 use weald_core::agent::Agent;
 use weald_core::name::SessionName;
 use weald_core::store::AgentFilter;
 
-use crate::context::Context;
-use crate::ui::{ACCENT, Fields, paint};
+use super::{AgentWish, Worker};
+use crate::{App, Failure, Ground, exit, open_own};
 
 /// How long a worker has to say that it is there, and then to begin with a task that is ready.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -25,56 +23,45 @@ const LOG_LIMIT: u64 = 1 << 20;
 /// How often that is looked at.
 const POLL: Duration = Duration::from_millis(10);
 
-/// Starts a worker with these words. When this returns without an error it is registered under its name, and works on a
-/// task if one was ready.
-pub fn start(
-    context: &Context<'_>,
+/// A worker in a process of its own.
+pub struct BehindWorker {
+    pub pid: u32,
+    pub log: PathBuf,
+    /// What it works on, if a task was ready.
+    pub agent: Option<Agent>,
+}
+
+/// Starts a worker in a process of its own. When this returns without an error it is registered under its name, and works on
+/// a task if one was ready.
+pub fn start_behind(
+    app: &App<'_>,
     ground: &Ground,
-    name: &SessionName,
-    words: &[String],
-) -> Result<u8, Failure> {
+    worker: &Worker,
+    how: &AgentWish,
+) -> Result<BehindWorker, Failure> {
+    let name = &worker.name;
     let log = log_of(ground, name)?;
     let file = opened(&log)?;
     let before = usize::try_from(file.metadata()?.len()).unwrap_or_default();
-    let mut child = spawn(context, ground, file, words)?;
-    let begun = begin(ground, name, &mut child, |how| {
-        said(&log, before, name, how)
+    let mut child = spawn(app, ground, file, &words(worker, how))?;
+    let agent = begin(ground, name, &mut child, |ended| {
+        said(&log, before, name, ended)
     })?;
-    let pid = child.id();
-    let views = match &begun {
-        Some(agent) => vec![ground.engine.agent_view(&ground.place, agent.id)?],
-        None => Vec::new(),
-    };
-    context.tell(&ground.engine);
-    let idle = ground.config().get("worker.idle_timeout").0;
-    let waits =
-        format!("no task is ready; {name} waits for one, and ends after {idle} without work");
-    let notices = begun.is_none().then(|| vec![waits.clone()]);
-    let worker = json!({"name": name, "pid": pid, "log": log});
-    context.ui.answer(
-        || {
-            let fields = Fields::new().with("worker", &worker).with("agents", &views);
-            match &notices {
-                Some(notices) => fields.with("notices", notices),
-                None => fields,
-            }
-        },
-        |out| {
-            writeln!(
-                out,
-                "{} is working in the background (process {pid})",
-                paint(ACCENT, name)
-            )?;
-            match &begun {
-                Some(agent) => writeln!(out, "  {} on task {}", agent.id, agent.task)?,
-                None => writeln!(out, "  {waits}")?,
-            }
-            writeln!(
-                out,
-                "  to stop it: weald msg send {name} stop --type shutdown"
-            )
-        },
-    )
+    Ok(BehindWorker {
+        pid: child.id(),
+        log,
+        agent,
+    })
+}
+
+/// The same worker as words of a command line.
+fn words(worker: &Worker, how: &AgentWish) -> Vec<String> {
+    let max = worker.max.map(|max| format!("--max={max}"));
+    let idle = worker.idle_timeout;
+    let idle = idle.map(|idle| format!("--idle-timeout={}ms", idle.as_millis()));
+    let behind = Some("--behind".to_owned());
+    let words = [behind, max, idle].into_iter().flatten();
+    words.chain(how.words(&worker.name)).collect()
 }
 
 fn log_of(ground: &Ground, name: &SessionName) -> Result<PathBuf, Failure> {
@@ -86,19 +73,14 @@ fn log_of(ground: &Ground, name: &SessionName) -> Result<PathBuf, Failure> {
     Ok(folder.join(format!("{name}.log")))
 }
 
-fn spawn(
-    context: &Context<'_>,
-    ground: &Ground,
-    log: File,
-    words: &[String],
-) -> Result<Child, Failure> {
+fn spawn(app: &App<'_>, ground: &Ground, log: File, words: &[String]) -> Result<Child, Failure> {
     #[expect(
         clippy::disallowed_methods,
         reason = "weald itself, to go on as the worker"
     )]
-    let mut command = std::process::Command::new(context.helper()?);
+    let mut command = std::process::Command::new(app.helper()?);
     command
-        .args(context.settings())
+        .args(app.settings())
         .args(["--json", "worker"])
         .args(words)
         .current_dir(ground.place.root())

@@ -1,0 +1,444 @@
+//! What is asked of agents that were started: to do something else, to stop, to show what they did.
+
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use weald_core::SignedDuration;
+use weald_core::agent::{Agent, AgentId, AgentStatus, Wanted};
+use weald_core::agent_rules::{AgentInput, AgentRefusal};
+use weald_core::message::{Draft, Message, MessageType, Urgency};
+use weald_core::name::SessionName;
+
+use super::looking::ShownDiff;
+use super::{Caller, Entry, Operation};
+use crate::agents::drivers::driver_for;
+use crate::supervision::Tail;
+use crate::{
+    Against, AgentError, AgentQuery, AgentView, App, Diffed, Failure, Ground, Landings, exit,
+};
+
+pub(super) fn entries() -> Vec<Entry> {
+    vec![
+        Entry::of::<DiffAgent>(),
+        Entry::of::<ReadLog>(),
+        Entry::of::<SteerAgent>(),
+        Entry::of::<PauseAgent>(),
+        Entry::of::<ResumeAgent>(),
+        Entry::of::<StopAgent>(),
+        Entry::of::<WaitForAgents>(),
+    ]
+}
+
+/// How often a record is looked at while somebody waits for it.
+const POLL: Duration = Duration::from_millis(50);
+
+/// The same while several are waited for.
+const SLOW_POLL: Duration = Duration::from_millis(200);
+
+/// How long a supervisor has to obey.
+const OBEDIENCE: Duration = Duration::from_secs(10);
+
+/// How long an agent that is stopped has to end: also what it left has to be taken in.
+const END: Duration = Duration::from_secs(120);
+
+/// One agent as it is now.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct OneAgent {
+    agents: [AgentView; 1],
+}
+
+impl OneAgent {
+    pub(super) fn of(app: &App<'_>, ground: &Ground, id: AgentId) -> Result<Self, Failure> {
+        let view = ground.engine.agent_view(&ground.place, id)?;
+        app.tell(&ground.engine);
+        Ok(Self { agents: [view] })
+    }
+
+    pub fn agent(&self) -> &Agent {
+        let [view] = &self.agents;
+        &view.agent
+    }
+}
+
+/// What an agent changed in its worktree, or what it landed.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DiffAgent {
+    pub agent: String,
+    pub style: Diffed,
+}
+
+impl Operation for DiffAgent {
+    const NAME: &'static str = "agent_diff";
+    type Output = ShownDiff;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<ShownDiff, Failure> {
+        let ground = app.ground()?;
+        let agent = ground.engine.find_agent(&self.agent)?;
+        let trees = ground.trees(app)?;
+        let style = self.style.into();
+        let progress = app.stage("looking");
+        let own = agent.tree.as_ref().and_then(|name| {
+            let tree = trees.named(Some(name.as_str())).ok()?;
+            (Some(tree.id) == agent.tree_id && tree.is_live()).then_some(tree)
+        });
+        let landing = ground.engine.landed_by(&agent)?;
+        let diff = match (own, landing) {
+            (Some(tree), _) => trees.diff(Some(tree.name.as_str()), Against::Base, style)?,
+            (None, Some(landing)) => Landings::new(&trees).landing_diff(landing, style)?,
+            (None, None) => {
+                return Err(Failure::new(
+                    "no_tree",
+                    exit::NOT_FOUND,
+                    format!(
+                        "the worktree of {} is gone, and it landed nothing",
+                        agent.id
+                    ),
+                )
+                .hint("to see worktrees that can be restored: weald restore"));
+            }
+        };
+        drop(progress);
+        Ok(diff.into())
+    }
+}
+
+/// What an agent wrote so far.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReadLog {
+    pub agent: String,
+    /// Only so many lines from its end.
+    pub tail: Option<usize>,
+    /// As it came, instead of without colours and as its driver understands it.
+    pub raw: bool,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct AgentLog {
+    pub agent: AgentId,
+    pub text: String,
+}
+
+impl Operation for ReadLog {
+    const NAME: &'static str = "agent_logs";
+    const READS: bool = true;
+    type Output = AgentLog;
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<AgentLog, Failure> {
+        let ground = app.ground()?;
+        let agent = ground.engine.find_agent(&self.agent)?.id;
+        let all = Tail::new(&ground, agent)?
+            .whole(self.raw)
+            .all_of(self.tail)?;
+        let text = String::from_utf8_lossy(&all).into_owned();
+        Ok(AgentLog { agent, text })
+    }
+}
+
+/// Puts words into an agent's inbox.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SteerAgent {
+    pub agent: String,
+    pub text: String,
+    /// Before all other messages.
+    pub urgent: bool,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Steered {
+    pub messages: [Message; 1],
+}
+
+impl Operation for SteerAgent {
+    const NAME: &'static str = "agent_steer";
+    type Output = Steered;
+
+    fn run(self, app: &App<'_>, caller: &Caller) -> Result<Steered, Failure> {
+        let ground = app.ground()?;
+        let agent = ground.engine.find_agent(&self.agent)?;
+        let from = app.session(&ground.engine, caller.session.as_ref())?;
+        let priority = match self.urgent {
+            true => Urgency::Urgent,
+            false => Urgency::Steer,
+        };
+        let message = send(&ground, &agent, from, priority, self.text)?;
+        app.tell(&ground.engine);
+        if !is_listening(&ground, &agent) {
+            app.note(&format!(
+                "{} ({}) does not read input while it works: it sees this only with `weald msg inbox`",
+                agent.id, agent.driver
+            ));
+        }
+        Ok(Steered {
+            messages: [message],
+        })
+    }
+}
+
+/// Whether an agent's input stays open, so that words reach it while it works.
+fn is_listening(ground: &Ground, agent: &Agent) -> bool {
+    let driver = driver_for(ground.config(), Some(&agent.driver), &[]);
+    driver.is_ok_and(|driver| driver.say("").is_some())
+}
+
+/// Puts words into an agent's inbox; one that is over reads nothing.
+pub fn send(
+    ground: &Ground,
+    agent: &Agent,
+    from: SessionName,
+    priority: Urgency,
+    text: String,
+) -> Result<Message, Failure> {
+    if agent.status.is_over() {
+        return Err(AgentError::from(AgentRefusal::Over {
+            agent: agent.id,
+            status: agent.status,
+        })
+        .into());
+    }
+    Ok(ground.engine.send(Draft {
+        from,
+        to: agent.session.clone(),
+        kind: MessageType::Message,
+        priority,
+        text,
+        task: Some(agent.task.clone()),
+    })?)
+}
+
+/// Stops all processes of an agent until it is resumed.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PauseAgent {
+    pub agent: String,
+}
+
+impl Operation for PauseAgent {
+    const NAME: &'static str = "agent_pause";
+    type Output = OneAgent;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<OneAgent, Failure> {
+        obeyed(app, &self.agent, Wanted::Pause, AgentStatus::Paused)
+    }
+}
+
+/// Continues an agent that was paused.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ResumeAgent {
+    pub agent: String,
+}
+
+impl Operation for ResumeAgent {
+    const NAME: &'static str = "agent_resume";
+    type Output = OneAgent;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<OneAgent, Failure> {
+        obeyed(app, &self.agent, Wanted::Run, AgentStatus::Running)
+    }
+}
+
+/// Has a supervisor obey, and waits until it did.
+fn obeyed(
+    app: &App<'_>,
+    agent: &str,
+    wanted: Wanted,
+    status: AgentStatus,
+) -> Result<OneAgent, Failure> {
+    let ground = app.ground()?;
+    let id = ground.engine.find_agent(agent)?.id;
+    // One that is being started has nothing to stop yet.
+    wait_for(&ground, id, OBEDIENCE, |agent| {
+        agent.status != AgentStatus::Starting
+    })?;
+    ground.engine.decide_agent(id, AgentInput::Want(wanted))?;
+    let obeyed = wait_for(&ground, id, OBEDIENCE, |agent| {
+        agent.status == status || agent.status.is_over() || agent.status == AgentStatus::Finishing
+    })?;
+    match obeyed {
+        Some(agent) if agent.status == status => OneAgent::of(app, &ground, id),
+        Some(agent) => Err(Failure::new(
+            "agent_over",
+            exit::REFUSED,
+            format!("{id} ended first ({})", agent.status),
+        )),
+        None => Err(Failure::new(
+            "agent_busy",
+            exit::BUSY,
+            format!("the supervisor of {id} did not answer; the request is still pending"),
+        )
+        .hint(format!("weald agent pulse {id}"))),
+    }
+}
+
+/// Stops an agent and all its processes; its worktree is kept.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StopAgent {
+    pub agent: String,
+    /// Release its task instead of marking it as failed.
+    pub release: bool,
+    pub reason: Option<String>,
+    /// Answer when it has ended.
+    pub wait: bool,
+}
+
+impl Operation for StopAgent {
+    const NAME: &'static str = "agent_stop";
+    type Output = OneAgent;
+
+    fn needs_only_the_store(&self) -> bool {
+        !self.wait
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<OneAgent, Failure> {
+        let ground = app.ground()?;
+        let id = ground.engine.find_agent(&self.agent)?.id;
+        let who = app.actor(&ground.engine, None)?;
+        let stopped = || {
+            who.map_or("it was stopped".to_owned(), |who| {
+                format!("{who} stopped it")
+            })
+        };
+        let why = self.reason.unwrap_or_else(stopped);
+        stop(&ground, id, why, self.release)?;
+        if self.wait {
+            require_ended(&ground, id)?;
+        }
+        OneAgent::of(app, &ground, id)
+    }
+}
+
+/// Asks an agent to stop.
+pub(super) fn stop(
+    ground: &Ground,
+    id: AgentId,
+    why: String,
+    release: bool,
+) -> Result<(), Failure> {
+    let stop = Wanted::Stop { why, release };
+    ground.engine.decide_agent(id, AgentInput::Want(stop))?;
+    Ok(())
+}
+
+/// Waits until an agent that was asked to stop is over.
+pub(super) fn require_ended(ground: &Ground, id: AgentId) -> Result<(), Failure> {
+    match wait_for(ground, id, END, |agent| agent.status.is_over())? {
+        Some(_) => Ok(()),
+        None => Err(Failure::new(
+            "agent_busy",
+            exit::BUSY,
+            format!("{id} was asked to stop but has not ended yet"),
+        )
+        .hint(format!("weald agent wait {id}"))),
+    }
+}
+
+/// Waits until a record is as wanted; `None` if that takes too long. A supervisor that is gone is noticed.
+pub(super) fn wait_for(
+    ground: &Ground,
+    id: AgentId,
+    limit: Duration,
+    is_there: impl Fn(&Agent) -> bool,
+) -> Result<Option<Agent>, Failure> {
+    let deadline = Instant::now() + limit;
+    loop {
+        ground.engine.reap_agents()?;
+        let agent = ground.engine.agent(id)?;
+        if is_there(&agent) {
+            return Ok(Some(agent));
+        }
+        if Instant::now() >= deadline {
+            return Ok(None);
+        }
+        std::thread::sleep(POLL);
+    }
+}
+
+/// Waits until agents have ended.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WaitForAgents {
+    /// All that are at work unless given.
+    pub agents: Vec<String>,
+    /// Answer when the first one has ended.
+    pub any: bool,
+    pub timeout: SignedDuration,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct WaitedAgents {
+    pub agents: Vec<AgentView>,
+    pub timed_out: bool,
+}
+
+impl Operation for WaitForAgents {
+    const NAME: &'static str = "agent_wait";
+    type Output = WaitedAgents;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<WaitedAgents, Failure> {
+        let ground = app.ground()?;
+        let ids = self.meant(&ground)?;
+        let deadline = Instant::now() + self.timeout.unsigned_abs();
+        let timed_out = loop {
+            ground.engine.reap_agents()?;
+            let mut over = 0;
+            for id in &ids {
+                over += usize::from(ground.engine.agent(*id)?.status.is_over());
+            }
+            if over == ids.len() || (self.any && over > 0) {
+                break false;
+            }
+            if Instant::now() >= deadline {
+                break true;
+            }
+            std::thread::sleep(SLOW_POLL);
+        };
+        let views = ids
+            .iter()
+            .map(|id| Ok(ground.engine.agent_view(&ground.place, *id)?));
+        Ok(WaitedAgents {
+            agents: views.collect::<Result<_, Failure>>()?,
+            timed_out,
+        })
+    }
+
+    fn exit(waited: &WaitedAgents) -> u8 {
+        match waited.timed_out {
+            true => exit::BUSY,
+            false => exit::DONE,
+        }
+    }
+}
+
+impl WaitForAgents {
+    /// Those that are named, or all that are at work now.
+    fn meant(&self, ground: &Ground) -> Result<Vec<AgentId>, Failure> {
+        if self.agents.is_empty() {
+            let list = ground
+                .engine
+                .agent_list(&ground.place, &AgentQuery::default())?;
+            return Ok(list.agents.iter().map(|view| view.agent.id).collect());
+        }
+        let find = |name: &String| Ok(ground.engine.find_agent(name)?.id);
+        self.agents.iter().map(find).collect()
+    }
+}

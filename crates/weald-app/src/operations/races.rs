@@ -1,0 +1,222 @@
+//! Races: several agents on one task, of which one is picked.
+
+use serde::{Deserialize, Serialize};
+use weald_core::agent::{Goal, RACE};
+use weald_core::id::TaskId;
+use weald_core::name::TreeName;
+use weald_core::races;
+use weald_core::task::Task;
+use weald_sandbox::interrupted;
+
+use super::works::Worked;
+use super::{Caller, Entry, Operation};
+use crate::supervision::{drop_race, id_of, pick_entry, start_race};
+use crate::tracker::known;
+use crate::{AgentRequest, Agents, App, EntryView, Failure, Ground, Removed, exit};
+
+pub(super) fn entries() -> Vec<Entry> {
+    vec![
+        Entry::of::<StartRace>(),
+        Entry::of::<ShowRace>(),
+        Entry::of::<PickEntry>(),
+        Entry::of::<DropRace>(),
+    ]
+}
+
+/// A race with its entries, side by side.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct RaceView {
+    pub race: RaceEntries,
+    pub task: Task,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct RaceEntries {
+    pub task: TaskId,
+    pub entries: Vec<EntryView>,
+}
+
+impl RaceView {
+    fn of(app: &App<'_>, ground: &Ground, id: &TaskId) -> Result<Self, Failure> {
+        let (task, entries) = Agents::new(&ground.trees(app)?).race(id)?;
+        app.tell(&ground.engine);
+        Ok(Self {
+            race: RaceEntries {
+                task: task.id.clone(),
+                entries,
+            },
+            task,
+        })
+    }
+}
+
+/// Gives several agents the same task.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StartRace {
+    pub task: String,
+    /// How many; as many as there are drivers, and two at least, unless given.
+    pub count: Option<u8>,
+    /// One an entry, from the first again if there are fewer.
+    pub drivers: Vec<String>,
+    pub model: Option<String>,
+    /// What every entry runs instead of an agent.
+    pub command: Vec<String>,
+    /// Answer when all have begun.
+    pub detach: bool,
+}
+
+impl Operation for StartRace {
+    const NAME: &'static str = "race_start";
+    type Output = RaceView;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<RaceView, Failure> {
+        let ground = app.landing_ground()?;
+        let id = known(app, &ground, &id_of(&self.task)?);
+        ground.warn_of_settings(app);
+        let requests = self.requests(app, &ground)?;
+        start_race(app, &ground, &id, &requests, self.detach)?;
+        RaceView::of(app, &ground, &id)
+    }
+
+    fn exit(_: &RaceView) -> u8 {
+        interrupted().map_or(exit::DONE, |signal| 128 + signal)
+    }
+}
+
+impl StartRace {
+    /// What each entry is; a driver that nobody knows is refused before anything is begun.
+    fn requests(&self, app: &App<'_>, ground: &Ground) -> Result<Vec<AgentRequest>, Failure> {
+        let (config, trees) = (ground.config(), ground.trees(app)?);
+        let drivers = match (self.drivers.is_empty(), self.command.is_empty()) {
+            (false, false) => {
+                let message = "a race has drivers or a command, not both";
+                return Err(Failure::new("usage", exit::USAGE, message));
+            }
+            (false, true) => self.drivers.clone(),
+            (true, false) => vec!["command".to_owned()],
+            (true, true) => vec![config.agent_driver.to_owned()],
+        };
+        let count = self.count.map_or(drivers.len().max(2), usize::from);
+        if drivers.len() > count {
+            let message = format!("{} drivers for {count} entries", drivers.len());
+            return Err(
+                Failure::new("bad_race", exit::USAGE, message).hint("give -n a higher number")
+            );
+        }
+        let model = Some(config.agent_model.to_owned()).filter(|model| !model.is_empty());
+        let mut requests = Vec::new();
+        for (index, driver) in drivers.iter().cycle().take(count).enumerate() {
+            let request = AgentRequest {
+                role: Some(format!("{RACE}{}", races::letter(index))),
+                command: self.command.clone(),
+                model: self.model.clone().or_else(|| model.clone()),
+                ..AgentRequest::new(driver, Goal::Stay)
+            };
+            Agents::new(&trees).require_driver(&request)?;
+            requests.push(request);
+        }
+        Ok(requests)
+    }
+}
+
+/// Compares the entries of a race.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShowRace {
+    pub task: TaskId,
+}
+
+impl Operation for ShowRace {
+    const NAME: &'static str = "race_show";
+    type Output = RaceView;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<RaceView, Failure> {
+        let ground = app.landing_ground()?;
+        RaceView::of(app, &ground, &known(app, &ground, &self.task))
+    }
+}
+
+/// Lands one entry; the others go to the trash.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PickEntry {
+    pub task: TaskId,
+    /// Its letter, its worktree or its agent.
+    pub entry: String,
+    /// What is recorded if its agent reported nothing.
+    pub report: Option<String>,
+}
+
+impl Operation for PickEntry {
+    const NAME: &'static str = "race_pick";
+    type Output = Worked;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<Worked, Failure> {
+        let ground = app.landing_ground()?;
+        let id = known(app, &ground, &self.task);
+        let report = self.report.as_deref();
+        let (agent, removed) = pick_entry(app, &ground, &id, &self.entry, report)?;
+        for one in removed.iter().flatten() {
+            let (name, id) = (&one.tree.name, one.tree.id);
+            app.note(&format!("{name} is in the trash: weald restore {id}"));
+        }
+        Worked::of(app, &ground, agent)
+    }
+
+    fn exit(worked: &Worked) -> u8 {
+        worked.exit_code()
+    }
+}
+
+/// Ends a race without a winner.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DropRace {
+    pub task: TaskId,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct DroppedRace {
+    pub race: DroppedEntries,
+    /// The entry that was picked before, and stays.
+    #[serde(skip)]
+    pub picked: Option<TreeName>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct DroppedEntries {
+    pub task: TaskId,
+    pub dropped: Vec<Removed>,
+}
+
+impl Operation for DropRace {
+    const NAME: &'static str = "race_drop";
+    type Output = DroppedRace;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<DroppedRace, Failure> {
+        let ground = app.landing_ground()?;
+        let task = known(app, &ground, &self.task);
+        let (dropped, picked) = drop_race(app, &ground, &task)?;
+        Ok(DroppedRace {
+            race: DroppedEntries { task, dropped },
+            picked,
+        })
+    }
+}

@@ -1,0 +1,157 @@
+//! Rescuing the work of an agent that failed or died.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use weald_core::agent::AgentStatus;
+use weald_core::id::TaskId;
+
+use super::works::{Ended, ResumeTask};
+use super::{Caller, Entry, Operation};
+use crate::supervision::AgentWish;
+use crate::supervision::rescue::{Evidence, commit_left, gather, restart, to_trash, write_patch};
+use crate::{AgentRequest, Agents, App, Failure, Ground, Resumption, exit};
+
+pub(super) fn entries() -> Vec<Entry> {
+    vec![Entry::of::<RescueTask>()]
+}
+
+/// Saves what a failed or dead agent left, and does with it what is chosen.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RescueTask {
+    pub task: TaskId,
+    /// Also commit uncommitted changes.
+    pub commit: bool,
+    pub choice: Option<Rescue>,
+    /// Answer when the new agent has begun.
+    pub detach: bool,
+    pub how: AgentWish,
+}
+
+/// What is done with what was left.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Rescue {
+    /// An agent continues in the same worktree.
+    Continue,
+    /// An agent begins again in a new worktree; the old one goes to the trash.
+    Restart,
+    /// All changes are written to a file.
+    Patch(PathBuf),
+    /// The worktree goes to the trash.
+    Trash,
+}
+
+/// What was found, and what was done about it.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Rescued {
+    Found(Box<Found>),
+    Ended(Ended),
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Found {
+    pub rescue: Evidence,
+    pub done: Vec<String>,
+    /// Whether somebody has to choose how to continue.
+    #[serde(skip)]
+    pub is_open: bool,
+}
+
+impl Operation for RescueTask {
+    const NAME: &'static str = "rescue";
+    type Output = Rescued;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, caller: &Caller) -> Result<Rescued, Failure> {
+        let ground = app.ground()?;
+        let found = Agents::new(&ground.trees(app)?).diagnose(&self.task)?;
+        self.refuse_running(&found)?;
+        let evidence = gather(app, &ground, &found)?;
+        let mut done = Vec::new();
+        if self.commit {
+            done.push(commit_left(app, &ground, &evidence)?);
+        }
+        app.tell(&ground.engine);
+        let is_open = self.choice.is_none();
+        match &self.choice {
+            None => {}
+            Some(Rescue::Patch(file)) => done = vec![write_patch(app, &ground, &evidence, file)?],
+            Some(Rescue::Trash) => done = vec![to_trash(app, &ground, evidence.worktree()?)?],
+            Some(Rescue::Continue) => {
+                tell_saved(app, &evidence);
+                let again = ResumeTask {
+                    task: self.task.to_string(),
+                    fresh: false,
+                    detach: self.detach,
+                    how: self.how,
+                };
+                return Ok(Rescued::Ended(again.run(app, caller)?));
+            }
+            Some(Rescue::Restart) => {
+                tell_saved(app, &evidence);
+                let request = self.request(&ground, &found);
+                let agent = restart(app, &ground, &found, &evidence, request, self.detach)?;
+                return Ok(Rescued::Ended(Ended::worked(app, &ground, agent)?));
+            }
+        }
+        Ok(Rescued::Found(Box::new(Found {
+            rescue: evidence,
+            done,
+            is_open,
+        })))
+    }
+
+    fn exit(rescued: &Rescued) -> u8 {
+        match rescued {
+            Rescued::Found(_) => exit::DONE,
+            Rescued::Ended(ended) => ended.exit_code(),
+        }
+    }
+}
+
+impl RescueTask {
+    /// A new agent for the driver and command of the last one, unless others are asked for.
+    fn request(&self, ground: &Ground, found: &Resumption) -> AgentRequest {
+        let mut how = self.how.clone();
+        if how.driver.is_none() && how.command.is_empty() {
+            let last = found.newest.as_ref();
+            how.driver = last.map(|agent| agent.driver.clone());
+            how.command = last.map(|agent| agent.command.clone()).unwrap_or_default();
+        }
+        how.request(ground)
+    }
+
+    /// Whoever works is left alone; of one that stalled the tree can be seen and saved.
+    fn refuse_running(&self, found: &Resumption) -> Result<(), Failure> {
+        let newest = found.newest.as_ref();
+        let Some(agent) = newest.filter(|agent| !agent.status.is_over()) else {
+            return Ok(());
+        };
+        let keeps = matches!(self.choice, None | Some(Rescue::Patch(_))) && !self.commit;
+        if agent.status == AgentStatus::Stalled && keeps {
+            return Ok(());
+        }
+        let message = format!("agent {} is running ({})", agent.id, agent.status);
+        Err(
+            Failure::new("agent_running", exit::BUSY, message).hint(format!(
+                "weald agent stop {id}, or weald agent pulse {id}",
+                id = agent.id
+            )),
+        )
+    }
+}
+
+fn tell_saved(app: &App<'_>, evidence: &Evidence) {
+    if let Some(snapshot) = &evidence.snapshot {
+        app.note(&format!(
+            "uncommitted changes are saved in snapshot {}",
+            snapshot.id
+        ));
+    }
+}

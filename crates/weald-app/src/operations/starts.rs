@@ -1,0 +1,324 @@
+//! Agents and workers in the background: starting them, and starting an agent again.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use weald_core::SignedDuration;
+use weald_core::agent::{Agent, AgentStatus, Goal, Outcome, Stage};
+use weald_core::name::SessionName;
+use weald_core::task::{Task, TaskStatus};
+use weald_sandbox::catch_interrupts;
+
+use super::orders::{OneAgent, require_ended, stop, wait_for};
+use super::{Caller, Entry, Operation};
+use crate::supervision::{
+    AgentWish, BehindWorker, Worker, await_begin, can_start, continued, find_or_add, is_resumed,
+    launch, place_of, put_back, refuse_undecided, require_begun, start_behind, start_in_main,
+    tell_again, tell_placed, withdraw,
+};
+use crate::{AgentRequest, AgentView, Agents, App, Created, Failure, Ground, NewTree, exit};
+
+pub(super) fn entries() -> Vec<Entry> {
+    vec![
+        Entry::of::<SpawnAgent>(),
+        Entry::of::<RestartAgent>(),
+        Entry::of::<StartWorker>(),
+    ]
+}
+
+/// How long a new agent has to begin.
+const BEGINNING: Duration = Duration::from_secs(60);
+
+/// Starts an agent in the background.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SpawnAgent {
+    /// The id of a task, or the subject of a new one.
+    pub task: String,
+    pub how: AgentWish,
+    /// Also while finished tasks have worktrees that nobody decided on.
+    pub force: bool,
+}
+
+impl Operation for SpawnAgent {
+    const NAME: &'static str = "agent_spawn";
+    type Output = OneAgent;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<OneAgent, Failure> {
+        let ground = app.ground()?;
+        ground.warn_of_settings(app);
+        if !self.force {
+            refuse_abandoned(&ground)?;
+        }
+        let new = place_of(app, &ground)?;
+        let request = self.how.request(&ground);
+        Agents::new(&ground.trees(app)?).require_driver(&request)?;
+        let can_start = |subject: &str| can_start(app, &ground, subject, &request, &new);
+        let (task, is_new) = find_or_add(app, &ground, &self.task, false, can_start)?;
+        let found = Agents::new(&ground.trees(app)?).diagnose(&task)?;
+        let is_plain = ground.engine.stages(&task)?.is_empty();
+        let request = match is_plain && is_resumed(&found) {
+            true => {
+                refuse_undecided(&ground, &found)?;
+                tell_again(app, &found);
+                let continued = continued(app, &ground, &found, &self.how)?;
+                match self.how.command.is_empty() {
+                    true => continued,
+                    false => AgentRequest {
+                        begin_at: Stage::Run,
+                        ..continued
+                    },
+                }
+            }
+            false => request,
+        };
+        let is_own_tree = is_new && new.name.is_none();
+        let told = |agent: &Agent, created: &Created| tell_placed(app, agent, created);
+        let launched = launch(app, &ground, Some(&task), &request, new, told);
+        let begun = launched.and_then(|launched| {
+            let agent = await_begin(&ground, launched.id)?;
+            require_begun(app, &ground, &agent, is_own_tree)?;
+            Ok(agent)
+        });
+        let begun = begun.inspect_err(|failure| {
+            if is_new {
+                withdraw(app, &ground, &task, failure);
+            }
+        })?;
+        OneAgent::of(app, &ground, begun.id)
+    }
+}
+
+/// Trees of finished tasks pile up unless somebody decides on them.
+fn refuse_abandoned(ground: &Ground) -> Result<(), Failure> {
+    let abandoned = ground.engine.abandoned_trees()?;
+    let Some((tree, _)) = abandoned.first() else {
+        return Ok(());
+    };
+    let lines: Vec<_> = abandoned
+        .iter()
+        .map(|(tree, task)| format!("\n  {} (task {}, {})", tree.name, task.id, task.status))
+        .collect();
+    let names: Vec<_> = abandoned.iter().map(|(tree, _)| &tree.name).collect();
+    Err(Failure::new(
+        "abandoned_trees",
+        exit::REFUSED,
+        format!(
+            "finished tasks still have worktrees:{}",
+            lines.concat()
+        ),
+    )
+    .hint(format!(
+        "decide on each: weald land {0}, weald keep {0}, or weald rm {0}; or run this again with --force",
+        tree.name
+    ))
+    .details(json!({"trees": names})))
+}
+
+/// Runs the command of an agent again, in the same worktree.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RestartAgent {
+    pub agent: String,
+    pub conversation: Conversation,
+    /// Stop it first if it runs; open its task again if that is finished.
+    pub force: bool,
+}
+
+/// What becomes of an agent's conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Conversation {
+    /// It is continued if there is one.
+    Any,
+    /// It is continued; without one nothing is started.
+    Continued,
+    New,
+}
+
+impl Operation for RestartAgent {
+    const NAME: &'static str = "agent_restart";
+    type Output = OneAgent;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<OneAgent, Failure> {
+        let ground = app.ground()?;
+        ground.warn_of_settings(app);
+        let agent = ground.engine.find_agent(&self.agent)?;
+        let request = self.request(app, &ground, &agent)?;
+        if !agent.status.is_over() {
+            app.note(&format!("stopping {}", agent.id));
+            stop(&ground, agent.id, "it is being restarted".to_owned(), false)?;
+            require_ended(&ground, agent.id)?;
+        }
+        let before = ground.engine.task(&agent.task)?.task;
+        let launched = match agent.in_main {
+            true => start_in_main(app, &ground, &agent.task, &request)?,
+            false => {
+                let new = NewTree {
+                    name: agent.tree.as_ref().map(ToString::to_string),
+                    ..NewTree::default()
+                };
+                let told = |agent: &Agent, created: &Created| tell_placed(app, agent, created);
+                launch(app, &ground, Some(&agent.task), &request, new, told)?
+            }
+        };
+        require_restarted(&ground, &launched, &before)?;
+        OneAgent::of(app, &ground, launched.id)
+    }
+}
+
+impl RestartAgent {
+    /// What is started; whatever can be refused is refused before anything is stopped.
+    fn request(
+        &self,
+        app: &App<'_>,
+        ground: &Ground,
+        agent: &Agent,
+    ) -> Result<AgentRequest, Failure> {
+        let id = agent.id;
+        let refused = |code: &'static str, message: String| {
+            let failure = Failure::new(code, exit::REFUSED, message);
+            Err(failure.hint(match code {
+                "task_finished" => format!("to open it again: weald agent restart {id} --force"),
+                "no_conversation" => format!("to begin one: weald agent restart {id} --fresh"),
+                "agent_running" => format!("to stop it first: weald agent restart {id} --force"),
+                _ => format!("weald agent pulse {id}"),
+            }))
+        };
+        let found = Agents::new(&ground.trees(app)?).diagnose(&agent.task)?;
+        if let Some(newest) = found.newest.filter(|newest| newest.id != id) {
+            return refused(
+                "agent_superseded",
+                format!("{} worked on task {} after {id}", newest.id, agent.task),
+            );
+        }
+        if agent.in_main {
+            app.refuse_agent("an agent in the main checkout")?;
+        }
+        if agent.goal == Goal::Stay {
+            return refused(
+                "agent_has_a_part",
+                format!("{id} belongs to a race or a phase, which restarts it itself"),
+            );
+        }
+        let status = found.task.status;
+        if matches!(status, TaskStatus::Completed | TaskStatus::Cancelled) && !self.force {
+            return refused("task_finished", format!("task {} is {status}", agent.task));
+        }
+        if self.conversation == Conversation::Continued && agent.conversation.is_none() {
+            return refused(
+                "no_conversation",
+                format!("{id} has no conversation to continue"),
+            );
+        }
+        if !agent.status.is_over() && !self.force {
+            return refused("agent_running", format!("{id} is {}", agent.status));
+        }
+        let own_name = agent.session.as_str() == id.to_string();
+        let conversation = agent.conversation.clone();
+        let request = AgentRequest {
+            session: (!own_name).then(|| agent.session.clone()),
+            command: agent.command.clone(),
+            model: agent.model.clone(),
+            role: agent.role.clone(),
+            brief: agent.brief.clone(),
+            resumes: Some(id),
+            conversation: conversation.filter(|_| self.conversation != Conversation::New),
+            reopen: true,
+            in_main: agent.in_main,
+            ..AgentRequest::new(agent.driver.clone(), agent.goal)
+        };
+        Agents::new(&ground.trees(app)?).require_driver(&request)?;
+        Ok(request)
+    }
+}
+
+/// Waits until the new agent works. One that can't be started leaves the task as it was.
+fn require_restarted(ground: &Ground, agent: &Agent, before: &Task) -> Result<(), Failure> {
+    let begun = wait_for(ground, agent.id, BEGINNING, |agent| {
+        agent.status != AgentStatus::Starting
+    })?;
+    let end = begun.and_then(|agent| agent.end);
+    match end.filter(|end| end.outcome == Outcome::NotStarted) {
+        None => Ok(()),
+        Some(end) => {
+            put_back(ground, agent, before);
+            Err(Failure::new(
+                "agent_not_started",
+                exit::REFUSED,
+                format!("{} can't be started: {}", agent.id, end.why),
+            )
+            .hint(format!(
+                "its task is {} as before; weald task show {}",
+                before.status, before.id
+            )))
+        }
+    }
+}
+
+/// Starts a worker in the background, which runs agents on ready tasks.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StartWorker {
+    /// After how many tasks it ends.
+    pub max: Option<u64>,
+    /// After how long without work.
+    pub idle_timeout: Option<SignedDuration>,
+    pub how: AgentWish,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct StartedWorker {
+    pub worker: WorkerView,
+    /// Its agent, if a task was ready.
+    pub agents: Vec<AgentView>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notices: Option<Vec<String>>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct WorkerView {
+    pub name: SessionName,
+    pub pid: u32,
+    pub log: PathBuf,
+}
+
+impl Operation for StartWorker {
+    const NAME: &'static str = "worker_start";
+    type Output = StartedWorker;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<StartedWorker, Failure> {
+        catch_interrupts();
+        let ground = app.ground()?;
+        let worker = Worker::new(app, &ground, &self.how, self.max, self.idle_timeout)?;
+        let BehindWorker { pid, log, agent } = start_behind(app, &ground, &worker, &self.how)?;
+        let agents = match &agent {
+            Some(agent) => vec![ground.engine.agent_view(&ground.place, agent.id)?],
+            None => Vec::new(),
+        };
+        app.tell(&ground.engine);
+        let name = worker.name;
+        let idle = ground.config().get("worker.idle_timeout").0;
+        let waits =
+            format!("no task is ready; {name} waits for one, and ends after {idle} without work");
+        Ok(StartedWorker {
+            worker: WorkerView { name, pid, log },
+            agents,
+            notices: agent.is_none().then(|| vec![waits]),
+        })
+    }
+}
