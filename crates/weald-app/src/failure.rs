@@ -18,11 +18,11 @@ mod trees;
 use std::borrow::Cow;
 use std::io;
 
-use crate::{CopyOf, IdentityError, MessageError, SessionError, TaskError};
+use crate::{Contest, CopyOf, IdentityError, MessageError, SessionError, TaskError};
 use serde_json::{Value, json};
 use weald_core::message::MessageRefusal;
 use weald_core::name::SessionName;
-use weald_core::session::SessionTaken;
+use weald_core::session::{Liveness, SessionTaken};
 use weald_core::store::StoreError;
 use weald_core::task_rules::TaskRefusal;
 use weald_git::{DiscoverError, GitError};
@@ -122,8 +122,9 @@ impl Failure {
         )
     }
 
-    pub fn no_status(word: &str, known: &[&str]) -> Self {
-        let message = format!("invalid value '{word:.100}' for status");
+    /// A word that is none of those that an argument takes.
+    pub fn no_word(argument: &str, word: &str, known: &[&str]) -> Self {
+        let message = format!("invalid value '{word:.100}' for '{argument}'");
         Self::new("invalid_value", exit::USAGE, message)
             .hint(format!("known are {}", known.join(", ")))
     }
@@ -317,6 +318,23 @@ impl From<TaskRefusal> for Failure {
             TaskRefusal::BadSubject => Self::new("bad_subject", exit::USAGE, message.clone()),
             TaskRefusal::BadLabel => Self::new("bad_label", exit::USAGE, message.clone()),
         }
+    }
+}
+
+impl Failure {
+    /// Somebody else who may live holds a task.
+    pub fn task_contested(contest: &Contest, owner: &SessionName) -> Self {
+        let liveness = contest.liveness.map_or("unknown", Liveness::as_str);
+        let message = format!("task {} is held by {owner} ({liveness})", contest.task);
+        Self::new("task_contested", exit::REFUSED, message)
+            .hint("weald task ready")
+            .details(json!({"contest": contest}))
+    }
+
+    pub fn no_note(name: &SessionName) -> Self {
+        Self::new("no_note", exit::NOT_FOUND, format!("{name} left no note")).hint(format!(
+            "weald session note \"what is next\" --session {name}"
+        ))
     }
 }
 

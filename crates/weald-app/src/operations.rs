@@ -8,8 +8,13 @@
 //! [`Operation::needs_only_the_store`] decides where a server does the work: in its own process, or in a process of its own
 //! (`weald operate`), which can be interrupted and whose death leaves an intent that `doctor` heals.
 
+pub mod agent_views;
 pub mod bindings;
 pub mod claims;
+pub mod events;
+pub mod messages;
+pub mod queue;
+pub mod sessions;
 pub mod tasks;
 
 use serde::de::DeserializeOwned;
@@ -137,6 +142,15 @@ impl Entry {
 
 /// The operation of that name.
 pub fn named(name: &str) -> Option<Entry> {
-    let all = [tasks::entries(), claims::entries(), bindings::entries()];
+    let all = [
+        tasks::entries(),
+        claims::entries(),
+        bindings::entries(),
+        messages::entries(),
+        sessions::entries(),
+        events::entries(),
+        agent_views::entries(),
+        queue::entries(),
+    ];
     all.into_iter().flatten().find(|entry| entry.name == name)
 }

@@ -9,7 +9,6 @@ mod completion;
 mod context;
 mod following;
 mod foreground;
-mod in_process;
 mod own_program;
 mod parsing;
 mod ui;

@@ -5,7 +5,7 @@ use std::fs::OpenOptions;
 use std::io::{Read as _, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weald_core::agent::{Agent, AgentId};
 use weald_core::agent_view::{
     AgentState, Alert, Condition, Seen, alert_for, condition_of, is_abandoned, state_of,
@@ -33,7 +33,7 @@ const TAIL: u64 = 4096;
 const SHORT: usize = 200;
 
 /// An agent with what is known of it.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct AgentView {
     #[serde(flatten)]
     pub agent: Agent,
@@ -69,7 +69,8 @@ pub struct AgentView {
 }
 
 /// In which order agents are listed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum AgentSort {
     /// As they were started.
     #[default]
@@ -97,7 +98,7 @@ pub struct AgentQuery {
 }
 
 /// Some agents, and what needs somebody in all of them.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct AgentList {
     /// Those that were asked for.
     pub agents: Vec<AgentView>,

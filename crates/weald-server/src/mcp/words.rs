@@ -32,12 +32,6 @@ impl Words {
         self
     }
 
-    /// How long the command waits for others, if at all.
-    pub fn waiting(self, seconds: u64) -> Self {
-        let time = (seconds > 0).then(|| format!("{seconds}s"));
-        self.flag("wait", time)
-    }
-
     /// A flag with each of its values.
     pub fn flags<T: Display>(self, name: &str, values: impl IntoIterator<Item = T>) -> Self {
         let values = values.into_iter();

@@ -3,20 +3,18 @@
 use std::io::{self, Write};
 
 use clap::{Args, Subcommand};
-use serde_json::Value;
 use weald_app::landing::{Mode, as_json};
-use weald_app::{Failure, LandRequest, Landings, exit};
+use weald_app::operations::Operation;
+use weald_app::operations::queue::{QueueLog, QueueStatus, Queued};
+use weald_app::{Failure, LandRequest, Landings};
+use weald_core::Timestamp;
 use weald_core::id::LandingId;
-use weald_core::landing::{Landing, LandingStatus};
-use weald_core::queue::Queue;
+use weald_core::landing::LandingStatus;
 use weald_sandbox::{catch_hangup, catch_interrupts};
 
 use super::land::finish;
 use crate::context::Context;
 use crate::ui::{ACCENT, DIM, Fields, Out, ago, clean, paint};
-
-/// How many landings `--all` shows unless told otherwise.
-const SHOWN: usize = 50;
 
 /// Show the merge queue; pause, drop or retry landings
 #[derive(Args)]
@@ -118,43 +116,26 @@ impl QueueArgs {
 impl QueueArgs {
     /// Whether it changes nothing.
     pub fn only_reads(&self) -> bool {
-        let reads = |command: &QueueCommand| {
-            matches!(command, QueueCommand::Status(_) | QueueCommand::Log(_))
-        };
-        self.command.as_ref().is_none_or(reads)
+        match &self.command {
+            None | Some(QueueCommand::Status(_)) => QueueStatus::READS,
+            Some(QueueCommand::Log(_)) => QueueLog::READS,
+            Some(_) => false,
+        }
     }
 }
 
 impl Status {
     fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let ground = context.ground()?;
-        let trees = ground.trees(context)?;
-        let mut view = Landings::new(&trees).queue()?;
-        let holder = view.queue.holder.take();
-        view.queue.holder = holder.filter(|holder| !Landings::new(&trees).is_gone(holder));
-        let shown = match self.all {
-            true => Landings::new(&trees).landings(self.limit.unwrap_or(SHOWN))?,
-            false => view.open,
-        };
-        let list: Vec<Value> = shown.iter().map(as_json).collect();
-        context.ui.answer(
-            || {
-                Fields::new()
-                    .with("queue", &list)
-                    .with("holder", &view.queue.holder)
-                    .with("paused", &view.queue.paused)
-            },
-            |out| told(out, context, &view.queue, &shown),
-        )
+        let answer = context.perform(QueueStatus {
+            all: self.all,
+            limit: self.limit,
+        })?;
+        let now = context.now();
+        context.ui.show(&answer, |out| told(out, &answer, now))
     }
 }
 
-fn told(
-    out: &mut Out,
-    context: &Context<'_>,
-    queue: &Queue,
-    landings: &[Landing],
-) -> io::Result<()> {
+fn told(out: &mut Out, queue: &Queued, now: Timestamp) -> io::Result<()> {
     if let Some(paused) = &queue.paused {
         writeln!(
             out,
@@ -172,10 +153,10 @@ fn told(
             who.unwrap_or_default()
         )?;
     }
-    if landings.is_empty() {
+    if queue.landings.is_empty() {
         return writeln!(out, "nothing is waiting to land");
     }
-    for landing in landings {
+    for landing in &queue.landings {
         writeln!(
             out,
             "{:>4}  {:<15}  {} -> {}  {}",
@@ -183,7 +164,7 @@ fn told(
             landing.status.as_str(),
             paint(ACCENT, &landing.tree),
             landing.target,
-            paint(DIM, ago(context.now(), landing.updated_at))
+            paint(DIM, ago(now, landing.updated_at))
         )?;
     }
     Ok(())
@@ -275,30 +256,12 @@ impl Recover {
 
 impl Log {
     fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let ground = context.ground()?;
-        let landing = Landings::new(&ground.trees(context)?).landing(self.landing)?;
-        let gate = landing.gate.as_ref().and_then(|gate| gate.log.clone());
-        let Some(path) = landing.log.clone().or(gate) else {
-            return Err(Failure::new(
-                "no_log",
-                exit::NOT_FOUND,
-                format!("no gate ran for landing {}", self.landing),
-            )
-            .hint("weald queue status --all"));
-        };
-        let bytes = std::fs::read(&path).map_err(|error| Failure::file(&path, &error))?;
-        let text = String::from_utf8_lossy(&bytes);
-        context.ui.answer(
-            || {
-                Fields::new()
-                    .with("landing", &as_json(&landing))
-                    .with("log", &path)
-                    .with("text", &text)
-            },
-            |out| {
-                text.lines()
-                    .try_for_each(|line| writeln!(out, "{}", clean(line)))
-            },
-        )
+        let answer = context.perform(QueueLog {
+            landing: self.landing,
+        })?;
+        context.ui.show(&answer, |out| {
+            let mut lines = answer.text.lines();
+            lines.try_for_each(|line| writeln!(out, "{}", clean(line)))
+        })
     }
 }

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use weald_app::agents::drivers::driver_for;
+use weald_app::operations::messages::Messages;
 use weald_app::{AgentError, Failure, Ground};
 use weald_core::agent::Agent;
 use weald_core::agent_rules::AgentRefusal;
@@ -47,7 +48,11 @@ impl Steer {
             );
             context.note(&note);
         }
-        print_messages(context, &[message], "")
+        let messages = Messages {
+            messages: vec![message],
+            notices: Vec::new(),
+        };
+        print_messages(context, &messages, "")
     }
 }
 
