@@ -3,13 +3,14 @@
 
 use serde::{Deserialize, Serialize};
 use weald_core::agent::Verification;
-use weald_core::id::{MessageId, Seq, TaskId};
+use weald_core::id::{MessageId, TaskId};
 use weald_core::landing::Strategy;
-use weald_core::message::{MessageType, RequestState, Urgency};
-use weald_core::name::{SessionName, TreeName};
 
 use crate::DiffStyle;
+use crate::operations::events::ListEvents;
 use crate::operations::looking::{DiffTree, ShowTree};
+use crate::operations::messages::{ReplyToMessage, SendMessage};
+use crate::operations::sessions::{ListSessions, NoteSession};
 use crate::operations::snapshots::{ListSnapshots, TakeSnapshot};
 use crate::operations::tasks::{ListTasks, ReadyTasks, ShowTask};
 
@@ -47,27 +48,9 @@ pub enum Ask {
         #[serde(default)]
         report: Report,
     },
-    MsgSend {
-        to: SessionName,
-        text: String,
-        kind: MessageType,
-        /// How soon it should be read.
-        #[serde(default)]
-        priority: Urgency,
-        /// What it is about.
-        #[serde(default)]
-        task: Option<TaskId>,
-    },
+    MsgSend(SendMessage),
     /// A reply to what somebody asked the own session.
-    MsgReply {
-        id: MessageId,
-        text: String,
-        /// Which type of reply is meant.
-        #[serde(default)]
-        kind: Option<MessageType>,
-        #[serde(default)]
-        verdict: Option<RequestState>,
-    },
+    MsgReply(ReplyToMessage),
     /// The reply to a question of the own session.
     MsgAnswer {
         id: MessageId,
@@ -82,29 +65,10 @@ pub enum Ask {
         #[serde(default)]
         limit: Option<u64>,
     },
-    SessionList {
-        /// Those that have ended, too.
-        #[serde(default)]
-        all: bool,
-    },
+    SessionList(ListSessions),
     /// The own note: leave it, or read it.
-    SessionNote {
-        #[serde(default)]
-        text: Option<String>,
-    },
-    Events {
-        /// Only those after this place.
-        #[serde(default)]
-        since: Option<Seq>,
-        /// Only those about this task.
-        #[serde(default)]
-        task: Option<TaskId>,
-        /// Only those about this tree.
-        #[serde(default)]
-        tree: Option<TreeName>,
-        /// At most so many.
-        limit: u64,
-    },
+    SessionNote(NoteSession),
+    Events(ListEvents),
     /// A look into the own tree.
     Status(ShowTree),
     /// Where the own tree is, or where a path is in it.

@@ -18,13 +18,12 @@ mod undo;
 
 use std::io;
 
-use crate::{CopyOf, IdentityError, MessageError, SessionError, TaskError};
+use crate::{Contest, CopyOf, IdentityError, MessageError, SessionError, TaskError};
 use serde_json::{Value, json};
 use weald_core::error_code::ErrorCode;
-use weald_core::id::LandingId;
 use weald_core::message::MessageRefusal;
 use weald_core::name::SessionName;
-use weald_core::session::SessionTaken;
+use weald_core::session::{Liveness, SessionTaken};
 use weald_core::store::StoreError;
 use weald_core::task_rules::TaskRefusal;
 use weald_git::{DiscoverError, GitError};
@@ -124,8 +123,9 @@ impl Failure {
         )
     }
 
-    pub fn no_status(word: &str, known: &[&str]) -> Self {
-        let message = format!("invalid value '{word:.100}' for status");
+    /// A word that is none of those that an argument takes.
+    pub fn no_word(argument: &str, word: &str, known: &[&str]) -> Self {
+        let message = format!("invalid value '{word:.100}' for '{argument}'");
         Self::new("invalid_value", exit::USAGE, message)
             .hint(format!("known are {}", known.join(", ")))
     }
@@ -134,12 +134,6 @@ impl Failure {
     pub fn dry_run_alone() -> Self {
         let message = "a dry run can't be combined with no_wait or a report";
         Self::new("usage", exit::USAGE, message).hint("leave one of them out")
-    }
-
-    /// Tests that never ran for a landing left no output.
-    pub fn no_gate_log(landing: LandingId) -> Self {
-        let message = format!("no gate ran for landing {landing}");
-        Self::new("no_log", exit::NOT_FOUND, message).hint("weald queue status --all")
     }
 
     pub fn no_operation(name: &str) -> Self {
@@ -331,6 +325,23 @@ impl From<TaskRefusal> for Failure {
             TaskRefusal::BadSubject => Self::new("bad_subject", exit::USAGE, message.clone()),
             TaskRefusal::BadLabel => Self::new("bad_label", exit::USAGE, message.clone()),
         }
+    }
+}
+
+impl Failure {
+    /// Somebody else who may live holds a task.
+    pub fn task_contested(contest: &Contest, owner: &SessionName) -> Self {
+        let liveness = contest.liveness.map_or("unknown", Liveness::as_str);
+        let message = format!("task {} is held by {owner} ({liveness})", contest.task);
+        Self::new("task_contested", exit::REFUSED, message)
+            .hint("weald task ready")
+            .details(json!({"contest": contest}))
+    }
+
+    pub fn no_note(name: &SessionName) -> Self {
+        Self::new("no_note", exit::NOT_FOUND, format!("{name} left no note")).hint(format!(
+            "weald session note \"what is next\" --session {name}"
+        ))
     }
 }
 

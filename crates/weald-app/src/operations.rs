@@ -8,17 +8,22 @@
 //! [`Operation::needs_only_the_store`] decides where a server does the work: in its own process, or in a process of its own
 //! (`weald operate`), which can be interrupted and whose death leaves an intent that `doctor` heals.
 
+pub mod agent_views;
 pub mod bindings;
 pub mod claims;
 pub mod conflicts;
+pub mod events;
 pub mod keeping;
 pub mod landing;
 pub mod looking;
 pub mod making;
+pub mod messages;
 pub mod orders;
 pub mod pool;
+pub mod queue;
 pub mod races;
 pub mod rescues;
+pub mod sessions;
 pub mod snapshots;
 pub mod starts;
 pub mod tasks;
@@ -167,6 +172,11 @@ pub fn named(name: &str) -> Option<Entry> {
         works::entries(),
         races::entries(),
         rescues::entries(),
+        messages::entries(),
+        sessions::entries(),
+        events::entries(),
+        agent_views::entries(),
+        queue::entries(),
     ];
     all.into_iter().flatten().find(|entry| entry.name == name)
 }

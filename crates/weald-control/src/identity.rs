@@ -1,5 +1,6 @@
 //! Who is calling: flag, `WEALD_SESSION`, the variables of known agents, an ancestor that registered, or nobody.
 
+use serde::{Deserialize, Serialize};
 use weald_core::name::{NameError, SessionName, WEALD};
 use weald_core::session::{ProcessState, ProcessTable};
 use weald_core::store::StoreError;
@@ -116,7 +117,8 @@ pub fn program_above(processes: &dyn ProcessTable, program: &str) -> Option<u32>
 }
 
 /// How the caller was recognised.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum IdentitySource {
     Flag,
     Variable,
@@ -125,6 +127,7 @@ pub enum IdentitySource {
     /// A registered session's process is an ancestor.
     Ancestor,
     /// Not at all; the name comes from the calling process.
+    #[serde(rename = "nobody")]
     Anonymous,
 }
 

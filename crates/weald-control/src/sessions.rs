@@ -56,7 +56,7 @@ pub struct SessionView {
 }
 
 /// Who owns a task, as seen by somebody who would like to work on it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Contest {
     pub task: TaskId,
     pub owner: Option<SessionName>,

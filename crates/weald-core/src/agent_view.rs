@@ -108,14 +108,36 @@ pub fn condition_of(state: AgentState, outcome: Option<Outcome>) -> Condition {
 }
 
 /// Something that somebody should look at, with the command for it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Alert {
     pub agent: AgentId,
     pub task: TaskId,
-    /// `waiting`, `stalled`, `paused`, `failed` or `unknown`.
-    pub kind: &'static str,
+    pub kind: AlertKind,
     pub text: String,
     pub command: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AlertKind {
+    Waiting,
+    Stalled,
+    Unknown,
+    Paused,
+    Failed,
+}
+
+impl AlertKind {
+    /// The name in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Stalled => "stalled",
+            Self::Unknown => "unknown",
+            Self::Paused => "paused",
+            Self::Failed => "failed",
+        }
+    }
 }
 
 /// What an alert is made from.
@@ -137,7 +159,7 @@ pub fn alert_for(seen: &Seen<'_>) -> Option<Alert> {
     let id = agent.id;
     let (kind, text, command) = match (state, seen.question) {
         (AgentState::Waiting, Some(question)) => (
-            "waiting",
+            AlertKind::Waiting,
             format!(
                 "asks {}: {}",
                 question.to,
@@ -146,17 +168,17 @@ pub fn alert_for(seen: &Seen<'_>) -> Option<Alert> {
             format!("weald msg reply {} \"…\"", question.id),
         ),
         (AgentState::Stalled, _) => (
-            "stalled",
+            AlertKind::Stalled,
             format!("did nothing for {} minutes", seen.idle.as_mins()),
             format!("weald agent pulse {id}"),
         ),
         (AgentState::Unknown, _) => (
-            "unknown",
+            AlertKind::Unknown,
             "its supervisor can't be checked from here".to_owned(),
             format!("weald agent pulse {id}"),
         ),
         (AgentState::Paused, _) => (
-            "paused",
+            AlertKind::Paused,
             "is paused".to_owned(),
             format!("weald agent resume {id}"),
         ),
@@ -174,7 +196,8 @@ pub fn alert_for(seen: &Seen<'_>) -> Option<Alert> {
                 why if why.starts_with(&how) => why.to_owned(),
                 _ => format!("{how}: {why}"),
             };
-            ("failed", text, format!("weald resume {}", agent.task))
+            let command = format!("weald resume {}", agent.task);
+            (AlertKind::Failed, text, command)
         }
         _ => return None,
     };
@@ -283,7 +306,7 @@ mod tests {
                 task: Some(&task),
                 is_newest,
             };
-            alert_for(&seen).map(|alert| alert.kind)
+            alert_for(&seen).map(|alert| alert.kind.as_str())
         };
         let ended = |outcome| Agent {
             end: Some(End {

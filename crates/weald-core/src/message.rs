@@ -77,6 +77,15 @@ pub enum RequestState {
     Rejected,
 }
 
+impl RequestState {
+    pub fn verdict(approve: bool) -> Self {
+        match approve {
+            true => Self::Approved,
+            false => Self::Rejected,
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
     /// Its number; for a request also the correlation id.

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::agent_view::Alert;
+use crate::agent_view::{Alert, AlertKind};
 use crate::error_code::ErrorCode;
 use crate::id::{LandingId, TaskId};
 use crate::kept_change::KeptChange;
@@ -45,12 +45,12 @@ pub fn needs(questions: &[Message], alerts: &[Alert], stuck: &[Stuck<'_>]) -> Ve
         let is_asked = questions
             .iter()
             .any(|question| alert.command.contains(&format!("reply {} ", question.id)));
-        let is_stuck =
-            alert.kind == "failed" && stuck.iter().any(|stuck| stuck.task.id == alert.task);
+        let is_stuck = alert.kind == AlertKind::Failed
+            && stuck.iter().any(|stuck| stuck.task.id == alert.task);
         !is_asked && !is_stuck
     };
     let of_agents = alerts.iter().filter(is_new).map(|alert| Need {
-        kind: alert.kind,
+        kind: alert.kind.as_str(),
         about: alert.agent.to_string(),
         what: alert.text.clone(),
         command: alert.command.clone(),
@@ -216,7 +216,10 @@ mod tests {
             text: "t".to_owned(),
             command: format!("weald agent pulse a{id}"),
         };
-        let alerts = [alert(1, 1, "failed"), alert(4, 4, "stalled")];
+        let alerts = [
+            alert(1, 1, AlertKind::Failed),
+            alert(4, 4, AlertKind::Stalled),
+        ];
         let told: Vec<_> = needs(&[], &alerts, &stuck)
             .into_iter()
             .map(|need| (need.kind, need.about, need.command))

@@ -6,7 +6,7 @@
 use std::fmt;
 
 use jiff::{SignedDuration, Timestamp};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::id::TaskId;
 use crate::objections::Contents;
@@ -174,7 +174,7 @@ pub struct EndFacts {
 }
 
 /// Why a lock stays when a session ends.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LockStays {
     /// It is somebody else's.

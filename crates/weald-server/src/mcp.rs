@@ -1,7 +1,7 @@
 //! The Model Context Protocol on stdin and stdout: weald's commands as tools for agents.
 //!
-//! A tool is a thin call of a command: [`tool`] says what it is, `tools/` has one file a tool, [`weald`] runs the command
-//! ([`words`] makes its command line, [`child`] is its process), [`caller`] says whose task and tree are meant, [`server`]
+//! A tool is a thin call of an operation, or of a command: [`tool`] says what it is, `tools/` has one file a tool, [`weald`]
+//! has it done in this process ([`host`]) or in another one ([`child`]; [`words`] makes its command line), [`caller`] says whose task and tree are meant, [`server`]
 //! speaks the protocol in [`lines`]. The server keeps nothing between two calls but who it acts for; claims and default
 //! trees are in the store, where every other process finds them.
 
@@ -29,4 +29,4 @@ pub use host::Host;
 pub use lines::fuzzing;
 pub use server::serve;
 pub use tool::Audience;
-pub use weald::{Asked, Printed, Weald};
+pub use weald::Weald;

@@ -4,6 +4,7 @@ pub mod parsing;
 
 use clap::{Args, Parser, Subcommand};
 use weald_app::Failure;
+use weald_app::operations::agent_views::ListAgents;
 use weald_app::operations::looking::{
     CheckTrees, DiffTree, FindPath, ListTrees, ShowPorts, ShowTree,
 };
@@ -234,7 +235,7 @@ impl Cli {
     /// Whether a command changes nothing, so that it works in a copy and on a read-only file system. What is not listed
     /// here may change something.
     pub fn only_reads(&self) -> bool {
-        use {session::Session, task::Task, trash::Trash};
+        use {task::Task, trash::Trash};
         match &self.command {
             None => true,
             Some(Command::Task(command)) => matches!(
@@ -242,18 +243,16 @@ impl Cli {
                 Task::List(_) | Task::Ready(_) | Task::Show(_) | Task::Export(_)
             ),
             Some(Command::Trash(command)) => matches!(command, Trash::List(_)),
-            Some(Command::Session(command)) => {
-                matches!(command, Session::List(_) | Session::Show(_))
-            }
-            Some(Command::Agent(command)) => {
-                matches!(command, agent::Agent::List(_) | agent::Agent::Logs(_))
-            }
+            Some(Command::Session(command)) => command.only_reads(),
+            Some(Command::Agent(agent::Agent::List(_))) => ListAgents::READS,
+            Some(Command::Agent(agent::Agent::Logs(_))) => true,
             Some(Command::Snapshot(snapshot::Snapshot::List(_))) => ListSnapshots::READS,
             Some(Command::Pool(pool::Pool::Status(_))) => ShowPool::READS,
             Some(Command::Vault(command)) => {
                 matches!(command, vault::Vault::Status(_) | vault::Vault::List(_))
             }
             Some(Command::Queue(command)) => command.only_reads(),
+            Some(Command::Events(_)) => events::Events::READS,
             Some(Command::Operate(command)) => command.only_reads(),
             Some(Command::Restore(command)) => command.only_reads(),
             Some(Command::Clean(command)) => command.only_reads(),
@@ -263,36 +262,19 @@ impl Cli {
             Some(Command::Path(_)) => FindPath::READS,
             Some(Command::Ports(_)) => ShowPorts::READS,
             Some(Command::Diff(_)) => DiffTree::READS,
-            Some(Command::Events(_) | Command::Config(config::Config::Show(_))) => true,
+            Some(Command::Config(config::Config::Show(_))) => true,
             Some(_) => false,
         }
     }
 
-    /// Whether a command needs the store and nothing else: no git, no file of a worktree, no sandbox, and nobody it waits for.
-    /// What is not listed here may need more.
-    pub fn needs_only_the_store(&self) -> bool {
-        use {agent::Agent, msg::Msg, session::Session};
-        match &self.command {
-            Some(Command::Msg(command)) => !matches!(command, Msg::Ask(_)),
-            // A session is registered for a process, and its end looks into worktrees.
-            Some(Command::Session(command)) => {
-                !matches!(command, Session::Register(_) | Session::End(_))
-            }
-            Some(Command::Agent(command)) => matches!(command, Agent::List(_) | Agent::Pulse(_)),
-            Some(Command::Events(command)) => !command.follows(),
-            Some(Command::Queue(command)) => command.only_reads(),
-            _ => false,
-        }
-    }
-
-    /// The same from inside a tree's sandbox: what is not for there is refused.
+    /// Does what was asked from inside a tree's sandbox: what is not for there is refused.
     pub fn run_inside(self, inside: &inside::Inside<'_>) -> Result<u8, Failure> {
         match self.command {
             None => inside::overview(inside),
             Some(Command::Task(command)) => command.run(inside.context),
-            Some(Command::Msg(command)) => command.inside(inside),
-            Some(Command::Session(command)) => command.inside(inside),
-            Some(Command::Events(command)) => command.inside(inside),
+            Some(Command::Msg(command)) => command.run(inside.context),
+            Some(Command::Session(command)) => command.run(inside.context),
+            Some(Command::Events(command)) => command.run(inside.context),
             Some(Command::Status(command)) => command.run(inside.context),
             Some(Command::Show(command)) => command.run(inside.context),
             Some(Command::Path(command)) => command.run(inside.context),

@@ -33,22 +33,13 @@ impl<'a> Context<'a> {
                 .map_err(|source| Failure::file(directory, &source))?;
         }
         let directory = std::env::current_dir().map_err(|source| Failure::no_directory(&source))?;
-        Ok(Self::at(ui, global, Environment::read(), directory))
-    }
-
-    /// The same for a command that runs in this process, beside the one that was called.
-    pub fn at(
-        ui: &'a Ui,
-        global: &GlobalArgs,
-        environment: Environment,
-        directory: PathBuf,
-    ) -> Self {
         let narration = || -> Box<dyn std::io::Write + Send> {
             let stderr = AutoStream::auto(std::io::stderr());
             Box::new(Screen::new(stderr, Form::Text))
         };
+        let environment = Environment::read();
         let app = App::new(ui, narration, environment, directory, global.set.clone());
-        Self { ui, app }
+        Ok(Self { ui, app })
     }
 
     /// The same for a command that only reads.

@@ -18,7 +18,6 @@ pub use time::{ago, left};
 pub use weald_app::screen::{Form, Screen, because, clean, clean_line};
 
 use std::io::{self, IsTerminal, Write};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use anstream::AutoStream;
 use clap::ColorChoice;
@@ -42,35 +41,10 @@ pub enum Format {
 pub struct Ui {
     format: Format,
     color: anstream::ColorChoice,
-    /// What is printed, where that is for no stream of this process.
-    kept: Option<Kept>,
-}
-
-/// An answer that is kept instead of being printed.
-#[derive(Clone, Default)]
-pub struct Kept(Arc<Mutex<Vec<u8>>>);
-
-impl Kept {
-    /// What came so far.
-    pub fn take(&self) -> Vec<u8> {
-        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-impl Write for Kept {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 /// The answer's stream; styles are taken out where they are not wanted, and whatever else a terminal would obey.
-pub type Out = Screen<AutoStream<Box<dyn Write>>>;
+pub type Out = Screen<AutoStream<io::StdoutLock<'static>>>;
 
 impl weald_app::progress::Progress for Ui {
     fn note(&self, text: &str) {
@@ -107,20 +81,7 @@ impl Ui {
         };
         // What others say is printed by streams that nobody hands a printer to.
         color.write_global();
-        Self {
-            format,
-            color,
-            kept: None,
-        }
-    }
-
-    /// For a program in this process: the answer is kept, and what stands beside it is not told.
-    pub fn kept(kept: &Kept) -> Self {
-        Self {
-            format: Format::Json,
-            color: anstream::ColorChoice::Never,
-            kept: Some(kept.clone()),
-        }
+        Self { format, color }
     }
 
     /// True when a program reads.
@@ -141,11 +102,7 @@ impl Ui {
     }
 
     fn out_as(&self, form: Form) -> Out {
-        let stream: Box<dyn Write> = match &self.kept {
-            Some(kept) => Box::new(kept.clone()),
-            None => Box::new(io::stdout().lock()),
-        };
-        Screen::new(AutoStream::new(stream, self.color), form)
+        Screen::new(AutoStream::new(io::stdout().lock(), self.color), form)
     }
 
     fn err(&self) -> Screen<AutoStream<io::StderrLock<'static>>> {
@@ -189,9 +146,6 @@ impl Ui {
     }
 
     fn narrate(&self, prefix: &str, text: &str) {
-        if self.kept.is_some() {
-            return;
-        }
         let mut err = self.err();
         let prefix = match prefix {
             "" => String::new(),

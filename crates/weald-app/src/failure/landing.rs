@@ -3,6 +3,7 @@
 use crate::LandError;
 use serde_json::json;
 use weald_core::error_code::ErrorCode;
+use weald_core::id::LandingId;
 use weald_core::kept_change::quoted;
 use weald_core::landing::Reason;
 use weald_core::queue::QueueRefusal;
@@ -96,6 +97,11 @@ impl Failure {
             format!("{what} is reserved for people, and this is an agent's session: {why}");
         Self::new("agent_session", exit::REFUSED, message)
             .hint("run it in a terminal outside the agent's session")
+    }
+
+    pub fn no_log(landing: LandingId) -> Self {
+        let message = format!("no gate ran for landing {landing}");
+        Self::new("no_log", exit::NOT_FOUND, message).hint("weald queue status --all")
     }
 
     /// A refusal as the landing itself would say it.

@@ -1,7 +1,5 @@
 //! Bringing work to its target, taking it back, and the queue in which that happens.
 
-use std::path::PathBuf;
-
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use weald_core::config::Gate;
 use weald_core::id::{LandingId, TaskId, Token};
@@ -26,7 +24,6 @@ pub(super) fn entries() -> Vec<Entry> {
         Entry::of::<DropLanding>(),
         Entry::of::<RetryLanding>(),
         Entry::of::<RecoverLanding>(),
-        Entry::of::<ShowLandingLog>(),
     ]
 }
 
@@ -508,43 +505,5 @@ impl Operation for RecoverLanding {
         let landing = Landings::new(&ground.trees(app)?).recover_by_hand(self.landing)?;
         app.tell(&ground.engine);
         Ok(landing.into())
-    }
-}
-
-/// The output of a landing's tests.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ShowLandingLog {
-    pub landing: LandingId,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-pub struct LandingLog {
-    pub landing: LandingView,
-    pub log: PathBuf,
-    pub text: String,
-}
-
-impl Operation for ShowLandingLog {
-    const NAME: &'static str = "queue_log";
-    const READS: bool = true;
-    type Output = LandingLog;
-
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
-
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<LandingLog, Failure> {
-        let ground = app.ground()?;
-        let landing = Landings::new(&ground.trees(app)?).landing(self.landing)?;
-        let gate = landing.gate.as_ref().and_then(|gate| gate.log.clone());
-        let log = landing.log.clone().or(gate);
-        let log = log.ok_or_else(|| Failure::no_gate_log(self.landing))?;
-        let bytes = std::fs::read(&log).map_err(|error| Failure::file(&log, &error))?;
-        Ok(LandingLog {
-            landing: landing.into(),
-            text: String::from_utf8_lossy(&bytes).into_owned(),
-            log,
-        })
     }
 }

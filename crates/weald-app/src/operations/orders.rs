@@ -10,6 +10,7 @@ use weald_core::message::{Draft, Message, MessageType, Urgency};
 use weald_core::name::SessionName;
 
 use super::looking::ShownDiff;
+use super::messages::Messages;
 use super::{Caller, Entry, Operation};
 use crate::agents::drivers::driver_for;
 use crate::supervision::Tail;
@@ -150,16 +151,11 @@ pub struct SteerAgent {
     pub urgent: bool,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
-pub struct Steered {
-    pub messages: [Message; 1],
-}
-
 impl Operation for SteerAgent {
     const NAME: &'static str = "agent_steer";
-    type Output = Steered;
+    type Output = Messages;
 
-    fn run(self, app: &App<'_>, caller: &Caller) -> Result<Steered, Failure> {
+    fn run(self, app: &App<'_>, caller: &Caller) -> Result<Messages, Failure> {
         let ground = app.ground()?;
         let agent = ground.engine.find_agent(&self.agent)?;
         let from = app.session(&ground.engine, caller.session.as_ref())?;
@@ -175,8 +171,9 @@ impl Operation for SteerAgent {
                 agent.id, agent.driver
             ));
         }
-        Ok(Steered {
-            messages: [message],
+        Ok(Messages {
+            messages: vec![message],
+            notices: Vec::new(),
         })
     }
 }

@@ -126,7 +126,7 @@ impl Operation for ListTasks {
     fn run(self, app: &App<'_>, _: &Caller) -> Result<Tasks, Failure> {
         let mut words = self.status.iter();
         if let Some(word) = words.find(|word| TaskClass::named(word).is_empty()) {
-            return Err(Failure::no_status(word, &Self::STATUSES));
+            return Err(Failure::no_word("status", word, &Self::STATUSES));
         }
         let (tasks, total) = app.engine()?.tasks(&self.filter())?;
         Ok(Tasks { tasks, total })

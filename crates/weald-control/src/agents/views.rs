@@ -69,7 +69,8 @@ pub struct AgentView {
 }
 
 /// In which order agents are listed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum AgentSort {
     /// As they were started.
     #[default]
@@ -97,7 +98,7 @@ pub struct AgentQuery {
 }
 
 /// Some agents, and what needs somebody in all of them.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct AgentList {
     /// Those that were asked for.
     pub agents: Vec<AgentView>,

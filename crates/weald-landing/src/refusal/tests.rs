@@ -1,3 +1,5 @@
+//! Every refusal, with little and with much in it.
+
 use std::collections::BTreeMap;
 
 use super::*;

@@ -2,6 +2,7 @@
 //! as something to be compared.
 
 use weald_app::operations::looking::{DiffTree, ShowTree};
+use weald_app::operations::messages::SendMessage;
 use weald_app::operations::snapshots::{ListSnapshots, TakeSnapshot};
 use weald_app::operations::tasks::ShowTask;
 use weald_app::{Ask, Authority, LandWish, NotAllowed};
@@ -49,23 +50,23 @@ pub fn permits(authority: &Authority, request: &Request) -> Result<(), NotAllowe
             authority.permits_tree(tree.as_deref())?;
             authority.permits_landing()
         }
-        Ask::MsgSend {
+        Ask::MsgSend(SendMessage {
             kind: MessageType::Shutdown,
             ..
-        } => Err(NotAllowed::Shutdown),
+        }) => Err(NotAllowed::Shutdown),
         Ask::TaskShow(ShowTask { id: None }) if authority.task.is_none() => Err(NotAllowed::NoTask),
         Ask::TaskShow(_)
         | Ask::Overview {}
         | Ask::TaskList(_)
         | Ask::TaskReady(_)
-        | Ask::MsgSend { .. }
-        | Ask::MsgReply { .. }
+        | Ask::MsgSend(_)
+        | Ask::MsgReply(_)
         | Ask::MsgAnswer { .. }
         | Ask::MsgInbox { .. }
-        | Ask::SessionList { .. }
-        | Ask::SessionNote { .. }
+        | Ask::SessionList(_)
+        | Ask::SessionNote(_)
         | Ask::Beside { .. }
-        | Ask::Events { .. } => Ok(()),
+        | Ask::Events(_) => Ok(()),
     }
 }
 
@@ -76,8 +77,8 @@ fn reads(ask: &Ask) -> bool {
         | Ask::TaskList(_)
         | Ask::TaskReady(_)
         | Ask::TaskShow(_)
-        | Ask::SessionList { .. }
-        | Ask::Events { .. }
+        | Ask::SessionList(_)
+        | Ask::Events(_)
         | Ask::Status(_)
         | Ask::Path { .. }
         | Ask::Beside { .. }
@@ -89,11 +90,11 @@ fn reads(ask: &Ask) -> bool {
         | Ask::TaskRenew { .. }
         | Ask::TaskDone { .. }
         | Ask::TaskFail { .. }
-        | Ask::MsgSend { .. }
-        | Ask::MsgReply { .. }
+        | Ask::MsgSend(_)
+        | Ask::MsgReply(_)
         | Ask::MsgAnswer { .. }
         | Ask::MsgInbox { .. }
-        | Ask::SessionNote { .. }
+        | Ask::SessionNote(_)
         | Ask::SnapshotCreate(_) => false,
     }
 }

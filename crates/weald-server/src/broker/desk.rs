@@ -12,14 +12,13 @@ use std::time::Duration;
 use weald_app::operations::looking::DiffTree;
 use weald_app::{
     Ask, Authority, Diffed, Engine, Failure, InboxQuery, LandWish, Landings, Mandate, MessageError,
-    NotAllowed, ReplyOutcome, Report, Trees, exit,
+    NotAllowed, Report, Trees, exit,
 };
 use weald_core::SignedDuration;
 use weald_core::agent::FinalReport;
 use weald_core::cloud_event::CloudEvent;
 use weald_core::event::Event;
 use weald_core::id::{MessageId, TaskId};
-use weald_core::message::{Draft, Message, ReplyDraft};
 use weald_core::name::SessionName;
 use weald_core::store::{EventFilter, TaskFilter};
 
@@ -35,8 +34,6 @@ const TASKS: u64 = 500;
 const MESSAGES: u64 = 50;
 /// The most that is taken out at once, in bytes of text.
 const TAKEN: usize = 512 << 10;
-/// The most events that one answer lists.
-const EVENTS: u64 = 200;
 
 /// Lands the run's own worktree as an agent's session does; the worktree stays.
 pub trait Lander: Sync {
@@ -97,77 +94,26 @@ impl<'a> Desk<'a> {
             Ask::TaskRenew { .. } => self.renew(),
             Ask::TaskDone { report, .. } => self.finish(true, report),
             Ask::TaskFail { report, .. } => self.finish(false, report),
-            Ask::MsgSend { .. }
-            | Ask::MsgReply { .. }
-            | Ask::MsgAnswer { .. }
-            | Ask::MsgInbox { .. } => self.perform_message(ask),
-            Ask::SessionList { all } => {
-                let mut views = self.engine.sessions()?;
-                views.retain(|view| all || view.session.ended_at.is_none());
-                Ok(Reply::new().with("sessions", &views))
-            }
-            Ask::SessionNote { text } => self.note(text),
-            Ask::Events {
-                since,
-                task,
-                tree,
-                limit,
-            } => self.events(EventFilter {
-                since,
-                task,
-                tree,
-                limit: Some(limit.clamp(1, EVENTS)),
-            }),
-            ask => self.perform_on_tree(ask),
-        }
-    }
-
-    /// Messages go out in the own name, and come from the own inbox.
-    fn perform_message(&self, ask: Ask) -> Result<Reply, Failure> {
-        match ask {
-            Ask::MsgSend {
-                to,
-                text,
-                kind,
-                priority,
-                task,
-            } => {
-                let message = self.engine.send(Draft {
-                    from: self.own_session()?.clone(),
-                    to,
-                    kind,
-                    priority,
-                    text,
-                    task,
-                })?;
-                let unread = self.engine.why_unread(&message.to)?;
-                let mut reply = Reply::new().with("messages", &[message]);
-                if let Some(why) = unread {
-                    reply = reply.with("notices", &[&why]);
-                    reply.notes.push(why);
-                }
+            // Messages go out in the own name, and come from the own inbox.
+            Ask::MsgSend(message) => {
+                let sent = message.send(self.engine, self.own_session()?.clone())?;
+                let mut reply = Reply::of(&sent);
+                reply.notes = sent.notices;
                 Ok(reply)
             }
-            Ask::MsgReply {
-                id,
-                text,
-                kind,
-                verdict,
-            } => self.reply(
-                id,
-                ReplyDraft {
-                    from: self.own_session()?.clone(),
-                    text,
-                    kind,
-                    verdict,
-                },
-            ),
+            Ask::MsgReply(reply) => {
+                let replied = reply.reply(self.engine, self.own_session()?.clone())?;
+                Ok(Reply::of(&replied))
+            }
             Ask::MsgAnswer { id } => self.answer_to(id),
             Ask::MsgInbox {
                 consume,
                 all,
                 limit,
             } => self.inbox(consume, all, limit),
+            Ask::SessionList(list) => Ok(Reply::of(&list.list(self.engine)?)),
+            Ask::SessionNote(note) => self.note(note.text),
+            Ask::Events(list) => self.events(list.filter()),
             ask => self.perform_on_tree(ask),
         }
     }
@@ -292,16 +238,6 @@ impl<'a> Desk<'a> {
             .notes
             .push("reported; the rest follows when you end".to_owned());
         Ok(reply)
-    }
-
-    fn reply(&self, id: MessageId, draft: ReplyDraft) -> Result<Reply, Failure> {
-        let (word, messages): (_, Vec<Message>) = match self.engine.reply(id, draft)? {
-            ReplyOutcome::Sent(message) => ("sent", vec![*message]),
-            ReplyOutcome::Duplicate => ("duplicate", Vec::new()),
-        };
-        Ok(Reply::new()
-            .with("messages", &messages)
-            .with("outcome", word))
     }
 
     /// The reply to a question, for whoever asked it.

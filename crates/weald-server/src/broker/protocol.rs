@@ -83,6 +83,15 @@ impl Reply {
         }
     }
 
+    /// The answer of an operation.
+    pub fn of(answer: &impl Serialize) -> Self {
+        let mut reply = Self::new();
+        if let Ok(Value::Object(fields)) = serde_json::to_value(answer) {
+            reply.answer.extend(fields);
+        }
+        reply
+    }
+
     /// The same with one more field.
     pub fn with(mut self, name: &str, value: &(impl Serialize + ?Sized)) -> Self {
         let value = serde_json::to_value(value).unwrap_or_default();

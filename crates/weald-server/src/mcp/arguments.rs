@@ -6,9 +6,12 @@ use std::str::FromStr;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use weald_app::exit;
+use weald_core::SignedDuration;
 use weald_core::id::TaskId;
+use weald_core::message::Urgency;
 
 use crate::broker::Fault;
 
@@ -47,25 +50,33 @@ pub fn parsed<T: FromStr<Err: fmt::Display>>(name: &str, text: &str) -> Result<T
     text.parse().map_err(|error| invalid(text, name, &error))
 }
 
-/// An argument of a few words.
-pub fn one_of<T>(
-    name: &str,
-    text: &str,
-    words: &[&str],
-    of: impl FnOnce(&str) -> Option<T>,
-) -> Result<T, Fault> {
-    let known = || format!("known are {}", words.join(", "));
-    of(text).ok_or_else(|| invalid(text, name, &known()))
-}
-
 /// The words that a shell runs a line with; none without a line.
 pub fn shell(line: Option<String>) -> Vec<String> {
     let words = line.map(|line| ["sh".to_owned(), "-c".to_owned(), line]);
     words.into_iter().flatten().collect()
 }
 
+/// One of a few words.
+pub fn word<T: DeserializeOwned>(name: &str, text: &str, known: &[&str]) -> Result<T, Fault> {
+    let word = serde_json::from_value(text.into()).ok();
+    let word = word.filter(|_| known.contains(&text));
+    word.ok_or_else(|| invalid(text, name, &format!("known are {}", known.join(", "))))
+}
+
+/// How soon a message should be read.
+pub fn urgency(text: Option<&str>) -> Result<Urgency, Fault> {
+    let word = |text| word("priority", text, &["info", "steer", "urgent"]);
+    text.map_or(Ok(Urgency::Info), word)
+}
+
+/// How long a call waits for others, if at all.
+pub fn waiting(seconds: u64) -> Option<SignedDuration> {
+    let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
+    (seconds > 0).then(|| SignedDuration::from_secs(seconds))
+}
+
 fn invalid(text: &str, name: &str, error: &dyn fmt::Display) -> Fault {
-    let message = format!("invalid value '{text:.100}' for {name}: {error}");
+    let message = format!("invalid value '{text:.100}' for '{name}': {error}");
     Fault::new("invalid_value", exit::USAGE, message).hint("see the tool's input schema")
 }
 

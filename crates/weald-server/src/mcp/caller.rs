@@ -7,6 +7,7 @@ use rmcp::model::JsonObject;
 use serde_json::Value;
 use weald_app::operations::Caller;
 use weald_app::operations::looking::ShowTree;
+use weald_app::operations::sessions::{RegisterSession, ShowSession};
 use weald_app::operations::tasks::ShowTask;
 use weald_core::error_code::ErrorCode;
 use weald_core::id::{TaskId, Token};
@@ -14,7 +15,6 @@ use weald_core::id::{TaskId, Token};
 use super::arguments::TaskRef;
 use super::tool::Audience;
 use super::weald::{Call, Known};
-use super::words::Words;
 use crate::broker::Fault;
 
 impl Call<'_> {
@@ -28,9 +28,12 @@ impl Call<'_> {
     }
 
     async fn register(&self) -> Result<Known, Fault> {
-        let words = Words::of(&["session", "register", "--unless-alive"])
-            .flag("pid", Some(std::process::id()));
-        let answer = self.run(words).await?;
+        let request = RegisterSession {
+            name: None,
+            pid: Some(std::process::id()),
+            unless_alive: true,
+        };
+        let answer = self.perform(request).await?;
         let name = answer["session"]["name"].as_str();
         Ok(match (answer["known_by"].as_str(), name) {
             (Some("nobody"), Some(name)) => Known::Own(name.to_owned()),
@@ -45,7 +48,7 @@ impl Call<'_> {
 
     /// The caller's session as it is recorded.
     pub async fn session(&self) -> Result<JsonObject, Fault> {
-        let mut answer = self.run(Words::of(&["session", "show"])).await?;
+        let mut answer = self.perform(ShowSession { name: None }).await?;
         match answer.remove("session") {
             Some(Value::Object(session)) => Ok(session),
             _ => Ok(JsonObject::new()),

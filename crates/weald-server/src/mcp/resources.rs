@@ -6,13 +6,14 @@ use rmcp::ErrorData;
 use rmcp::model::{JsonObject, ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
 use serde_json::{Value, json};
 use weald_app::Diffed;
+use weald_app::operations::events::ListEvents;
 use weald_app::operations::looking::{DiffTree, ListTrees};
 use weald_app::operations::tasks::{ListTasks, ReadyTasks};
+use weald_core::id::Seq;
 
 use super::hints;
 use super::tool::Entry;
 use super::weald::Call;
-use super::words::Words;
 use crate::broker::Fault;
 
 const TASKS: &str = "weald://tasks";
@@ -23,11 +24,10 @@ const DIFF: &str = "weald://tree/{name}/diff";
 const JSON: &str = "application/json";
 const PATCH: &str = "text/x-diff";
 
-/// The most tasks, events, and bytes of a patch that are told at once.
+/// The most tasks, and bytes of a patch, that are told at once.
 const MOST_TASKS: u64 = 500;
 /// The most ready tasks that are offered as completions.
 const MOST_READY: u64 = 1000;
-const MOST_EVENTS: u64 = 200;
 const MOST_PATCH: usize = 1 << 20;
 
 /// The exit code of what is not there.
@@ -128,10 +128,13 @@ pub async fn read(
             answer.map(|answer| (as_text(answer), JSON))
         }
         Named::Events { since } => {
-            let words = Words::of(&["events"])
-                .flag("limit", Some(MOST_EVENTS))
-                .flag("since", since);
-            let events = call.list("events", words).await;
+            let list = ListEvents {
+                since: since.map(Seq),
+                task: None,
+                tree: None,
+                limit: ListEvents::MOST,
+            };
+            let events = call.perform(list).await;
             events.map(|answer| (as_text(answer), JSON))
         }
         Named::Diff { tree } => {

@@ -1,4 +1,5 @@
-//! How a tool's command is run: in this process if it needs the store and nothing else, else by this binary, started again.
+//! How a tool does its work: an operation that needs the store and nothing else in this process, any other, and commands
+//! that are no operation yet, by this binary, started again.
 //!
 //! A process of its own has no way to print into the protocol, can be interrupted when a client takes its call back, goes
 //! through the broker inside a sandbox, and is judged as every other call of an agent is. It costs a few milliseconds.
@@ -13,12 +14,14 @@ use rmcp::RoleServer;
 use rmcp::model::JsonObject;
 use rmcp::service::RequestContext;
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 use tokio::sync::{OnceCell, Semaphore, SemaphorePermit, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use weald_app::operations::looking::DiffTree;
-use weald_app::operations::{Caller, Operation};
+use weald_app::operations::sessions::{EndSession, Heartbeat};
+use weald_app::operations::{Caller, Done, Operation};
 use weald_app::{Failure, MCP_MARK};
 
 use super::child::{self, Cut, Ended, GRACE, Lasts, Limits, left};
@@ -38,22 +41,6 @@ const AT_ONCE: usize = 16;
 /// The same inside a sandbox: the broker refuses more connections than it has, and the agent's own commands want one, too.
 const AT_ONCE_INSIDE: usize = (CONNECTIONS - 1) / 2;
 
-/// A command that may run in the server's own process.
-pub struct Asked {
-    pub words: Vec<String>,
-    /// What a process of its own would find in its environment.
-    pub variables: Vec<(&'static str, String)>,
-}
-
-/// What such a command printed, and its exit code.
-pub struct Printed {
-    pub stdout: Vec<u8>,
-    pub exit: u8,
-}
-
-/// Runs a command in this process; `None` if it needs a process of its own.
-type InProcess = dyn Fn(&Asked) -> Option<Printed> + Send + Sync;
-
 /// Who calls, and where.
 pub struct Weald {
     pub program: PathBuf,
@@ -65,9 +52,7 @@ pub struct Weald {
     pub audience: Audience,
     /// Whose names tools have beside their own; see `mcp.aliases`.
     pub aliases: String,
-    /// What needs no process of its own.
-    pub in_process: Option<Arc<InProcess>>,
-    /// The same for operations.
+    /// Where operations are done that need no process of their own.
     pub host: Option<Arc<Host>>,
     /// Who calls, once that was found out.
     pub(super) known: OnceCell<Known>,
@@ -97,7 +82,6 @@ impl Weald {
             session: None,
             audience,
             aliases: String::new(),
-            in_process: None,
             host: None,
             known: OnceCell::new(),
             short_calls: Semaphore::new(at_once),
@@ -123,41 +107,36 @@ impl Weald {
         [Some(mark), name].into_iter().flatten().collect()
     }
 
-    /// Runs a command in this process, on a thread of its own: nothing interrupts it.
-    async fn in_process(&self, words: &[String]) -> Option<Printed> {
-        let run = Arc::clone(self.in_process.as_ref()?);
-        let asked = Asked {
-            words: words.to_vec(),
-            variables: self.variables(),
-        };
-        let done = spawn_blocking(move || run(&asked)).await;
+    /// Does an operation in this process, on a thread of its own: nothing interrupts it.
+    async fn do_here<O: Operation>(
+        &self,
+        host: &Arc<Host>,
+        caller: Caller,
+        request: O,
+    ) -> Result<Done, Failure> {
+        let (host, variables) = (Arc::clone(host), self.variables());
+        let done = spawn_blocking(move || host.perform(request, &caller, &variables)).await;
         // Whatever broke the thread may have happened after a change: it is not done again.
-        done.unwrap_or_else(|_| {
-            Some(Printed {
-                stdout: Vec::new(),
-                exit: 70,
-            })
-        })
+        done.unwrap_or_else(|_| Err(Failure::bug()))
     }
 
     /// Says every now and then that the caller lives, and holds its tasks for longer: an agent that thinks for an hour
     /// calls no tool.
     pub(super) async fn beat(&self, every: Duration) {
+        let Some(host) = &self.host else { return };
         loop {
             tokio::time::sleep(every).await;
             if !self.known.initialized() {
                 continue;
             }
-            let words = ["session", "heartbeat", "--renew"].map(str::to_owned);
-            if self.in_process(&words).await.is_some() {
-                continue;
-            }
-            let mut command = self.command(&["--json"]);
-            command.args(words);
-            let nothing = Stdio::null;
-            command.stdin(nothing()).stdout(nothing()).stderr(nothing());
+            let beat = Heartbeat {
+                name: None,
+                task: None,
+                tree: None,
+                renew: true,
+            };
             // What is wrong with it, the next call will say.
-            let _ = command.kill_on_drop(true).status().await;
+            let _ = self.do_here(host, Caller::default(), beat).await;
         }
     }
 
@@ -166,11 +145,20 @@ impl Weald {
         let Some(Known::Own(_)) = self.known.get() else {
             return;
         };
-        let mut command = self.command(&["--json", "session", "end"]);
+        let mut command = self.command(&["--json", "operate", EndSession::NAME]);
         let nothing = Stdio::null;
-        command.stdin(nothing()).stdout(nothing()).stderr(nothing());
+        command.stdin(Stdio::piped());
+        command.stdout(nothing()).stderr(nothing());
+        let wanted = wanted(&EndSession { name: None }, &Caller::default());
         // What it could not give back, others take over when the claim is over.
-        let _ = timeout(GRACE, command.status()).await;
+        let _ = timeout(GRACE, async {
+            let mut child = command.spawn()?;
+            if let Some(mut stdin) = child.stdin.take() {
+                stdin.write_all(wanted.to_string().as_bytes()).await?;
+            }
+            child.wait().await
+        })
+        .await;
     }
 
     /// The name that commands are told to act under.
@@ -224,15 +212,11 @@ impl<'a> Call<'a> {
         caller: Caller,
         request: O,
     ) -> Result<JsonObject, Fault> {
-        let wanted = json!({"request": request, "caller": caller});
+        let wanted = wanted(&request, &caller);
         words::fit(&wanted)?;
         let is_short = self.lasts == Lasts::Shortly && request.needs_only_the_store();
         if let Some(host) = self.weald.host.as_ref().filter(|_| is_short) {
-            let (host, variables) = (Arc::clone(host), self.weald.variables());
-            let done = spawn_blocking(move || host.perform(request, &caller, &variables)).await;
-            // Whatever broke the thread may have happened after a change: it is not done again.
-            let done = done.unwrap_or_else(|_| Err(Failure::bug()));
-            return Ok(done?.answer);
+            return Ok(self.weald.do_here(host, caller, request).await?.answer);
         }
         let words = vec!["operate".to_owned(), O::NAME.to_owned()];
         let input = wanted.to_string().into_bytes();
@@ -251,43 +235,7 @@ impl<'a> Call<'a> {
 
     /// Runs a command, and answers the object that it prints.
     pub async fn run(&self, words: Words) -> Result<JsonObject, Fault> {
-        let words = words.finish()?;
-        match self.printed(&words).await {
-            Some(printed) => object(Some(printed.stdout), printed.exit, ""),
-            None => answer_of(&self.start_as(&["--json"], words, Limits::answer()).await?),
-        }
-    }
-
-    /// What a command printed that needs no process of its own.
-    async fn printed(&self, words: &[String]) -> Option<Printed> {
-        match self.lasts {
-            Lasts::Shortly => self.weald.in_process(words).await,
-            Lasts::Long => None,
-        }
-    }
-
-    /// Runs a command that prints an object a line, and answers them as a list under `name`.
-    pub async fn list(&self, name: &str, words: Words) -> Result<JsonObject, Fault> {
-        let words = words.finish()?;
-        let bytes = match self.printed(&words).await {
-            Some(printed) if printed.exit == 0 => printed.stdout,
-            Some(printed) => return object(Some(printed.stdout), printed.exit, ""),
-            None => {
-                let ended = self.start_as(&["--json"], words, Limits::answer()).await?;
-                if !ended.status.success() {
-                    return answer_of(&ended);
-                }
-                ended.stdout.whole().ok_or_else(too_much)?
-            }
-        };
-        let items = serde_json::Deserializer::from_slice(&bytes).into_iter::<Value>();
-        let items: Vec<Value> = items.collect::<Result<_, _>>().map_err(|error| {
-            Fault::new("bad_answer", 70, format!("an answer is not JSON: {error}"))
-        })?;
-        let mut answer = JsonObject::new();
-        answer.insert("schema_version".to_owned(), 1.into());
-        answer.insert(name.to_owned(), items.into());
-        Ok(answer)
+        answer_of(&self.start(&["--json"], words, Limits::answer()).await?)
     }
 
     /// Runs a command, whatever it prints and however it ends.
@@ -297,16 +245,7 @@ impl<'a> Call<'a> {
         words: Words,
         limits: Limits,
     ) -> Result<Ended, Fault> {
-        self.start_as(flags, words.finish()?, limits).await
-    }
-
-    async fn start_as(
-        &self,
-        flags: &[&str],
-        words: Vec<String>,
-        limits: Limits,
-    ) -> Result<Ended, Fault> {
-        self.begin(flags, words, limits, None).await
+        self.begin(flags, words.finish()?, limits, None).await
     }
 
     async fn begin(
@@ -329,6 +268,11 @@ impl<'a> Call<'a> {
             Cut::Failed(error) => not_started(&error),
         })
     }
+}
+
+/// What `weald operate` reads.
+fn wanted(request: &impl Operation, caller: &Caller) -> Value {
+    json!({"request": request, "caller": caller})
 }
 
 fn taken_back() -> Fault {
@@ -364,17 +308,14 @@ impl Limits {
 
 /// The object that a command printed: its answer, or its error.
 pub fn answer_of(ended: &Ended) -> Result<JsonObject, Fault> {
-    object(ended.stdout.whole(), exit_of(ended), &ended.stderr.text())
-}
-
-fn object(printed: Option<Vec<u8>>, exit: u8, said: &str) -> Result<JsonObject, Fault> {
-    let bytes = printed.filter(|bytes| bytes.len() <= ANSWER);
-    let bytes = bytes.ok_or_else(too_much)?;
-    let mut answer: JsonObject = serde_json::from_slice(&bytes)
-        .map_err(|error| Fault::new("bad_answer", 70, format!("{error}: {}", said.trim())))?;
+    let bytes = ended.stdout.whole().ok_or_else(too_much)?;
+    let mut answer: JsonObject = serde_json::from_slice(&bytes).map_err(|error| {
+        let said = ended.stderr.text();
+        Fault::new("bad_answer", 70, format!("{error}: {}", said.trim()))
+    })?;
     match answer.remove("error") {
         None => Ok(answer),
-        Some(error) => Err(fault(error, exit)),
+        Some(error) => Err(fault(error, exit_of(ended))),
     }
 }
 

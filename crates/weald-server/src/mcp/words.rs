@@ -32,24 +32,10 @@ impl Words {
         self
     }
 
-    /// How long the command waits for others, if at all.
-    pub fn waiting(self, seconds: u64) -> Self {
-        let time = (seconds > 0).then(|| format!("{seconds}s"));
-        self.flag("wait", time)
-    }
-
     /// A flag with each of its values.
     pub fn flags<T: Display>(self, name: &str, values: impl IntoIterator<Item = T>) -> Self {
         let values = values.into_iter();
         values.fold(self, |words, value| words.flag(name, Some(value)))
-    }
-
-    /// A flag without a value, if it is wanted.
-    pub fn switch(mut self, name: &str, is_wanted: Option<bool>) -> Self {
-        if is_wanted == Some(true) {
-            self.words.push(format!("--{name}"));
-        }
-        self
     }
 
     /// What stands alone, after everything else.
@@ -121,8 +107,6 @@ mod tests {
         let words = Words::of(&["land"])
             .flag("message", Some("--force"))
             .flags("label", ["-x", "y"])
-            .switch("keep", Some(true))
-            .switch("discard", None)
             .rest(["--force"]);
         let words = words.finish().unwrap();
         let expected = [
@@ -130,7 +114,6 @@ mod tests {
             "--message=--force",
             "--label=-x",
             "--label=y",
-            "--keep",
             "--",
             "--force",
         ];

@@ -1,6 +1,6 @@
 //! The end of a session, and of a stay in a tree: whether its lock goes with it.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weald_core::name::{SessionName, TreeName};
 use weald_core::objections::Contents;
 use weald_core::store::Durability;
@@ -13,7 +13,7 @@ use crate::Upkeep;
 use weald_trees::TreeError;
 
 /// What became of a lock.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LockAtEnd {
     pub tree: TreeName,
     /// Whether it is unlocked now.

@@ -18,11 +18,7 @@ use crate::ui::help;
 
 /// What is asked, or what there is to say of the words.
 pub fn parse() -> Result<Cli, Error> {
-    parse_words(std::env::args_os().collect())
-}
-
-/// The same for words that this process does not have from its start.
-pub fn parse_words(words: Vec<OsString>) -> Result<Cli, Error> {
+    let words: Vec<_> = std::env::args_os().collect();
     match parse_with(narrow(&words), &words) {
         Err(error) if error.kind() != ErrorKind::DisplayVersion => parse_with(whole(), &words),
         answer => answer,

@@ -1,7 +1,5 @@
 //! `weald mcp`
 
-mod in_process;
-
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
@@ -10,12 +8,11 @@ use weald_app::{Failure, LoadedConfig, SessionError, exit};
 use weald_core::SignedDuration;
 use weald_core::error_code::ErrorCode;
 use weald_server::broker::Client;
-use weald_server::mcp::{Asked, Audience, Host, Weald, serve};
+use weald_server::mcp::{Audience, Host, Weald, serve};
 use weald_store::DATABASE_FILE;
 
 use crate::cli::{SessionArg, duration};
 use crate::context::Context;
-use in_process::InProcess;
 
 /// Serve weald's operations as MCP tools on stdin and stdout
 ///
@@ -66,8 +63,6 @@ impl Mcp {
             None => aliases(context),
         };
         if audience != Audience::Confined {
-            let here = InProcess::of(context);
-            weald.in_process = Some(Arc::new(move |asked: &Asked| here.run(asked)));
             weald.host = Some(Arc::new(Host::of(context)));
         }
         serve(weald, self.beat.unsigned_abs())?;

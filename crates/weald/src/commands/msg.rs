@@ -1,42 +1,35 @@
 //! `weald msg …`
 
-mod ask;
-mod broadcast;
-mod inbox;
-mod reply;
-mod send;
-
 use std::io::{self, Write};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand, ValueEnum};
-use weald_app::Ask;
-use weald_app::{Engine, Failure};
-use weald_core::SignedDuration;
-use weald_core::id::TaskId;
-use weald_core::message::{Draft, Message, MessageType, Urgency};
+use weald_app::Failure;
+use weald_app::operations::messages::{
+    AskQuestion, Broadcast as BroadcastMessage, Messages, ReadInbox, ReplyToMessage, SendMessage,
+};
+use weald_core::id::{MessageId, TaskId};
+use weald_core::message::{Message, MessageType, RequestState, Urgency};
 use weald_core::name::SessionName;
-use weald_server::broker::Reply;
+use weald_core::{SignedDuration, Timestamp};
 
-use super::inside::{Inside, field};
+use crate::cli::{SessionArg, duration};
 use crate::completion;
 use crate::context::Context;
-use crate::ui::{ACCENT, DIM, Fields, Out, ago, clean, paint};
+use crate::ui::{ACCENT, DIM, Out, ago, clean, paint};
 
 /// Send and read messages between sessions.
 #[derive(Subcommand)]
 #[command(defer = true)]
 pub enum Msg {
-    Send(send::Send),
-    Inbox(inbox::Inbox),
-    Ask(ask::Ask),
-    Reply(reply::Reply),
-    Broadcast(broadcast::Broadcast),
+    Send(Send),
+    Inbox(Inbox),
+    Ask(Ask),
+    Reply(Reply),
+    Broadcast(Broadcast),
 }
 
 impl Msg {
-    /// Does what was asked.
+    /// Does what was asked, on the host or inside a sandbox.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         match self {
             Self::Send(command) => command.run(context),
@@ -44,20 +37,6 @@ impl Msg {
             Self::Ask(command) => command.run(context),
             Self::Reply(command) => command.run(context),
             Self::Broadcast(command) => command.run(context),
-        }
-    }
-}
-
-impl Msg {
-    /// The same from inside a tree.
-    pub fn inside(self, inside: &Inside<'_>) -> Result<u8, Failure> {
-        match self {
-            Self::Send(command) => command.inside(inside),
-            Self::Inbox(command) => command.inside(inside),
-            Self::Ask(command) => command.inside(inside),
-            Self::Reply(command) => command.inside(inside),
-            other if !inside.context.is_confined() => other.run(inside.context),
-            _ => Err(Failure::not_allowed_inside()),
         }
     }
 }
@@ -80,135 +59,239 @@ enum Level {
     Urgent,
 }
 
-impl About {
-    fn draft(self, from: SessionName, to: SessionName, kind: MessageType, text: String) -> Draft {
-        Draft {
-            from,
-            to,
-            kind,
-            priority: self.urgency(),
-            text,
-            task: self.task,
-        }
-    }
-
-    fn urgency(&self) -> Urgency {
-        match self.priority {
-            Level::Info => Urgency::Info,
-            Level::Steer => Urgency::Steer,
-            Level::Urgent => Urgency::Urgent,
-        }
-    }
-
-    fn ask(self, to: SessionName, kind: MessageType, text: String) -> Ask {
-        Ask::MsgSend {
-            to,
-            text,
-            kind,
-            priority: self.urgency(),
-            task: self.task,
+impl Level {
+    fn urgency(self) -> Urgency {
+        match self {
+            Self::Info => Urgency::Info,
+            Self::Steer => Urgency::Steer,
+            Self::Urgent => Urgency::Urgent,
         }
     }
 }
 
-pub fn print_messages(
-    context: &Context<'_>,
-    messages: &[Message],
-    none: &str,
-) -> Result<u8, Failure> {
-    context.ui.answer(
-        || Fields::new().with("messages", messages),
-        |out| print_all(out, messages, none, context),
-    )
+/// Send a message to another session
+///
+/// Questions, plans and shutdown requests stay open until they get a reply.
+#[derive(Args)]
+pub struct Send {
+    /// Session to send to
+    #[arg(value_name = "TO", add = completion::sessions())]
+    to: SessionName,
+    /// Text of the message
+    text: String,
+    /// Type of message
+    #[arg(long = "type", value_name = "TYPE", default_value = "message")]
+    kind: Kind,
+    #[command(flatten)]
+    about: About,
+    #[command(flatten)]
+    session: SessionArg,
 }
 
-/// Warns of an inbox that nobody may look into, and gives the words for the answer.
-fn notice_unread(
-    context: &Context<'_>,
-    engine: &Engine,
-    to: &SessionName,
-) -> Result<Option<String>, Failure> {
-    let notice = engine.why_unread(to)?;
-    if let Some(notice) = &notice {
-        context.warn(&format!("{notice} (who is here: weald session list)"));
+/// Types that begin something; replies go through `weald msg reply`.
+#[derive(Clone, Copy, ValueEnum)]
+enum Kind {
+    Message,
+    Result,
+    Question,
+    Plan,
+    Shutdown,
+}
+
+impl Send {
+    fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let request = SendMessage {
+            to: self.to,
+            text: self.text,
+            kind: match self.kind {
+                Kind::Message => MessageType::Message,
+                Kind::Result => MessageType::Result,
+                Kind::Question => MessageType::Question,
+                Kind::Plan => MessageType::Plan,
+                Kind::Shutdown => MessageType::Shutdown,
+            },
+            priority: self.about.priority.urgency(),
+            task: self.about.task,
+        };
+        let answer = context.perform_as(&self.session.caller(), request)?;
+        print_messages(context, &answer, "")
     }
-    Ok(notice)
 }
 
-/// The answer: what was sent, with what its sender should know.
-fn print_sent(
-    context: &Context<'_>,
-    messages: &[Message],
-    notice: Option<&str>,
-) -> Result<u8, Failure> {
-    let notices = notice.map(|notice| [notice]);
-    context.ui.answer(
-        || {
-            let fields = Fields::new().with("messages", messages);
-            fields.with_some("notices", notices.as_ref())
-        },
-        |out| print_all(out, messages, "", context),
-    )
+/// Read your messages
+///
+/// `--consume` removes the messages: each one goes to exactly one reader.
+#[derive(Args)]
+pub struct Inbox {
+    /// Remove the messages from the inbox
+    #[arg(long, conflicts_with = "all")]
+    consume: bool,
+    /// Include messages that were consumed before
+    #[arg(long)]
+    all: bool,
+    /// Maximum number of messages
+    #[arg(long, value_name = "N")]
+    limit: Option<u64>,
+    /// Wait this long for a message
+    #[arg(long, value_name = "60s", value_parser = duration)]
+    wait: Option<SignedDuration>,
+    #[command(flatten)]
+    session: SessionArg,
 }
 
-/// The same of a question that nobody answered.
-fn with_notice(mut failure: Failure, notice: Option<&str>) -> Failure {
-    if let (Some(notice), Some(details)) = (notice, failure.details.as_object_mut()) {
-        details.insert("notices".to_owned(), vec![notice].into());
+impl Inbox {
+    fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let request = ReadInbox {
+            consume: self.consume,
+            all: self.all,
+            limit: self.limit,
+            wait: self.wait,
+        };
+        let answer = context.perform_as(&self.session.caller(), request)?;
+        print_messages(context, &answer, "no messages")
     }
-    failure
 }
 
-/// The answer of messages that came over the broker.
-fn print_inside(inside: &Inside<'_>, reply: &Reply, none: &str) -> Result<u8, Failure> {
-    let messages: Vec<Message> = field(reply, "messages")?;
-    inside.print(reply, |out| print_all(out, &messages, none, inside.context))
+/// Ask another session a question
+///
+/// With --wait, waits for the answer.
+#[derive(Args)]
+pub struct Ask {
+    /// Session to ask
+    #[arg(value_name = "TO", add = completion::sessions())]
+    to: SessionName,
+    /// Text of the question
+    text: String,
+    /// Wait this long for the answer
+    #[arg(long, value_name = "60s", value_parser = duration)]
+    wait: Option<SignedDuration>,
+    #[command(flatten)]
+    about: About,
+    #[command(flatten)]
+    session: SessionArg,
 }
 
-fn print_all(
-    out: &mut Out,
-    messages: &[Message],
-    none: &str,
-    context: &Context<'_>,
-) -> io::Result<()> {
+impl Ask {
+    fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let request = AskQuestion {
+            to: self.to,
+            text: self.text,
+            priority: self.about.priority.urgency(),
+            task: self.about.task,
+            wait: self.wait,
+        };
+        let answer = context.perform_as(&self.session.caller(), request)?;
+        print_messages(context, &answer, "")
+    }
+}
+
+/// Reply to a question, plan or shutdown request
+///
+/// A second reply to the same request is ignored.
+#[derive(Args)]
+pub struct Reply {
+    /// Message to reply to
+    #[arg(value_name = "ID")]
+    id: MessageId,
+    /// Text of the reply
+    #[arg(default_value = "")]
+    text: String,
+    /// Approve the plan or shutdown
+    #[arg(long, conflicts_with = "reject")]
+    approve: bool,
+    /// Reject the plan or shutdown
+    #[arg(long)]
+    reject: bool,
+    /// Fail unless the request expects this type of reply
+    #[arg(long = "type", value_name = "TYPE")]
+    kind: Option<ReplyKind>,
+    #[command(flatten)]
+    session: SessionArg,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum ReplyKind {
+    Answer,
+    #[value(name = "plan_verdict", alias = "plan-verdict")]
+    PlanVerdict,
+    #[value(name = "shutdown_reply", alias = "shutdown-reply")]
+    ShutdownReply,
+}
+
+impl Reply {
+    fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let request = ReplyToMessage {
+            id: self.id,
+            text: self.text,
+            kind: self.kind.map(|kind| match kind {
+                ReplyKind::Answer => MessageType::Answer,
+                ReplyKind::PlanVerdict => MessageType::PlanVerdict,
+                ReplyKind::ShutdownReply => MessageType::ShutdownReply,
+            }),
+            verdict: match (self.approve, self.reject) {
+                (true, _) => Some(RequestState::Approved),
+                (_, true) => Some(RequestState::Rejected),
+                _ => None,
+            },
+        };
+        let id = self.id;
+        let answer = context.perform_as(&self.session.caller(), request)?;
+        let none = format!("message {id} was already answered; nothing was sent");
+        let now = context.now();
+        let print = |out: &mut Out| print_all(out, &answer.messages, &none, now);
+        context.ui.show(&answer, print)
+    }
+}
+
+/// Send a message to every session
+#[derive(Args)]
+pub struct Broadcast {
+    /// Text of the message
+    text: String,
+    #[command(flatten)]
+    about: About,
+    #[command(flatten)]
+    session: SessionArg,
+}
+
+impl Broadcast {
+    fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let request = BroadcastMessage {
+            text: self.text,
+            priority: self.about.priority.urgency(),
+            task: self.about.task,
+        };
+        let answer = context.perform_as(&self.session.caller(), request)?;
+        print_messages(context, &answer, "there are no other sessions")
+    }
+}
+
+pub fn print_messages(context: &Context<'_>, answer: &Messages, none: &str) -> Result<u8, Failure> {
+    let now = context.now();
+    let print = |out: &mut Out| print_all(out, &answer.messages, none, now);
+    context.ui.show(answer, print)
+}
+
+fn print_all(out: &mut Out, messages: &[Message], none: &str, now: Timestamp) -> io::Result<()> {
     match messages.is_empty() {
         true => writeln!(out, "{none}"),
         false => messages
             .iter()
-            .try_for_each(|message| print_message(out, message, context)),
+            .try_for_each(|message| print_message(out, message, now)),
     }
 }
 
-/// How often the broker is asked again while something is waited for.
-const AGAIN: Duration = Duration::from_millis(500);
-
-/// Asks again and again, until `wait` is over, for as long as there is `nothing`.
-fn patiently(
-    wait: Duration,
-    ask: impl Fn() -> Result<Reply, Failure>,
-    nothing: impl Fn(&Result<Reply, Failure>) -> bool,
-) -> Result<Reply, Failure> {
-    let deadline = Instant::now() + wait;
-    loop {
-        let answered = ask();
-        if !nothing(&answered) || Instant::now() >= deadline {
-            return answered;
-        }
-        thread::sleep(AGAIN);
-    }
-}
-
-fn print_message(out: &mut Out, message: &Message, context: &Context<'_>) -> io::Result<()> {
+fn print_message(out: &mut Out, message: &Message, now: Timestamp) -> io::Result<()> {
     let about = message
         .task
         .as_ref()
         .map_or_else(String::new, |task| format!(" about {task}"));
-    let sent = ago(message.sent_at, context.now());
     let head = format!(
-        "{} {} -> {}{about}, {sent} ago",
+        "{} {} -> {}{about}, {} ago",
         message.kind.as_str(),
         message.from,
-        message.to
+        message.to,
+        ago(message.sent_at, now)
     );
     writeln!(
         out,
@@ -217,8 +300,4 @@ fn print_message(out: &mut Out, message: &Message, context: &Context<'_>) -> io:
         paint(DIM, head)
     )?;
     writeln!(out, "  {}", clean(&message.text).replace('\n', "\n  "))
-}
-
-fn waiting(time: Option<SignedDuration>) -> Duration {
-    time.map_or(Duration::ZERO, SignedDuration::unsigned_abs)
 }

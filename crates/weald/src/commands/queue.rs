@@ -3,23 +3,19 @@
 use std::io::{self, Write};
 
 use clap::{Args, Subcommand};
-use serde_json::Value;
-use weald_app::landing::as_json;
-use weald_app::operations::Caller;
+use weald_app::Failure;
 use weald_app::operations::landing::{
-    DropLanding, PauseQueue, RecoverLanding, ResumeQueue, RetryLanding, ShowLandingLog,
+    DropLanding, PauseQueue, RecoverLanding, ResumeQueue, RetryLanding,
 };
-use weald_app::{Failure, Landings};
+use weald_app::operations::queue::{QueueLog, QueueStatus, Queued};
+use weald_app::operations::{Caller, Operation};
+use weald_core::Timestamp;
 use weald_core::id::LandingId;
-use weald_core::landing::{Landing, LandingStatus};
-use weald_core::queue::Queue;
+use weald_core::landing::LandingStatus;
 
 use super::land;
 use crate::context::Context;
-use crate::ui::{ACCENT, DIM, Fields, Out, ago, clean, paint};
-
-/// How many landings `--all` shows unless told otherwise.
-const SHOWN: usize = 50;
+use crate::ui::{ACCENT, DIM, Out, ago, clean, paint};
 
 /// Show the merge queue; pause, drop or retry landings
 #[derive(Args)]
@@ -122,43 +118,26 @@ impl QueueArgs {
 impl QueueArgs {
     /// Whether it changes nothing.
     pub fn only_reads(&self) -> bool {
-        let reads = |command: &QueueCommand| {
-            matches!(command, QueueCommand::Status(_) | QueueCommand::Log(_))
-        };
-        self.command.as_ref().is_none_or(reads)
+        match &self.command {
+            None | Some(QueueCommand::Status(_)) => QueueStatus::READS,
+            Some(QueueCommand::Log(_)) => QueueLog::READS,
+            Some(_) => false,
+        }
     }
 }
 
 impl Status {
     fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let ground = context.ground()?;
-        let trees = ground.trees(context)?;
-        let mut view = Landings::new(&trees).queue()?;
-        let holder = view.queue.holder.take();
-        view.queue.holder = holder.filter(|holder| !Landings::new(&trees).is_gone(holder));
-        let shown = match self.all {
-            true => Landings::new(&trees).landings(self.limit.unwrap_or(SHOWN))?,
-            false => view.open,
-        };
-        let list: Vec<Value> = shown.iter().map(as_json).collect();
-        context.ui.answer(
-            || {
-                Fields::new()
-                    .with("queue", &list)
-                    .with("holder", &view.queue.holder)
-                    .with("paused", &view.queue.paused)
-            },
-            |out| told(out, context, &view.queue, &shown),
-        )
+        let answer = context.perform(QueueStatus {
+            all: self.all,
+            limit: self.limit,
+        })?;
+        let now = context.now();
+        context.ui.show(&answer, |out| told(out, &answer, now))
     }
 }
 
-fn told(
-    out: &mut Out,
-    context: &Context<'_>,
-    queue: &Queue,
-    landings: &[Landing],
-) -> io::Result<()> {
+fn told(out: &mut Out, queue: &Queued, now: Timestamp) -> io::Result<()> {
     if let Some(paused) = &queue.paused {
         writeln!(
             out,
@@ -176,10 +155,10 @@ fn told(
             who.unwrap_or_default()
         )?;
     }
-    if landings.is_empty() {
+    if queue.landings.is_empty() {
         return writeln!(out, "nothing is waiting to land");
     }
-    for landing in landings {
+    for landing in &queue.landings {
         writeln!(
             out,
             "{:>4}  {:<15}  {} -> {}  {}",
@@ -187,7 +166,7 @@ fn told(
             landing.status.as_str(),
             paint(ACCENT, &landing.tree),
             landing.target,
-            paint(DIM, ago(context.now(), landing.updated_at))
+            paint(DIM, ago(now, landing.updated_at))
         )?;
     }
     Ok(())
@@ -254,8 +233,9 @@ impl Recover {
 
 impl Log {
     fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let landing = self.landing;
-        let answer = context.perform(ShowLandingLog { landing })?;
+        let answer = context.perform(QueueLog {
+            landing: self.landing,
+        })?;
         context.ui.show(&answer, |out| {
             let mut lines = answer.text.lines();
             lines.try_for_each(|line| writeln!(out, "{}", clean(line)))

@@ -1,6 +1,7 @@
 //! What requests cost: a run may not use up what belongs to all.
 
 use weald_app::Ask;
+use weald_app::operations::sessions::NoteSession;
 
 /// What an answer costs the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,9 +23,9 @@ impl Cost {
             | Ask::TaskClaim { .. }
             | Ask::MsgAnswer { .. }
             | Ask::MsgInbox { consume: false, .. }
-            | Ask::SessionList { .. }
-            | Ask::SessionNote { text: None }
-            | Ask::Events { .. }
+            | Ask::SessionList(_)
+            | Ask::SessionNote(NoteSession { text: None })
+            | Ask::Events(_)
             | Ask::Path { .. }
             | Ask::Beside { .. }
             | Ask::Diff(_)
@@ -32,10 +33,10 @@ impl Cost {
             Ask::TaskRenew { .. }
             | Ask::TaskDone { .. }
             | Ask::TaskFail { .. }
-            | Ask::MsgSend { .. }
-            | Ask::MsgReply { .. }
+            | Ask::MsgSend(_)
+            | Ask::MsgReply(_)
             | Ask::MsgInbox { .. }
-            | Ask::SessionNote { .. }
+            | Ask::SessionNote(_)
             | Ask::Status(_)
             | Ask::SnapshotCreate(_) => Self::Write,
             Ask::Land(_) => Self::Landing,

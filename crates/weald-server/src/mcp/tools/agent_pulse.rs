@@ -2,8 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use weald_app::operations::agent_views::PulseAgent;
 
-use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, Words, answers};
+use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, answers};
 
 pub struct AgentPulse;
 
@@ -25,7 +26,7 @@ impl Tool for AgentPulse {
     type Output = answers::agents::Agents;
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
-        call.run(Words::of(&["agent", "pulse"]).rest([input.agent]))
-            .await
+        let agent = input.agent.to_string();
+        call.perform(PulseAgent { agent }).await
     }
 }

@@ -3,9 +3,13 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
+use weald_app::operations::messages::AskQuestion;
 use weald_core::error_code::ErrorCode;
 
-use super::{Audience, Call, Effect, Fault, JsonObject, Lasts, TaskRef, Tool, Words, answers};
+use super::{
+    Audience, Call, Effect, Fault, JsonObject, Lasts, TaskRef, Tool, answers, parsed, urgency,
+    waiting,
+};
 use crate::broker::Reply;
 
 /// How to go on when nobody answered.
@@ -51,11 +55,14 @@ impl Tool for Ask {
     }
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
-        let words = Words::of(&["msg", "ask"])
-            .waiting(input.timeout_seconds)
-            .flag("task", input.task_id)
-            .flag("priority", input.priority);
-        match call.run(words.rest([input.to, input.text])).await {
+        let request = AskQuestion {
+            to: parsed("to", &input.to)?,
+            text: input.text,
+            priority: urgency(input.priority.as_deref())?,
+            task: input.task_id.map(|task| task.id()).transpose()?,
+            wait: waiting(input.timeout_seconds),
+        };
+        match call.perform(request).await {
             Ok(answer) => Ok(told(answer)),
             Err(fault) if fault.code == ErrorCode::NoAnswer => Ok(unanswered(&fault)),
             Err(fault) => Err(fault),

@@ -2,8 +2,11 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use weald_app::AgentSort;
+use weald_app::operations::agent_views::ListAgents;
+use weald_core::id::Seq;
 
-use super::{Audience, Call, Effect, Fault, JsonObject, Tool, Words, answers};
+use super::{Audience, Call, Effect, Fault, JsonObject, Tool, answers};
 
 pub struct CheckAgents;
 
@@ -31,13 +34,17 @@ impl Tool for CheckAgents {
     type Output = answers::agents::Board;
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
-        let mut words = Words::of(&["agent", "list"])
-            .switch("all", input.all)
-            .flag("since", input.since)
-            .flag("limit", input.limit);
-        for state in input.state {
-            words = words.flag("state", Some(state));
-        }
-        call.run(words).await
+        let states = input.state.iter().flat_map(|words| words.split(','));
+        let request = ListAgents {
+            all: input.all == Some(true),
+            states: states.map(str::to_owned).collect(),
+            sort: AgentSort::Id,
+            limit: input
+                .limit
+                .map_or(ListAgents::LIMIT, |limit| limit as usize),
+            offset: 0,
+            since: input.since.map(Seq),
+        };
+        call.perform(request).await
     }
 }

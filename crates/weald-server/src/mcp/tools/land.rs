@@ -7,7 +7,7 @@ use weald_app::operations::landing::{AtConflict, LandTrees};
 use weald_core::id::Token;
 use weald_core::landing::Strategy;
 
-use super::{Audience, Call, Effect, Fault, JsonObject, Lasts, TaskRef, Tool, answers, one_of};
+use super::{Audience, Call, Effect, Fault, JsonObject, Lasts, TaskRef, Tool, answers, word};
 
 pub struct Land;
 
@@ -48,7 +48,7 @@ impl Tool for Land {
             None => None,
         };
         let strategy = input.strategy.as_deref();
-        let strategy = strategy.map(|word| one_of("strategy", word, Strategy::WORDS, Strategy::of));
+        let strategy = strategy.map(|given| word("strategy", given, Strategy::WORDS));
         let strategy = strategy.transpose()?;
         let request = LandTrees {
             names: tree.into_iter().collect(),

@@ -3,8 +3,9 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
+use weald_app::operations::queue::QueueStatus;
 
-use super::{Audience, Call, Effect, Fault, JsonObject, Tool, Words, answers};
+use super::{Audience, Call, Effect, Fault, JsonObject, Tool, answers};
 
 pub struct LandStatus;
 
@@ -30,17 +31,16 @@ impl Tool for LandStatus {
     type Output = answers::Queue;
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
-        let limit = input.limit.unwrap_or(20);
-        let words = match (input.all, &input.name) {
-            (Some(false), _) => Words::of(&["queue", "status"]),
-            (_, None) => Words::of(&["queue", "status", "--all"]).flag("limit", Some(limit)),
+        let limit = input.limit.unwrap_or(20) as usize;
+        let request = QueueStatus {
+            all: input.all != Some(false),
             // Those of one worktree may be older than all of that.
-            (_, Some(_)) => Words::of(&["queue", "status", "--all"]).flag("limit", Some(u32::MAX)),
+            limit: Some(input.name.as_ref().map_or(limit, |_| usize::MAX)),
         };
-        let mut answer = call.run(words).await?;
+        let mut answer = call.perform(request).await?;
         if let (Some(name), Some(Value::Array(queue))) = (input.name, answer.get_mut("queue")) {
             queue.retain(|landing| landing["tree"] == name.as_str());
-            queue.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+            queue.truncate(limit);
         }
         Ok(answer)
     }

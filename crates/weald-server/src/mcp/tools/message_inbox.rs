@@ -2,8 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use weald_app::operations::messages::ReadInbox;
 
-use super::{Audience, Call, Effect, Fault, JsonObject, Lasts, Tool, Words, answers};
+use super::{Audience, Call, Effect, Fault, JsonObject, Lasts, Tool, answers, waiting};
 
 pub struct MessageInbox;
 
@@ -36,14 +37,13 @@ impl Tool for MessageInbox {
     }
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
-        let words = Words::of(&["msg", "inbox"])
-            .switch("all", input.all)
-            .switch(
-                "consume",
-                Some(input.peek != Some(true) && input.all != Some(true)),
-            )
-            .waiting(input.wait_seconds)
-            .flag("limit", input.limit);
-        call.run(words).await
+        let all = input.all == Some(true);
+        let request = ReadInbox {
+            consume: input.peek != Some(true) && !all,
+            all,
+            limit: input.limit,
+            wait: waiting(input.wait_seconds),
+        };
+        call.perform(request).await
     }
 }

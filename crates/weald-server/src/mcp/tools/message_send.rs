@@ -2,8 +2,15 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use weald_app::operations::messages::SendMessage;
+use weald_core::message::MessageType;
 
-use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, Words, answers};
+use super::{
+    Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, answers, parsed, urgency, word,
+};
+
+/// Those that begin something.
+const KINDS: [&str; 5] = ["message", "result", "question", "plan", "shutdown"];
 
 pub struct MessageSend;
 
@@ -38,10 +45,17 @@ impl Tool for MessageSend {
     type Output = answers::messages::Messages;
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
-        let words = Words::of(&["msg", "send"])
-            .flag("type", input.kind)
-            .flag("priority", input.priority)
-            .flag("task", input.task_id);
-        call.run(words.rest([input.to, input.text])).await
+        let kind = |text: &str| word("type", text, &KINDS);
+        let request = SendMessage {
+            to: parsed("to", &input.to)?,
+            text: input.text,
+            kind: input
+                .kind
+                .as_deref()
+                .map_or(Ok(MessageType::Message), kind)?,
+            priority: urgency(input.priority.as_deref())?,
+            task: input.task_id.map(|task| task.id()).transpose()?,
+        };
+        call.perform(request).await
     }
 }

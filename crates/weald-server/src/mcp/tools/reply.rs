@@ -2,8 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use weald_app::operations::messages::ReplyToMessage;
+use weald_core::message::RequestState;
 
-use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, Words, answers};
+use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, answers, parsed};
 
 pub struct Reply;
 
@@ -31,10 +33,12 @@ impl Tool for Reply {
     type Output = answers::messages::Replied;
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
-        let words = Words::of(&["msg", "reply"])
-            .switch("approve", Some(input.approve == Some(true)))
-            .switch("reject", Some(input.approve == Some(false)));
-        let about = [input.message_id.to_string(), input.text];
-        call.run(words.rest(about)).await
+        let request = ReplyToMessage {
+            id: parsed("message_id", &input.message_id.to_string())?,
+            text: input.text,
+            kind: None,
+            verdict: input.approve.map(RequestState::verdict),
+        };
+        call.perform(request).await
     }
 }

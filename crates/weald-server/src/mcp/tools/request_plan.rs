@@ -2,8 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use weald_app::operations::messages::SendMessage;
+use weald_core::message::{MessageType, Urgency};
 
-use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, Words, answers};
+use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, answers, parsed};
 
 pub struct RequestPlan;
 
@@ -36,7 +38,13 @@ impl Tool for RequestPlan {
         let text = format!(
             "Before you continue, send me your plan for {about}: submit_plan, or weald msg send NAME PLAN --type plan. Wait for the verdict."
         );
-        let words = Words::of(&["msg", "send", "--priority=steer"]).flag("task", input.task_id);
-        call.run(words.rest([input.teammate, text])).await
+        let request = SendMessage {
+            to: parsed("teammate", &input.teammate)?,
+            text,
+            kind: MessageType::Message,
+            priority: Urgency::Steer,
+            task: input.task_id.map(|task| task.id()).transpose()?,
+        };
+        call.perform(request).await
     }
 }

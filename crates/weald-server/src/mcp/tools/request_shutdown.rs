@@ -2,8 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use weald_app::operations::messages::SendMessage;
+use weald_core::message::{MessageType, Urgency};
 
-use super::{Audience, Call, Effect, Fault, JsonObject, Tool, Words, answers};
+use super::{Audience, Call, Effect, Fault, JsonObject, Tool, answers, parsed};
 
 pub struct RequestShutdown;
 
@@ -28,7 +30,13 @@ impl Tool for RequestShutdown {
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
         let reason = input.reason.unwrap_or_else(|| "please stop".to_owned());
-        let words = Words::of(&["msg", "send", "--type=shutdown"]);
-        call.run(words.rest([input.teammate, reason])).await
+        let request = SendMessage {
+            to: parsed("teammate", &input.teammate)?,
+            text: reason,
+            kind: MessageType::Shutdown,
+            priority: Urgency::Info,
+            task: None,
+        };
+        call.perform(request).await
     }
 }

@@ -2,8 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use weald_app::operations::messages::ReplyToMessage;
+use weald_core::message::RequestState;
 
-use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, Words, answers};
+use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, answers, parsed};
 
 pub struct ReviewPlan;
 
@@ -29,10 +31,12 @@ impl Tool for ReviewPlan {
     type Output = answers::messages::Replied;
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
-        let words = Words::of(&["msg", "reply"])
-            .switch("approve", Some(input.approve))
-            .switch("reject", Some(!input.approve));
-        let about = [input.request_id.to_string(), input.feedback];
-        call.run(words.rest(about)).await
+        let request = ReplyToMessage {
+            id: parsed("request_id", &input.request_id.to_string())?,
+            text: input.feedback,
+            kind: None,
+            verdict: Some(RequestState::verdict(input.approve)),
+        };
+        call.perform(request).await
     }
 }

@@ -2,8 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use weald_app::operations::messages::SendMessage;
+use weald_core::message::{MessageType, Urgency};
 
-use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, Words, answers};
+use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, Words, answers, parsed};
 
 pub struct SubmitPlan;
 
@@ -37,8 +39,13 @@ impl Tool for SubmitPlan {
         } else if task.is_none() {
             task = call.session().await?.get("task").and_then(TaskRef::of);
         }
-        let to = to.unwrap_or_else(|| "lead".to_owned());
-        let words = Words::of(&["msg", "send", "--type=plan"]).flag("task", task);
-        call.run(words.rest([to, input.plan])).await
+        let request = SendMessage {
+            to: parsed("to", to.as_deref().unwrap_or("lead"))?,
+            text: input.plan,
+            kind: MessageType::Plan,
+            priority: Urgency::Info,
+            task: task.map(|task| task.id()).transpose()?,
+        };
+        call.perform(request).await
     }
 }

@@ -1,9 +1,13 @@
 //! `worktree_events`
 
+use std::num::NonZeroU64;
+
 use schemars::JsonSchema;
 use serde::Deserialize;
+use weald_app::operations::events::ListEvents;
+use weald_core::id::Seq;
 
-use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, Words, answers};
+use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, answers, parsed};
 
 pub struct WorktreeEvents;
 
@@ -30,11 +34,14 @@ impl Tool for WorktreeEvents {
     type Output = answers::Events;
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
-        let words = Words::of(&["events"])
-            .flag("tree", input.name)
-            .flag("task", input.task_id)
-            .flag("since", input.since)
-            .flag("limit", input.limit);
-        call.list("events", words).await
+        let limit = input.limit.unwrap_or(20);
+        let name = input.name.as_deref();
+        let request = ListEvents {
+            since: input.since.map(Seq),
+            task: input.task_id.map(|task| task.id()).transpose()?,
+            tree: name.map(|name| parsed("name", name)).transpose()?,
+            limit: parsed::<NonZeroU64>("limit", &limit.to_string())?.get(),
+        };
+        call.perform(request).await
     }
 }

@@ -3,13 +3,14 @@
 use std::io::{self, Write};
 
 use clap::{Args, ValueEnum};
-use weald_app::{AgentQuery, AgentSort, Failure};
+use weald_app::operations::agent_views::ListAgents;
+use weald_app::{AgentSort, Failure};
 use weald_core::agent_view::Alert;
 use weald_core::id::Seq;
 
 use super::print_table;
 use crate::context::Context;
-use crate::ui::{ACCENT, DIM, Fields, HEADING, Out, joined, paint};
+use crate::ui::{ACCENT, DIM, HEADING, Out, joined, paint};
 
 /// List agents and show which ones need attention
 ///
@@ -20,13 +21,13 @@ pub struct List {
     #[arg(long)]
     all: bool,
     /// Only agents in these states (comma-separated)
-    #[arg(long = "state", value_name = "STATE", value_delimiter = ',', value_parser = STATES)]
+    #[arg(long = "state", value_name = "STATE", value_delimiter = ',', value_parser = ListAgents::STATES)]
     states: Vec<String>,
     /// Sort order
     #[arg(long, value_name = "ORDER", default_value = "id")]
     sort: Sort,
     /// Maximum number of agents; 0 for all
-    #[arg(long, value_name = "N", default_value_t = 20)]
+    #[arg(long, value_name = "N", default_value_t = ListAgents::LIMIT)]
     limit: usize,
     /// Number of agents to skip
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -35,21 +36,6 @@ pub struct List {
     #[arg(long, value_name = "SEQ")]
     since: Option<Seq>,
 }
-
-const STATES: [&str; 12] = [
-    "running",
-    "waiting",
-    "stalled",
-    "paused",
-    "starting",
-    "finishing",
-    "exited",
-    "crashed",
-    "unknown",
-    "stuck",
-    "failed",
-    "done",
-];
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Sort {
@@ -61,8 +47,7 @@ enum Sort {
 
 impl List {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let ground = context.ground()?;
-        let query = AgentQuery {
+        let list = context.perform(ListAgents {
             all: self.all,
             states: self.states,
             sort: match self.sort {
@@ -71,32 +56,22 @@ impl List {
                 Sort::Idle => AgentSort::Idle,
                 Sort::Task => AgentSort::Task,
             },
-            since: self.since,
-            limit: Some(self.limit).filter(|limit| *limit > 0),
+            limit: self.limit,
             offset: self.offset,
-        };
-        let list = ground.engine.agent_list(&ground.place, &query)?;
-        context.ui.answer(
-            || {
-                Fields::new()
-                    .with("agents", &list.agents)
-                    .with("total", &list.total)
-                    .with("seq", &list.seq)
-                    .with("alerts", &list.alerts)
-            },
-            |out| {
-                match list.agents.is_empty() {
-                    true => writeln!(out, "No agents running. Start one: weald agent spawn TASK")?,
-                    false => print_table(out, &list.agents)?,
-                }
-                let shown = self.offset + list.agents.len();
-                if shown < list.total {
-                    let more = format!("and {} more: --offset {shown}", list.total - shown);
-                    writeln!(out, "{}", paint(DIM, more))?;
-                }
-                print_alerts(out, &list.alerts)
-            },
-        )
+            since: self.since,
+        })?;
+        context.ui.show(&list, |out| {
+            match list.agents.is_empty() {
+                true => writeln!(out, "No agents running. Start one: weald agent spawn TASK")?,
+                false => print_table(out, &list.agents)?,
+            }
+            let shown = self.offset + list.agents.len();
+            if shown < list.total {
+                let more = format!("and {} more: --offset {shown}", list.total - shown);
+                writeln!(out, "{}", paint(DIM, more))?;
+            }
+            print_alerts(out, &list.alerts)
+        })
     }
 }
 

@@ -102,7 +102,7 @@ impl Steer {
             urgent: self.urgent,
         };
         let answer = context.perform_as(&self.session.caller(), request)?;
-        print_messages(context, &answer.messages, "")
+        print_messages(context, &answer, "")
     }
 }
 

@@ -3,12 +3,13 @@
 use std::io::{self, Write};
 
 use clap::Args;
+use weald_app::operations::agent_views::PulseAgent;
 use weald_app::{AgentView, Failure};
 use weald_core::Timestamp;
 
 use super::{Which, idle, state};
 use crate::context::Context;
-use crate::ui::{ACCENT, Fields, Out, ago, because, clean, indented, joined, paint};
+use crate::ui::{ACCENT, Out, ago, because, clean, indented, joined, paint};
 
 /// Show how an agent is doing
 #[derive(Args)]
@@ -19,14 +20,12 @@ pub struct Pulse {
 
 impl Pulse {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let ground = context.ground()?;
-        let agent = self.which.find(&ground)?;
-        let view = ground.engine.agent_view(&ground.place, agent.id)?;
+        let answer = context.perform(PulseAgent {
+            agent: self.which.id,
+        })?;
+        let [view] = &answer.agents;
         let now = context.now();
-        context.ui.answer(
-            || Fields::new().with("agents", std::slice::from_ref(&view)),
-            |out| told(out, &view, now),
-        )
+        context.ui.show(&answer, |out| told(out, view, now))
     }
 }
 

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use weald_app::operations::looking::ShowTree;
+use weald_app::operations::sessions::NoteSession;
 use weald_app::operations::snapshots::TakeSnapshot;
 use weald_app::{Ask, Edit, Failure, TaskDetail, TreeView, bound_for};
 use weald_core::claude::{Bound, Finish, Situation};
@@ -145,14 +146,15 @@ impl Side for BrokerSide<'_> {
             Err(failure) if is_nobodys(&failure) => return Ok(()),
             kept => kept?,
         };
-        let before = self.inside.ask(Ask::SessionNote { text: None }).ok();
+        let note = |text| Ask::SessionNote(NoteSession { text });
+        let before = self.inside.ask(note(None)).ok();
         let before = before.and_then(|reply| {
             let note = reply.answer.get("note")?;
             note["text"].as_str().map(str::to_owned)
         });
-        if let Some(note) = note_of(said, before.as_deref()) {
+        if let Some(text) = note_of(said, before.as_deref()) {
             // A note is a courtesy: a run whose session is not registered has none.
-            let _ = self.inside.ask(Ask::SessionNote { text: Some(note) });
+            let _ = self.inside.ask(note(Some(text)));
         }
         Ok(())
     }

@@ -1,0 +1,94 @@
+//! Agents as they stand.
+
+use serde::{Deserialize, Serialize};
+use weald_core::id::Seq;
+
+use super::{Caller, Entry, Operation};
+use crate::{AgentList, AgentQuery, AgentSort, AgentView, App, Failure};
+
+pub(super) fn entries() -> Vec<Entry> {
+    vec![Entry::of::<ListAgents>(), Entry::of::<PulseAgent>()]
+}
+
+/// Agents, and what needs attention.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListAgents {
+    /// Those that have ended, too.
+    pub all: bool,
+    /// Only those in one of [`ListAgents::STATES`].
+    pub states: Vec<String>,
+    pub sort: AgentSort,
+    /// 0 for all.
+    pub limit: usize,
+    pub offset: usize,
+    /// Only those that changed after this event.
+    pub since: Option<Seq>,
+}
+
+impl ListAgents {
+    pub const LIMIT: usize = 20;
+
+    pub const STATES: [&'static str; 12] = [
+        "running",
+        "waiting",
+        "stalled",
+        "paused",
+        "starting",
+        "finishing",
+        "exited",
+        "crashed",
+        "unknown",
+        "stuck",
+        "failed",
+        "done",
+    ];
+}
+
+impl Operation for ListAgents {
+    const NAME: &'static str = "agent_list";
+    const READS: bool = true;
+    type Output = AgentList;
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<AgentList, Failure> {
+        let mut words = self.states.iter();
+        if let Some(word) = words.find(|word| !Self::STATES.contains(&word.as_str())) {
+            return Err(Failure::no_word("state", word, &Self::STATES));
+        }
+        let ground = app.ground()?;
+        let query = AgentQuery {
+            all: self.all,
+            states: self.states,
+            sort: self.sort,
+            since: self.since,
+            limit: Some(self.limit).filter(|limit| *limit > 0),
+            offset: self.offset,
+        };
+        Ok(ground.engine.agent_list(&ground.place, &query)?)
+    }
+}
+
+/// One agent in full.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PulseAgent {
+    /// Its id, its task, its name or its worktree.
+    pub agent: String,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct OneAgent {
+    pub agents: [AgentView; 1],
+}
+
+impl Operation for PulseAgent {
+    const NAME: &'static str = "agent_pulse";
+    type Output = OneAgent;
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<OneAgent, Failure> {
+        let ground = app.ground()?;
+        let agent = ground.engine.find_agent(&self.agent)?;
+        let view = ground.engine.agent_view(&ground.place, agent.id)?;
+        Ok(OneAgent { agents: [view] })
+    }
+}

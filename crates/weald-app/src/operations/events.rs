@@ -1,0 +1,152 @@
+//! The log.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use weald_core::cloud_event::{CloudEvent, TYPE_PREFIX};
+use weald_core::id::{Seq, TaskId};
+use weald_core::name::TreeName;
+use weald_core::store::EventFilter;
+
+use super::{Caller, Entry, Operation};
+use crate::{App, Ask, Failure, JOURNAL_FILE, JournalLine, read_journal_end};
+
+pub(super) fn entries() -> Vec<Entry> {
+    vec![Entry::of::<ListEvents>()]
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListEvents {
+    /// Only those after this place; the newest unless given.
+    #[serde(default)]
+    pub since: Option<Seq>,
+    #[serde(default)]
+    pub task: Option<TaskId>,
+    #[serde(default)]
+    pub tree: Option<TreeName>,
+    /// At most so many, and never more than [`ListEvents::MOST`].
+    pub limit: u64,
+}
+
+impl ListEvents {
+    pub const MOST: u64 = 200;
+
+    pub fn filter(&self) -> EventFilter {
+        EventFilter {
+            since: self.since,
+            task: self.task.clone(),
+            tree: self.tree.clone(),
+            limit: Some(self.limit.clamp(1, Self::MOST)),
+        }
+    }
+
+    /// Whether an event is among those that are asked for.
+    pub fn matches(&self, event: &CloudEvent) -> bool {
+        let data = &event.data;
+        self.since.is_none_or(|since| event.sequence > since)
+            && (self.task.is_none() || data.task == self.task)
+            && (self.tree.is_none() || data.tree == self.tree)
+    }
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Events {
+    /// The newest is last.
+    pub events: Vec<Line>,
+}
+
+/// A line of the log.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Line {
+    Event(Box<CloudEvent>),
+    Torn(Torn),
+}
+
+/// A line of the journal that is no event, in the envelope of one.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Torn {
+    specversion: String,
+    id: String,
+    source: String,
+    #[serde(rename = "type")]
+    kind: String,
+    pub data: TornData,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct TornData {
+    schema_version: u32,
+    parse_error: bool,
+    /// Where the line begins.
+    pub offset: u64,
+    pub text: String,
+}
+
+impl Line {
+    /// Its place in the log.
+    pub fn sequence(&self) -> Option<Seq> {
+        match self {
+            Self::Event(event) => Some(event.sequence),
+            Self::Torn(_) => None,
+        }
+    }
+
+    pub fn of(line: JournalLine, source: &str) -> Self {
+        match line {
+            JournalLine::Event(event) => Self::Event(event),
+            JournalLine::Torn { offset, text } => Self::Torn(Torn {
+                specversion: "1.0".to_owned(),
+                id: format!("byte-{offset}"),
+                source: source.to_owned(),
+                kind: format!("{TYPE_PREFIX}parse_error"),
+                data: TornData {
+                    schema_version: 1,
+                    parse_error: true,
+                    offset,
+                    text,
+                },
+            }),
+        }
+    }
+}
+
+impl Operation for ListEvents {
+    const NAME: &'static str = "events";
+    const READS: bool = true;
+    type Output = Events;
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<Events, Failure> {
+        let place = app.place()?;
+        let source = place.source();
+        let events = app.engine()?.events(&self.filter())?;
+        let events = events.into_iter().map(|event| {
+            let event = CloudEvent::wrap(event, &source);
+            JournalLine::Event(Box::new(event))
+        });
+        let torn = match (self.since, self.task, self.tree) {
+            (None, None, None) => torn_tail(&place.private().join(JOURNAL_FILE)),
+            _ => Vec::new(),
+        };
+        let lines = events.chain(torn);
+        Ok(Events {
+            events: lines.map(|line| Line::of(line, &source)).collect(),
+        })
+    }
+
+    fn ask(&self) -> Option<Ask> {
+        Some(Ask::Events(self.clone()))
+    }
+}
+
+/// Lines of the journal's end that are no events. Others tail that file, so its damage is worth showing.
+fn torn_tail(journal: &Path) -> Vec<JournalLine> {
+    let Ok(lines) = read_journal_end(journal) else {
+        return Vec::new();
+    };
+    lines
+        .filter_map(Result::ok)
+        .filter(|line| matches!(line, JournalLine::Torn { .. }))
+        .collect()
+}

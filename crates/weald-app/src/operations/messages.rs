@@ -1,0 +1,350 @@
+//! Messages between sessions.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use weald_core::SignedDuration;
+use weald_core::error_code::ErrorCode;
+use weald_core::id::{MessageId, TaskId};
+use weald_core::message::{Draft, Message, MessageType, ReplyDraft, RequestState, Urgency};
+use weald_core::name::SessionName;
+
+use super::{Broker, Caller, Entry, Operation, parsed};
+use crate::{App, Ask, Engine, Failure, InboxQuery, MessageError, ReplyOutcome};
+
+pub(super) fn entries() -> Vec<Entry> {
+    vec![
+        Entry::of::<SendMessage>(),
+        Entry::of::<AskQuestion>(),
+        Entry::of::<ReadInbox>(),
+        Entry::of::<ReplyToMessage>(),
+        Entry::of::<Broadcast>(),
+    ]
+}
+
+/// How often the broker is asked again while something is waited for.
+const AGAIN: Duration = Duration::from_millis(500);
+
+/// Messages in order; of a question, itself and its answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Messages {
+    pub messages: Vec<Message>,
+    /// Why nobody may read what was sent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<String>,
+}
+
+/// Sends a message. Questions, plans and shutdown requests stay open until they get a reply.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SendMessage {
+    pub to: SessionName,
+    pub text: String,
+    pub kind: MessageType,
+    /// How soon it should be read.
+    #[serde(default)]
+    pub priority: Urgency,
+    /// What it is about.
+    #[serde(default)]
+    pub task: Option<TaskId>,
+}
+
+impl SendMessage {
+    pub fn send(self, engine: &Engine, from: SessionName) -> Result<Messages, Failure> {
+        let message = engine.send(Draft {
+            from,
+            to: self.to,
+            kind: self.kind,
+            priority: self.priority,
+            text: self.text,
+            task: self.task,
+        })?;
+        Ok(Messages {
+            notices: engine.why_unread(&message.to)?.into_iter().collect(),
+            messages: vec![message],
+        })
+    }
+
+    /// The same for the caller, who is warned of what it should know.
+    fn send_for(
+        self,
+        app: &App<'_>,
+        engine: &Engine,
+        caller: &Caller,
+    ) -> Result<Messages, Failure> {
+        let from = app.session(engine, caller.session.as_ref())?;
+        let sent = self.send(engine, from)?;
+        app.tell(engine);
+        for notice in &sent.notices {
+            app.warn(&format!("{notice} (who is here: weald session list)"));
+        }
+        Ok(sent)
+    }
+}
+
+impl Operation for SendMessage {
+    const NAME: &'static str = "msg_send";
+    type Output = Messages;
+
+    fn run(self, app: &App<'_>, caller: &Caller) -> Result<Messages, Failure> {
+        self.send_for(app, &app.engine()?, caller)
+    }
+
+    fn ask(&self) -> Option<Ask> {
+        Some(Ask::MsgSend(self.clone()))
+    }
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AskQuestion {
+    pub to: SessionName,
+    pub text: String,
+    pub priority: Urgency,
+    pub task: Option<TaskId>,
+    /// How long to wait for the answer, if at all.
+    pub wait: Option<SignedDuration>,
+}
+
+impl AskQuestion {
+    fn question(&self) -> SendMessage {
+        SendMessage {
+            to: self.to.clone(),
+            text: self.text.clone(),
+            kind: MessageType::Question,
+            priority: self.priority,
+            task: self.task.clone(),
+        }
+    }
+
+    /// The question with its answer, if that is waited for. Without one the question stays open.
+    fn answered(
+        &self,
+        mut asked: Messages,
+        answer: impl FnOnce(MessageId, Duration) -> Result<Message, Failure>,
+    ) -> Result<Messages, Failure> {
+        let (Some(wait), Some(question)) = (self.wait, asked.messages.first()) else {
+            return Ok(asked);
+        };
+        match answer(question.id, wait.unsigned_abs()) {
+            Ok(answer) => {
+                asked.messages.push(answer);
+                Ok(asked)
+            }
+            Err(mut failure) => {
+                let details = failure.details.as_object_mut();
+                if let Some(details) = details.filter(|_| !asked.notices.is_empty()) {
+                    details.insert("notices".to_owned(), asked.notices.into());
+                }
+                Err(failure)
+            }
+        }
+    }
+}
+
+impl Operation for AskQuestion {
+    const NAME: &'static str = "msg_ask";
+    type Output = Messages;
+
+    fn needs_only_the_store(&self) -> bool {
+        self.wait.is_none()
+    }
+
+    fn run(self, app: &App<'_>, caller: &Caller) -> Result<Messages, Failure> {
+        let engine = app.engine()?;
+        let asked = self.question().send_for(app, &engine, caller)?;
+        self.answered(asked, |id, wait| Ok(engine.await_reply(id, wait)?))
+    }
+
+    fn ask(&self) -> Option<Ask> {
+        self.question().ask()
+    }
+
+    fn run_inside(self, broker: &dyn Broker, caller: &Caller) -> Result<Messages, Failure> {
+        let asked = self.question().run_inside(broker, caller)?;
+        self.answered(asked, |id, wait| {
+            let look = || -> Result<Messages, Failure> {
+                parsed(broker.ask(&Caller::default(), Ask::MsgAnswer { id })?)
+            };
+            let is_open = |looked: &Result<Messages, Failure>| {
+                looked
+                    .as_ref()
+                    .is_err_and(|it| it.code == ErrorCode::NoAnswer)
+            };
+            let answer = patiently(wait, look, is_open)?;
+            let mut answers = answer.messages.into_iter();
+            let none = MessageError::NoAnswer { id, waited: wait };
+            answers.next().ok_or_else(|| none.into())
+        })
+    }
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReadInbox {
+    /// Take the messages out: each goes to exactly one reader.
+    pub consume: bool,
+    /// Those that were taken out before, too.
+    pub all: bool,
+    pub limit: Option<u64>,
+    /// How long to wait for the first one, if at all.
+    pub wait: Option<SignedDuration>,
+}
+
+impl ReadInbox {
+    fn patience(&self) -> Duration {
+        self.wait
+            .map_or(Duration::ZERO, SignedDuration::unsigned_abs)
+    }
+}
+
+impl Operation for ReadInbox {
+    const NAME: &'static str = "msg_inbox";
+    type Output = Messages;
+
+    fn needs_only_the_store(&self) -> bool {
+        self.wait.is_none()
+    }
+
+    fn run(self, app: &App<'_>, caller: &Caller) -> Result<Messages, Failure> {
+        let engine = app.engine()?;
+        let owner = app.session(&engine, caller.session.as_ref())?;
+        let query = InboxQuery {
+            consume: self.consume,
+            all: self.all,
+            limit: self.limit,
+            wait: self.patience(),
+        };
+        let messages = engine.inbox(&owner, query)?;
+        app.tell(&engine);
+        Ok(Messages {
+            messages,
+            notices: Vec::new(),
+        })
+    }
+
+    fn ask(&self) -> Option<Ask> {
+        Some(Ask::MsgInbox {
+            consume: self.consume,
+            all: self.all,
+            limit: self.limit,
+        })
+    }
+
+    fn run_inside(self, broker: &dyn Broker, caller: &Caller) -> Result<Messages, Failure> {
+        let look = || -> Result<Messages, Failure> {
+            let ask = self.ask().ok_or_else(Failure::not_allowed_inside)?;
+            parsed(broker.ask(caller, ask)?)
+        };
+        let is_empty = |looked: &Result<Messages, Failure>| {
+            looked.as_ref().is_ok_and(|it| it.messages.is_empty())
+        };
+        patiently(self.patience(), look, is_empty)
+    }
+}
+
+/// Looks again and again, until `wait` is over, for as long as there is `nothing`.
+fn patiently<T>(wait: Duration, look: impl Fn() -> T, nothing: impl Fn(&T) -> bool) -> T {
+    let deadline = Instant::now() + wait;
+    loop {
+        let looked = look();
+        if !nothing(&looked) || Instant::now() >= deadline {
+            return looked;
+        }
+        thread::sleep(AGAIN);
+    }
+}
+
+/// Replies to a question, plan or shutdown request. A second reply is ignored.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReplyToMessage {
+    pub id: MessageId,
+    pub text: String,
+    /// Which type of reply is meant; refused if the request expects another one.
+    #[serde(default)]
+    pub kind: Option<MessageType>,
+    #[serde(default)]
+    pub verdict: Option<RequestState>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Replied {
+    /// The reply; none if there was one before.
+    pub messages: Vec<Message>,
+    pub outcome: Reply,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reply {
+    Sent,
+    Duplicate,
+}
+
+impl ReplyToMessage {
+    pub fn reply(self, engine: &Engine, from: SessionName) -> Result<Replied, Failure> {
+        let draft = ReplyDraft {
+            from,
+            text: self.text,
+            kind: self.kind,
+            verdict: self.verdict,
+        };
+        let (outcome, messages) = match engine.reply(self.id, draft)? {
+            ReplyOutcome::Sent(message) => (Reply::Sent, vec![*message]),
+            ReplyOutcome::Duplicate => (Reply::Duplicate, Vec::new()),
+        };
+        Ok(Replied { messages, outcome })
+    }
+}
+
+impl Operation for ReplyToMessage {
+    const NAME: &'static str = "msg_reply";
+    type Output = Replied;
+
+    fn run(self, app: &App<'_>, caller: &Caller) -> Result<Replied, Failure> {
+        let engine = app.engine()?;
+        let from = app.session(&engine, caller.session.as_ref())?;
+        let replied = self.reply(&engine, from)?;
+        app.tell(&engine);
+        Ok(replied)
+    }
+
+    fn ask(&self) -> Option<Ask> {
+        Some(Ask::MsgReply(self.clone()))
+    }
+}
+
+/// Sends a message to every other session.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Broadcast {
+    pub text: String,
+    pub priority: Urgency,
+    pub task: Option<TaskId>,
+}
+
+impl Operation for Broadcast {
+    const NAME: &'static str = "msg_broadcast";
+    type Output = Messages;
+
+    fn run(self, app: &App<'_>, caller: &Caller) -> Result<Messages, Failure> {
+        let engine = app.engine()?;
+        let from = app.session(&engine, caller.session.as_ref())?;
+        let messages = engine.broadcast(Draft {
+            // Each copy gets its own reader.
+            to: from.clone(),
+            from,
+            kind: MessageType::Message,
+            priority: self.priority,
+            text: self.text,
+            task: self.task,
+        })?;
+        app.tell(&engine);
+        Ok(Messages {
+            messages,
+            notices: Vec::new(),
+        })
+    }
+}
