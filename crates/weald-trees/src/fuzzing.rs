@@ -61,11 +61,12 @@ trait Sound: Reply {
     fn is_sound(&self);
 }
 
-fn is_id(id: &String) -> bool {
-    Commit::parse(id).is_some()
+fn is_id(id: impl AsRef<str>) -> bool {
+    Commit::parse(id.as_ref()).is_some()
 }
 
-fn is_name(name: &String) -> bool {
+fn is_name(name: impl AsRef<str>) -> bool {
+    let name = name.as_ref();
     let is_odd = |c: char| c.is_control() || c == ' ';
     let leads_away = |part: &str| part.is_empty() || part.starts_with('.');
     !name.contains(is_odd) && !name.split('/').any(leads_away)
