@@ -24,9 +24,8 @@ use weald_git::{GitError, require_known_version, require_version_for};
 use weald_store::{DATABASE_FILE, SqliteStore};
 
 use crate::Failure;
-use crate::environment::Environment;
+use crate::environment::{BROKER_DESCRIPTOR, BROKER_PATH, BROKER_SECRET, Environment};
 use crate::progress::{Progress, Stage};
-use crate::window;
 
 use self::news::News;
 pub use self::role::MCP_MARK;
@@ -165,7 +164,7 @@ impl<'a> App<'a> {
     /// Whether this process is in a run that can ask weald.
     fn has_window(&self) -> bool {
         let is_set = |name| self.environment.get(name).is_some();
-        is_set(window::SECRET) && (is_set(window::PATH) || is_set(window::DESCRIPTOR))
+        is_set(BROKER_SECRET) && (is_set(BROKER_PATH) || is_set(BROKER_DESCRIPTOR))
     }
 
     /// Whether a sandbox holds this process.

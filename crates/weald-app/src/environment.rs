@@ -3,6 +3,13 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+/// The variable that names the socket of a run's broker.
+pub const BROKER_PATH: &str = "WEALD_BROKER";
+/// The variable with that broker's secret.
+pub const BROKER_SECRET: &str = "WEALD_BROKER_SECRET";
+/// The variable with the number of its descriptor, where sockets are denied.
+pub const BROKER_DESCRIPTOR: &str = "WEALD_BROKER_FD";
+
 /// What the process was started with.
 #[derive(Debug, Clone)]
 pub struct Environment {

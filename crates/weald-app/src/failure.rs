@@ -136,6 +136,11 @@ impl Failure {
         Self::new("usage", exit::USAGE, message).hint("leave one of them out")
     }
 
+    pub fn not_a_time(argument: &str) -> Self {
+        let message = format!("invalid value for {argument}: a duration is below ten years");
+        Self::new("invalid_value", exit::USAGE, message).hint("write it as 90s, 15m, 2h 30m or 7d")
+    }
+
     pub fn no_operation(name: &str) -> Self {
         let message = format!("there is no operation {name}");
         Self::new("no_operation", exit::NOT_FOUND, message)

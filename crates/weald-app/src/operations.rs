@@ -33,12 +33,13 @@ pub mod works;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use weald_core::SignedDuration;
 use weald_core::id::Token;
 use weald_core::name::SessionName;
 
 use crate::{App, Ask, Failure, exit};
 
-/// What a caller says of itself, by flags or variables. It is checked, never believed.
+/// What a caller says of itself, by flags or variables. A broker compares it with what the run is.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Caller {
@@ -57,12 +58,17 @@ pub trait Operation: Serialize + DeserializeOwned + Send + 'static {
     /// What `--json` prints, but for the version of its schema.
     type Output: Serialize + DeserializeOwned + Send + 'static;
 
+    /// Refuses what no face should ask for, before anything is done or asked for.
+    fn validate(&self) -> Result<(), Failure> {
+        Ok(())
+    }
+
     /// Does it on the host.
     fn run(self, app: &App<'_>, caller: &Caller) -> Result<Self::Output, Failure>;
 
     /// Whether it needs no git, no file of a worktree and no sandbox, and waits for nobody.
     fn needs_only_the_store(&self) -> bool {
-        true
+        false
     }
 
     /// What a run asks its broker for in its place; without one it is not for the inside of a sandbox.
@@ -87,6 +93,15 @@ pub trait Broker {
     fn ask(&self, caller: &Caller, ask: Ask) -> Result<Map<String, Value>, Failure>;
 }
 
+/// Refuses a time that no clock can be moved by.
+fn within_reason(argument: &str, time: Option<SignedDuration>) -> Result<(), Failure> {
+    let longest = SignedDuration::from_hours(24 * 3650);
+    match time.is_none_or(|time| !time.is_negative() && time <= longest) {
+        true => Ok(()),
+        false => Err(Failure::not_a_time(argument)),
+    }
+}
+
 /// An answer of the broker as what the operation answers.
 pub fn parsed<T: DeserializeOwned>(answer: Map<String, Value>) -> Result<T, Failure> {
     serde_json::from_value(answer.into()).map_err(|error| Failure::broker_answer(&error))
@@ -100,6 +115,7 @@ impl App<'_> {
         caller: &Caller,
         broker: Option<&dyn Broker>,
     ) -> Result<O::Output, Failure> {
+        request.validate()?;
         match broker {
             Some(broker) if request.ask().is_some() => request.run_inside(broker, caller),
             // Nothing holds a run without a sandbox, so nothing is refused to it here.
@@ -155,6 +171,10 @@ impl Entry {
 
 /// The operation of that name.
 pub fn named(name: &str) -> Option<Entry> {
+    all().find(|entry| entry.name == name)
+}
+
+fn all() -> impl Iterator<Item = Entry> {
     let all = [
         tasks::entries(),
         claims::entries(),
@@ -178,5 +198,78 @@ pub fn named(name: &str) -> Option<Entry> {
         agent_views::entries(),
         queue::entries(),
     ];
-    all.into_iter().flatten().find(|entry| entry.name == name)
+    all.into_iter().flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::io;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::Environment;
+    use crate::progress::Progress;
+
+    struct Nobody;
+
+    impl Progress for Nobody {
+        fn note(&self, _: &str) {}
+
+        fn warn(&self, _: &str) {}
+    }
+
+    fn asked(entry: &Entry, request: Value) -> Failure {
+        let narration = || -> Box<dyn io::Write + Send> { Box::new(io::sink()) };
+        let nowhere = "/nonexistent".into();
+        let app = App::new(&Nobody, narration, Environment::read(), nowhere, Vec::new());
+        let done = (entry.perform)(request, &app, &Caller::default(), None);
+        done.err().expect("there is no repository")
+    }
+
+    #[test]
+    fn every_operation_has_a_name_of_its_own() {
+        let names: Vec<_> = all().map(|entry| entry.name).collect();
+        let unique: BTreeSet<_> = names.iter().collect();
+        assert!(names.len() > 70, "{names:?}");
+        assert_eq!(unique.len(), names.len(), "{names:?}");
+    }
+
+    #[test]
+    fn no_operation_takes_a_field_that_it_does_not_know() {
+        for entry in all() {
+            let failure = asked(&entry, json!({"no such field": 1}));
+            assert_eq!(failure.code.as_str(), "bad_request", "{}", entry.name);
+            assert!(
+                failure.message.contains("unknown field"),
+                "{}",
+                failure.message
+            );
+        }
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_for_every_face() {
+        for (name, request, code) in [
+            ("task_list", json!({"status": ["zz"]}), "invalid_value"),
+            (
+                "task_claim",
+                json!({"id": null, "ttl": "PT900000000H", "with_tree": false}),
+                "invalid_value",
+            ),
+            (
+                "land",
+                json!({
+                    "names": [], "strategy": null, "no_wait": false, "dry_run": true,
+                    "keep": false, "force": false, "stop_on_conflict": false,
+                    "at_conflict": "abort", "commit": null, "message": null, "report": "done",
+                }),
+                "usage",
+            ),
+        ] {
+            let entry = named(name).unwrap();
+            assert_eq!(asked(&entry, request).code.as_str(), code, "{name}");
+        }
+    }
 }

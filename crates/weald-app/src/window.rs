@@ -7,14 +7,8 @@ use std::path::Path;
 
 use crate::app::{App, Ground};
 use crate::authority::Authority;
+pub use crate::environment::{BROKER_DESCRIPTOR, BROKER_PATH, BROKER_SECRET};
 use crate::{Failure, RunRequest, Trees};
-
-/// The variable that names the socket.
-pub const PATH: &str = "WEALD_BROKER";
-/// The variable with the secret.
-pub const SECRET: &str = "WEALD_BROKER_SECRET";
-/// The variable with the number of the descriptor, where sockets are denied.
-pub const DESCRIPTOR: &str = "WEALD_BROKER_FD";
 
 /// Opens a window for a run.
 pub trait Windows {

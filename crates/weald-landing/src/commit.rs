@@ -5,13 +5,12 @@
 
 use std::time::Duration;
 
-use weald_core::name::TreeName;
 use weald_core::tree::Tree;
 use weald_git::Person;
 
 use super::LandError;
 use crate::Landings;
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, by_hand, program};
 use weald_trees::Sent;
 use weald_trees::inside::{CommitChanges, CommitEnd};
 
@@ -142,25 +141,4 @@ impl Landings<'_> {
 /// As much of what came out of a tree as is passed on.
 fn short(said: &str) -> String {
     said.trim().chars().take(SAID).collect()
-}
-
-/// What a text that came out of a tree says of the program that took too long.
-pub(super) fn program(hook: &str) -> String {
-    match is_hook_name(hook) {
-        true => format!("the {hook} hook"),
-        false => "`git commit`".to_owned(),
-    }
-}
-
-/// Whether a text that came out of a tree can be the name of a hook.
-pub(super) fn is_hook_name(text: &str) -> bool {
-    let is_plain = |c: char| c.is_ascii_lowercase() || c == '-';
-    (1..40).contains(&text.len()) && text.chars().all(is_plain)
-}
-
-/// How a person lands what weald does not commit by itself.
-pub(super) fn by_hand(name: &TreeName) -> String {
-    format!(
-        "weald run {name} -- sh -c 'git add -A && git commit -m MESSAGE', then weald approve {name} and weald land {name}"
-    )
 }

@@ -4,7 +4,6 @@
 //! the candidate names is never asked. A ref of weald's holds them there. Submodules of submodules are not looked at.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use weald_core::config::Fetch;
@@ -16,24 +15,11 @@ use weald_git::{
 
 use super::LandError;
 use crate::Landings;
-use crate::refusal::Refusal;
+use crate::refusal::{Gitlink, Refusal};
 use weald_trees::submodules::LANDED;
 
 /// The largest `.gitmodules` that is read.
 const SMALL: usize = 1 << 20;
-
-/// A submodule commit that a candidate names.
-#[derive(Debug, Clone)]
-pub struct Gitlink {
-    pub path: String,
-    pub commit: String,
-}
-
-impl fmt::Display for Gitlink {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is at {}", self.path, self.commit)
-    }
-}
 
 impl Landings<'_> {
     /// Brings the submodule commits that `candidate` names and `old_tip` does not into main's `modules/`; says whether there

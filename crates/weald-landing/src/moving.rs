@@ -53,7 +53,6 @@ pub(crate) use hold::TargetHold;
 pub use leave::LeftConflict;
 pub use leftovers::LeftoverKind;
 pub(crate) use recovery::Recovered;
-pub(crate) use stage::PREFIX as STAGE_PREFIX;
 pub use stage::plans;
 
 /// What to move where.

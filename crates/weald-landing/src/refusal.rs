@@ -14,9 +14,21 @@ use weald_core::name::TreeName;
 use weald_core::preconditions::Missing;
 use weald_core::task_rules::newer;
 
-use super::commit::{by_hand, is_hook_name, program};
-use super::gitlinks::Gitlink;
-use super::moving::STAGE_PREFIX;
+/// A submodule commit that a candidate names.
+#[derive(Debug, Clone)]
+pub struct Gitlink {
+    pub path: String,
+    pub commit: String,
+}
+
+impl fmt::Display for Gitlink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} is at {}", self.path, self.commit)
+    }
+}
+
+/// How the names of weald's own folders beside a checkout begin, behind a dot.
+pub(crate) const STAGE_PREFIX: &str = "weald-landing-";
 
 /// How many paths a refusal names.
 const NAMED: usize = 50;
@@ -297,7 +309,7 @@ refusals! {
 
     LandingPerhapsBusy(landing: LandingId, target: String, pid: u32, host: String) => "landing_busy",
         message("it is unknown here whether process {pid} on {host} is still moving {target}"),
-        hint("if it is gone: weald queue recover {landing}");
+        hint("if it is gone: weald doctor --recover {landing}");
 
     LandingUnfinished(landing: LandingId, target: String, why: String, wait: Option<String>) => "landing_unfinished",
         message("landing {landing} was interrupted while {target} moved, and can't be repaired: {why}"),
@@ -512,6 +524,27 @@ fn below(said: &str) -> String {
         (false, false) => format!(": {said}"),
         (false, true) => format!(":\n{said}"),
     }
+}
+
+/// What a text that came out of a tree says of the program that took too long.
+pub(super) fn program(hook: &str) -> String {
+    match is_hook_name(hook) {
+        true => format!("the {hook} hook"),
+        false => "`git commit`".to_owned(),
+    }
+}
+
+/// Whether a text that came out of a tree can be the name of a hook.
+fn is_hook_name(text: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_lowercase() || c == '-';
+    (1..40).contains(&text.len()) && text.chars().all(is_plain)
+}
+
+/// How a person lands what weald does not commit by itself.
+pub(super) fn by_hand(name: &TreeName) -> String {
+    format!(
+        "weald run {name} -- sh -c 'git add -A && git commit -m MESSAGE', then weald approve {name} and weald land {name}"
+    )
 }
 
 /// What shows why a hook, or `git commit` itself, failed.

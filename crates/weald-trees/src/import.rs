@@ -540,12 +540,7 @@ fn wanted_refs(look: &Look, tips: &Tips) -> BTreeMap<String, String> {
             // Only these have a place of their own beside what weald itself keeps (`old`, `stash`, `HEAD` …).
             let known = short.starts_with("heads/") || short.starts_with("tags/");
             let prefix = if known { "" } else { "other/" };
-            let mut place = format!("{prefix}{short}");
-            // Names that read the same once they were made readable.
-            while wanted.get(&place).is_some_and(|held| held != id) {
-                place.push('+');
-            }
-            wanted.insert(place, id.clone());
+            wanted.insert(format!("{prefix}{short}"), id.clone());
         }
     }
     for (number, id) in tips.stash.iter().enumerate().filter(|(_, id)| is_id(id)) {

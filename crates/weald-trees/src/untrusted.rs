@@ -185,6 +185,10 @@ mod tests {
                 ..tips.clone()
             },
             Tips {
+                refs: vec![("refs/heads/a".into(), id.clone()); 2],
+                ..tips.clone()
+            },
+            Tips {
                 stash: vec!["HEAD".into()],
                 ..tips.clone()
             },

@@ -50,6 +50,10 @@ impl Operation for ListAgents {
     const READS: bool = true;
     type Output = AgentList;
 
+    fn needs_only_the_store(&self) -> bool {
+        true
+    }
+
     fn run(self, app: &App<'_>, _: &Caller) -> Result<AgentList, Failure> {
         let mut words = self.states.iter();
         if let Some(word) = words.find(|word| !Self::STATES.contains(&word.as_str())) {
@@ -84,6 +88,10 @@ pub struct OneAgent {
 impl Operation for PulseAgent {
     const NAME: &'static str = "agent_pulse";
     type Output = OneAgent;
+
+    fn needs_only_the_store(&self) -> bool {
+        true
+    }
 
     fn run(self, app: &App<'_>, _: &Caller) -> Result<OneAgent, Failure> {
         let ground = app.ground()?;

@@ -44,10 +44,6 @@ impl Operation for BindTask {
     const NAME: &'static str = "task_bind";
     type Output = BoundTask;
 
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
-
     fn run(self, app: &App<'_>, _: &Caller) -> Result<BoundTask, Failure> {
         let ground = app.ground()?;
         let trees = ground.trees(app)?;
@@ -98,10 +94,6 @@ impl Operation for UnbindTask {
     const NAME: &'static str = "task_unbind";
     type Output = UnboundTask;
 
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
-
     fn run(self, app: &App<'_>, _: &Caller) -> Result<UnboundTask, Failure> {
         let ground = app.ground()?;
         let before = ground.engine.task(&self.id)?.task.worktree;
@@ -136,10 +128,6 @@ pub struct CloseTask {
 impl Operation for CloseTask {
     const NAME: &'static str = "task_closeout";
     type Output = OneTask;
-
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
 
     fn run(self, app: &App<'_>, caller: &Caller) -> Result<OneTask, Failure> {
         let ground = app.ground()?;

@@ -11,7 +11,7 @@ use weald_core::task::{Lease, Task};
 use weald_core::task_rules::TaskInput;
 
 use super::looking::ShowTree;
-use super::{Broker, Caller, Entry, Operation, parsed};
+use super::{Broker, Caller, Entry, Operation, parsed, within_reason};
 use crate::asking::Report;
 use crate::{App, Ask, Claimed, Engine, Failure, NewTree, Outcome, TaskError, TreeView};
 
@@ -49,6 +49,10 @@ impl Operation for ClaimTask {
 
     fn needs_only_the_store(&self) -> bool {
         !self.with_tree
+    }
+
+    fn validate(&self) -> Result<(), Failure> {
+        within_reason("ttl", self.ttl)
     }
 
     fn run(self, app: &App<'_>, caller: &Caller) -> Result<ClaimedTask, Failure> {
@@ -207,6 +211,17 @@ pub struct MovedTask {
 impl Operation for MoveTask {
     const NAME: &'static str = "task_move";
     type Output = MovedTask;
+
+    fn needs_only_the_store(&self) -> bool {
+        true
+    }
+
+    fn validate(&self) -> Result<(), Failure> {
+        match &self.to {
+            Move::Renew { ttl } => within_reason("ttl", *ttl),
+            _ => Ok(()),
+        }
+    }
 
     fn run(self, app: &App<'_>, caller: &Caller) -> Result<MovedTask, Failure> {
         let id = app.task(self.id)?;

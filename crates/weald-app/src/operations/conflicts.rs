@@ -29,10 +29,6 @@ impl Operation for FindConflicts {
     const NAME: &'static str = "conflicts";
     type Output = FoundConflicts;
 
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
-
     fn run(self, app: &App<'_>, _: &Caller) -> Result<FoundConflicts, Failure> {
         let ground = app.ground()?;
         let trees = ground.trees(app)?;

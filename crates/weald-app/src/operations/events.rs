@@ -117,6 +117,10 @@ impl Operation for ListEvents {
     const READS: bool = true;
     type Output = Events;
 
+    fn needs_only_the_store(&self) -> bool {
+        true
+    }
+
     fn run(self, app: &App<'_>, _: &Caller) -> Result<Events, Failure> {
         let place = app.place()?;
         let source = place.source();

@@ -48,10 +48,6 @@ impl Operation for KeepTree {
     const NAME: &'static str = "tree_keep";
     type Output = TreeKept;
 
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
-
     fn run(self, app: &App<'_>, _: &Caller) -> Result<TreeKept, Failure> {
         let ground = app.ground()?;
         let trees = ground.trees(app)?;
@@ -78,10 +74,6 @@ pub struct LockTree {
 impl Operation for LockTree {
     const NAME: &'static str = "tree_lock";
     type Output = OneTree;
-
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
 
     fn run(self, app: &App<'_>, _: &Caller) -> Result<OneTree, Failure> {
         let ground = app.ground()?;
@@ -111,10 +103,6 @@ pub struct UnlockedTree {
 impl Operation for UnlockTree {
     const NAME: &'static str = "tree_unlock";
     type Output = UnlockedTree;
-
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
 
     fn run(self, app: &App<'_>, _: &Caller) -> Result<UnlockedTree, Failure> {
         let ground = app.ground()?;
@@ -159,10 +147,6 @@ pub struct RemovedTree {
 impl Operation for RemoveTree {
     const NAME: &'static str = "tree_remove";
     type Output = RemovedTree;
-
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
 
     fn run(self, app: &App<'_>, caller: &Caller) -> Result<RemovedTree, Failure> {
         let ground = app.ground()?;

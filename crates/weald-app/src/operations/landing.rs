@@ -182,14 +182,14 @@ impl Operation for LandTrees {
     const NAME: &'static str = "land";
     type Output = Landed;
 
-    fn needs_only_the_store(&self) -> bool {
-        false
+    fn validate(&self) -> Result<(), Failure> {
+        match self.dry_run && (self.no_wait || self.report.is_some()) {
+            true => Err(Failure::dry_run_alone()),
+            false => Ok(()),
+        }
     }
 
     fn run(self, app: &App<'_>, caller: &Caller) -> Result<Landed, Failure> {
-        if self.dry_run && (self.no_wait || self.report.is_some()) {
-            return Err(Failure::dry_run_alone());
-        }
         let ground = app.landing_ground()?;
         ground.warn_of_settings(app);
         if self.force {
@@ -311,10 +311,6 @@ impl Operation for RevertLanding {
     const NAME: &'static str = "revert";
     type Output = OneLanding;
 
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
-
     fn run(self, app: &App<'_>, _: &Caller) -> Result<OneLanding, Failure> {
         catch_signals();
         let ground = app.landing_ground()?;
@@ -351,10 +347,6 @@ impl Operation for VerifyTarget {
     const NAME: &'static str = "verify";
     type Output = Verification;
 
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
-
     fn run(self, app: &App<'_>, _: &Caller) -> Result<Verification, Failure> {
         let ground = app.ground()?;
         let trees = ground.trees(app)?;
@@ -387,10 +379,6 @@ impl Operation for PauseQueue {
     const NAME: &'static str = "queue_pause";
     type Output = Paused;
 
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
-
     fn run(self, app: &App<'_>, _: &Caller) -> Result<Paused, Failure> {
         let ground = app.ground()?;
         let queue = Landings::new(&ground.trees(app)?).pause_queue(&self.reason)?;
@@ -412,10 +400,6 @@ pub struct ResumeQueue {
 impl Operation for ResumeQueue {
     const NAME: &'static str = "queue_resume";
     type Output = Landed;
-
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
 
     fn run(self, app: &App<'_>, _: &Caller) -> Result<Landed, Failure> {
         catch_signals();
@@ -444,10 +428,6 @@ impl Operation for DropLanding {
     const NAME: &'static str = "queue_drop";
     type Output = OneLanding;
 
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
-
     fn run(self, app: &App<'_>, _: &Caller) -> Result<OneLanding, Failure> {
         let ground = app.ground()?;
         let dropped = Landings::new(&ground.trees(app)?).drop_landing(self.landing)?;
@@ -466,10 +446,6 @@ pub struct RetryLanding {
 impl Operation for RetryLanding {
     const NAME: &'static str = "queue_retry";
     type Output = Landed;
-
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
 
     fn run(self, app: &App<'_>, _: &Caller) -> Result<Landed, Failure> {
         catch_signals();
@@ -495,10 +471,6 @@ pub struct RecoverLanding {
 impl Operation for RecoverLanding {
     const NAME: &'static str = "queue_recover";
     type Output = OneLanding;
-
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
 
     fn run(self, app: &App<'_>, _: &Caller) -> Result<OneLanding, Failure> {
         let ground = app.ground()?;

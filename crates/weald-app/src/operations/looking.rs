@@ -44,10 +44,6 @@ impl Operation for ListTrees {
     const READS: bool = true;
     type Output = ListedTrees;
 
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
-
     fn run(self, app: &App<'_>, _: &Caller) -> Result<ListedTrees, Failure> {
         let ground = app.ground()?;
         let trees = ground.trees(app)?;
@@ -88,10 +84,6 @@ impl Operation for CheckTrees {
     const NAME: &'static str = "tree_status";
     const READS: bool = true;
     type Output = CheckedTrees;
-
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
 
     fn run(self, app: &App<'_>, _: &Caller) -> Result<CheckedTrees, Failure> {
         let ground = app.ground()?;
@@ -141,10 +133,6 @@ impl Operation for ShowTree {
     const READS: bool = true;
     type Output = ShownTree;
 
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
-
     fn run(self, app: &App<'_>, _: &Caller) -> Result<ShownTree, Failure> {
         let ground = app.ground()?;
         look(app, &ground, &ground.trees(app)?, self.tree.as_deref())
@@ -191,10 +179,6 @@ impl Operation for FindPath {
     const NAME: &'static str = "tree_path";
     const READS: bool = true;
     type Output = FoundPath;
-
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
 
     fn run(self, app: &App<'_>, caller: &Caller) -> Result<FoundPath, Failure> {
         let ground = app.ground()?;
@@ -254,10 +238,6 @@ impl Operation for ShowPorts {
     const NAME: &'static str = "tree_ports";
     const READS: bool = true;
     type Output = ShownPorts;
-
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
 
     fn run(self, app: &App<'_>, _: &Caller) -> Result<ShownPorts, Failure> {
         let ground = app.ground()?;
@@ -321,10 +301,6 @@ impl Operation for DiffTree {
     const NAME: &'static str = "tree_diff";
     const READS: bool = true;
     type Output = ShownDiff;
-
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
 
     fn run(self, app: &App<'_>, _: &Caller) -> Result<ShownDiff, Failure> {
         let ground = app.ground()?;

@@ -85,10 +85,6 @@ impl Operation for CreateTree {
     const NAME: &'static str = "tree_create";
     type Output = CreatedTree;
 
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
-
     fn run(self, app: &App<'_>, _: &Caller) -> Result<CreatedTree, Failure> {
         if self.name.is_none() && self.wishes.task.is_none() && self.scratch_for.is_none() {
             return Err(nameless());
@@ -163,10 +159,6 @@ pub struct Elsewhere {
 impl Operation for EnsureTree {
     const NAME: &'static str = "tree_ensure";
     type Output = EnsuredTree;
-
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
 
     fn run(self, app: &App<'_>, _: &Caller) -> Result<EnsuredTree, Failure> {
         if self.name.is_none() && self.wishes.task.is_none() {
@@ -246,10 +238,6 @@ impl Operation for AdoptTree {
     const NAME: &'static str = "tree_adopt";
     type Output = OneTree;
 
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
-
     fn run(self, app: &App<'_>, _: &Caller) -> Result<OneTree, Failure> {
         let ground = app.ground()?;
         let trees = ground.trees(app)?;
@@ -289,10 +277,6 @@ pub struct NotAdopted {
 impl Operation for AdoptTrees {
     const NAME: &'static str = "tree_adopt_all";
     type Output = AdoptedTrees;
-
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
 
     fn run(self, app: &App<'_>, _: &Caller) -> Result<AdoptedTrees, Failure> {
         let ground = app.ground()?;
@@ -342,10 +326,6 @@ impl Operation for SetUpTree {
     const NAME: &'static str = "tree_setup";
     type Output = PreparedTree;
 
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
-
     fn run(self, app: &App<'_>, _: &Caller) -> Result<PreparedTree, Failure> {
         let ground = app.ground()?;
         ground.warn_of_settings(app);
@@ -385,10 +365,6 @@ pub struct SyncedTree {
 impl Operation for SyncTree {
     const NAME: &'static str = "tree_sync";
     type Output = SyncedTree;
-
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
 
     fn run(self, app: &App<'_>, _: &Caller) -> Result<SyncedTree, Failure> {
         let ground = app.ground()?;

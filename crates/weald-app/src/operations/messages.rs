@@ -10,7 +10,7 @@ use weald_core::id::{MessageId, TaskId};
 use weald_core::message::{Draft, Message, MessageType, ReplyDraft, RequestState, Urgency};
 use weald_core::name::SessionName;
 
-use super::{Broker, Caller, Entry, Operation, parsed};
+use super::{Broker, Caller, Entry, Operation, parsed, within_reason};
 use crate::{App, Ask, Engine, Failure, InboxQuery, MessageError, ReplyOutcome};
 
 pub(super) fn entries() -> Vec<Entry> {
@@ -87,6 +87,10 @@ impl Operation for SendMessage {
     const NAME: &'static str = "msg_send";
     type Output = Messages;
 
+    fn needs_only_the_store(&self) -> bool {
+        true
+    }
+
     fn run(self, app: &App<'_>, caller: &Caller) -> Result<Messages, Failure> {
         self.send_for(app, &app.engine()?, caller)
     }
@@ -151,6 +155,10 @@ impl Operation for AskQuestion {
         self.wait.is_none()
     }
 
+    fn validate(&self) -> Result<(), Failure> {
+        within_reason("wait", self.wait)
+    }
+
     fn run(self, app: &App<'_>, caller: &Caller) -> Result<Messages, Failure> {
         let engine = app.engine()?;
         let asked = self.question().send_for(app, &engine, caller)?;
@@ -205,6 +213,10 @@ impl Operation for ReadInbox {
 
     fn needs_only_the_store(&self) -> bool {
         self.wait.is_none()
+    }
+
+    fn validate(&self) -> Result<(), Failure> {
+        within_reason("wait", self.wait)
     }
 
     fn run(self, app: &App<'_>, caller: &Caller) -> Result<Messages, Failure> {
@@ -303,6 +315,10 @@ impl Operation for ReplyToMessage {
     const NAME: &'static str = "msg_reply";
     type Output = Replied;
 
+    fn needs_only_the_store(&self) -> bool {
+        true
+    }
+
     fn run(self, app: &App<'_>, caller: &Caller) -> Result<Replied, Failure> {
         let engine = app.engine()?;
         let from = app.session(&engine, caller.session.as_ref())?;
@@ -328,6 +344,10 @@ pub struct Broadcast {
 impl Operation for Broadcast {
     const NAME: &'static str = "msg_broadcast";
     type Output = Messages;
+
+    fn needs_only_the_store(&self) -> bool {
+        true
+    }
 
     fn run(self, app: &App<'_>, caller: &Caller) -> Result<Messages, Failure> {
         let engine = app.engine()?;

@@ -11,7 +11,7 @@ use weald_core::name::SessionName;
 
 use super::looking::ShownDiff;
 use super::messages::Messages;
-use super::{Caller, Entry, Operation};
+use super::{Caller, Entry, Operation, within_reason};
 use crate::agents::drivers::driver_for;
 use crate::supervision::Tail;
 use crate::{
@@ -72,10 +72,6 @@ pub struct DiffAgent {
 impl Operation for DiffAgent {
     const NAME: &'static str = "agent_diff";
     type Output = ShownDiff;
-
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
 
     fn run(self, app: &App<'_>, _: &Caller) -> Result<ShownDiff, Failure> {
         let ground = app.ground()?;
@@ -155,6 +151,10 @@ impl Operation for SteerAgent {
     const NAME: &'static str = "agent_steer";
     type Output = Messages;
 
+    fn needs_only_the_store(&self) -> bool {
+        true
+    }
+
     fn run(self, app: &App<'_>, caller: &Caller) -> Result<Messages, Failure> {
         let ground = app.ground()?;
         let agent = ground.engine.find_agent(&self.agent)?;
@@ -220,10 +220,6 @@ impl Operation for PauseAgent {
     const NAME: &'static str = "agent_pause";
     type Output = OneAgent;
 
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
-
     fn run(self, app: &App<'_>, _: &Caller) -> Result<OneAgent, Failure> {
         obeyed(app, &self.agent, Wanted::Pause, AgentStatus::Paused)
     }
@@ -239,10 +235,6 @@ pub struct ResumeAgent {
 impl Operation for ResumeAgent {
     const NAME: &'static str = "agent_resume";
     type Output = OneAgent;
-
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
 
     fn run(self, app: &App<'_>, _: &Caller) -> Result<OneAgent, Failure> {
         obeyed(app, &self.agent, Wanted::Run, AgentStatus::Running)
@@ -387,8 +379,8 @@ impl Operation for WaitForAgents {
     const NAME: &'static str = "agent_wait";
     type Output = WaitedAgents;
 
-    fn needs_only_the_store(&self) -> bool {
-        false
+    fn validate(&self) -> Result<(), Failure> {
+        within_reason("timeout", Some(self.timeout))
     }
 
     fn run(self, app: &App<'_>, _: &Caller) -> Result<WaitedAgents, Failure> {

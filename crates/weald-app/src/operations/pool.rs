@@ -28,10 +28,6 @@ impl Operation for ShowPool {
     const READS: bool = true;
     type Output = ShownPool;
 
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
-
     fn run(self, app: &App<'_>, _: &Caller) -> Result<ShownPool, Failure> {
         let ground = app.ground()?;
         let pool = ground.trees(app)?.pool_status()?;
@@ -52,10 +48,6 @@ pub struct FillPool {
 impl Operation for FillPool {
     const NAME: &'static str = "pool_fill";
     type Output = ShownPool;
-
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
 
     fn run(self, app: &App<'_>, _: &Caller) -> Result<ShownPool, Failure> {
         let ground = app.ground()?;
@@ -78,10 +70,6 @@ pub struct DrainPool {}
 impl Operation for DrainPool {
     const NAME: &'static str = "pool_drain";
     type Output = ShownPool;
-
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
 
     fn run(self, app: &App<'_>, _: &Caller) -> Result<ShownPool, Failure> {
         let ground = app.ground()?;

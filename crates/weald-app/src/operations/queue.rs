@@ -40,6 +40,10 @@ impl Operation for QueueStatus {
     const READS: bool = true;
     type Output = Queued;
 
+    fn needs_only_the_store(&self) -> bool {
+        true
+    }
+
     fn run(self, app: &App<'_>, _: &Caller) -> Result<Queued, Failure> {
         let ground = app.ground()?;
         let trees = ground.trees(app)?;

@@ -70,8 +70,14 @@ impl Operation for StartRace {
     const NAME: &'static str = "race_start";
     type Output = RaceView;
 
-    fn needs_only_the_store(&self) -> bool {
-        false
+    fn validate(&self) -> Result<(), Failure> {
+        match self.count {
+            Some(count) if !(2..=races::MOST).contains(&usize::from(count)) => {
+                let message = format!("a race has 2 to {} entries, not {count}", races::MOST);
+                Err(Failure::new("usage", exit::USAGE, message))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn run(self, app: &App<'_>, _: &Caller) -> Result<RaceView, Failure> {
@@ -135,10 +141,6 @@ impl Operation for ShowRace {
     const NAME: &'static str = "race_show";
     type Output = RaceView;
 
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
-
     fn run(self, app: &App<'_>, _: &Caller) -> Result<RaceView, Failure> {
         let ground = app.landing_ground()?;
         RaceView::of(app, &ground, &known(app, &ground, &self.task))
@@ -159,10 +161,6 @@ pub struct PickEntry {
 impl Operation for PickEntry {
     const NAME: &'static str = "race_pick";
     type Output = Worked;
-
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
 
     fn run(self, app: &App<'_>, _: &Caller) -> Result<Worked, Failure> {
         let ground = app.landing_ground()?;
@@ -205,10 +203,6 @@ pub struct DroppedEntries {
 impl Operation for DropRace {
     const NAME: &'static str = "race_drop";
     type Output = DroppedRace;
-
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
 
     fn run(self, app: &App<'_>, _: &Caller) -> Result<DroppedRace, Failure> {
         let ground = app.landing_ground()?;

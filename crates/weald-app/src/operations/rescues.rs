@@ -64,10 +64,6 @@ impl Operation for RescueTask {
     const NAME: &'static str = "rescue";
     type Output = Rescued;
 
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
-
     fn run(self, app: &App<'_>, caller: &Caller) -> Result<Rescued, Failure> {
         let ground = app.ground()?;
         let found = Agents::new(&ground.trees(app)?).diagnose(&self.task)?;

@@ -63,10 +63,6 @@ impl Operation for RegisterSession {
     type Output = RegisteredSession;
 
     /// Who calls is seen from the process that asks.
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
-
     fn run(self, app: &App<'_>, caller: &Caller) -> Result<RegisteredSession, Failure> {
         let engine = app.engine()?;
         let name = meant(app, &engine, self.name.as_ref(), caller)?;
@@ -104,6 +100,10 @@ impl Operation for Heartbeat {
     const NAME: &'static str = "session_heartbeat";
     type Output = OneSession;
 
+    fn needs_only_the_store(&self) -> bool {
+        true
+    }
+
     fn run(self, app: &App<'_>, caller: &Caller) -> Result<OneSession, Failure> {
         let engine = app.engine()?;
         let name = meant(app, &engine, self.name.as_ref(), caller)?;
@@ -135,6 +135,10 @@ pub enum Checked {
 impl Operation for CheckSession {
     const NAME: &'static str = "session_check";
     type Output = Checked;
+
+    fn needs_only_the_store(&self) -> bool {
+        true
+    }
 
     fn run(self, app: &App<'_>, caller: &Caller) -> Result<Checked, Failure> {
         let engine = app.engine()?;
@@ -184,6 +188,10 @@ impl Operation for ListSessions {
     const READS: bool = true;
     type Output = Sessions;
 
+    fn needs_only_the_store(&self) -> bool {
+        true
+    }
+
     fn run(self, app: &App<'_>, _: &Caller) -> Result<Sessions, Failure> {
         self.list(&app.engine()?)
     }
@@ -220,6 +228,10 @@ impl Operation for ShowSession {
     const NAME: &'static str = "session_show";
     const READS: bool = true;
     type Output = ShownSession;
+
+    fn needs_only_the_store(&self) -> bool {
+        true
+    }
 
     fn run(self, app: &App<'_>, caller: &Caller) -> Result<ShownSession, Failure> {
         let ground = app.ground()?;
@@ -268,6 +280,10 @@ impl Operation for NoteSession {
     const NAME: &'static str = "session_note";
     type Output = NotedSession;
 
+    fn needs_only_the_store(&self) -> bool {
+        true
+    }
+
     fn run(self, app: &App<'_>, caller: &Caller) -> Result<NotedSession, Failure> {
         let engine = app.engine()?;
         let name = app.session(&engine, caller.session.as_ref())?;
@@ -306,10 +322,6 @@ impl Operation for EndSession {
     type Output = EndedSession;
 
     /// It looks into worktrees.
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
-
     fn run(self, app: &App<'_>, caller: &Caller) -> Result<EndedSession, Failure> {
         let ground = app.ground()?;
         let engine = &ground.engine;

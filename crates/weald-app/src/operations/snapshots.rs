@@ -36,10 +36,6 @@ impl Operation for TakeSnapshot {
     const NAME: &'static str = "snapshot_create";
     type Output = TakenSnapshot;
 
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
-
     fn run(self, app: &App<'_>, _: &Caller) -> Result<TakenSnapshot, Failure> {
         let ground = app.ground()?;
         let trees = ground.trees(app)?;
@@ -78,10 +74,6 @@ impl Operation for ListSnapshots {
     const READS: bool = true;
     type Output = ListedSnapshots;
 
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
-
     fn run(self, app: &App<'_>, _: &Caller) -> Result<ListedSnapshots, Failure> {
         let ground = app.ground()?;
         let snapshots = ground.trees(app)?.snapshots(self.tree.as_deref())?;
@@ -114,10 +106,6 @@ pub struct RestoredSnapshot {
 impl Operation for RestoreSnapshot {
     const NAME: &'static str = "snapshot_restore";
     type Output = RestoredSnapshot;
-
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
 
     fn run(self, app: &App<'_>, _: &Caller) -> Result<RestoredSnapshot, Failure> {
         let ground = app.ground()?;
@@ -154,10 +142,6 @@ pub struct DiffSnapshots {
 impl Operation for DiffSnapshots {
     const NAME: &'static str = "snapshot_diff";
     type Output = ShownDiff;
-
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
 
     fn run(self, app: &App<'_>, _: &Caller) -> Result<ShownDiff, Failure> {
         let ground = app.ground()?;

@@ -12,7 +12,7 @@ use weald_core::task::{Task, TaskStatus};
 use weald_sandbox::catch_interrupts;
 
 use super::orders::{OneAgent, require_ended, stop, wait_for};
-use super::{Caller, Entry, Operation};
+use super::{Caller, Entry, Operation, within_reason};
 use crate::supervision::{
     AgentWish, BehindWorker, Worker, await_begin, can_start, continued, find_or_add, is_resumed,
     launch, place_of, put_back, refuse_undecided, require_begun, start_behind, start_in_main,
@@ -45,10 +45,6 @@ pub struct SpawnAgent {
 impl Operation for SpawnAgent {
     const NAME: &'static str = "agent_spawn";
     type Output = OneAgent;
-
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
 
     fn run(self, app: &App<'_>, _: &Caller) -> Result<OneAgent, Failure> {
         let ground = app.ground()?;
@@ -145,10 +141,6 @@ pub enum Conversation {
 impl Operation for RestartAgent {
     const NAME: &'static str = "agent_restart";
     type Output = OneAgent;
-
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
 
     fn run(self, app: &App<'_>, _: &Caller) -> Result<OneAgent, Failure> {
         let ground = app.ground()?;
@@ -297,8 +289,8 @@ impl Operation for StartWorker {
     const NAME: &'static str = "worker_start";
     type Output = StartedWorker;
 
-    fn needs_only_the_store(&self) -> bool {
-        false
+    fn validate(&self) -> Result<(), Failure> {
+        within_reason("idle_timeout", self.idle_timeout)
     }
 
     fn run(self, app: &App<'_>, _: &Caller) -> Result<StartedWorker, Failure> {

@@ -54,6 +54,10 @@ impl Operation for AddTask {
     const NAME: &'static str = "task_add";
     type Output = OneTask;
 
+    fn needs_only_the_store(&self) -> bool {
+        true
+    }
+
     fn run(self, app: &App<'_>, caller: &Caller) -> Result<OneTask, Failure> {
         let engine = app.engine()?;
         let actor = app.actor(&engine, caller.session.as_ref())?;
@@ -123,11 +127,19 @@ impl Operation for ListTasks {
     const READS: bool = true;
     type Output = Tasks;
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<Tasks, Failure> {
+    fn validate(&self) -> Result<(), Failure> {
         let mut words = self.status.iter();
         if let Some(word) = words.find(|word| TaskClass::named(word).is_empty()) {
             return Err(Failure::no_word("status", word, &Self::STATUSES));
         }
+        Ok(())
+    }
+
+    fn needs_only_the_store(&self) -> bool {
+        true
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<Tasks, Failure> {
         let (tasks, total) = app.engine()?.tasks(&self.filter())?;
         Ok(Tasks { tasks, total })
     }
@@ -160,6 +172,10 @@ impl Operation for ReadyTasks {
     const NAME: &'static str = "task_ready";
     const READS: bool = true;
     type Output = Tasks;
+
+    fn needs_only_the_store(&self) -> bool {
+        true
+    }
 
     fn run(self, app: &App<'_>, _: &Caller) -> Result<Tasks, Failure> {
         let (tasks, total) = app.engine()?.tasks(&self.filter())?;
@@ -195,6 +211,10 @@ impl Operation for ShowTask {
     const READS: bool = true;
     type Output = ShownTask;
 
+    fn needs_only_the_store(&self) -> bool {
+        true
+    }
+
     fn run(self, app: &App<'_>, _: &Caller) -> Result<ShownTask, Failure> {
         let id = app.task(self.id)?;
         let engine = app.engine()?;
@@ -229,6 +249,10 @@ impl Operation for EditTask {
     const NAME: &'static str = "task_edit";
     type Output = OneTask;
 
+    fn needs_only_the_store(&self) -> bool {
+        true
+    }
+
     fn run(self, app: &App<'_>, caller: &Caller) -> Result<OneTask, Failure> {
         let id = app.task(self.id)?;
         let engine = app.engine()?;
@@ -262,6 +286,10 @@ pub struct ChangeDependencies {
 impl Operation for ChangeDependencies {
     const NAME: &'static str = "task_dep";
     type Output = OneTask;
+
+    fn needs_only_the_store(&self) -> bool {
+        true
+    }
 
     fn run(self, app: &App<'_>, caller: &Caller) -> Result<OneTask, Failure> {
         let id = app.task(self.id)?;

@@ -26,10 +26,6 @@ impl Operation for ListTrust {
     const NAME: &'static str = "trust_list";
     type Output = ShownTrust;
 
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
-
     fn run(self, app: &App<'_>, _: &Caller) -> Result<ShownTrust, Failure> {
         shown(app, |trees| Ok(trees.trust()?))
     }
@@ -43,10 +39,6 @@ pub struct ApproveCommands {}
 impl Operation for ApproveCommands {
     const NAME: &'static str = "trust";
     type Output = ShownTrust;
-
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
 
     fn run(self, app: &App<'_>, _: &Caller) -> Result<ShownTrust, Failure> {
         shown(app, |trees| {
@@ -64,10 +56,6 @@ pub struct RevokeTrust {}
 impl Operation for RevokeTrust {
     const NAME: &'static str = "trust_revoke";
     type Output = ShownTrust;
-
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
 
     fn run(self, app: &App<'_>, _: &Caller) -> Result<ShownTrust, Failure> {
         shown(app, |trees| Ok(trees.revoke()?))

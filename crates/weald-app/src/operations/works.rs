@@ -188,10 +188,6 @@ impl Operation for WorkOnTask {
     const NAME: &'static str = "work";
     type Output = Ended;
 
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
-
     fn run(self, app: &App<'_>, _: &Caller) -> Result<Ended, Failure> {
         let ground = app.ground()?;
         ground.warn_of_settings(app);
@@ -275,10 +271,6 @@ pub struct ResumeTask {
 impl Operation for ResumeTask {
     const NAME: &'static str = "resume";
     type Output = Ended;
-
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
 
     fn run(self, app: &App<'_>, _: &Caller) -> Result<Ended, Failure> {
         let ground = app.ground()?;
@@ -383,10 +375,6 @@ pub struct RunPhases {
 impl Operation for RunPhases {
     const NAME: &'static str = "phase";
     type Output = Phased;
-
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
 
     fn run(self, app: &App<'_>, _: &Caller) -> Result<Phased, Failure> {
         let ground = app.ground()?;

@@ -14,8 +14,9 @@ use super::Move;
 use super::checkout::Checkout;
 use super::index_lock;
 use super::plan::Plan;
-use super::stage::{PREFIX, Stage, plans};
+use super::stage::{Stage, plans};
 use crate::Landings;
+use crate::refusal::STAGE_PREFIX;
 use weald_trees::at;
 
 /// One thing that no landing owns any more.
@@ -179,7 +180,7 @@ fn named_like_ours(folder: &Path) -> Vec<(LandingId, PathBuf)> {
 /// The landing in the name of a stage, of a lock or of an index in the making.
 fn number_of(path: &Path) -> Option<LandingId> {
     let name = path.file_name()?.to_str()?;
-    let rest = name.strip_prefix(PREFIX)?;
+    let rest = name.strip_prefix(STAGE_PREFIX)?;
     let number = rest.trim_end_matches(".lock").trim_end_matches(".index");
     number.parse().ok().map(LandingId)
 }

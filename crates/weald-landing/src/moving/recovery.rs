@@ -333,7 +333,7 @@ fn is_of_index(path: &Path) -> bool {
         .unwrap_or_default()
         .to_string_lossy()
         .into_owned();
-    name == "index.lock" || name.starts_with(super::stage::PREFIX)
+    name == "index.lock" || name.starts_with(crate::refusal::STAGE_PREFIX)
 }
 
 /// A lock that says what this move would have written, or nothing, and is old enough.

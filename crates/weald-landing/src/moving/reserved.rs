@@ -11,10 +11,11 @@ use weald_git::Git;
 
 use super::super::LandError;
 use super::checkout::Checkout;
-use super::stage::{PREFIX, Stage};
+use super::stage::Stage;
 use super::touched::Touched;
 use crate::Landings;
 use crate::refusal::Refusal;
+use crate::refusal::STAGE_PREFIX;
 use weald_control::excludes;
 use weald_trees::at;
 
@@ -64,8 +65,8 @@ fn refused<'p>(paths: impl Iterator<Item = &'p [u8]>) -> Result<(), LandError> {
 fn is_reserved(path: &[u8]) -> bool {
     let first = path.split(|byte| *byte == b'/').next().unwrap_or_default();
     let name = first.strip_prefix(b".").unwrap_or_default();
-    name.get(..PREFIX.len())
-        .is_some_and(|head| head.eq_ignore_ascii_case(PREFIX.as_bytes()))
+    name.get(..STAGE_PREFIX.len())
+        .is_some_and(|head| head.eq_ignore_ascii_case(STAGE_PREFIX.as_bytes()))
 }
 
 #[cfg(test)]

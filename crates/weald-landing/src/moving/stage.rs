@@ -16,9 +16,7 @@ use weald_git::copy_index;
 use super::checkout::Checkout;
 use super::originals::Originals;
 use super::plan::Plan;
-
-/// What the stage of any landing is called, before its number; in a checkout with a dot before it.
-pub(crate) const PREFIX: &str = "weald-landing-";
+use crate::refusal::STAGE_PREFIX;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Stage {
@@ -46,7 +44,7 @@ fn share_a_mount(one: &Path, two: &Path) -> bool {
 impl Stage {
     /// The stage of a landing in a checkout; nothing is made yet.
     pub(super) fn choose(private: &Path, checkout: &Checkout, landing: LandingId) -> Self {
-        let name = format!("{PREFIX}{landing}");
+        let name = format!("{STAGE_PREFIX}{landing}");
         let path = match share_a_mount(&checkout.git_dir, &checkout.path) {
             true => checkout.git_dir.join(name),
             false => checkout.path.join(format!(".{name}")),
@@ -65,7 +63,9 @@ impl Stage {
             plan: plans(private).join(format!("{landing}.plan")),
             path,
             index: checkout.git_dir.join("index"),
-            pending: checkout.git_dir.join(format!("{PREFIX}{landing}.index")),
+            pending: checkout
+                .git_dir
+                .join(format!("{STAGE_PREFIX}{landing}.index")),
         }
     }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags};
 use weald_app::Ask;
-use weald_app::window::{DESCRIPTOR, PATH, SECRET};
+use weald_app::window::{BROKER_DESCRIPTOR, BROKER_PATH, BROKER_SECRET};
 use weald_core::id::Token;
 use weald_core::name::SessionName;
 
@@ -55,11 +55,11 @@ impl fmt::Debug for Client {
 impl Client {
     /// From the variables of this process; `None` if it is not in a run with a broker.
     pub fn of(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
-        let secret = variable(SECRET)?;
-        let descriptor = variable(DESCRIPTOR).and_then(|number| number.parse().ok());
+        let secret = variable(BROKER_SECRET)?;
+        let descriptor = variable(BROKER_DESCRIPTOR).and_then(|number| number.parse().ok());
         let way = match descriptor {
             Some(number) => Way::Descriptor(number),
-            None => Way::Socket(variable(PATH)?.into()),
+            None => Way::Socket(variable(BROKER_PATH)?.into()),
         };
         Some(Self { secret, way })
     }

@@ -26,7 +26,7 @@ use rustix::net::{
     SocketType,
 };
 use subtle::ConstantTimeEq;
-use weald_app::window::{DESCRIPTOR, PATH, SECRET};
+use weald_app::window::{BROKER_DESCRIPTOR, BROKER_PATH, BROKER_SECRET};
 use weald_app::{RunFolder, RunRequest, TreeError, Trees};
 use weald_sandbox::{Level, PASSED, Revealed};
 
@@ -105,8 +105,8 @@ impl Broker {
     /// passed to it, if one has to.
     pub fn grant(&mut self, request: &mut RunRequest) -> io::Result<Option<OwnedFd>> {
         let variables = &mut request.environment;
-        variables.retain(|(name, _)| !name.as_encoded_bytes().starts_with(PATH.as_bytes()));
-        variables.push((SECRET.into(), self.secret.clone().into()));
+        variables.retain(|(name, _)| !name.as_encoded_bytes().starts_with(BROKER_PATH.as_bytes()));
+        variables.push((BROKER_SECRET.into(), self.secret.clone().into()));
         let socket = self.folder.path().join(SOCKET);
         if let Some(policy) = &mut request.policy {
             policy.reveal.push(Revealed {
@@ -116,12 +116,12 @@ impl Broker {
             if policy.level == Level::Landlock {
                 let (ours, theirs) = pair(SocketType::SEQPACKET)?;
                 self.pair = Some(ours);
-                variables.push((DESCRIPTOR.into(), PASSED.to_string().into()));
+                variables.push((BROKER_DESCRIPTOR.into(), PASSED.to_string().into()));
                 return Ok(Some(theirs));
             }
             policy.sockets.push(socket.clone());
         }
-        variables.push((PATH.into(), socket.into()));
+        variables.push((BROKER_PATH.into(), socket.into()));
         Ok(None)
     }
 

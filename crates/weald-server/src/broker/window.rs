@@ -131,6 +131,7 @@ impl Lander for RunsLander<'_> {
         let mut reply = Reply::new().with("landings", &views);
         reply.exit = exit;
         if reply.exit == 0
+            && !wish.dry_run
             && let Some(words) = &wish.report
         {
             self.report(authority, words)?;

@@ -53,7 +53,6 @@ use super::answers;
 use super::arguments::{TaskRef, ids, parsed, shell, urgency, waiting, word};
 use super::child::Lasts;
 use super::classroom::{self, CLASSROOM};
-use super::kept::Kept;
 use super::tool::{Audience, Effect, Entry, Tool};
 use super::weald::Call;
 use super::words::Words;

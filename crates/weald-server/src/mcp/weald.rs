@@ -19,7 +19,7 @@ use tokio::process::Command;
 use tokio::sync::{OnceCell, Semaphore, SemaphorePermit, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
-use weald_app::operations::looking::DiffTree;
+use weald_app::operations::looking::ShownDiff;
 use weald_app::operations::sessions::{EndSession, Heartbeat};
 use weald_app::operations::{Caller, Done, Operation};
 use weald_app::{Failure, MCP_MARK};
@@ -224,13 +224,18 @@ impl<'a> Call<'a> {
         answer_of(&ended.await?)
     }
 
-    /// What changed in a worktree, as a patch of so many bytes at most, and whether something was left out.
-    pub async fn patch(&self, wanted: DiffTree, most: usize) -> Result<(String, bool), Fault> {
+    /// What changed, as a patch of so many bytes at most, and whether something was left out.
+    pub async fn patch(
+        &self,
+        wanted: impl Operation<Output = ShownDiff>,
+        most: usize,
+    ) -> Result<(String, bool), Fault> {
         let answer = self.perform(wanted).await?;
         let text = answer.get("text").and_then(Value::as_str);
         let mut patch = Kept::new(most, 0);
         patch.push(text.unwrap_or_default().as_bytes());
-        Ok((patch.text(), patch.left_out() > 0))
+        let is_cut = patch.left_out() > 0 || answer.get("truncated") == Some(&true.into());
+        Ok((patch.text(), is_cut))
     }
 
     /// Runs a command, and answers the object that it prints.

@@ -2,6 +2,7 @@
 //!
 //! HEAD's reflog is sent, too, so a commit that was amended between two looks is kept.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -199,11 +200,19 @@ impl Reply for Tips {
             return None;
         }
         // What a ref holds counts, whatever its name is: git takes names that weald can't use.
-        for (name, id) in &mut self.refs {
-            if !is_ref_name(name) {
-                *name = format!("refs/odd/{id}");
+        let mut refs = BTreeMap::new();
+        for (name, id) in self.refs {
+            let (name, is_odd) = match is_ref_name(&name) && !name.contains('\u{fffd}') {
+                true => (name, false),
+                false => (format!("refs/odd/{id}"), true),
+            };
+            let before = refs.insert(name, id.clone());
+            // No repository has two refs of one name.
+            if before.is_some_and(|before| !is_odd || before != id) {
+                return None;
             }
         }
+        self.refs = refs.into_iter().collect();
         self.reflog.retain(|id| is_id(id));
         self.reflog.truncate(SOME);
         self.staged = self.staged.filter(|id| is_id(id));

@@ -222,7 +222,7 @@ fn m20_a_landing_of_an_unknown_process_blocks_its_target_alone() {
     let (_, done) = land(&env, &["other"]);
     assert_eq!(done[0]["reason"]["code"], "landing_unfinished", "{done:#?}");
     let hint = done[0]["reason"]["hint"].as_str().unwrap();
-    assert!(hint.contains("weald queue recover 1"), "{hint}");
+    assert!(hint.contains("weald doctor --recover 1"), "{hint}");
     // Itself, and the whole queue: told, not waited for.
     for args in [&["land", "t", "--json"][..], &["land", "--json"]] {
         let answer = env.weald(args);

@@ -2,11 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 use weald_app::Diffed;
 use weald_app::operations::orders::DiffAgent;
 
-use super::{Audience, Call, Effect, Fault, JsonObject, Kept, TaskRef, Tool, answers};
+use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, answers};
 
 /// How much of a patch is told.
 const PATCH: usize = 256 << 10;
@@ -42,12 +41,9 @@ impl Tool for AgentDiff {
         let mut answer = call.perform(request).await?;
         if input.patch == Some(true) {
             let style = Diffed::Patch;
-            let told = call.perform(DiffAgent { agent, style }).await?;
-            let mut patch = Kept::new(PATCH, 0);
-            let text = told.get("text").and_then(Value::as_str);
-            patch.push(text.unwrap_or_default().as_bytes());
-            answer.insert("patch".to_owned(), patch.text().into());
-            if patch.left_out() > 0 || told.get("truncated") == Some(&true.into()) {
+            let (patch, is_cut) = call.patch(DiffAgent { agent, style }, PATCH).await?;
+            answer.insert("patch".to_owned(), patch.into());
+            if is_cut {
                 answer.insert("truncated".to_owned(), true.into());
             }
         }
