@@ -204,8 +204,12 @@ impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         let (message, is_full) = (error.to_string(), error.is_full());
         match error {
-            StoreError::Busy { .. } => Self::new("store_busy", exit::BUSY, message)
-                .hint("a stopped weald process may be holding it: pgrep -a weald"),
+            StoreError::Busy { holder, .. } => {
+                let holder = holder.map_or("pgrep -a weald".to_owned(), |pid| format!("ps -fp {pid}"));
+                Self::new("store_busy", exit::BUSY, message).hint(format!(
+                    "a stopped weald process or a sandboxed run may be holding it: {holder}"
+                ))
+            }
             StoreError::NewerSchema { .. } => {
                 Self::new("newer_schema", exit::REFUSED, message).hint("update weald")
             }

@@ -198,13 +198,7 @@ fn holder_of(file: &File) -> String {
 pub fn holder_pid(file: &File) -> Option<u32> {
     let number = file.metadata().map(|found| found.ino()).unwrap_or(0);
     let table = fs::read_to_string("/proc/locks").unwrap_or_default();
-    let mut lines = table.lines().filter(|line| !line.contains("->"));
-    lines.find_map(|line| {
-        let fields: Vec<_> = line.split_ascii_whitespace().collect();
-        let inode = fields.get(5)?.rsplit(':').next()?;
-        let is_it = fields[1] == "FLOCK" && inode.parse() == Ok(number);
-        is_it.then(|| fields[4].parse().ok())?
-    })
+    weald_core::store::lock_holder(&table, number)
 }
 
 /// A process in words.

@@ -33,7 +33,7 @@ pub fn is_always_protected(path: &str) -> bool {
 /// hooks of git, what CI and package managers run, and what weald copies. The default of `policy.protected`.
 pub const PROTECTED: &str = ".claude, .mcp.json, .codex, .gemini, opencode.json*, .opencode, .cursor, .windsurf, .kiro, .roo, .continue, \
      .trae, .junie, .qwen, .clinerules, .factory, .kilocode, .augment, .amp, .openhands, .copilot, .grok, .agents, \
-     .crush.json, crush.json, .aider.conf.yml, .zed, .helix, .envrc, .vscode, *.code-workspace, .idea, .exrc, \
+     .amazonq, .cline, .codebuddy, .iflow, .pi, .rovodev, .crush.json, crush.json, .aider.conf.yml, .zed, .helix, .envrc, .vscode, *.code-workspace, .idea, .exrc, \
      .vim, .vimrc, _vimrc, .nvimrc, .nvim.lua, .dir-locals.el, .dir-locals-2.el, .husky, .huskyrc*, .githooks, \
      lefthook*, .lefthook*, .pre-commit-config.yaml, prek.toml, hk.pkl, .overcommit.yml, captainhook.json, \
      *simple-git-hooks.*, .lintstagedrc*, lint-staged.config.*, .devcontainer, .devcontainer.json, \
@@ -42,7 +42,7 @@ pub const PROTECTED: &str = ".claude, .mcp.json, .codex, .gemini, opencode.json*
      .semaphore, .builds, azure-pipelines*, bitbucket-pipelines.yml, Jenkinsfile, .gitattributes, .gitmodules, \
      .lfsconfig, .worktreeinclude, .npmrc, .pnpmfile.cjs, .yarnrc*, **/.yarn/releases, bunfig.toml, mise*.toml, \
      .mise, .mise*.toml, **/.config/mise*, **/mise/config.toml, rust-toolchain, rust-toolchain.toml, .mvn, .ctags.d, .pdbrc*, \
-     .perldb, .Rprofile, .RData, .irbrc, .ghci, .ocamlinit, .octaverc, .iex.exs, .erlang, .hg, \
+     .perldb, .Rprofile, .RData, .irbrc, .ghci, .ocamlinit, .octaverc, .iex.exs, .erlang, .hg, .sl, \
      **/.cargo/config*, .bazelrc, **/tools/bazel, weald.toml";
 
 /// What needs a person's word before it changes on the target.
@@ -208,6 +208,14 @@ mod tests {
             ("docs/weald.toml", "docs/weald.toml"),
             ("conductor.json", "conductor.json"),
             ("a/.kiro/hooks/x", "a/.kiro"),
+            (".amazonq/mcp.json", ".amazonq"),
+            ("a/.amazonq/cli-agents/x.json", "a/.amazonq"),
+            (".pi/settings.json", ".pi"),
+            (".iflow/settings.json", ".iflow"),
+            (".codebuddy/settings.json", ".codebuddy"),
+            (".rovodev/config.yml", ".rovodev"),
+            (".cline/mcp.json", ".cline"),
+            ("x/.sl/config", "x/.sl"),
             (".aider.conf.yml", ".aider.conf.yml"),
             ("x/.bazelrc", "x/.bazelrc"),
             ("all.code-workspace", "all.code-workspace"),
@@ -227,6 +235,8 @@ mod tests {
             ".github/CODEOWNERS",
             ".cargo/x",
             "a.claude",
+            "src/pi.rs",
+            "a.sl",
         ] {
             assert!(!protection.protects(path), "{path}");
         }

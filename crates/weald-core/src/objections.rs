@@ -19,6 +19,8 @@ pub enum Contents {
         untracked: u64,
         /// Commits that the target lacks.
         commits: u64,
+        /// Whether none of them is in HEAD, so that no landing brings them.
+        elsewhere: bool,
     },
 }
 
@@ -63,6 +65,8 @@ pub enum Objection {
     /// Commits that the target lacks.
     Unlanded {
         commits: u64,
+        /// Whether none of them is in HEAD.
+        elsewhere: bool,
     },
 }
 
@@ -95,6 +99,7 @@ pub fn objections(tree: &Tree, facts: RemovalFacts, consent: RemovalConsent) -> 
             unstaged,
             untracked,
             commits,
+            elsewhere,
         } => {
             if staged + unstaged + untracked > 0 {
                 found.push(Objection::Dirty {
@@ -104,7 +109,7 @@ pub fn objections(tree: &Tree, facts: RemovalFacts, consent: RemovalConsent) -> 
                 });
             }
             if commits > 0 {
-                found.push(Objection::Unlanded { commits });
+                found.push(Objection::Unlanded { commits, elsewhere });
             }
         }
     }

@@ -37,7 +37,7 @@ pub const OF_ROOT: &[&str] = &[
 ];
 
 /// Endings of names of variables that hold a secret.
-const ENDINGS: [&str; 24] = [
+const ENDINGS: [&str; 25] = [
     "TOKEN",
     "TOKENS",
     "SECRET",
@@ -56,6 +56,7 @@ const ENDINGS: [&str; 24] = [
     "AUTH",
     "DSN",
     "PAT",
+    "SK",
     "COOKIE",
     "WEBHOOK",
     "WEBHOOK_URL",
@@ -65,7 +66,7 @@ const ENDINGS: [&str; 24] = [
 ];
 
 /// Words that make a name one of a secret wherever they stand in it.
-const WORDS: [&str; 14] = [
+const WORDS: [&str; 15] = [
     "TOKEN",
     "SECRET",
     "PASSWORD",
@@ -76,10 +77,21 @@ const WORDS: [&str; 14] = [
     "APIKEY",
     "AUTHTOKEN",
     "AUTHORIZATION",
+    "BEARER",
     "JWT",
     "SSHPASS",
     "PW",
     "PAT",
+];
+
+/// Ends of words that make a name one of a secret, as in `APITOKEN`. (`KEY` is not among them: `MONKEY`.)
+const WORD_ENDINGS: [&str; 6] = [
+    "TOKEN",
+    "SECRET",
+    "APIKEY",
+    "ACCESSKEY",
+    "PRIVATEKEY",
+    "SECRETKEY",
 ];
 
 /// Names that look like a secret and are none.
@@ -162,7 +174,10 @@ fn looks_secret(name: &str) -> bool {
     let mut words = upper
         .split(['_', '-', '.'])
         .map(|word| word.trim_end_matches(char::is_numeric));
-    ENDINGS.iter().any(ends) || words.any(|word| WORDS.contains(&word))
+    let is_secret = |word: &str| {
+        WORDS.contains(&word) || WORD_ENDINGS.iter().any(|ending| word.ends_with(ending))
+    };
+    ENDINGS.iter().any(ends) || words.any(is_secret)
 }
 
 /// Whether some coding agent logs in by a variable.
@@ -184,8 +199,21 @@ pub fn login_files_of(program: &str) -> &'static [&'static str] {
     known.map_or(&[], |login| login.files)
 }
 
-/// Whether the value of a variable carries a password: `scheme://user:password@host`.
+/// Whether the value of a variable carries a password: `scheme://user:password@host`, or a parameter `password=…` as in
+/// the addresses of JDBC, ADO.NET and libpq.
 pub fn is_secret_value(value: &str) -> bool {
+    let mut parameters = value.split(['?', '&', ';', ' ']);
+    parameters.any(is_password_parameter) || has_password_of_user(value)
+}
+
+fn is_password_parameter(parameter: &str) -> bool {
+    parameter.split_once('=').is_some_and(|(name, value)| {
+        let names = ["password", "passwd"];
+        names.iter().any(|known| name.eq_ignore_ascii_case(known)) && !value.is_empty()
+    })
+}
+
+fn has_password_of_user(value: &str) -> bool {
     let Some((_, rest)) = value.split_once("://") else {
         return false;
     };

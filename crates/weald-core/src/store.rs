@@ -22,6 +22,22 @@ use crate::session::Session;
 use crate::task::{Task, TaskStatus};
 use crate::tree::Tree;
 
+/// The process that holds a `flock` of a file, by the text of `/proc/locks`.
+pub fn lock_holder(table: &str, inode: u64) -> Option<u32> {
+    let mut lines = table.lines().filter(|line| !line.contains("->"));
+    lines.find_map(|line| {
+        let fields: Vec<_> = line.split_ascii_whitespace().collect();
+        let found = fields.get(5)?.rsplit(':').next()?;
+        let is_it = fields[1] == "FLOCK" && found.parse() == Ok(inode);
+        is_it.then(|| fields[4].parse().ok())?
+    })
+}
+
+fn holder_text(holder: Option<u32>) -> String {
+    let unseen = || "a process that can't be seen from here".to_owned();
+    holder.map_or_else(unseen, |pid| format!("process {pid}"))
+}
+
 /// A result of the store.
 pub type Result<T> = std::result::Result<T, StoreError>;
 
@@ -29,10 +45,12 @@ pub type Result<T> = std::result::Result<T, StoreError>;
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// Another writer held the store for longer than the limit. Nothing was changed.
-    #[error("another weald process held the store for {}s", .waited.as_secs())]
+    #[error("{} held the store for {}s", holder_text(*.holder), .waited.as_secs())]
     Busy {
         /// How long this one waited.
         waited: Duration,
+        /// The process that held it, if it can be seen.
+        holder: Option<u32>,
     },
     /// The database was written by a newer weald.
     #[error("the database has schema {found}, this weald supports up to {known}")]

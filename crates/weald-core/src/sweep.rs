@@ -228,6 +228,7 @@ pub fn why_lock_stays(facts: &EndFacts) -> Vec<LockStays> {
             unstaged: 0,
             untracked: 0,
             commits: 0,
+            ..
         } => {}
         Contents::Known { .. } => found.push(LockStays::Unlanded),
     }

@@ -196,7 +196,7 @@ fn the_database_has_the_promised_settings() {
 }
 
 #[test]
-fn a_writer_that_waits_too_long_says_busy() {
+fn x18_a_writer_that_waits_too_long_names_the_process_that_holds_the_store() {
     let directory = tempfile::tempdir().unwrap();
     let clock = FakeClock::new();
     let holder = SqliteStore::open(directory.path(), clock.clone()).unwrap();
@@ -204,8 +204,9 @@ fn a_writer_that_waits_too_long_says_busy() {
     let waiter = SqliteStore::open_with_patience(directory.path(), clock, patience).unwrap();
     let held = holder.write(Durability::Process).unwrap();
     let error = waiter.write(Durability::Process).err().expect("busy");
+    let own = Some(std::process::id());
     assert!(
-        matches!(error, weald_core::store::StoreError::Busy { .. }),
+        matches!(error, weald_core::store::StoreError::Busy { holder, .. } if holder == own),
         "{error}"
     );
     drop(held);

@@ -297,10 +297,10 @@ fn said(tree: &Tree, objection: &Objection) -> String {
         } => format!(
             "has uncommitted changes: {staged} staged, {unstaged} unstaged, {untracked} untracked"
         ),
-        Objection::Unlanded { commits: 1 } => {
+        Objection::Unlanded { commits: 1, .. } => {
             format!("has 1 commit that {} does not have", tree.target)
         }
-        Objection::Unlanded { commits } => {
+        Objection::Unlanded { commits, .. } => {
             let word = if *commits == 1 { "commit" } else { "commits" };
             format!("has {commits} {word} that {} does not have", tree.target)
         }

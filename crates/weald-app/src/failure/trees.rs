@@ -275,6 +275,14 @@ fn removal(tree: &Tree, objections: &[Objection], message: String) -> Failure {
             "tree_dirty",
             format!("weald keep {name}, or weald rm {name} --discard (can be restored)"),
         ),
+        Objection::Unlanded {
+            elsewhere: true, ..
+        } => (
+            "tree_unlanded",
+            format!(
+                "they are in its stash or on other branches: weald run {name} -- git log --oneline --all --not HEAD; then weald run {name} -- git merge BRANCH, weald keep {name}, or weald rm {name} --discard (can be restored)"
+            ),
+        ),
         Objection::Unlanded { .. } => (
             "tree_unlanded",
             format!(
@@ -310,7 +318,7 @@ fn reason(objection: &Objection) -> serde_json::Value {
         } => {
             json!({"reason": "dirty", "staged": staged, "unstaged": unstaged, "untracked": untracked})
         }
-        Objection::Unlanded { commits } => json!({"reason": "unlanded", "commits": commits}),
+        Objection::Unlanded { commits, .. } => json!({"reason": "unlanded", "commits": commits}),
     }
 }
 

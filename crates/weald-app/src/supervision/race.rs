@@ -241,7 +241,9 @@ pub fn pick_entry(
     let agent = follow(app, ground, launched.id)?;
     if agent.end.as_ref().map(|end| end.outcome) != Some(Outcome::Done) {
         trees.unbind(id)?;
-        app.note("it did not land, so nothing was picked; all entries are kept");
+        app.note(&format!(
+            "it did not land, so nothing was picked; all entries are kept; to pick it again: weald race pick {id} {name}"
+        ));
         return Ok((agent, None));
     }
     let agents = ground.engine.agents_on(id)?;

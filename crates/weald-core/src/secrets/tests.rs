@@ -30,6 +30,13 @@ fn x30_variables_that_look_like_secrets_are_hidden_and_ordinary_ones_are_not() {
         "OPENAI_API_KEY",
         "SOME_SECRET_ID",
         "secret",
+        "APITOKEN",
+        "APITOKEN_2",
+        "MYSECRET",
+        "PRIVATEKEY",
+        "MYAPIKEY",
+        "BEARER",
+        "STRIPE_SK",
     ] {
         assert!(hides_variable(name, &[]), "{name}");
     }
@@ -44,6 +51,12 @@ fn x30_variables_that_look_like_secrets_are_hidden_and_ordinary_ones_are_not() {
         "MONKEY",
         "monkey",
         "GITHUB_SHA",
+        "KEYBOARD",
+        "KEYBOARD_LAYOUT",
+        "SECRETARY",
+        "TASK",
+        "DESK",
+        "SKIP",
         "TOKENIZERS_PARALLELISM",
         "XDG_CONFIG_HOME",
         "CARGO_HOME",
@@ -59,14 +72,66 @@ fn x30_variables_that_look_like_secrets_are_hidden_and_ordinary_ones_are_not() {
 
 #[test]
 fn x30_a_value_with_a_password_is_a_secret() {
-    assert!(is_secret_value("redis://app:hunter2@db:6379/0"));
+    for value in [
+        "redis://app:hunter2@db:6379/0",
+        "jdbc:postgresql://db/app?user=app&password=hunter2",
+        "jdbc:sqlserver://db;user=app;Password=hunter2",
+        "host=db user=app password=hunter2",
+    ] {
+        assert!(is_secret_value(value), "{value}");
+    }
     for value in [
         "https://example.com/a:b@c",
         "ssh://git@host/x",
         "http://proxy:3128",
         "a:b@c",
+        "jdbc:postgresql://db/app?user=app",
+        "https://example.com/?password=",
+        "-Dprompt.password=no",
     ] {
         assert!(!is_secret_value(value), "{value}");
+    }
+}
+
+#[test]
+fn x30_stores_are_hidden_under_the_name_that_reveals_them() {
+    for (name, path) in [
+        ("passwords", ".local/share/gopass"),
+        ("passwords", ".config/gopass"),
+        ("passwords", ".lpass"),
+        ("passwords", ".local/share/lpass"),
+        ("passwords", ".doppler"),
+        ("forges", ".gcm/store"),
+        ("registries", ".config/pnpm/rc"),
+        ("registries", ".config/NuGet/NuGet.Config"),
+        ("registries", ".nuget/NuGet/NuGet.Config"),
+        ("registries", ".jfrog"),
+        ("registries", ".config/nix/nix.conf"),
+        ("docker", ".docker/contexts"),
+        ("docker", ".docker/machine"),
+        ("kube", ".minikube/profiles"),
+        ("kube", ".config/argocd"),
+        ("clouds", ".cloudflared"),
+        ("clouds", ".supabase"),
+        ("clouds", ".civo.json"),
+        ("clouds", ".passwd-s3fs"),
+        ("aws", ".awsvault"),
+        ("agents", ".config/Code/User/globalStorage"),
+        ("netrc", ".davfs2/secrets"),
+        ("services", ".chef"),
+        ("browsers", ".zen"),
+        ("history", ".local/share/powershell/PSReadLine"),
+        ("history", ".ipython/profile_default/history.sqlite"),
+        ("history", ".local/share/mcfly"),
+        ("history", ".irb_history"),
+        ("history", ".config/fish/fish_history"),
+    ] {
+        assert!(hidden_paths(&[]).any(|hidden| hidden == path), "{path}");
+        let revealed = [name.to_owned()];
+        assert!(
+            !hidden_paths(&revealed).any(|hidden| hidden == path),
+            "{path}"
+        );
     }
 }
 

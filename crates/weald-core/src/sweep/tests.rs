@@ -139,6 +139,7 @@ fn l12_the_end_of_a_session_opens_its_lock_only_if_everything_is_over() {
         unstaged: 0,
         untracked,
         commits,
+        elsewhere: false,
     };
     let statuses = [
         (TaskStatus::Completed, true),

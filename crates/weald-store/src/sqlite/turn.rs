@@ -6,15 +6,15 @@
 //!
 //! Transactions are `BEGIN IMMEDIATE` all the same, so a program that opens the file without queueing is safe, too.
 
-use std::fs::{File, OpenOptions, TryLockError};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
 use rustix::fs::OFlags;
-use weald_core::store::{Result, StoreError};
+use weald_core::store::{Result, StoreError, lock_holder};
 
 /// How often a writer looks before it queues.
 const LOOKS: usize = 20;
@@ -73,8 +73,15 @@ impl Turn {
             Ok(locked) => locked.map_err(unexpected),
             Err(_) => Err(StoreError::Busy {
                 waited: self.patience,
+                holder: self.holder(),
             }),
         }
+    }
+
+    /// Who has the turn, by the kernel's own list.
+    fn holder(&self) -> Option<u32> {
+        let inode = self.file.metadata().ok()?.ino();
+        lock_holder(&fs::read_to_string("/proc/locks").ok()?, inode)
     }
 }
 

@@ -73,11 +73,18 @@ impl Trees<'_> {
             tips.retain(|tip| tip != empty);
         }
         verdict.unlanded = self.unlanded(&verdict.tree, &tips)?.saturating_add(below);
+        let elsewhere = match &look.head {
+            Some(head) if verdict.unlanded > below && below == 0 => {
+                self.landed(&verdict.tree, head)?.is_some()
+            }
+            _ => false,
+        };
         Ok(Contents::Known {
             staged: look.staged,
             unstaged: look.unstaged.max(in_progress),
             untracked: look.untracked,
             commits: verdict.unlanded,
+            elsewhere,
         })
     }
 

@@ -1,6 +1,7 @@
 //! Checks of a tree that should be there: its directory, its repository, and how git and commands inside find it.
 
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::time::Duration;
 
 use weald_core::store::Durability;
@@ -17,6 +18,14 @@ use weald_trees::visit::Site;
 
 /// A lock in a tree is told when it is older.
 const LOCK_STALE: Duration = Duration::from_secs(600);
+
+/// What to do about another directory where a worktree was.
+pub(super) fn adoption(path: &Path) -> String {
+    format!(
+        "weald does not touch it; if you restored or copied it there: weald doctor --adopt {}",
+        path.display()
+    )
+}
 
 impl Round<'_, '_> {
     pub(super) fn check_live(&mut self, tree: &Tree) {
@@ -58,10 +67,7 @@ impl Round<'_, '_> {
             }
             Err(error @ TreeError::Damaged { .. }) => self.damaged(tree, error.to_string()),
             Err(error) => {
-                let would = format!(
-                    "weald does not touch it; if you restored or copied it there: weald doctor --adopt {}",
-                    tree.path.display()
-                );
+                let would = adoption(&tree.path);
                 self.note(Finding::new(Code::TreeReplaced, error.to_string(), would));
             }
         }

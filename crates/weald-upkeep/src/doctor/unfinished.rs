@@ -7,6 +7,7 @@ use weald_core::tree::Tree;
 use weald_core::tree_rules::TreeInput;
 
 use super::leftovers::leftover;
+use super::live::adoption;
 use super::{Code, Finding, Round};
 use weald_trees::building::building;
 use weald_trees::delete;
@@ -87,6 +88,11 @@ impl Round<'_, '_> {
             self.note(finding.repair(|| trees.reinstate(tree, &trash).map(drop)));
         } else if tree.removing {
             self.unfinished_purge(tree, None);
+        } else if trash.path.symlink_metadata().is_ok() {
+            let (name, place) = (&tree.name, trash.path.display());
+            let what = format!("another directory is where the trash had worktree {name}: {place}");
+            let would = adoption(&trash.path);
+            self.note(Finding::new(Code::TrashMissing, what, would));
         } else {
             let what = format!("{} is no longer in the trash", trash.path.display());
             let would = "its commits are in the vault; to remove its record: weald clean --trash";

@@ -63,6 +63,7 @@ impl Upkeep<'_> {
             unstaged: 0,
             untracked: 0,
             commits: 0,
+            elsewhere: false,
         };
         let mut facts = EndFacts {
             is_own: is_own_lock(lock, session.map(SessionName::as_str)),

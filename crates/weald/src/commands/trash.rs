@@ -98,10 +98,26 @@ impl Restore {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         let progress = context.stage("restoring the worktree");
-        let view = ground.trees(context)?.restore(&self.id)?;
+        let trees = ground.trees(context)?;
+        let view = match trees.restore(&self.id) {
+            Err(error) => return Err(self.refused(error, &trees.trash()?)),
+            Ok(view) => view,
+        };
         drop(progress);
         context.tell(&ground.engine);
         status::print(context, &view)
+    }
+
+    /// A name that is taken has to be freed. Then the name stands for what had it last, so the number is given.
+    fn refused(&self, error: TreeError, trash: &[TrashEntry]) -> Failure {
+        let TreeError::Exists { name, .. } = &error else {
+            return error.into();
+        };
+        let mut newest = trash.iter().rev();
+        let named = newest.find(|entry| entry.name == self.id);
+        let id = named.map_or(self.id.clone(), |entry| entry.id.to_string());
+        let hint = format!("to free the name: weald rm {name}; then: weald restore {id}");
+        Failure::from(error).hint(hint)
     }
 }
 
@@ -125,9 +141,11 @@ impl Purge {
             && purged.failed.len() == 1
             && let Some((_, error)) = purged.failed.pop()
         {
-            return Err(error.into());
+            return Err(self.refused(error));
         }
-        let failed: Vec<_> = purged.failed.into_iter().map(NotPurged::from).collect();
+        let failed = purged.failed.into_iter();
+        let failed = failed.map(|(entry, error)| NotPurged::new(entry, self.refused(error)));
+        let failed: Vec<_> = failed.collect();
         for one in &failed {
             let kept = format!("{} ({}) was kept: {}", one.name, one.id, one.message);
             context.warn(&clean(&kept));
@@ -162,6 +180,17 @@ impl Purge {
             false => exit::REFUSED,
         })
     }
+
+    /// A hint to purge again means what is as old as was asked for.
+    fn refused(&self, error: TreeError) -> Failure {
+        let mut failure = Failure::from(error);
+        let age = format!("{:#}", self.older_than).replace(' ', "");
+        let again = format!("clean --trash --older-than {age}");
+        failure.hint = failure
+            .hint
+            .map(|hint| hint.replace("clean --trash", &again));
+        failure
+    }
 }
 
 /// A tree that could not be deleted.
@@ -174,9 +203,8 @@ struct NotPurged {
     hint: Option<String>,
 }
 
-impl From<(TrashEntry, TreeError)> for NotPurged {
-    fn from((entry, error): (TrashEntry, TreeError)) -> Self {
-        let failure = Failure::from(error);
+impl NotPurged {
+    fn new(entry: TrashEntry, failure: Failure) -> Self {
         Self {
             id: entry.id,
             name: entry.name,

@@ -219,6 +219,16 @@ fn land_again(out: &mut Out, task: &Task, landing: Option<&Landing>, tree: &str)
             writeln!(out, "  first: {hint}")?;
             writeln!(out, "  then:  weald resume {id}, or weald land {tree}")
         }
+        (_, Some(LandingStatus::NothingToLand)) => {
+            writeln!(
+                out,
+                "  its other branches: weald run {tree} -- git log --oneline --all --not HEAD"
+            )?;
+            writeln!(
+                out,
+                "  to land one: weald run {tree} -- git merge BRANCH, then: weald land {tree}"
+            )
+        }
         (_, Some(LandingStatus::Queued | LandingStatus::Testing | LandingStatus::Moving)) => {
             writeln!(
                 out,

@@ -119,6 +119,14 @@ fn ok_in(env: &TestEnv, directory: &Path, args: &[&str]) -> Value {
     answer.json()
 }
 
+/// Where a worktree lies in the trash.
+fn trashed(env: &TestEnv, name: &str) -> PathBuf {
+    let trash = env.ok(&["trash", "list"])["trash"].clone();
+    let mut trash = trash.as_array().unwrap().iter();
+    let found = trash.find(|entry| entry["name"] == name).unwrap();
+    PathBuf::from(found["path"].as_str().unwrap())
+}
+
 /// As a person, in another directory.
 #[track_caller]
 fn adopt(env: &TestEnv, directory: &Path, paths: &[&Path]) -> Value {
@@ -390,7 +398,14 @@ fn x20_a_restored_backup_is_read_only_until_a_person_adopts_it() {
             "{hint}"
         );
         let found = env.weald(&["doctor", "--fix", "--json"]);
-        assert!(found.stdout.contains("weald doctor --adopt"), "{found:#?}");
+        for path in [&path, &trashed(&env, "gone")] {
+            let adopt = format!("weald doctor --adopt {}", path.display());
+            assert!(found.stdout.contains(&adopt), "{adopt}: {found:#?}");
+        }
+        assert!(
+            !found.stdout.contains("no longer in the trash"),
+            "{found:#?}"
+        );
         let rebuilt = env.weald(&["doctor", "--rebuild", "--json"]).json();
         assert_eq!(
             rebuilt["rebuild"]["recovered"],
@@ -404,10 +419,7 @@ fn x20_a_restored_backup_is_read_only_until_a_person_adopts_it() {
         assert_eq!(refused.error_code(), "agent_session", "{refused:#?}");
 
         env.refused(&["trash", "restore", "gone"], 1, "tree_replaced");
-        let trash = env.ok(&["trash", "list"])["trash"].clone();
-        let mut trash = trash.as_array().unwrap().iter();
-        let gone = trash.find(|entry| entry["name"] == "gone").unwrap();
-        let gone = PathBuf::from(gone["path"].as_str().unwrap());
+        let gone = trashed(&env, "gone");
         adopt(&env, &env.repo(), &[&path, &trees.join("dirty"), &gone]);
         let run = env.weald(&["run", "ahead", "--", "git", "log", "-1"]);
         assert_eq!(run.code, 0, "{run:#?}");

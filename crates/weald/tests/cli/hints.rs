@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::trees_remove::{commit, grow, repository, weald_in};
+use crate::trees_remove::{commit, git_in, grow, repository, weald_in};
 
 fn hint(answer: &weald_testkit::Answer) -> String {
     let hint = answer.json()["error"]["hint"].clone();
@@ -107,4 +107,30 @@ fn y31_what_is_empty_says_so() {
     assert!(board.contains("tasks: none\n"), "{board}");
     let told = env.weald(&["sandbox", "explain", "a"]).stdout;
     assert!(told.contains("may connect to\n  "), "{told}");
+}
+
+#[test]
+fn y17_commits_beside_head_are_not_sent_to_a_landing_that_has_nothing_to_land() {
+    let env = repository();
+    let path = grow(&env, "a", "sealed");
+    fs::write(path.join("config.py"), "changed\n").unwrap();
+    git_in(&env, &path, &["stash", "-q"]);
+    let refused = env.refused(&["rm", "a"], 1, "tree_unlanded");
+    let hint = refused["error"]["hint"].as_str().unwrap();
+    assert!(!hint.contains("weald land"), "{hint}");
+    let look = "weald run a -- git log --oneline --all --not HEAD";
+    assert!(hint.contains(look), "{hint}");
+    env.ok(&["rm", "a", "--discard"]);
+
+    env.ok(&["task", "add", "Fix it"]);
+    let script =
+        "git checkout -q -b beside; echo x > x; git add x; git commit -qm x; git checkout -q -";
+    let worked = env.weald(&["work", "1", "--", "sh", "-c", script]);
+    let told = [&*worked.stdout, &*worked.stderr].concat();
+    let merge = "weald run fix-it -- git merge BRANCH, then: weald land fix-it";
+    assert!(told.contains(merge), "{worked:#?}");
+    let merged = env.weald(&["run", "fix-it", "--", "git", "merge", "-q", "beside"]);
+    assert_eq!(merged.code, 0, "{merged:#?}");
+    let landed = env.ok(&["land", "fix-it"]);
+    assert_eq!(landed["landings"][0]["status"], "landed", "{landed}");
 }

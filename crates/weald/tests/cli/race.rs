@@ -210,6 +210,18 @@ fn s16_a_race_can_be_dropped() {
 }
 
 #[test]
+fn y17_a_pick_that_needs_an_approval_says_how_to_pick_again() {
+    let env = field();
+    race(&env, "echo x > .envrc; git add .envrc; git commit -qm x");
+    let picked = env.weald(&["race", "pick", "1", "a"]);
+    assert_ne!(picked.code, 0, "{picked:#?}");
+    assert!(picked.stderr.contains("weald race pick 1 a"), "{picked:#?}");
+    env.ok(&["approve", "fix-it-a", "--yes"]);
+    env.ok(&["race", "pick", "1", "a"]);
+    assert_eq!(show(&env, ".envrc"), "x\n");
+}
+
+#[test]
 fn y19_an_entry_without_a_report_is_picked_with_one_and_the_race_ends() {
     for profile in ["refact", "classroom", "jean-claude"] {
         let env = repository();

@@ -75,7 +75,9 @@ fn d13_a_purge_keeps_what_it_cant_look_into() {
     let hint = refused["error"]["hint"].as_str().unwrap();
     assert!(hint.contains("weald restore 1"), "{hint}");
     assert_eq!(manifest(&place), before);
-    env.ok(&[&PURGE[..], &["--discard"]].concat());
+    let again = "clean --trash --older-than 1ms --apply --discard";
+    assert!(hint.ends_with(&format!("weald {again}")), "{hint}");
+    env.ok(&again.split(' ').collect::<Vec<_>>());
     assert!(!place.exists());
 }
 

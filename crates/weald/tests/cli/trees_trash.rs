@@ -335,7 +335,11 @@ fn d16_a_removed_name_is_free_again_and_its_history_stays() {
         assert_eq!(second["outcome"], "created");
         assert_eq!(second["tree"]["id"], 2);
         assert!(!path.join("x.log").exists());
-        env.refused(&["trash", "restore", "1"], 1, "tree_exists");
+        for restored in ["1", "a"] {
+            let refused = env.refused(&["trash", "restore", restored], 1, "tree_exists");
+            let hint = "to free the name: weald rm a; then: weald restore 1";
+            assert_eq!(refused["error"]["hint"], hint);
+        }
         fs::write(path.join("x.log"), "the second").unwrap();
         env.ok(&["rm", "a"]);
         let told = events(&env, "a");
