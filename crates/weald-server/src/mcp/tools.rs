@@ -50,7 +50,7 @@ mod worktree_status;
 use rmcp::model::JsonObject;
 
 use super::answers;
-use super::arguments::{TaskRef, ids, parsed, shell, urgency, waiting, word};
+use super::arguments::{TaskRef, age, ids, parsed, shell, urgency, waiting, word};
 use super::child::Lasts;
 use super::classroom::{self, CLASSROOM};
 use super::kept::Kept;

@@ -69,12 +69,7 @@ impl Other {
             .run(context),
             Self {
                 vault: true, grace, ..
-            } if apply => vault::Maintain {
-                grace,
-                now: false,
-                background: false,
-            }
-            .run(context),
+            } if apply => vault::maintain(context, grace),
             Self { vault: true, .. } => vault::status(context),
             Self { usage, free, .. } if usage.is_some() || free.is_some() => usage::Usage {
                 names: usage.unwrap_or_default(),
