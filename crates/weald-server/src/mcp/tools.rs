@@ -56,7 +56,6 @@ use super::classroom::{self, CLASSROOM};
 use super::kept::Kept;
 use super::tool::{Audience, Effect, Entry, Tool};
 use super::weald::Call;
-use super::words::Words;
 use crate::broker::Fault;
 
 /// Every tool that a caller may have, also under the names of another system if `aliases` is one.
