@@ -312,7 +312,7 @@ impl<'a> App<'a> {
     }
 
     /// The repository with an engine on another store than its own; nothing is derived from that.
-    pub fn ground_on(&self, place: Place, store: Box<dyn Store>) -> Result<Ground, Failure> {
+    pub(crate) fn ground_on(&self, place: Place, store: Box<dyn Store>) -> Result<Ground, Failure> {
         let loaded = self.config(&place)?;
         Ok(Ground {
             engine: engine_on(store, &loaded),
@@ -322,7 +322,7 @@ impl<'a> App<'a> {
     }
 
     /// The repository with an engine on its own store, which is open. Nothing is looked at yet.
-    pub fn ground_of(
+    pub(crate) fn ground_of(
         place: Place,
         loaded: LoadedConfig,
         store: SqliteStore,
@@ -421,7 +421,7 @@ impl<'a> App<'a> {
     }
 
     /// The same for a command, which is skipped then; a note says so.
-    pub fn switched_off(&self, command: &str, own: &str, list: &[String]) -> Option<String> {
+    pub(crate) fn switched_off(&self, command: &str, own: &str, list: &[String]) -> Option<String> {
         let variable = self.kill_switch(own, list)?;
         let note = format!("${variable} switches {command} off; nothing was changed");
         self.note(&note);
@@ -515,7 +515,7 @@ impl Ground {
     }
 
     /// The same with whatever git there is, to say what is wrong with it.
-    pub fn trees_with_any_git(&self, app: &App<'_>) -> Result<Trees<'_>, Failure> {
+    pub(crate) fn trees_with_any_git(&self, app: &App<'_>) -> Result<Trees<'_>, Failure> {
         let directory = app.directory();
         let host = Host {
             home: app.environment.home(),

@@ -82,10 +82,10 @@ pub use weald_trees::{
     read_only_home, run_if_inside,
 };
 pub use weald_upkeep::{
-    AdoptedCopy, Candidate, Checkup, CleanReport, CleanRequest, Code, Compared, Evicted, Finding,
-    Freeing, Freshness, KeptTree, LockAtEnd, LockSweep, NotEvicted, NotTaken, Orphan, OrphanClass,
-    Outside, Overview, Present, Rebuilt, RecoveredTree, RevertedBy, RoomMode, SessionSweep,
-    Severity, Skipped, Stale, SweepError, SweepLease, SweepMode, SweepReport, Sweeper,
-    SweptSession, Taken, TaskProgress, TreeOverview, TreeUsage, UndoError, Undone, Upkeep,
-    UsageReport, succeed,
+    AdoptedCopy, Became, Candidate, Checkup, CleanReport, CleanRequest, Code, Compared, Evicted,
+    Finding, Freeing, Freshness, KeptTree, LockAtEnd, LockSweep, NotEvicted, NotTaken, Orphan,
+    OrphanClass, OrphanOutcome, Outside, Overview, Present, Rebuilt, RecoveredTree, RevertedBy,
+    RoomMode, SessionSweep, Severity, Skipped, Stale, SweepError, SweepLease, SweepMode,
+    SweepReport, Sweeper, SweptSession, Taken, TaskProgress, TreeOverview, TreeUsage, UndoError,
+    Undone, Upkeep, UsageReport, succeed,
 };

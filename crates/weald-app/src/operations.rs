@@ -11,7 +11,9 @@
 pub mod agent_views;
 pub mod bindings;
 pub mod claims;
+pub mod cleaning;
 pub mod conflicts;
+pub mod doctor;
 pub mod events;
 pub mod keeping;
 pub mod landing;
@@ -27,7 +29,10 @@ pub mod sessions;
 pub mod snapshots;
 pub mod starts;
 pub mod tasks;
+pub mod trash;
 pub mod trust;
+pub mod undo;
+pub mod vault;
 pub mod works;
 
 use serde::de::DeserializeOwned;
@@ -197,6 +202,11 @@ fn all() -> impl Iterator<Item = Entry> {
         events::entries(),
         agent_views::entries(),
         queue::entries(),
+        trash::entries(),
+        cleaning::entries(),
+        vault::entries(),
+        undo::entries(),
+        doctor::entries(),
     ];
     all.into_iter().flatten()
 }

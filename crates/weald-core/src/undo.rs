@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::event::{Event, EventKind};
 use crate::id::{LandingId, Seq, TaskId, TreeId};
@@ -16,7 +16,7 @@ use crate::name::{SessionName, TreeName};
 use crate::tree::{Tree, TreeLock, TreeStatus};
 
 /// A tree in the trash, to be brought back.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrashedTree {
     /// The event that says so.
     pub event: Seq,
@@ -28,12 +28,12 @@ pub struct TrashedTree {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completed: Option<TaskId>,
     /// True when nothing of it is in the trash: it was deleted for good since, or its directory was gone before.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub gone: bool,
 }
 
 /// How an operation is taken back.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Way {
     /// Trees come back from the trash.
@@ -62,7 +62,7 @@ pub enum Way {
     },
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Operation {
     /// The event that began it.
     pub event: Seq,

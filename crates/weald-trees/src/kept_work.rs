@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weald_core::id::TreeId;
 use weald_core::landed::covering;
 use weald_core::name::TreeName;
@@ -20,7 +20,7 @@ use super::{SnapshotView, TreeError, Trees};
 const NAMES: u32 = 1000;
 
 /// What is left of a tree.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct KeptWork {
     pub id: TreeId,
     /// What it was called.
@@ -34,7 +34,7 @@ pub struct KeptWork {
 }
 
 /// A commit, and what it was in the tree.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct KeptCommit {
     pub commit: String,
     /// `HEAD`, `heads/…`, `stash/…`, `old/…` for what no ref held any more.
@@ -42,7 +42,8 @@ pub struct KeptCommit {
 }
 
 /// What to bring back of a tree.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Wanted {
     /// What it stood on.
     #[default]
@@ -54,7 +55,7 @@ pub enum Wanted {
 }
 
 /// Work that is in main again.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct BroughtBack {
     pub id: TreeId,
     /// What it was called.

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weald_core::SignedDuration;
 use weald_core::Timestamp;
 use weald_core::binding;
@@ -30,7 +30,7 @@ use weald_control::steps::step;
 const MARKER_LIMIT: u64 = 1 << 20;
 
 /// One thing in the trash.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct TrashEntry {
     /// What `restore` wants to hear.
     pub id: TreeId,

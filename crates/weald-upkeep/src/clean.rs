@@ -11,7 +11,7 @@ mod taking;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weald_core::clean::{self, Blocker, CleanFacts, CleanRules, Reason, is_stale};
 use weald_core::id::{TaskId, TreeId};
 use weald_core::name::TreeName;
@@ -20,7 +20,7 @@ use weald_core::{SignedDuration, Timestamp};
 
 use crate::Upkeep;
 use crate::survey::Survey;
-pub use orphans::{Orphan, OrphanClass};
+pub use orphans::{Orphan, OrphanClass, OrphanOutcome};
 use taking::Taking;
 use weald_trees::{BranchOutcome, Removed, TreeError};
 
@@ -41,7 +41,7 @@ pub struct CleanRequest {
 }
 
 /// A tree that may go.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Candidate {
     pub tree: TreeName,
     pub id: TreeId,
@@ -54,7 +54,7 @@ pub struct Candidate {
 }
 
 /// A tree that stays.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Skipped {
     pub tree: TreeName,
     pub id: TreeId,
@@ -70,7 +70,7 @@ pub struct Skipped {
 }
 
 /// A tree that nobody touched for a while.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Stale {
     pub tree: TreeName,
     /// When it was last used.
@@ -78,7 +78,7 @@ pub struct Stale {
 }
 
 /// A tree that went.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Taken {
     pub tree: TreeName,
     /// Its number, by which the trash knows it.
@@ -104,14 +104,14 @@ impl From<Removed> for Taken {
 }
 
 /// Something that was to go and did not.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct NotTaken {
     pub tree: String,
     pub error: String,
 }
 
 /// What a clean found and did.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct CleanReport {
     pub candidates: Vec<Candidate>,
     /// What stays, each with everything that keeps it.

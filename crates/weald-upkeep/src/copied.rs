@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weald_core::agent_rules::{self, AgentInput};
 use weald_core::landing::{LandingInput, Reason};
 use weald_core::landing_rules;
@@ -31,7 +31,7 @@ use weald_trees::remove::RemoveRequest;
 use weald_trees::{TreeError, at};
 
 /// What a copy took over, and what it forgot.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AdoptedCopy {
     /// Where the original is, as far as that is known.
     pub original: Option<PathBuf>,

@@ -12,15 +12,16 @@ mod undo;
 mod usage;
 
 pub use clean::{
-    Candidate, CleanReport, CleanRequest, NotTaken, Orphan, OrphanClass, Skipped, Stale, Taken,
+    Candidate, CleanReport, CleanRequest, NotTaken, Orphan, OrphanClass, OrphanOutcome, Skipped,
+    Stale, Taken,
 };
 pub use copied::AdoptedCopy;
 pub use doctor::{Checkup, Code, Finding, Severity};
 pub use overview::{Freshness, Overview, TaskProgress, TreeOverview};
 pub use rebuild::{Compared, Present, Rebuilt, RecoveredTree, succeed};
 pub use sweep::{
-    KeptTree, LockAtEnd, LockSweep, Outside, SessionSweep, SweepError, SweepLease, SweepMode,
-    SweepReport, Sweeper, SweptSession,
+    Became, KeptTree, LockAtEnd, LockSweep, Outside, SessionSweep, SweepError, SweepLease,
+    SweepMode, SweepReport, Sweeper, SweptSession,
 };
 pub use undo::{RevertedBy, UndoError, Undone};
 pub use usage::{Evicted, Freeing, NotEvicted, RoomMode, TreeUsage, UsageReport};

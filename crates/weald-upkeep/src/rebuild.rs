@@ -6,10 +6,11 @@
 mod comparing;
 mod counters;
 
+use std::borrow::Cow;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weald_core::event::{After, Change, Event, EventKind};
 use weald_core::id::{Seq, TreeId};
 use weald_core::rebuild::{Pieced, fenced_queue, fenced_task, piece_together, recovered_record};
@@ -38,18 +39,18 @@ pub struct Present<'s> {
 }
 
 /// A tree that no event speaks of.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RecoveredTree {
     pub id: TreeId,
     pub name: String,
     pub path: PathBuf,
     pub status: TreeStatus,
     /// What speaks of it: `registration`, `folder` or `trash`.
-    pub found_by: &'static str,
+    pub found_by: Cow<'static, str>,
 }
 
 /// A registry that was made again.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Rebuilt {
     /// What is wrong with the database in place.
     pub problem: Option<String>,

@@ -357,7 +357,7 @@ fn record(tx: &mut dyn Write, found: Found, step: Seq) -> Result<RecoveredTree, 
         name: tree.name.to_string(),
         path: trashed.unwrap_or(tree.path),
         status: tree.status,
-        found_by: by,
+        found_by: by.into(),
     })
 }
 

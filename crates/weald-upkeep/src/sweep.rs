@@ -9,7 +9,7 @@ mod locks;
 mod release;
 mod sessions;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weald_core::SignedDuration;
 use weald_core::id::{TaskId, Token};
 use weald_core::maintenance::{self, MaintenanceRefusal};
@@ -27,7 +27,7 @@ use weald_trees::TreeError;
 
 pub use locks::{KeptTree, LockSweep, Outside};
 pub use release::LockAtEnd;
-pub use sessions::{SessionSweep, SweptSession};
+pub use sessions::{Became, SessionSweep, SweptSession};
 
 /// Why a sweep did not happen.
 #[derive(Debug, thiserror::Error)]
@@ -64,7 +64,7 @@ pub struct SweepLease {
 }
 
 /// What a cycle did, or would do.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct SweepReport {
     /// Whether it did it.
     pub applied: bool,

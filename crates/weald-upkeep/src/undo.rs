@@ -7,7 +7,7 @@
 mod error;
 mod exact;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weald_core::Timestamp;
 use weald_core::event::{Change, Event, EventKind};
 use weald_core::id::{LandingId, Seq, TaskId, TreeId};
@@ -36,7 +36,7 @@ const WINDOW: u64 = 2_000;
 const BEFORE: u64 = 1_000;
 
 /// The landing that took another one back.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RevertedBy {
     pub landing: LandingId,
     pub target: String,
@@ -45,7 +45,7 @@ pub struct RevertedBy {
 }
 
 /// What was taken back.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Undone {
     pub undone: EventKind,
     /// The event that began it.
@@ -56,9 +56,12 @@ pub struct Undone {
     /// Trees that are back, or locked as before.
     pub trees: Vec<TreeView>,
     /// The task that has its tree again, or is open again.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<Task>,
     /// The landing that was reverted.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub landing: Option<LandingId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub revert: Option<RevertedBy>,
     /// What did not come back, and why.
     pub notes: Vec<String>,

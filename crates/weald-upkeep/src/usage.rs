@@ -10,7 +10,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weald_core::Timestamp;
 use weald_core::eviction::Regenerable;
 use weald_core::name::TreeName;
@@ -25,7 +25,7 @@ use weald_trees::{TreeError, at};
 pub use freeing::{Evicted, Freeing, NotEvicted, RoomMode};
 
 /// What one tree takes.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct TreeUsage {
     pub tree: TreeName,
     /// Bytes on its disk.
@@ -52,7 +52,7 @@ pub struct TreeUsage {
     device: u64,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct UsageReport {
     pub trees: Vec<TreeUsage>,
     /// All of those together; what they share counts once where the file system tells.

@@ -1,5 +1,6 @@
 //! The sweep with a clock and a process table that the test turns.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use weald_control::engine::{Engine, Settings};
@@ -13,7 +14,7 @@ use weald_core::tree::{Base, Run, Tree, TreeLock, TreeStatus};
 use weald_core::{SignedDuration, Timestamp};
 use weald_store::MemoryStore;
 use weald_testkit::{FakeClock, FakeProcesses};
-use weald_upkeep::{LockSweep, Outside, SweepError, SweepLease, Sweeper};
+use weald_upkeep::{Became, LockSweep, Outside, SweepError, SweepLease, Sweeper};
 
 const SWEEPER: u32 = 900;
 
@@ -117,12 +118,12 @@ impl Lab {
     }
 
     /// What the cycle did with the one lock.
-    fn outcome(&self) -> &'static str {
+    fn outcome(&self) -> Cow<'static, str> {
         let swept = self.cycle();
         match (swept.unlocked.len(), swept.marked.len(), swept.kept.first()) {
-            (1, 0, None) => "unlocked",
-            (0, 1, None) => "marked",
-            (0, 0, Some(kept)) => kept.code,
+            (1, 0, None) => "unlocked".into(),
+            (0, 1, None) => "marked".into(),
+            (0, 0, Some(kept)) => kept.code.clone(),
             other => panic!("{other:?}"),
         }
     }
@@ -314,7 +315,10 @@ fn l9_leases_and_sessions_of_the_dead_end() {
         .iter()
         .map(|swept| (swept.session.as_str(), swept.became))
         .collect();
-    assert_eq!(became, [("gone", "ended"), ("unknown", "stale")]);
+    assert_eq!(
+        became,
+        [("gone", Became::Ended), ("unknown", Became::Stale)]
+    );
     let status = |id| lab.engine.task(id).unwrap().task.status;
     assert_eq!(status(&gone), TaskStatus::Pending);
     assert_eq!(status(&alive), TaskStatus::InProgress);

@@ -10,6 +10,8 @@ use weald_app::operations::looking::{
 };
 use weald_app::operations::pool::ShowPool;
 use weald_app::operations::snapshots::ListSnapshots;
+use weald_app::operations::trash::ListTrash;
+use weald_app::operations::vault::{ListKeptWork, ShowVault};
 use weald_app::operations::{Caller, Operation};
 use weald_core::SignedDuration;
 use weald_core::name::SessionName;
@@ -235,22 +237,21 @@ impl Cli {
     /// Whether a command changes nothing, so that it works in a copy and on a read-only file system. What is not listed
     /// here may change something.
     pub fn only_reads(&self) -> bool {
-        use {task::Task, trash::Trash};
+        use task::Task;
         match &self.command {
             None => true,
             Some(Command::Task(command)) => matches!(
                 command,
                 Task::List(_) | Task::Ready(_) | Task::Show(_) | Task::Export(_)
             ),
-            Some(Command::Trash(command)) => matches!(command, Trash::List(_)),
+            Some(Command::Trash(trash::Trash::List(_))) => ListTrash::READS,
             Some(Command::Session(command)) => command.only_reads(),
             Some(Command::Agent(agent::Agent::List(_))) => ListAgents::READS,
             Some(Command::Agent(agent::Agent::Logs(_))) => true,
             Some(Command::Snapshot(snapshot::Snapshot::List(_))) => ListSnapshots::READS,
             Some(Command::Pool(pool::Pool::Status(_))) => ShowPool::READS,
-            Some(Command::Vault(command)) => {
-                matches!(command, vault::Vault::Status(_) | vault::Vault::List(_))
-            }
+            Some(Command::Vault(vault::Vault::Status(_))) => ShowVault::READS,
+            Some(Command::Vault(vault::Vault::List(_))) => ListKeptWork::READS,
             Some(Command::Queue(command)) => command.only_reads(),
             Some(Command::Events(_)) => events::Events::READS,
             Some(Command::Operate(command)) => command.only_reads(),

@@ -14,7 +14,7 @@ impl App<'_> {
     }
 
     /// Refuses a copy of a repository: its records name worktrees that are the original's.
-    pub fn require_original(&self, place: &Place) -> Result<(), Failure> {
+    pub(crate) fn require_original(&self, place: &Place) -> Result<(), Failure> {
         match place.standing(self.environment.state().as_deref()) {
             Standing::Original => Ok(()),
             Standing::Copy(copy) => Err(Failure::copy(&copy)),

@@ -312,26 +312,35 @@ impl Operation for RevertLanding {
     type Output = OneLanding;
 
     fn run(self, app: &App<'_>, _: &Caller) -> Result<OneLanding, Failure> {
-        catch_signals();
         let ground = app.landing_ground()?;
-        let id = Landings::new(&ground.trees(app)?)
-            .queue_revert(self.landing)?
-            .id;
-        let request = LandRequest::default();
-        let worked = work_landings(app, ground, &[id], &request, Mode::Work)?;
-        app.tell(&worked.ground.engine);
-        let mut landings = worked.landings.into_iter();
-        let landing = landings.next().ok_or_else(Failure::bug)?;
-        Ok(OneLanding {
-            landing: landing.into(),
-            signal: worked.exit,
-        })
+        let (ground, one) = reverted(app, ground, self.landing)?;
+        app.tell(&ground.engine);
+        Ok(one)
     }
 
     fn exit(one: &OneLanding) -> u8 {
         one.signal
             .unwrap_or_else(|| exit_of([&one.landing.landing]))
     }
+}
+
+/// Reverts a landing by the queue. With it comes the repository, with the configuration that held at the end.
+pub(super) fn reverted(
+    app: &App<'_>,
+    ground: Ground,
+    landing: LandingId,
+) -> Result<(Ground, OneLanding), Failure> {
+    catch_signals();
+    let id = Landings::new(&ground.trees(app)?).queue_revert(landing)?.id;
+    let request = LandRequest::default();
+    let worked = work_landings(app, ground, &[id], &request, Mode::Work)?;
+    let mut landings = worked.landings.into_iter();
+    let landing = landings.next().ok_or_else(Failure::bug)?;
+    let one = OneLanding {
+        landing: landing.into(),
+        signal: worked.exit,
+    };
+    Ok((worked.ground, one))
 }
 
 /// Finds commits on the target that bypassed the queue.

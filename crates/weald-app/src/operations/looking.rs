@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::{Broker, Caller, Entry, Operation, parsed};
 use crate::screen::clean;
@@ -19,6 +20,7 @@ pub(super) fn entries() -> Vec<Entry> {
         Entry::of::<FindPath>(),
         Entry::of::<ShowPorts>(),
         Entry::of::<DiffTree>(),
+        Entry::of::<ShowOwnRun>(),
     ]
 }
 
@@ -322,5 +324,28 @@ impl Operation for DiffTree {
         let mut diff: ShownDiff = parsed(broker.ask(caller, Ask::Diff(self))?)?;
         diff.text = diff.text.as_deref().map(clean);
         Ok(diff)
+    }
+}
+
+/// Where the caller's run stands, and what it may ask. Only inside of one.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShowOwnRun {}
+
+impl Operation for ShowOwnRun {
+    const NAME: &'static str = "overview";
+    /// As its broker says it.
+    type Output = Map<String, Value>;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, _: &App<'_>, _: &Caller) -> Result<Self::Output, Failure> {
+        Err(Failure::no_operation(Self::NAME))
+    }
+
+    fn ask(&self) -> Option<Ask> {
+        Some(Ask::Overview {})
     }
 }

@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use weald_app::exit;
 use weald_core::SignedDuration;
+use weald_core::config::parse_age;
 use weald_core::id::TaskId;
 use weald_core::message::Urgency;
 
@@ -48,6 +49,11 @@ pub fn ids(tasks: &[TaskRef]) -> Result<Vec<TaskId>, Fault> {
 /// An argument that is read from text.
 pub fn parsed<T: FromStr<Err: fmt::Display>>(name: &str, text: &str) -> Result<T, Fault> {
     text.parse().map_err(|error| invalid(text, name, &error))
+}
+
+/// A duration, or zero.
+pub fn age(name: &str, text: &str) -> Result<SignedDuration, Fault> {
+    parse_age(text).map_err(|error| invalid(text, name, &error))
 }
 
 /// The words that a shell runs a line with; none without a line.

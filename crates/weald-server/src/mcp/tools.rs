@@ -50,12 +50,11 @@ mod worktree_status;
 use rmcp::model::JsonObject;
 
 use super::answers;
-use super::arguments::{TaskRef, ids, parsed, shell, urgency, waiting, word};
+use super::arguments::{TaskRef, age, ids, parsed, shell, urgency, waiting, word};
 use super::child::Lasts;
 use super::classroom::{self, CLASSROOM};
 use super::tool::{Audience, Effect, Entry, Tool};
 use super::weald::Call;
-use super::words::Words;
 use crate::broker::Fault;
 
 /// Every tool that a caller may have, also under the names of another system if `aliases` is one.

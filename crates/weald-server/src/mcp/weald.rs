@@ -1,5 +1,5 @@
-//! How a tool does its work: an operation that needs the store and nothing else in this process, any other, and commands
-//! that are no operation yet, by this binary, started again.
+//! How a tool does its work: an operation that needs the store and nothing else in this process, any other, and a command
+//! whose output is the answer, by this binary, started again.
 //!
 //! A process of its own has no way to print into the protocol, can be interrupted when a client takes its call back, goes
 //! through the broker inside a sandbox, and is judged as every other call of an agent is. It costs a few milliseconds.
@@ -28,7 +28,7 @@ use super::child::{self, Cut, Ended, GRACE, Lasts, Limits, left};
 use super::host::Host;
 use super::kept::Kept;
 use super::tool::Audience;
-use super::words::{self, Words, too_long};
+use super::words::{self, too_long};
 use crate::broker::{CONNECTIONS, Fault};
 
 /// The longest answer of a command that is read.
@@ -218,9 +218,8 @@ impl<'a> Call<'a> {
         if let Some(host) = self.weald.host.as_ref().filter(|_| is_short) {
             return Ok(self.weald.do_here(host, caller, request).await?.answer);
         }
-        let words = vec!["operate".to_owned(), O::NAME.to_owned()];
         let input = wanted.to_string().into_bytes();
-        let ended = self.begin(&["--json"], words, Limits::answer(), Some(input));
+        let ended = self.begin(&["operate", O::NAME], Limits::answer(), Some(input));
         answer_of(&ended.await?)
     }
 
@@ -238,29 +237,19 @@ impl<'a> Call<'a> {
         Ok((patch.text(), is_cut))
     }
 
-    /// Runs a command, and answers the object that it prints.
-    pub async fn run(&self, words: Words) -> Result<JsonObject, Fault> {
-        answer_of(&self.start(&["--json"], words, Limits::answer()).await?)
-    }
-
     /// Runs a command, whatever it prints and however it ends.
-    pub async fn start(
-        &self,
-        flags: &[&str],
-        words: Words,
-        limits: Limits,
-    ) -> Result<Ended, Fault> {
-        self.begin(flags, words.finish()?, limits, None).await
+    pub async fn start(&self, words: &[&str], limits: Limits) -> Result<Ended, Fault> {
+        words.iter().try_for_each(|word| words::fit_text(word))?;
+        self.begin(words, limits, None).await
     }
 
     async fn begin(
         &self,
-        flags: &[&str],
-        words: Vec<String>,
+        words: &[&str],
         limits: Limits,
         input: Option<Vec<u8>>,
     ) -> Result<Ended, Fault> {
-        let mut command = self.weald.command(flags);
+        let mut command = self.weald.command(&["--json"]);
         if self.lasts == Lasts::Long {
             command.arg(format!("--ends-with={}", std::process::id()));
         }

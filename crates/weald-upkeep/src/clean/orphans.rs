@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weald_core::event::{Change, EventKind};
 use weald_core::id::Seq;
 use weald_core::store::Durability;
@@ -27,7 +27,7 @@ use weald_trees::{RemoveRequest, TreeError, at};
 const ENTRIES: usize = 10_000;
 
 /// What is there alone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OrphanClass {
     /// A directory where trees lie, and no record of it.
@@ -38,7 +38,15 @@ pub enum OrphanClass {
     RegistrationWithoutRecord,
 }
 
-#[derive(Debug, Clone, Serialize)]
+/// What was done about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OrphanOutcome {
+    Trashed,
+    Forgotten,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Orphan {
     /// What is there alone.
     pub class: OrphanClass,
@@ -52,9 +60,9 @@ pub struct Orphan {
     pub would: String,
     /// Whether `--orphans --apply` does anything.
     pub acts: bool,
-    /// What was done: `trashed` or `forgotten`.
+    /// What was done.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub outcome: Option<&'static str>,
+    pub outcome: Option<OrphanOutcome>,
     /// Where it is now, if it was moved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trash: Option<PathBuf>,
@@ -185,14 +193,14 @@ impl Upkeep<'_> {
             let taken = match orphan.class {
                 OrphanClass::RecordWithoutDirectory => {
                     self.forget_record(&orphan.name, operation).map(|taken| {
-                        orphan.outcome = Some("forgotten");
+                        orphan.outcome = Some(OrphanOutcome::Forgotten);
                         report.removed.push(taken);
                     })
                 }
                 _ => self
                     .trash_directory_of(&orphan.path, operation)
                     .map(|place| {
-                        orphan.outcome = Some("trashed");
+                        orphan.outcome = Some(OrphanOutcome::Trashed);
                         orphan.trash = Some(place);
                     }),
             };

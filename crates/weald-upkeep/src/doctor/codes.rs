@@ -1,7 +1,8 @@
 //! The stable words of findings, how bad each is, and what it means for the user. `docs/doctor.md` has the same list, with what `--fix`
 //! does; a test compares the two.
 
-use serde::{Serialize, Serializer};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::Severity;
 
@@ -129,5 +130,15 @@ codes! {
 impl Serialize for Code {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for Code {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let word = String::deserialize(deserializer)?;
+        let mut known = Self::ALL.iter().copied();
+        known
+            .find(|code| code.as_str() == word)
+            .ok_or_else(|| D::Error::custom(format_args!("unknown code {word}")))
     }
 }

@@ -1,8 +1,9 @@
 //! Findings, and the list that they are noted in: each knows its repair, which is done at once if one was asked for.
 
+use std::borrow::Cow;
 use std::path::Path;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weald_core::name::TreeName;
 use weald_core::tree::Tree;
 
@@ -10,7 +11,7 @@ use super::codes::Code;
 use weald_trees::TreeError;
 
 /// How bad a finding is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
     Info,
@@ -21,13 +22,13 @@ pub enum Severity {
 }
 
 /// One thing that does not fit.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     pub code: Code,
     pub severity: Severity,
     pub what: String,
     /// What that means for the user.
-    pub means: &'static str,
+    pub means: Cow<'static, str>,
     /// What a repair does, or what a person can do.
     pub would: String,
     /// Whether `--fix` repairs such a thing; the rest is for a person.
@@ -57,13 +58,18 @@ impl Finding {
             code,
             severity: code.severity(),
             what: what.into(),
-            means: code.means(),
+            means: code.means().into(),
             would: would.into(),
             fixable: false,
             fixed: false,
             tree: None,
             path: None,
         }
+    }
+
+    /// Whether it is worse than good to know, and still there.
+    pub fn is_open(&self) -> bool {
+        self.severity != Severity::Info && !self.fixed
     }
 
     /// For what is better or worse than its code usually is.

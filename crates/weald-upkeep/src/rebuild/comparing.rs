@@ -1,8 +1,9 @@
 //! What a rebuilt registry has that the one in place has not, and the other way round.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use weald_core::store::{
     AgentFilter, MessageFilter, Read, SessionSet, Store, StoreError, TaskFilter,
@@ -12,9 +13,9 @@ use super::Rebuilt;
 use crate::Upkeep;
 
 /// One kind of record.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Compared {
-    pub kind: &'static str,
+    pub kind: Cow<'static, str>,
     /// How many there are; absent if the database in place can't be read.
     pub present: Option<usize>,
     /// How many there would be.
@@ -45,7 +46,7 @@ impl Upkeep<'_> {
         for (place, (kind, new)) in rebuilt.iter().enumerate() {
             let old = present.as_ref().map(|records| &records[place].1);
             told.records.push(Compared {
-                kind,
+                kind: (*kind).into(),
                 present: old.map(BTreeMap::len),
                 rebuilt: new.len(),
                 differ: old.map_or(new.len(), |old| differing(old, new)),

@@ -1,6 +1,8 @@
 //! Stale locks: the evidence, gathered in the transaction that acts on it.
 
-use serde::Serialize;
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
 use weald_core::SignedDuration;
 use weald_core::name::{SessionName, TreeName};
 use weald_core::session::{Liveness, ProcessIdentity, ProcessState};
@@ -14,15 +16,15 @@ use super::{SweepError, SweepLease, Sweeper, require_lease};
 use weald_trees::TreeError;
 
 /// A tree whose lock stays.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptTree {
     pub tree: TreeName,
-    pub code: &'static str,
+    pub code: Cow<'static, str>,
     pub why: String,
 }
 
 /// What became of locks.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LockSweep {
     /// Trees whose lock went.
     pub unlocked: Vec<TreeName>,
@@ -74,7 +76,7 @@ impl Sweeper<'_> {
                 Some(LockVerdict::Mark(_)) => swept.marked.push(name),
                 Some(LockVerdict::Keep(why)) => swept.kept.push(KeptTree {
                     tree: name,
-                    code: why.code(),
+                    code: why.code().into(),
                     why: why.to_string(),
                 }),
             }

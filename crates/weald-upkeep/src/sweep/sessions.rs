@@ -1,6 +1,6 @@
 //! Sessions that are dead, or that nobody has heard of, and what the dead held.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weald_core::id::TaskId;
 use weald_core::name::SessionName;
 use weald_core::session::{self, Liveness};
@@ -13,11 +13,19 @@ use super::{SweepError, SweepLease, Sweeper, require_lease};
 use weald_control::tasks::move_in;
 
 /// What became of a session.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SweptSession {
     pub session: SessionName,
-    /// `ended`: it is proven dead; `stale`: nobody has heard of it, and it may live.
-    pub became: &'static str,
+    pub became: Became,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Became {
+    /// It is proven dead.
+    Ended,
+    /// Nobody has heard of it, and it may live.
+    Stale,
 }
 
 /// What became of sessions and of what they held.
@@ -48,8 +56,8 @@ impl Sweeper<'_> {
             })?,
         };
         let became = |became| move |session: SessionName| SweptSession { session, became };
-        let ended = found.dead.into_iter().map(became("ended"));
-        let silent = found.silent.into_iter().map(became("stale"));
+        let ended = found.dead.into_iter().map(became(Became::Ended));
+        let silent = found.silent.into_iter().map(became(Became::Stale));
         Ok(SessionSweep {
             leases: found.abandoned.into_iter().map(|task| task.id).collect(),
             sessions: ended.chain(silent).collect(),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weald_core::Timestamp;
 use weald_core::event::{Change, EventKind};
 use weald_core::eviction::{Evictable, IdleFacts, NotIdle, choose, require_idle};
@@ -28,7 +28,7 @@ pub enum RoomMode {
 }
 
 /// A folder that went, or would.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evicted {
     pub tree: TreeName,
     pub path: String,
@@ -36,14 +36,14 @@ pub struct Evicted {
 }
 
 /// A tree that was left alone.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NotEvicted {
     pub tree: TreeName,
     pub why: String,
 }
 
 /// What was done to make room.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Freeing {
     /// How much should be free.
     pub wanted: u64,

@@ -5,10 +5,11 @@ mod told;
 mod words;
 
 use clap::Args;
-use weald_app::{CleanReport, CleanRequest, Failure, Ground, Upkeep, exit};
+use weald_app::Failure;
+use weald_app::operations::Operation;
+use weald_app::operations::cleaning::CleanTrees;
 use weald_core::SignedDuration;
 use weald_core::id::TaskId;
-use weald_core::kill_switch::CLEAN;
 use weald_core::name::TreeName;
 
 use self::other::Other;
@@ -16,12 +17,11 @@ use crate::cli::age;
 use crate::commands::enter::quoted;
 use crate::completion;
 use crate::context::Context;
-use crate::ui::{Fields, clean};
 
 /// Find what can be cleaned up, and do it with --apply
 ///
 /// Selects worktrees whose work landed or whose task is completed or cancelled, if they were unused for a day and no guard
-/// protects them. Without --apply nothing is changed; only --trash and --free delete anything, and no flag overrides a guard.
+/// protects them. Without --apply nothing is changed; only --trash deletes worktrees for good, and no flag overrides a guard.
 /// docs/cleanup.md explains each reason for keeping a worktree.
 #[derive(Args, Default)]
 pub struct Clean {
@@ -52,31 +52,20 @@ impl Clean {
         if let Some(done) = std::mem::take(&mut self.other).run(self.apply, context) {
             return done;
         }
-        let ground = context.ground()?;
-        if let Some(variable) =
-            context.switched_off("clean", CLEAN, &ground.config().clean_kill_switches)
-        {
-            let nothing = CleanReport::default();
-            let answer = || fields(&nothing).with("disabled", &variable);
-            return context.ui.answer(answer, |_| Ok(()));
-        }
-        for id in &self.tasks {
-            ground.engine.task(id)?;
-        }
         let again = self.with_apply(context);
-        let report = self.report(context, &ground)?;
-        for warning in &report.warnings {
-            context.warn(&clean(warning));
-        }
-        context.tell(&ground.engine);
-        context.ui.answer(
-            || fields(&report),
-            |out| told::told(out, &report, &again, context.now()),
-        )?;
-        Ok(match report.failed.is_empty() && !report.has_odd_record {
-            true => exit::DONE,
-            false => exit::REFUSED,
-        })
+        let cleaned = context.perform(CleanTrees {
+            apply: self.apply,
+            min_age: self.min_age,
+            tasks: self.tasks,
+            tree: self.tree,
+            orphans: self.orphans,
+            fetch: self.fetch,
+        })?;
+        context.ui.show(&cleaned, |out| match cleaned.disabled {
+            Some(_) => Ok(()),
+            None => told::told(out, &cleaned.report, &again, context.now()),
+        })?;
+        Ok(CleanTrees::exit(&cleaned))
     }
 
     /// Whether it changes nothing, not even what is known of worktrees.
@@ -106,32 +95,4 @@ impl Clean {
         words.push("--apply".to_owned());
         words.join(" ")
     }
-
-    fn report(self, context: &Context<'_>, ground: &Ground) -> Result<CleanReport, Failure> {
-        let request = CleanRequest {
-            apply: self.apply,
-            min_age: self.min_age,
-            tasks: self.tasks,
-            tree: self.tree,
-            orphans: self.orphans,
-            fetch: self.fetch,
-        };
-        let progress = context.stage("looking");
-        let report = Upkeep::new(&ground.trees(context)?).clean(&request)?;
-        drop(progress);
-        Ok(report)
-    }
-}
-
-fn fields(report: &CleanReport) -> Fields {
-    Fields::new()
-        .with("candidates", &report.candidates)
-        .with("skipped", &report.skipped)
-        .with("orphans", &report.orphans)
-        .with("stale", &report.stale)
-        .with("applied", &report.applied)
-        .with("removed", &report.removed)
-        .with("failed", &report.failed)
-        .with_some("trash", report.trash.as_ref())
-        .with("warnings", &report.warnings)
 }

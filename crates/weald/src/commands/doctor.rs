@@ -1,22 +1,20 @@
 //! `weald doctor`
 
-mod adopting;
-mod opening;
 mod rebuilding;
-mod sandbox;
 mod told;
 
+use std::io::{self, Write};
 use std::path::PathBuf;
 
 use clap::Args;
-use weald_app::{Checkup, Code, Failure, Finding, Severity, exit};
+use weald_app::operations::Operation;
+use weald_app::operations::doctor::{AdoptCopy, AdoptTrees, Examine};
+use weald_app::{AdoptedCopy, Failure};
 use weald_core::id::LandingId;
 
 use super::queue;
 use crate::context::Context;
-use crate::ui::Fields;
-
-use opening::Patient;
+use crate::ui::{Out, clean};
 
 /// Check for inconsistencies and repair weald's own state
 ///
@@ -53,70 +51,53 @@ impl Doctor {
         if self.rebuild {
             return rebuilding::run(context, self.fix);
         }
-        let resolve = |path: &PathBuf| {
-            path.canonicalize()
-                .map_err(|error| Failure::file(path, &error))
-        };
-        let places: Vec<_> = self.places.iter().map(resolve).collect::<Result<_, _>>()?;
+        let places = self.places;
         if self.adopt {
-            return adopting::run(context, &places);
+            return match places.is_empty() {
+                true => adopt_copy(context),
+                false => adopt_trees(context, places),
+            };
         }
-        let patient = Patient::find(context)?;
-        let progress = context.stage("looking");
-        let mut findings = vec![sandbox::sandbox(context)?];
-        findings.extend(self.examined(context, patient, &places));
-        drop(progress);
-        context.ui.answer(
-            || Fields::new().with("findings", &findings),
-            |out| told::told(out, &findings, self.fix),
-        )?;
-        Ok(match findings.iter().any(is_open) {
-            false => exit::DONE,
-            true => exit::REFUSED,
-        })
-    }
-
-    /// What could not be opened, then everything else.
-    fn examined(
-        &self,
-        context: &Context<'_>,
-        mut patient: Patient,
-        places: &[PathBuf],
-    ) -> Vec<Finding> {
-        let mut findings = std::mem::take(&mut patient.findings);
-        let is_copy = findings.iter().any(|one| one.code == Code::RepositoryCopy);
-        let ground = patient.ground;
-        let trees = match ground
-            .as_ref()
-            .map(|ground| ground.trees_with_any_git(context))
-        {
-            Some(Err(failure)) => {
-                let what = format!("records could not be checked: {}", failure.message);
-                let would = failure.hint.unwrap_or_default();
-                findings.push(Finding::new(Code::CheckFailed, what, would));
-                None
-            }
-            trees => trees.and_then(Result::ok),
-        };
-        let fix = self.fix && patient.is_safe;
-        let checkup = Checkup {
-            place: &patient.place,
-            is_copy,
-            trees: trees.as_ref(),
-            min_free: patient.min_free,
-            places,
-            fix,
-            fix_records: fix && patient.is_understood,
-        };
-        findings.extend(checkup.run());
-        if let Some(ground) = &ground {
-            context.tell(&ground.engine);
-        }
-        findings
+        let fix = self.fix;
+        let answer = context.perform(Examine { fix, places })?;
+        context
+            .ui
+            .show(&answer, |out| told::told(out, &answer.findings, fix))?;
+        Ok(Examine::exit(&answer))
     }
 }
 
-/// Whether it is worse than good to know, and still there.
-fn is_open(finding: &Finding) -> bool {
-    finding.severity != Severity::Info && !finding.fixed
+fn adopt_trees(context: &Context<'_>, places: Vec<PathBuf>) -> Result<u8, Failure> {
+    let answer = context.perform(AdoptTrees { places })?;
+    context.ui.show(&answer, |out| {
+        answer.trees.iter().try_for_each(|view| {
+            let path = view.tree.path.display().to_string();
+            let name = &view.tree.name;
+            writeln!(out, "took over worktree {name} at {}", clean(&path))
+        })
+    })
+}
+
+fn adopt_copy(context: &Context<'_>) -> Result<u8, Failure> {
+    let answer = context.perform(AdoptCopy {})?;
+    context
+        .ui
+        .show(&answer, |out| told_copy(out, &answer.adopted))
+}
+
+fn told_copy(out: &mut Out, adopted: &AdoptedCopy) -> io::Result<()> {
+    writeln!(
+        out,
+        "this repository has its own id now and is no longer a copy"
+    )?;
+    let lists = [
+        ("took over", &adopted.taken),
+        ("left to the original", &adopted.forgotten),
+    ];
+    for (what, paths) in lists {
+        for path in paths {
+            writeln!(out, "  {what}: {}", clean(&path.display().to_string()))?;
+        }
+    }
+    writeln!(out, "next: weald doctor --fix")
 }

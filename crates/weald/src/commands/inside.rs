@@ -1,13 +1,14 @@
 //! Commands from inside a tree's sandbox: asked of the broker of the run, told as outside.
 //!
-//! Operations know what to ask in their place. A command that is none yet has a method `inside` beside its `run`; everything
-//! else is refused here.
+//! Operations know what to ask in their place; everything else is refused here.
 
 use std::io::{self, Write};
 
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use weald_app::operations::{Broker, Caller, Operation};
+use weald_app::operations::looking::ShowOwnRun;
+use weald_app::operations::{Broker, Caller, Operation, parsed};
 use weald_app::{App, Ask, Failure, TaskDetail};
 use weald_core::id::Token;
 use weald_core::name::SessionName;
@@ -87,18 +88,6 @@ impl Inside<'_> {
             None => Ok(reply),
         }
     }
-
-    /// Prints an answer: as it came for programs, or what `plain` writes.
-    pub fn print(
-        &self,
-        reply: &Reply,
-        plain: impl FnOnce(&mut Out) -> io::Result<()>,
-    ) -> Result<u8, Failure> {
-        self.context
-            .ui
-            .answer(|| Fields::of(&reply.answer), plain)?;
-        Ok(reply.exit)
-    }
 }
 
 /// One field of an answer.
@@ -107,41 +96,56 @@ pub fn field<T: DeserializeOwned>(reply: &Reply, name: &str) -> Result<T, Failur
     serde_json::from_value(value).map_err(|error| Failure::broker_answer(&error))
 }
 
+/// What is shown of where a run stands.
+#[derive(Deserialize)]
+struct OwnRun {
+    session: Option<String>,
+    lands: bool,
+    tree: String,
+    unread: u64,
+    task: Option<TaskDetail>,
+}
+
 /// `weald` alone: where the run stands, and what it may ask.
 pub fn overview(inside: &Inside<'_>) -> Result<u8, Failure> {
-    let reply = inside.ask(Ask::Overview {})?;
-    let session: Option<String> = field(&reply, "session")?;
-    let lands: bool = field(&reply, "lands")?;
-    let tree: String = field(&reply, "tree")?;
-    let unread: u64 = field(&reply, "unread")?;
-    let task: Option<TaskDetail> = field(&reply, "task")?;
+    let answer = inside.context.perform(ShowOwnRun {})?;
+    let OwnRun {
+        session,
+        lands,
+        tree,
+        unread,
+        task,
+    } = parsed(answer.clone())?;
     let now = inside.context.now();
-    inside.print(&reply, |out| {
-        let who = session.as_deref().unwrap_or("a command without a session");
-        writeln!(
-            out,
-            "{} works in worktree {}",
-            paint(ACCENT, who),
-            paint(ACCENT, &tree)
-        )?;
-        match &task {
-            Some(detail) => task::print_detail(out, detail, &[], now)?,
-            None => writeln!(out, "no task is bound to it")?,
-        }
-        match unread {
-            0 => {}
-            count => writeln!(out, "\n{count} unread: weald msg inbox --consume")?,
-        }
-        print_rules(out, |rule| match rule {
-            Rule::Anybody => true,
-            Rule::Session => session.is_some(),
-            Rule::Agent => task.as_ref().is_some_and(|detail| {
-                let lease = detail.task.lease.as_ref();
-                lease.is_some_and(|lease| Some(lease.session.as_str()) == session.as_deref())
-            }),
-            Rule::Mandate => lands,
-        })
-    })
+    inside.context.ui.answer(
+        || Fields::of(&answer),
+        |out| {
+            let who = session.as_deref().unwrap_or("a command without a session");
+            writeln!(
+                out,
+                "{} works in worktree {}",
+                paint(ACCENT, who),
+                paint(ACCENT, &tree)
+            )?;
+            match &task {
+                Some(detail) => task::print_detail(out, detail, &[], now)?,
+                None => writeln!(out, "no task is bound to it")?,
+            }
+            match unread {
+                0 => {}
+                count => writeln!(out, "\n{count} unread: weald msg inbox --consume")?,
+            }
+            print_rules(out, |rule| match rule {
+                Rule::Anybody => true,
+                Rule::Session => session.is_some(),
+                Rule::Agent => task.as_ref().is_some_and(|detail| {
+                    let lease = detail.task.lease.as_ref();
+                    lease.is_some_and(|lease| Some(lease.session.as_str()) == session.as_deref())
+                }),
+                Rule::Mandate => lands,
+            })
+        },
+    )
 }
 
 /// Who may ask for something.

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use clap::Args;
+use weald_app::operations::keeping::OneTree;
 use weald_app::operations::looking::{CheckTrees, CheckedTrees, ShowTree, ShownTree};
 use weald_app::{Dirty, Failure, TreeView, stages_in_words};
 use weald_core::Timestamp;
@@ -11,7 +12,7 @@ use weald_core::setup::SetupOutcome;
 use super::overview;
 use crate::completion;
 use crate::context::Context;
-use crate::ui::{ACCENT, DIM, Fields, Out, ago, clean, paint};
+use crate::ui::{ACCENT, DIM, Out, ago, clean, paint};
 
 /// Check and show the current state of a worktree
 ///
@@ -67,12 +68,9 @@ impl Show {
 }
 
 /// The answer: one tree.
-pub fn print(context: &Context<'_>, view: &TreeView) -> Result<u8, Failure> {
+pub fn print(context: &Context<'_>, answer: &OneTree) -> Result<u8, Failure> {
     let now = context.now();
-    context.ui.answer(
-        || Fields::new().with("tree", view),
-        |out| told(out, view, now),
-    )
+    context.ui.show(answer, |out| told(out, &answer.tree, now))
 }
 
 fn told_with_stages(out: &mut Out, shown: &ShownTree, now: Timestamp) -> io::Result<()> {

@@ -3,11 +3,11 @@
 use std::io::{self, Write};
 
 use clap::Args;
-use weald_app::{Failure, SweepMode, SweepReport, Upkeep, exit};
-use weald_core::kill_switch::SWEEP;
+use weald_app::operations::{Operation, cleaning};
+use weald_app::{Became, Failure, SweepReport};
 
 use crate::context::Context;
-use crate::ui::{DIM, Fields, Out, clean, paint};
+use crate::ui::{DIM, Out, clean, paint};
 
 /// Release stale locks and leases and remove leftovers
 ///
@@ -27,35 +27,15 @@ pub struct Sweep {
 
 impl Sweep {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let ground = context.ground()?;
-        if let Some(variable) =
-            context.switched_off("sweep", SWEEP, &ground.config().sweep_kill_switches)
-        {
-            let answer = || {
-                let report = SweepReport::default();
-                let mut report = serde_json::to_value(&report).unwrap_or_default();
-                report["disabled"] = variable.as_str().into();
-                Fields::new().with("sweep", &report)
-            };
-            return context.ui.answer(answer, |_| Ok(()));
-        }
-        let mode = match self.dry_run {
-            true => SweepMode::DryRun,
-            false => SweepMode::Apply,
-        };
-        let trees = ground.trees(context)?;
-        let progress = context.stage("sweeping");
-        let report = Upkeep::new(&trees).sweep(mode)?;
-        drop(progress);
-        context.tell(&ground.engine);
-        context.ui.answer(
-            || Fields::new().with("sweep", &report),
-            |out| told(out, &report, self.again.unwrap_or("weald sweep")),
-        )?;
-        Ok(match report.failed.is_empty() {
-            true => exit::DONE,
-            false => exit::REFUSED,
-        })
+        let swept = context.perform(cleaning::Sweep {
+            dry_run: self.dry_run,
+        })?;
+        let again = self.again.unwrap_or("weald sweep");
+        context.ui.show(&swept, |out| match swept.sweep.disabled {
+            Some(_) => Ok(()),
+            None => told(out, &swept.sweep.report, again),
+        })?;
+        Ok(cleaning::Sweep::exit(&swept))
     }
 }
 
@@ -80,8 +60,8 @@ fn told(out: &mut Out, report: &SweepReport, again: &str) -> io::Result<()> {
     }
     for swept in &report.sessions {
         let became = match swept.became {
-            "ended" => done("ended: it was dead", "would be ended: it is dead"),
-            _ => done(
+            Became::Ended => done("ended: it was dead", "would be ended: it is dead"),
+            Became::Stale => done(
                 "reported as stale: no recent activity",
                 "would be reported as stale: no recent activity",
             ),

@@ -3,19 +3,15 @@
 use std::io::{self, Write};
 
 use clap::Args;
-use weald_app::landing::{Mode, work_landings};
-use weald_app::{Failure, Ground, LandRequest, Landings, Undone, Upkeep};
-use weald_core::id::{LandingId, Seq};
-use weald_core::landing::LandingStatus;
-use weald_core::undo::{Operation, Way};
-use weald_sandbox::{catch_hangup, catch_interrupts};
+use weald_app::Failure;
+use weald_app::operations::Operation;
+use weald_app::operations::undo::{self, ListUndoable, Undid, UndoneOne, WouldUndo};
+use weald_core::id::Seq;
+use weald_core::undo::Way;
 
-use super::land::{answer_one, short};
+use super::land::{short, told_one};
 use crate::context::Context;
-use crate::ui::{ACCENT, Fields, Out, Table, ago, clean, paint};
-
-/// How many operations are listed.
-const LISTED: usize = 20;
+use crate::ui::{ACCENT, Out, Table, ago, clean, paint};
 
 /// Undo weald's last operation in this repository
 ///
@@ -42,121 +38,49 @@ impl Undo {
         if self.list {
             return list(context);
         }
-        if !self.dry_run {
-            context.refuse_agent("weald undo")?;
-        }
-        let ground = context.landing_ground()?;
-        let trees = ground.trees(context)?;
-        let chosen = match self.event {
-            Some(event) => Upkeep::new(&trees).operation(event)?,
-            None => Upkeep::new(&trees).last_operation()?,
-        };
-        if self.dry_run {
-            let notes = Upkeep::new(&trees).require_undoable(&chosen)?;
-            return would(context, &chosen, &notes);
-        }
-        match &chosen.way {
-            Way::Revert { landing, .. } => {
-                let landing = *landing;
-                undo_landing(context, ground, landing, &chosen)
-            }
-            _ => {
-                let undone = Upkeep::new(&trees).undo(&chosen)?;
-                context.tell(&ground.engine);
-                answer(context, &chosen, &undone)
-            }
-        }
+        let undid = context.perform(undo::Undo {
+            event: self.event,
+            dry_run: self.dry_run,
+        })?;
+        context.ui.show(&undid, |out| match &undid {
+            Undid::Would(would) => told_would(out, would),
+            Undid::Done(done) => told(out, done),
+            Undid::NotLanded(one) => told_one(out, &one.landing.landing),
+        })?;
+        Ok(undo::Undo::exit(&undid))
     }
-}
-
-fn would(context: &Context<'_>, chosen: &Operation, notes: &[String]) -> Result<u8, Failure> {
-    context.ui.answer(
-        || {
-            Fields::new()
-                .with("would_undo", chosen)
-                .with("notes", &notes)
-        },
-        |out| {
-            let how = match &chosen.way {
-                Way::Revert { .. } => ", if its revert passes the queue and the gate",
-                _ => "",
-            };
-            writeln!(out, "would undo {chosen}{how}")?;
-            told_notes(out, notes)
-        },
-    )
-}
-
-/// Reverts by the queue; what does not land is told as `weald revert` tells it.
-fn undo_landing(
-    context: &Context<'_>,
-    ground: Ground,
-    landing: LandingId,
-    chosen: &Operation,
-) -> Result<u8, Failure> {
-    catch_interrupts();
-    catch_hangup();
-    let queued = Landings::new(&ground.trees(context)?).queue_revert(landing)?;
-    let request = LandRequest::default();
-    let worked = work_landings(context, ground, &[queued.id], &request, Mode::Work)?;
-    let revert = &worked.landings[0];
-    if revert.status != LandingStatus::Landed {
-        let code = answer_one(context, &worked.ground, revert)?;
-        return Ok(worked.exit.unwrap_or(code));
-    }
-    let trees = worked.ground.trees(context)?;
-    let undone = Upkeep::new(&trees).undo_landed(chosen, revert)?;
-    context.tell(&worked.ground.engine);
-    for kept in &revert.kept_changes {
-        let warning = format!("{}; get it back: {}", kept.text(), kept.command);
-        context.warn(&warning);
-    }
-    answer(context, chosen, &undone)
 }
 
 fn list(context: &Context<'_>) -> Result<u8, Failure> {
-    let ground = context.ground()?;
-    let found = Upkeep::new(&ground.trees(context)?).undoable(LISTED)?;
-    context.ui.answer(
-        || Fields::new().with("operations", &found),
-        |out| {
-            if found.is_empty() {
-                return writeln!(out, "Nothing to undo.");
-            }
-            let mut table = Table::new(&["EVENT", "AGE", "WHAT"]);
-            for operation in &found {
-                let when = ago(operation.time, context.now());
-                table.row(vec![
-                    (operation.event.to_string(), ACCENT),
-                    (when, Default::default()),
-                    (operation.to_string(), Default::default()),
-                ]);
-            }
-            table.print(out)
-        },
-    )
+    let answer = context.perform(ListUndoable {})?;
+    context.ui.show(&answer, |out| {
+        if answer.operations.is_empty() {
+            return writeln!(out, "Nothing to undo.");
+        }
+        let mut table = Table::new(&["EVENT", "AGE", "WHAT"]);
+        for operation in &answer.operations {
+            let when = ago(operation.time, context.now());
+            table.row(vec![
+                (operation.event.to_string(), ACCENT),
+                (when, Default::default()),
+                (operation.to_string(), Default::default()),
+            ]);
+        }
+        table.print(out)
+    })
 }
 
-fn answer(context: &Context<'_>, chosen: &Operation, undone: &Undone) -> Result<u8, Failure> {
-    context.ui.answer(
-        || {
-            Fields::new()
-                .with("undone", &undone.undone)
-                .with("event", &undone.event)
-                .with("by", &undone.by)
-                .with("at", &undone.at)
-                .with("trees", &undone.trees)
-                .with_some("task", undone.task.as_ref())
-                .with_some("landing", undone.landing.as_ref())
-                .with_some("revert", undone.revert.as_ref())
-                .with("notes", &undone.notes)
-        },
-        |out| told(out, chosen, undone),
-    )
+fn told_would(out: &mut Out, would: &WouldUndo) -> io::Result<()> {
+    let how = match &would.would_undo.way {
+        Way::Revert { .. } => ", if its revert passes the queue and the gate",
+        _ => "",
+    };
+    writeln!(out, "would undo {}{how}", would.would_undo)?;
+    told_notes(out, &would.notes)
 }
 
-fn told(out: &mut Out, chosen: &Operation, undone: &Undone) -> io::Result<()> {
-    writeln!(out, "undid {chosen}")?;
+fn told(out: &mut Out, UndoneOne { undone, what }: &UndoneOne) -> io::Result<()> {
+    writeln!(out, "undid {what}")?;
     if let Some(by) = &undone.revert {
         let commit = short(by.commit.as_deref().unwrap_or_default());
         let (target, landing) = (clean(&by.target), by.landing);

@@ -3,12 +3,14 @@
 use std::io::{self, Write};
 
 use clap::Args;
-use weald_app::{Failure, Freeing, RoomMode, Upkeep, UsageReport, exit};
+use weald_app::operations::Operation;
+use weald_app::operations::cleaning::MeasureUsage;
+use weald_app::{Failure, Freeing, UsageReport};
 use weald_core::config::parse_size;
 
 use crate::completion;
 use crate::context::Context;
-use crate::ui::{ACCENT, DIM, Fields, Out, Table, clean, paint, size};
+use crate::ui::{ACCENT, DIM, Out, Table, clean, paint, size};
 
 /// Show disk usage of worktrees, and free space with --free
 ///
@@ -32,26 +34,13 @@ pub struct Usage {
 
 impl Usage {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let ground = context.ground()?;
-        let trees = ground.trees(context)?;
-        let progress = context.stage("measuring");
-        let mode = match self.apply {
-            true => RoomMode::Apply,
-            false => RoomMode::DryRun,
-        };
-        let room = self.free.map(|wanted| (wanted, mode));
-        let report = Upkeep::new(&trees).usage(&self.names, room)?;
-        drop(progress);
-        context.tell(&ground.engine);
-        context.ui.answer(
-            || Fields::new().with("usage", &report),
-            |out| told(out, &report),
-        )?;
-        let fell_short = |done: &Freeing| done.applied && done.short > 0;
-        Ok(match report.freeing.as_ref().is_some_and(fell_short) {
-            true => exit::REFUSED,
-            false => exit::DONE,
-        })
+        let answer = context.perform(MeasureUsage {
+            trees: self.names,
+            free: self.free,
+            apply: self.apply,
+        })?;
+        context.ui.show(&answer, |out| told(out, &answer.usage))?;
+        Ok(MeasureUsage::exit(&answer))
     }
 }
 

@@ -3,14 +3,14 @@
 use std::io::{self, Write};
 
 use clap::{Args, Subcommand};
-use serde_json::json;
-use weald_app::{Failure, KeptWork, Wanted};
+use weald_app::operations::vault::{BringBack, ListKeptWork, MaintainVault, ShowVault};
+use weald_app::{Failure, KeptWork, Wanted, exit};
 use weald_core::{SignedDuration, Timestamp};
 
 use super::land::short;
 use crate::cli::duration;
 use crate::context::Context;
-use crate::ui::{ACCENT, Fields, Out, ago, clean, paint, size};
+use crate::ui::{ACCENT, Out, ago, clean, paint, size};
 
 /// Show and maintain the shared object store.
 #[derive(Subcommand)]
@@ -79,56 +79,39 @@ impl Vault {
 }
 
 pub fn status(context: &Context<'_>) -> Result<u8, Failure> {
-    let ground = context.ground()?;
-    let vault = ground.trees(context)?.vault();
-    let status = vault.status();
-    let answer = json!({
-        "path": vault.path(),
-        "exists": status.exists,
-        "packs": status.packs,
-        "bytes": status.bytes,
-        "shared_bytes": status.shared_bytes,
-        "main_bytes": status.main_bytes,
-    });
-    context.ui.answer(
-        || Fields::new().with("vault", &answer),
-        |out| match status.exists {
-            false => writeln!(
+    let answer = context.perform(ShowVault {})?;
+    let vault = &answer.vault;
+    context.ui.show(&answer, |out| match vault.exists {
+        false => writeln!(
+            out,
+            "there is no vault yet; it is created with the first worktree"
+        ),
+        true => {
+            writeln!(out, "{}", vault.path.display())?;
+            writeln!(
                 out,
-                "there is no vault yet; it is created with the first worktree"
-            ),
-            true => {
-                writeln!(out, "{}", vault.path().display())?;
-                writeln!(
-                    out,
-                    "  {} packs, {}, {} of them shared with main ({})",
-                    status.packs,
-                    size(status.bytes),
-                    size(status.shared_bytes),
-                    size(status.main_bytes)
-                )
-            }
-        },
-    )
+                "  {} packs, {}, {} of them shared with main ({})",
+                vault.packs,
+                size(vault.bytes),
+                size(vault.shared_bytes),
+                size(vault.main_bytes)
+            )
+        }
+    })
 }
 
 pub fn list(context: &Context<'_>) -> Result<u8, Failure> {
-    let ground = context.ground()?;
-    let found = ground.trees(context)?.kept_work()?;
-    context.ui.answer(
-        || Fields::new().with("kept", &found),
-        |out| {
-            if found.is_empty() {
-                return writeln!(
-                    out,
-                    "nothing is kept of deleted worktrees; for removed ones: weald restore"
-                );
-            }
-            found
-                .iter()
-                .try_for_each(|kept| told(out, kept, context.now()))
-        },
-    )
+    let answer = context.perform(ListKeptWork {})?;
+    context.ui.show(&answer, |out| {
+        if answer.kept.is_empty() {
+            return writeln!(
+                out,
+                "nothing is kept of deleted worktrees; for removed ones: weald restore"
+            );
+        }
+        let mut kept = answer.kept.iter();
+        kept.try_for_each(|kept| told(out, kept, context.now()))
+    })
 }
 
 fn told(out: &mut Out, kept: &KeptWork, now: Timestamp) -> io::Result<()> {
@@ -170,52 +153,45 @@ impl Restore {
             (None, Some(commit)) => Wanted::Commit(commit),
             (None, None) => Wanted::Head,
         };
-        let ground = context.ground()?;
-        let back = ground.trees(context)?.bring_back(&self.id, &wanted)?;
-        context.tell(&ground.engine);
-        context.ui.answer(
-            || Fields::new().with("restored", &back),
-            |out| {
-                let (branch, commit) = (clean(&back.branch), short(&back.commit));
-                writeln!(out, "branch {} is at {commit}", paint(ACCENT, &branch))?;
-                writeln!(out, "  look at it: git log {branch}")?;
-                writeln!(out, "  work on it: weald new NAME --base {branch}")
-            },
-        )
+        let tree = self.id;
+        let answer = context.perform(BringBack { tree, wanted })?;
+        let back = &answer.restored;
+        context.ui.show(&answer, |out| {
+            let (branch, commit) = (clean(&back.branch), short(&back.commit));
+            writeln!(out, "branch {} is at {commit}", paint(ACCENT, &branch))?;
+            writeln!(out, "  look at it: git log {branch}")?;
+            writeln!(out, "  work on it: weald new NAME --base {branch}")
+        })
     }
 }
 
 impl Maintain {
-    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+    fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         if self.background {
             context.step_back();
-        }
-        let ground = context.ground()?;
-        let vault = ground.trees(context)?.vault();
-        if self.background {
-            vault.maintain_if_wanted(std::time::SystemTime::from(context.now()))?;
-            return Ok(0);
+            context.perform(MaintainVault {
+                grace: self.grace,
+                if_due: true,
+            })?;
+            return Ok(exit::DONE);
         }
         let grace = match self.now {
-            true => std::time::Duration::ZERO,
-            false => self.grace.unsigned_abs(),
+            true => SignedDuration::ZERO,
+            false => self.grace,
         };
-        let now = std::time::SystemTime::from(context.now());
-        let progress = context.stage("keeping up the vault");
-        let done = vault.maintain(now, grace)?;
-        drop(progress);
-        let answer = json!({
-            "linked": done.linked, "dropped": done.dropped, "waiting": done.waiting,
-        });
-        context.ui.answer(
-            || Fields::new().with("vault", &answer),
-            |out| {
-                writeln!(
-                    out,
-                    "{} packs shared, {} dropped, {} to be dropped later",
-                    done.linked, done.dropped, done.waiting
-                )
-            },
-        )
+        maintain(context, grace)
     }
+}
+
+pub fn maintain(context: &Context<'_>, grace: SignedDuration) -> Result<u8, Failure> {
+    let if_due = false;
+    let answer = context.perform(MaintainVault { grace, if_due })?;
+    context.ui.show(&answer, |out| match &answer.vault {
+        None => Ok(()),
+        Some(done) => writeln!(
+            out,
+            "{} packs shared, {} dropped, {} to be dropped later",
+            done.linked, done.dropped, done.waiting
+        ),
+    })
 }

@@ -38,14 +38,6 @@ impl Fields {
         self
     }
 
-    /// The same with one more field, if there is something to put there.
-    pub fn with_some(self, name: &str, value: Option<&(impl Serialize + ?Sized)>) -> Self {
-        match value {
-            Some(value) => self.with(name, value),
-            None => self,
-        }
-    }
-
     pub fn finish(mut self) -> String {
         self.0.push('}');
         self.0

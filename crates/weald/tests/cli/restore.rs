@@ -197,3 +197,25 @@ fn older_words_work_and_no_list_names_them() {
         env.refused(&["queue", "recover", "9"], 4, "landing_not_found")
     );
 }
+
+/// The switch is for `weald clean` as a whole.
+#[test]
+fn l3_clean_switched_off_deletes_nothing_whatever_it_is_asked_for() {
+    let env = repository();
+    grow(&env, "a", "sealed");
+    env.ok(&["rm", "a"]);
+    for what in [
+        &["--trash", "--older-than", "0"][..],
+        &["--leftovers"],
+        &["--free", "1G"],
+        &["--vault"],
+    ] {
+        let mut command = env.weald_command(&[&["clean"], what, &["--apply", "--json"]].concat());
+        let output = command.env("WEALD_CLEAN_DISABLE", "1").output().unwrap();
+        assert!(output.status.success(), "{what:?}");
+        let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(answer["disabled"], "WEALD_CLEAN_DISABLE", "{what:?}");
+    }
+    assert_eq!(env.ok(&["trash", "list"])["trash"][0]["name"], "a");
+    env.refused(&["clean", "--usage", "--apply"], 2, "usage");
+}

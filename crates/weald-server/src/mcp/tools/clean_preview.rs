@@ -2,8 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use weald_app::operations::cleaning::CleanTrees;
 
-use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, Words, answers};
+use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, age, answers, ids};
 
 pub struct CleanPreview;
 
@@ -27,9 +28,15 @@ impl Tool for CleanPreview {
     type Output = answers::Clean;
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
-        let words = Words::of(&["clean"])
-            .flag("min-age", input.min_age)
-            .flags("task", input.task_ids);
-        call.run(words).await
+        let min_age = input.min_age.as_deref();
+        let request = CleanTrees {
+            apply: false,
+            min_age: min_age.map(|text| age("min_age", text)).transpose()?,
+            tasks: ids(&input.task_ids)?,
+            tree: None,
+            orphans: false,
+            fetch: false,
+        };
+        call.perform(request).await
     }
 }

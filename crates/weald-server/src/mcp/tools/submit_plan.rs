@@ -2,10 +2,11 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use weald_app::operations::looking::ShowOwnRun;
 use weald_app::operations::messages::SendMessage;
 use weald_core::message::{MessageType, Urgency};
 
-use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, Words, answers, parsed};
+use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, answers, parsed};
 
 pub struct SubmitPlan;
 
@@ -32,7 +33,7 @@ impl Tool for SubmitPlan {
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
         let (mut to, mut task) = (input.to, input.task_id);
         if call.is_confined() && (to.is_none() || task.is_none()) {
-            let own = call.run(Words::of(&[])).await?;
+            let own = call.perform(ShowOwnRun {}).await?;
             let lead = own.get("lead").and_then(|lead| lead.as_str());
             to = to.or_else(|| lead.map(str::to_owned));
             task = task.or_else(|| TaskRef::of(&own.get("task")?["id"]));

@@ -2,8 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use weald_app::operations::trash::ListTrash;
 
-use super::{Audience, Call, Effect, Fault, JsonObject, Tool, Words, answers};
+use super::{Audience, Call, Effect, Fault, JsonObject, Tool, answers};
 
 pub struct TrashList;
 
@@ -21,6 +22,6 @@ impl Tool for TrashList {
     type Output = answers::Trash;
 
     async fn call(_: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
-        call.run(Words::of(&["trash", "list"])).await
+        call.perform(ListTrash {}).await
     }
 }

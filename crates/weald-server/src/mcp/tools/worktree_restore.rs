@@ -2,8 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use weald_app::operations::trash::RestoreTree;
 
-use super::{Audience, Call, Effect, Fault, JsonObject, Tool, Words, answers};
+use super::{Audience, Call, Effect, Fault, JsonObject, Tool, answers};
 
 pub struct WorktreeRestore;
 
@@ -25,7 +26,6 @@ impl Tool for WorktreeRestore {
     type Output = answers::OneTree;
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
-        call.run(Words::of(&["trash", "restore"]).rest([input.name]))
-            .await
+        call.perform(RestoreTree { tree: input.name }).await
     }
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::super::child::{Ended, Limits};
 use super::super::weald::{answer_of, exit_of};
 use super::super::words::plain;
-use super::{Audience, Call, Effect, Fault, JsonObject, Lasts, Tool, Words, answers};
+use super::{Audience, Call, Effect, Fault, JsonObject, Lasts, Tool, answers};
 
 /// How long a command has, in seconds.
 const TIMEOUT: u64 = 600;
@@ -47,15 +47,23 @@ impl Tool for WorktreeRun {
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
         let tree = call.tree(input.name).await?.unwrap_or_default();
         let timeout = input.timeout_seconds.unwrap_or(TIMEOUT);
-        let words = Words::of(&["run", &plain(tree.clone())?])
-            .flag("timeout", Some(format!("{timeout}s")))
-            .rest(["sh", "-c", MERGED, "sh", &input.command]);
+        let words = [
+            "run",
+            &plain(tree.clone())?,
+            &format!("--timeout={timeout}s"),
+            "--",
+            "sh",
+            "-c",
+            MERGED,
+            "sh",
+            &input.command,
+        ];
         let limits = Limits {
             head: KEPT / 4,
             tail: KEPT - KEPT / 4,
             is_told: true,
         };
-        let ended = call.start(&["--json"], words, limits).await?;
+        let ended = call.start(&words, limits).await?;
         told(tree, &ended)
     }
 }

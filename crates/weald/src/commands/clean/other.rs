@@ -1,7 +1,7 @@
 //! What `weald clean` frees other than finished worktrees. Each has an older command of its own.
 
 use clap::Args;
-use weald_app::Failure;
+use weald_app::{Failure, exit};
 use weald_core::SignedDuration;
 use weald_core::config::parse_size;
 
@@ -9,6 +9,7 @@ use crate::cli::age;
 use crate::commands::{sweep, trash, usage, vault};
 use crate::completion;
 use crate::context::Context;
+use crate::ui::Fields;
 
 /// The heading of these options.
 const HEADING: &str = "Instead of worktrees";
@@ -48,6 +49,14 @@ pub struct Other {
 impl Other {
     /// Does it, if one of these was asked for.
     pub fn run(self, apply: bool, context: &Context<'_>) -> Option<Result<u8, Failure>> {
+        if !self.is_asked_for() {
+            return None;
+        }
+        match apply.then(|| self.refused(context)).transpose() {
+            Ok(None | Some(None)) => {}
+            Ok(Some(Some(code))) => return Some(Ok(code)),
+            Err(failure) => return Some(Err(failure)),
+        }
         let done = match self {
             Self {
                 trash: true,
@@ -69,12 +78,7 @@ impl Other {
             .run(context),
             Self {
                 vault: true, grace, ..
-            } if apply => vault::Maintain {
-                grace,
-                now: false,
-                background: false,
-            }
-            .run(context),
+            } if apply => vault::maintain(context, grace),
             Self { vault: true, .. } => vault::status(context),
             Self { usage, free, .. } if usage.is_some() || free.is_some() => usage::Usage {
                 names: usage.unwrap_or_default(),
@@ -85,6 +89,28 @@ impl Other {
             _ => return None,
         };
         Some(done)
+    }
+
+    fn is_asked_for(&self) -> bool {
+        let shows = self.usage.is_some() || self.free.is_some();
+        self.trash || self.leftovers || self.vault || shows
+    }
+
+    /// Where nothing may be changed, or nothing would be.
+    fn refused(&self, context: &Context<'_>) -> Result<Option<u8>, Failure> {
+        if self.usage.is_some() && self.free.is_none() {
+            let message = "--usage only shows the disk usage; there is nothing to apply";
+            let failure = Failure::new("usage", exit::USAGE, message);
+            return Err(failure.hint("weald clean --free SIZE --apply"));
+        }
+        let Some(variable) = context.clean_is_off()? else {
+            return Ok(None);
+        };
+        let fields = || {
+            let fields = Fields::new().with("applied", &false);
+            fields.with("disabled", &variable)
+        };
+        context.ui.answer(fields, |_| Ok(())).map(Some)
     }
 
     /// Whether nothing is changed.

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use weald_app::{CleanReport, Orphan};
+use weald_app::{CleanReport, Orphan, OrphanOutcome};
 use weald_core::Timestamp;
 use weald_core::clean::Blocker;
 
@@ -170,11 +170,10 @@ fn ending(out: &mut Out, report: &CleanReport, again: &str) -> io::Result<()> {
             ),
         };
     }
-    let trashed = |outcome: &str| outcome == "trashed";
     let trees = report.removed.iter();
-    let trees = trees.filter(|taken| trashed(&taken.outcome)).count();
+    let trees = trees.filter(|taken| taken.outcome == "trashed").count();
     let forgotten = report.removed.len() - trees;
-    let moved = orphans.filter(|one| one.outcome.is_some_and(trashed));
+    let moved = orphans.filter(|one| one.outcome == Some(OrphanOutcome::Trashed));
     let moved = moved.count();
     if trees + forgotten + moved == 0 {
         return writeln!(out, "No worktrees were removed.");

@@ -2,69 +2,21 @@
 
 use std::io::{self, Write};
 use std::path::Path;
-use std::sync::Arc;
 
-use serde_json::json;
-use weald_app::{Failure, Present, Rebuilt, SystemClock, Upkeep, exit, succeed};
-use weald_core::store::Store;
-use weald_store::Rebuilding;
+use weald_app::operations::Operation;
+use weald_app::operations::doctor::RebuildRegistry;
+use weald_app::{Failure, Rebuilt};
 
 use crate::context::Context;
-use crate::ui::{Fields, Out, clean};
+use crate::ui::{Out, clean};
 
-/// Makes the registry again beside the old one; with `fix`, in its place.
-pub fn run(context: &Context<'_>, fix: bool) -> Result<u8, Failure> {
-    let place = context.place()?;
-    if place.private().exists() {
-        context.require_original(&place)?;
-    }
-    let progress = context.stage("looking");
-    let clock = Arc::new(SystemClock);
-    let (rebuilding, store) = Rebuilding::begin(place.private(), clock.clone())?;
-    let remains = rebuilding.remains(clock);
-    let ground = context.ground_on(place, Box::new(store))?;
-    let present = Present {
-        store: remains.store.as_ref().map(|store| store as &dyn Store),
-        events: remains.events.clone(),
-        problem: remains.problem.clone(),
-    };
-    let rebuilt = Upkeep::new(&ground.trees(context)?).rebuild(present)?;
-    drop((ground, remains, progress));
-    let replaces = fix && !rebuilt.agrees;
-    if replaces && !rebuilt.at_work.is_empty() {
-        return Err(at_work(&rebuilt));
-    }
-    let kept = match replaces {
-        true => succeed(Box::new(rebuilding))?,
-        false => None,
-    };
-    if replaces {
-        // Agents whose supervisor is gone are noticed, and the journal goes on, as after a crash.
-        let engine = context.engine()?;
-        engine.catch_up(weald_core::store::Durability::Power);
-        context.tell(&engine);
-    }
-    context.ui.answer(
-        || {
-            Fields::new()
-                .with("rebuild", &rebuilt)
-                .with("applied", &replaces)
-                .with("kept", &kept)
-        },
-        |out| told(out, &rebuilt, replaces, kept.as_deref()),
-    )?;
-    Ok(match rebuilt.agrees || replaces {
-        true => exit::DONE,
-        false => exit::REFUSED,
-    })
-}
-
-fn at_work(rebuilt: &Rebuilt) -> Failure {
-    let who = rebuilt.at_work.join(", ");
-    let message = format!("the registry is in use by {who}; nothing was changed");
-    Failure::new("busy", exit::BUSY, message)
-        .hint("let them end, or stop them (weald agent stop), then run it again")
-        .details(json!({"at_work": rebuilt.at_work}))
+/// Makes the registry again beside the old one; with `apply`, in its place.
+pub fn run(context: &Context<'_>, apply: bool) -> Result<u8, Failure> {
+    let answer = context.perform(RebuildRegistry { apply })?;
+    context.ui.show(&answer, |out| {
+        told(out, &answer.rebuild, answer.applied, answer.kept.as_deref())
+    })?;
+    Ok(RebuildRegistry::exit(&answer))
 }
 
 fn told(out: &mut Out, rebuilt: &Rebuilt, replaced: bool, kept: Option<&Path>) -> io::Result<()> {

@@ -4,7 +4,6 @@ use std::io::{self, Write};
 
 use weald_app::{Code, Finding, Severity};
 
-use super::is_open;
 use crate::ui::{DIM, Out, clean, paint};
 
 /// Every finding, and last what to do about them.
@@ -24,7 +23,7 @@ fn told_one(out: &mut Out, finding: &Finding) -> io::Result<()> {
     };
     let code = paint(DIM, format!("[{}]", finding.code.as_str()));
     writeln!(out, "{head}: {} {code}", clean(&finding.what))?;
-    if is_open(finding) {
+    if finding.is_open() {
         writeln!(out, "  {}", finding.means)?;
     }
     let would = clean(&finding.would);
@@ -43,7 +42,7 @@ fn ending(out: &mut Out, findings: &[Finding], fix: bool) -> io::Result<()> {
     let fixable = open.iter().filter(|one| one.fixable).count();
     let by_hand: Vec<_> = open
         .iter()
-        .filter(|one| !one.fixable && is_open(one))
+        .filter(|one| !one.fixable && one.is_open())
         .map(|one| one.code.as_str())
         .collect();
     if fixable == 0 && by_hand.is_empty() {

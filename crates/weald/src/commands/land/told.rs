@@ -2,16 +2,16 @@
 
 use std::io::{self, Write};
 
-use weald_app::landing::{DRY_RUN, as_json, exit_of};
+use weald_app::landing::DRY_RUN;
 use weald_app::operations::landing::{Landed, LandingView};
 use weald_app::operations::{Caller, Operation};
-use weald_app::{Failure, Ground, LeftConflict};
+use weald_app::{Failure, LeftConflict};
 use weald_core::id::LandingId;
 use weald_core::landing::{Cleanup, Landing, LandingStatus};
 use weald_core::signature::Signature;
 
 use crate::context::Context;
-use crate::ui::{ACCENT, DIM, Fields, Out, WARNING, clean, clean_line, indented, joined, paint};
+use crate::ui::{ACCENT, DIM, Out, WARNING, clean, clean_line, indented, joined, paint};
 
 /// Lands, and prints what became of it.
 pub fn answer<O: Operation<Output = Landed>>(
@@ -41,20 +41,6 @@ pub fn answer<O: Operation<Output = Landed>>(
         }
     })?;
     Ok(O::exit(&landed))
-}
-
-/// Prints the one that was asked for.
-pub fn answer_one(
-    context: &Context<'_>,
-    ground: &Ground,
-    landing: &Landing,
-) -> Result<u8, Failure> {
-    context.tell(&ground.engine);
-    context.ui.answer(
-        || Fields::new().with("landing", &as_json(landing)),
-        |out| told_one(out, landing),
-    )?;
-    Ok(exit_of([landing]))
 }
 
 pub fn told_one(out: &mut Out, landing: &Landing) -> io::Result<()> {

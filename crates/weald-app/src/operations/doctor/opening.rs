@@ -3,15 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use weald_app::{
-    App, Code, ConfigFileError, Failure, Finding, Ground, LoadedConfig, Place, PlaceError,
-    Standing, SystemClock, load_config,
-};
 use weald_core::store::StoreError;
 use weald_git::DiscoverError;
 use weald_store::{DATABASE_FILE, SqliteStore};
 
-use crate::context::Context;
+use crate::{
+    App, Code, ConfigFileError, Failure, Finding, Ground, LoadedConfig, Place, PlaceError,
+    Standing, SystemClock, load_config,
+};
 
 /// How long a stopped process may keep doctor waiting.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -35,10 +34,10 @@ pub(super) struct Patient {
 }
 
 impl Patient {
-    pub(super) fn find(context: &Context<'_>) -> Result<Self, Failure> {
-        let (place, mut findings) = place(context)?;
+    pub(super) fn find(app: &App<'_>) -> Result<Self, Failure> {
+        let (place, mut findings) = place(app)?;
         let is_safe = place.has_own_folders();
-        let loaded = match load_config(&place, &context.sources()) {
+        let loaded = match load_config(&place, &app.sources()) {
             Ok(loaded) => {
                 findings.extend(loaded.unreadable.as_ref().map(|why| {
                     let would = "fix it, then land the fix";
@@ -54,7 +53,7 @@ impl Patient {
         let mut is_understood = loaded.is_some();
         let loaded = loaded.unwrap_or_else(LoadedConfig::defaults);
         let min_free = loaded.config.doctor_min_free.unwrap_or(0);
-        let copy = is_safe.then(|| copy(context, &place)).flatten();
+        let copy = is_safe.then(|| copy(app, &place)).flatten();
         // What the records of a copy name is another repository's: nothing of it is looked at or repaired.
         let is_safe = is_safe && copy.is_none();
         findings.extend(copy);
@@ -90,9 +89,9 @@ impl Patient {
 }
 
 /// Whether the repository is a copy of another one.
-fn copy(context: &Context<'_>, place: &Place) -> Option<Finding> {
+fn copy(app: &App<'_>, place: &Place) -> Option<Finding> {
     let is_used = place.private().join(DATABASE_FILE).exists();
-    let standing = is_used.then(|| place.standing(context.environment.state().as_deref()));
+    let standing = is_used.then(|| place.standing(app.environment.state().as_deref()));
     let Some(Standing::Copy(copy)) = standing else {
         return None;
     };
@@ -101,12 +100,12 @@ fn copy(context: &Context<'_>, place: &Place) -> Option<Finding> {
 }
 
 /// The repository, even if git would not take it for one.
-fn place(context: &Context<'_>) -> Result<(Place, Vec<Finding>), Failure> {
-    if context.is_confined() {
-        return Ok((context.place()?, Vec::new()));
+fn place(app: &App<'_>) -> Result<(Place, Vec<Finding>), Failure> {
+    if app.is_confined() {
+        return Ok((app.place()?, Vec::new()));
     }
-    let (home, state) = (context.environment.home(), context.environment.state());
-    let error = match Place::find(context.directory(), home.as_deref(), state.as_deref()) {
+    let (home, state) = (app.environment.home(), app.environment.state());
+    let error = match Place::find(app.directory(), home.as_deref(), state.as_deref()) {
         Ok(place) => return Ok((place, Vec::new())),
         Err(error) => error,
     };
@@ -116,7 +115,7 @@ fn place(context: &Context<'_>) -> Result<(Place, Vec<Finding>), Failure> {
         )
         | PlaceError::ForeignState { .. }
         | PlaceError::LostTree { .. } => None,
-        _ => Place::find_broken(context.directory()),
+        _ => Place::find_broken(app.directory()),
     };
     match (broken, &error) {
         (Some(place), PlaceError::LinkedState { .. }) => {

@@ -1,0 +1,212 @@
+//! Finding what can go: finished worktrees, what the dead left behind, and what fills the disk.
+
+use serde::{Deserialize, Serialize};
+use weald_core::SignedDuration;
+use weald_core::id::TaskId;
+use weald_core::kill_switch::{CLEAN, SWEEP};
+use weald_core::name::TreeName;
+
+use super::{Caller, Entry, Operation};
+use crate::{
+    App, CleanReport, CleanRequest, Failure, Freeing, Ground, RoomMode, SweepMode, SweepReport,
+    Upkeep, UsageReport, exit,
+};
+
+pub(super) fn entries() -> Vec<Entry> {
+    vec![
+        Entry::of::<CleanTrees>(),
+        Entry::of::<Sweep>(),
+        Entry::of::<MeasureUsage>(),
+    ]
+}
+
+/// Finds worktrees that are finished, and moves them to the trash.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CleanTrees {
+    /// Do it, instead of only listing them.
+    pub apply: bool,
+    /// For how long a worktree must be unused; as configured unless given.
+    pub min_age: Option<SignedDuration>,
+    /// Only worktrees of these tasks, unless empty.
+    pub tasks: Vec<TaskId>,
+    pub tree: Option<TreeName>,
+    /// With `apply`: act on orphans, too.
+    pub orphans: bool,
+    /// Fetch the targets' remotes first.
+    pub fetch: bool,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Cleaned {
+    #[serde(flatten)]
+    pub report: CleanReport,
+    /// The variable that switches it off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disabled: Option<String>,
+}
+
+impl App<'_> {
+    /// The variable that switches clean-up off, if one does; a note says so.
+    pub fn clean_is_off(&self) -> Result<Option<String>, Failure> {
+        let ground = self.ground()?;
+        Ok(self.switched_off("clean", CLEAN, &ground.config().clean_kill_switches))
+    }
+}
+
+impl Operation for CleanTrees {
+    const NAME: &'static str = "clean";
+    type Output = Cleaned;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<Cleaned, Failure> {
+        let ground = app.ground()?;
+        let disabled = app.switched_off("clean", CLEAN, &ground.config().clean_kill_switches);
+        if disabled.is_some() {
+            let report = CleanReport::default();
+            return Ok(Cleaned { report, disabled });
+        }
+        for id in &self.tasks {
+            ground.engine.task(id)?;
+        }
+        let request = CleanRequest {
+            apply: self.apply,
+            min_age: self.min_age,
+            tasks: self.tasks,
+            tree: self.tree,
+            orphans: self.orphans,
+            fetch: self.fetch,
+        };
+        let progress = app.stage("looking");
+        let report = Upkeep::new(&ground.trees(app)?).clean(&request)?;
+        drop(progress);
+        for warning in &report.warnings {
+            app.warn(warning);
+        }
+        app.tell(&ground.engine);
+        Ok(Cleaned { report, disabled })
+    }
+
+    fn exit(cleaned: &Cleaned) -> u8 {
+        match cleaned.report.failed.is_empty() && !cleaned.report.has_odd_record {
+            true => exit::DONE,
+            false => exit::REFUSED,
+        }
+    }
+}
+
+/// Releases stale locks and leases, and removes leftovers.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sweep {
+    /// Only say what would be done.
+    pub dry_run: bool,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Swept {
+    pub sweep: SweepCycle,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct SweepCycle {
+    #[serde(flatten)]
+    pub report: SweepReport,
+    /// The variable that switches it off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disabled: Option<String>,
+}
+
+impl Operation for Sweep {
+    const NAME: &'static str = "sweep";
+    type Output = Swept;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<Swept, Failure> {
+        let ground = app.ground()?;
+        let disabled = app.switched_off("sweep", SWEEP, &ground.config().sweep_kill_switches);
+        let report = match disabled {
+            Some(_) => SweepReport::default(),
+            None => self.swept(app, &ground)?,
+        };
+        let sweep = SweepCycle { report, disabled };
+        Ok(Swept { sweep })
+    }
+
+    fn exit(swept: &Swept) -> u8 {
+        match swept.sweep.report.failed.is_empty() {
+            true => exit::DONE,
+            false => exit::REFUSED,
+        }
+    }
+}
+
+impl Sweep {
+    fn swept(&self, app: &App<'_>, ground: &Ground) -> Result<SweepReport, Failure> {
+        let mode = match self.dry_run {
+            true => SweepMode::DryRun,
+            false => SweepMode::Apply,
+        };
+        let trees = ground.trees(app)?;
+        let progress = app.stage("sweeping");
+        let report = Upkeep::new(&trees).sweep(mode)?;
+        drop(progress);
+        app.tell(&ground.engine);
+        Ok(report)
+    }
+}
+
+/// Measures what worktrees and everything else of weald take on disk, and frees space.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MeasureUsage {
+    /// All of them if empty.
+    pub trees: Vec<String>,
+    /// How many bytes should be free; directories that builds make again are chosen until they are.
+    pub free: Option<u64>,
+    /// Delete the chosen directories, instead of only listing them.
+    pub apply: bool,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct MeasuredUsage {
+    pub usage: UsageReport,
+}
+
+impl Operation for MeasureUsage {
+    const NAME: &'static str = "usage";
+    type Output = MeasuredUsage;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<MeasuredUsage, Failure> {
+        let ground = app.ground()?;
+        let trees = ground.trees(app)?;
+        let progress = app.stage("measuring");
+        let mode = match self.apply {
+            true => RoomMode::Apply,
+            false => RoomMode::DryRun,
+        };
+        let room = self.free.map(|wanted| (wanted, mode));
+        let usage = Upkeep::new(&trees).usage(&self.trees, room)?;
+        drop(progress);
+        app.tell(&ground.engine);
+        Ok(MeasuredUsage { usage })
+    }
+
+    fn exit(measured: &MeasuredUsage) -> u8 {
+        let fell_short = |done: &Freeing| done.applied && done.short > 0;
+        match measured.usage.freeing.as_ref().is_some_and(fell_short) {
+            true => exit::REFUSED,
+            false => exit::DONE,
+        }
+    }
+}

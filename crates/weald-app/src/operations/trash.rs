@@ -1,0 +1,195 @@
+//! Removed worktrees: listed, restored, or deleted for good.
+
+use serde::{Deserialize, Serialize};
+use weald_core::SignedDuration;
+use weald_core::error_code::ErrorCode;
+use weald_core::id::TreeId;
+
+use super::keeping::OneTree;
+use super::{Caller, Entry, Operation};
+use crate::{App, Failure, PurgeRequest, TrashEntry, TreeError, exit};
+
+pub(super) fn entries() -> Vec<Entry> {
+    vec![
+        Entry::of::<ListTrash>(),
+        Entry::of::<RestoreTree>(),
+        Entry::of::<PurgeTrash>(),
+    ]
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListTrash {}
+
+/// What is in the trash, oldest first.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Trash {
+    pub trash: Vec<TrashEntry>,
+}
+
+impl Operation for ListTrash {
+    const NAME: &'static str = "trash_list";
+    const READS: bool = true;
+    type Output = Trash;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<Trash, Failure> {
+        let trash = app.ground()?.trees(app)?.trash()?;
+        Ok(Trash { trash })
+    }
+}
+
+/// Brings a worktree back from the trash.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RestoreTree {
+    /// Its number or its name.
+    pub tree: String,
+}
+
+impl Operation for RestoreTree {
+    const NAME: &'static str = "trash_restore";
+    type Output = OneTree;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<OneTree, Failure> {
+        let ground = app.ground()?;
+        let progress = app.stage("restoring the worktree");
+        let trees = ground.trees(app)?;
+        let tree = match trees.restore(&self.tree) {
+            Err(error) => return Err(self.refused(error, &trees.trash()?)),
+            Ok(tree) => tree,
+        };
+        drop(progress);
+        app.tell(&ground.engine);
+        Ok(OneTree { tree })
+    }
+}
+
+impl RestoreTree {
+    /// A name that is taken has to be freed. Then the name stands for what had it last, so the number is given.
+    fn refused(&self, error: TreeError, trash: &[TrashEntry]) -> Failure {
+        let TreeError::Exists { name, .. } = &error else {
+            return error.into();
+        };
+        let mut newest = trash.iter().rev();
+        let named = newest.find(|entry| entry.name == self.tree);
+        let id = named.map_or(self.tree.clone(), |entry| entry.id.to_string());
+        let hint = format!("to free the name: weald rm {name}; then: weald restore {id}");
+        Failure::from(error).hint(hint)
+    }
+}
+
+/// Deletes worktrees in the trash for good.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PurgeTrash {
+    /// Only those that were removed longer ago; zero is all.
+    pub older_than: SignedDuration,
+    /// Delete them, instead of only listing them.
+    pub apply: bool,
+    /// Also those that could not be inspected.
+    pub discard: bool,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct PurgedTrash {
+    pub trash: Vec<TrashEntry>,
+    pub applied: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<NotPurged>,
+}
+
+/// A worktree that could not be deleted.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct NotPurged {
+    pub id: TreeId,
+    pub name: String,
+    pub code: ErrorCode,
+    pub message: String,
+    pub hint: Option<String>,
+}
+
+impl NotPurged {
+    fn new(entry: TrashEntry, failure: Failure) -> Self {
+        Self {
+            id: entry.id,
+            name: entry.name,
+            code: failure.code,
+            message: failure.message,
+            hint: failure.hint,
+        }
+    }
+}
+
+impl PurgeTrash {
+    /// A hint to purge again means what is as old as was asked for.
+    fn refused(&self, error: TreeError) -> Failure {
+        let mut failure = Failure::from(error);
+        let age = format!("{:#}", self.older_than).replace(' ', "");
+        let again = format!("clean --trash --older-than {age}");
+        failure.hint = failure
+            .hint
+            .map(|hint| hint.replace("clean --trash", &again));
+        failure
+    }
+}
+
+impl Operation for PurgeTrash {
+    const NAME: &'static str = "trash_purge";
+    type Output = PurgedTrash;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<PurgedTrash, Failure> {
+        if self.apply {
+            app.refuse_agent("purging the trash")?;
+        }
+        let ground = app.ground()?;
+        let progress = app.stage("deleting");
+        let request = PurgeRequest {
+            older_than: self.older_than,
+            apply: self.apply,
+            discard: self.discard,
+        };
+        let mut purged = ground.trees(app)?.purge(&request)?;
+        drop(progress);
+        app.tell(&ground.engine);
+        // Where there is nothing else to tell, it is a refusal.
+        if purged.trash.is_empty()
+            && purged.failed.len() == 1
+            && let Some((_, error)) = purged.failed.pop()
+        {
+            return Err(self.refused(error));
+        }
+        let failed = purged.failed.into_iter();
+        let failed = failed.map(|(entry, error)| NotPurged::new(entry, self.refused(error)));
+        let failed: Vec<_> = failed.collect();
+        for one in &failed {
+            app.warn(&format!(
+                "{} ({}) was kept: {}",
+                one.name, one.id, one.message
+            ));
+        }
+        Ok(PurgedTrash {
+            trash: purged.trash,
+            applied: purged.applied,
+            failed,
+        })
+    }
+
+    fn exit(purged: &PurgedTrash) -> u8 {
+        match purged.failed.is_empty() {
+            true => exit::DONE,
+            false => exit::REFUSED,
+        }
+    }
+}

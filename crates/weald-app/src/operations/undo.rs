@@ -1,0 +1,145 @@
+//! Taking back what weald did last.
+
+use serde::{Deserialize, Serialize};
+use weald_core::id::{LandingId, Seq};
+use weald_core::landing::LandingStatus;
+use weald_core::undo::{Operation as Undoable, Way};
+
+use super::landing::{OneLanding, RevertLanding, reverted};
+use super::{Caller, Entry, Operation};
+use crate::{App, Failure, Ground, Undone, Upkeep, exit};
+
+pub(super) fn entries() -> Vec<Entry> {
+    vec![Entry::of::<ListUndoable>(), Entry::of::<Undo>()]
+}
+
+/// How many operations are listed.
+const LISTED: usize = 20;
+
+/// Lists what can be undone, the newest first.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListUndoable {}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct AllUndoable {
+    pub operations: Vec<Undoable>,
+}
+
+impl Operation for ListUndoable {
+    const NAME: &'static str = "undo_list";
+    type Output = AllUndoable;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<AllUndoable, Failure> {
+        let ground = app.ground()?;
+        let operations = Upkeep::new(&ground.trees(app)?).undoable(LISTED)?;
+        Ok(AllUndoable { operations })
+    }
+}
+
+/// Undoes one operation.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Undo {
+    /// The event that began it; weald's last operation unless given.
+    pub event: Option<Seq>,
+    /// Only say what would be undone.
+    pub dry_run: bool,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Undid {
+    Would(Box<WouldUndo>),
+    Done(Box<UndoneOne>),
+    /// A landing is undone by another one, which did not land.
+    NotLanded(Box<OneLanding>),
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct WouldUndo {
+    pub would_undo: Undoable,
+    pub notes: Vec<String>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct UndoneOne {
+    #[serde(flatten)]
+    pub undone: Undone,
+    /// What it was, in words.
+    #[serde(skip)]
+    pub what: String,
+}
+
+impl Operation for Undo {
+    const NAME: &'static str = "undo";
+    type Output = Undid;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<Undid, Failure> {
+        if !self.dry_run {
+            app.refuse_agent("weald undo")?;
+        }
+        let ground = app.landing_ground()?;
+        let trees = ground.trees(app)?;
+        let upkeep = Upkeep::new(&trees);
+        let chosen = match self.event {
+            Some(event) => upkeep.operation(event)?,
+            None => upkeep.last_operation()?,
+        };
+        if self.dry_run {
+            let notes = upkeep.require_undoable(&chosen)?;
+            let would_undo = chosen;
+            return Ok(Undid::Would(Box::new(WouldUndo { would_undo, notes })));
+        }
+        if let Way::Revert { landing, .. } = chosen.way {
+            drop(trees);
+            return undo_landing(app, ground, landing, &chosen);
+        }
+        let undone = upkeep.undo(&chosen)?;
+        app.tell(&ground.engine);
+        Ok(Undid::of(&chosen, undone))
+    }
+
+    fn exit(undid: &Undid) -> u8 {
+        match undid {
+            Undid::NotLanded(one) => RevertLanding::exit(one),
+            Undid::Would(_) | Undid::Done(_) => exit::DONE,
+        }
+    }
+}
+
+impl Undid {
+    fn of(chosen: &Undoable, undone: Undone) -> Self {
+        let what = chosen.to_string();
+        Self::Done(Box::new(UndoneOne { undone, what }))
+    }
+}
+
+/// Reverts by the queue. What does not land is answered as `weald revert` answers it.
+fn undo_landing(
+    app: &App<'_>,
+    ground: Ground,
+    landing: LandingId,
+    chosen: &Undoable,
+) -> Result<Undid, Failure> {
+    let (ground, one) = reverted(app, ground, landing)?;
+    let revert = &one.landing.landing;
+    if revert.status != LandingStatus::Landed {
+        app.tell(&ground.engine);
+        return Ok(Undid::NotLanded(Box::new(one)));
+    }
+    let undone = Upkeep::new(&ground.trees(app)?).undo_landed(chosen, revert)?;
+    app.tell(&ground.engine);
+    for kept in &revert.kept_changes {
+        app.warn(&format!("{}; get it back: {}", kept.text(), kept.command));
+    }
+    Ok(Undid::of(chosen, undone))
+}

@@ -1,0 +1,173 @@
+//! The vault: its size, its upkeep, and what it holds of worktrees that were deleted for good.
+
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use serde::{Deserialize, Serialize};
+use weald_core::SignedDuration;
+
+use super::{Caller, Entry, Operation};
+use crate::{App, BroughtBack, Failure, KeptWork, Wanted};
+
+pub(super) fn entries() -> Vec<Entry> {
+    vec![
+        Entry::of::<ShowVault>(),
+        Entry::of::<MaintainVault>(),
+        Entry::of::<ListKeptWork>(),
+        Entry::of::<BringBack>(),
+    ]
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShowVault {}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct ShownVault {
+    pub vault: VaultView,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct VaultView {
+    pub path: PathBuf,
+    /// Whether there is one yet.
+    pub exists: bool,
+    pub packs: usize,
+    pub bytes: u64,
+    /// Bytes that main shares with it.
+    pub shared_bytes: u64,
+    /// Bytes of main's own packs.
+    pub main_bytes: u64,
+}
+
+impl Operation for ShowVault {
+    const NAME: &'static str = "vault_status";
+    const READS: bool = true;
+    type Output = ShownVault;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<ShownVault, Failure> {
+        let ground = app.ground()?;
+        let vault = ground.trees(app)?.vault();
+        let status = vault.status();
+        let vault = VaultView {
+            path: vault.path().to_owned(),
+            exists: status.exists,
+            packs: status.packs,
+            bytes: status.bytes,
+            shared_bytes: status.shared_bytes,
+            main_bytes: status.main_bytes,
+        };
+        Ok(ShownVault { vault })
+    }
+}
+
+/// Shares main's packs again, and drops packs of which other packs have everything.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MaintainVault {
+    /// How long such a pack is kept. Zero only if nothing else uses the repository.
+    pub grace: SignedDuration,
+    /// Do nothing unless it is due, and then with the usual grace.
+    pub if_due: bool,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct MaintainedVault {
+    /// Nothing is told of what was done because it was due.
+    pub vault: Option<VaultMaintenance>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct VaultMaintenance {
+    /// Packs of main that are now shared.
+    pub linked: usize,
+    pub dropped: usize,
+    /// Packs that wait for the end of the grace.
+    pub waiting: usize,
+}
+
+impl Operation for MaintainVault {
+    const NAME: &'static str = "vault_maintain";
+    type Output = MaintainedVault;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<MaintainedVault, Failure> {
+        let ground = app.ground()?;
+        let vault = ground.trees(app)?.vault();
+        let now = SystemTime::from(app.now());
+        if self.if_due {
+            vault.maintain_if_wanted(now)?;
+            return Ok(MaintainedVault { vault: None });
+        }
+        let _progress = app.stage("keeping up the vault");
+        let done = vault.maintain(now, self.grace.unsigned_abs())?;
+        let vault = VaultMaintenance {
+            linked: done.linked,
+            dropped: done.dropped,
+            waiting: done.waiting,
+        };
+        Ok(MaintainedVault { vault: Some(vault) })
+    }
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListKeptWork {}
+
+/// What the vault holds of worktrees that were deleted for good, the newest first.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct AllKeptWork {
+    pub kept: Vec<KeptWork>,
+}
+
+impl Operation for ListKeptWork {
+    const NAME: &'static str = "vault_list";
+    const READS: bool = true;
+    type Output = AllKeptWork;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<AllKeptWork, Failure> {
+        let kept = app.ground()?.trees(app)?.kept_work()?;
+        Ok(AllKeptWork { kept })
+    }
+}
+
+/// Makes a branch of the work of a worktree that was deleted for good. The vault is not changed.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BringBack {
+    /// Its number or its name.
+    pub tree: String,
+    pub wanted: Wanted,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Restored {
+    pub restored: BroughtBack,
+}
+
+impl Operation for BringBack {
+    const NAME: &'static str = "vault_restore";
+    type Output = Restored;
+
+    fn needs_only_the_store(&self) -> bool {
+        false
+    }
+
+    fn run(self, app: &App<'_>, _: &Caller) -> Result<Restored, Failure> {
+        let ground = app.ground()?;
+        let restored = ground.trees(app)?.bring_back(&self.tree, &self.wanted)?;
+        app.tell(&ground.engine);
+        Ok(Restored { restored })
+    }
+}
