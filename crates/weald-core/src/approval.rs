@@ -33,7 +33,8 @@ pub fn is_always_protected(path: &str) -> bool {
 /// hooks of git, what CI and package managers run, and what weald copies. The default of `policy.protected`.
 pub const PROTECTED: &str = ".claude, .mcp.json, .codex, .gemini, opencode.json*, .opencode, .cursor, .windsurf, .kiro, .roo, .continue, \
      .trae, .junie, .qwen, .clinerules, .factory, .kilocode, .augment, .amp, .openhands, .copilot, .grok, .agents, \
-     .amazonq, .cline, .codebuddy, .iflow, .pi, .rovodev, .crush.json, crush.json, .aider.conf.yml, .zed, .helix, .envrc, .vscode, *.code-workspace, .idea, .exrc, \
+     .amazonq, .cline, .codebuddy, .iflow, .pi, .rovodev, \
+     .crush.json, crush.json, .aider.conf.yml, .zed, .helix, .envrc, .vscode, *.code-workspace, .idea, .exrc, \
      .vim, .vimrc, _vimrc, .nvimrc, .nvim.lua, .dir-locals.el, .dir-locals-2.el, .husky, .huskyrc*, .githooks, \
      lefthook*, .lefthook*, .pre-commit-config.yaml, prek.toml, hk.pkl, .overcommit.yml, captainhook.json, \
      *simple-git-hooks.*, .lintstagedrc*, lint-staged.config.*, .devcontainer, .devcontainer.json, \
