@@ -280,7 +280,7 @@ fn removal(tree: &Tree, objections: &[Objection], message: String) -> Failure {
         } => (
             "tree_unlanded",
             format!(
-                "they are in its stash or on other branches: weald run {name} -- git log --oneline --all --not HEAD; then weald run {name} -- git merge BRANCH, weald keep {name}, or weald rm {name} --discard (can be restored)"
+                "they are in its stash or on other branches: weald run {name} -- git log --oneline --all --not HEAD; to merge one: weald run {name} -- git merge BRANCH; to keep them: weald keep {name}; to remove it all the same: weald rm {name} --discard (can be restored)"
             ),
         ),
         Objection::Unlanded { .. } => (
