@@ -49,9 +49,9 @@ pub enum Ask {
         report: Report,
     },
     MsgSend(SendMessage),
-    /// A reply to what somebody asked the own session.
+    /// A reply to a request that the run's session received.
     MsgReply(ReplyToMessage),
-    /// The reply to a question of the own session.
+    /// The reply to a question that the run's session asked.
     MsgAnswer {
         id: MessageId,
     },
@@ -93,7 +93,7 @@ pub enum Ask {
     Land(LandWish),
 }
 
-/// How a diff is told.
+/// The form of a diff.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Diffed {

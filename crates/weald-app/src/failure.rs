@@ -338,7 +338,7 @@ impl From<TaskRefusal> for Failure {
 }
 
 impl Failure {
-    /// Somebody else who may live holds a task.
+    /// Another session, which may be alive, holds a task.
     pub fn task_contested(contest: &Contest, owner: &SessionName) -> Self {
         let liveness = contest.liveness.map_or("unknown", Liveness::as_str);
         let message = format!("task {} is held by {owner} ({liveness})", contest.task);

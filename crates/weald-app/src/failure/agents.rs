@@ -76,7 +76,7 @@ impl From<RecordError> for Failure {
 }
 
 impl Failure {
-    /// Somebody else who may live works on the task.
+    /// Another session, which may be alive, works on the task.
     pub fn contested(task: &TaskId, owner: &SessionName, since: Option<Timestamp>) -> Self {
         let message = match since {
             Some(since) => format!(
